@@ -1,0 +1,1 @@
+//! Row generators and parallel COPY streams.

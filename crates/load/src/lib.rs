@@ -1,0 +1,1 @@
+//! The load engine: threads, connections, schedule and recorder.

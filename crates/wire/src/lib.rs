@@ -1,0 +1,1 @@
+//! PostgreSQL frontend/backend protocol 3: frames, authentication and prepared message templates. Sans-IO: no sockets, no clock.
