@@ -1,0 +1,70 @@
+//! What can be wrong with a script, before it runs and while it runs.
+
+use thiserror::Error;
+
+/// A script that cannot be run, with the place where it went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{file}:{line}:{column}: {message}")]
+pub struct ParseError {
+    /// Name of the script: its file, or the name of a built-in.
+    pub file: String,
+    /// Line of the offending text, counted from 1.
+    pub line: usize,
+    /// Column of the offending text in characters, counted from 1.
+    pub column: usize,
+    /// What is wrong, with what was found and what is allowed.
+    pub message: String,
+    /// What the author may have meant.
+    pub hint: Option<String>,
+}
+
+/// An expression that has no value. The wording is pgbench's.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum EvalError {
+    /// A variable was read before anything set it.
+    #[error("undefined variable \"{0}\"")]
+    UndefinedVariable(String),
+    /// A variable holds text that is neither null, boolean, integer nor double.
+    #[error("malformed variable \"{name}\" value: \"{text}\"")]
+    MalformedVariable {
+        /// Name of the variable.
+        name: String,
+        /// Its text.
+        text: String,
+    },
+    /// A value of one type stands where another is needed.
+    #[error("cannot coerce {from} to {to}")]
+    Coercion {
+        /// Type of the value.
+        from: &'static str,
+        /// Type that the operator or function takes.
+        to: &'static str,
+    },
+    /// A double beyond the limits of a 64-bit integer.
+    #[error("double to int overflow for {0:.6}")]
+    DoubleToInt(f64),
+    /// Integer arithmetic beyond 64 bits.
+    #[error("bigint {0} out of range")]
+    IntOverflow(&'static str),
+    /// Integer division or remainder by zero.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// The lower bound of a random function is above its upper bound.
+    #[error("empty range given to random")]
+    EmptyRange,
+    /// The bounds of a random function are too far apart for 64 bits.
+    #[error("random range is too large")]
+    RangeTooLarge,
+    /// The parameter of `random_gaussian` is too small.
+    #[error("gaussian parameter must be at least 2.000000 (not {0:.6})")]
+    GaussianParameter(f64),
+    /// The parameter of `random_exponential` is not positive.
+    #[error("exponential parameter must be greater than zero (not {0:.6})")]
+    ExponentialParameter(f64),
+    /// The parameter of `random_zipfian` is outside its range.
+    #[error("zipfian parameter must be in range [1.001, 1000] (not {0:.6})")]
+    ZipfianParameter(f64),
+    /// The size given to `permute` is not positive.
+    #[error("permute size parameter must be greater than zero")]
+    PermuteSize,
+}

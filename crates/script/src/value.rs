@@ -1,0 +1,230 @@
+//! Values of expressions and variables, and how they turn into one another and into text.
+
+use std::io::Write;
+
+use crate::error::EvalError;
+
+/// What an expression yields.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// SQL's NULL.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A 64-bit integer.
+    Int(i64),
+    /// A double-precision number.
+    Double(f64),
+}
+
+impl Value {
+    /// Name of the type, as error messages give it.
+    #[must_use]
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "boolean",
+            Self::Int(_) => "int",
+            Self::Double(_) => "double",
+        }
+    }
+
+    /// The value as a boolean; only a boolean is one.
+    ///
+    /// # Errors
+    /// [`EvalError::Coercion`] for every other type.
+    pub fn to_bool(self) -> Result<bool, EvalError> {
+        match self {
+            Self::Bool(b) => Ok(b),
+            other => Err(other.coercion("boolean")),
+        }
+    }
+
+    /// The value as an integer; a double is rounded, half to even.
+    ///
+    /// # Errors
+    /// [`EvalError::DoubleToInt`] out of range, [`EvalError::Coercion`] for null and booleans.
+    pub fn to_int(self) -> Result<i64, EvalError> {
+        match self {
+            Self::Int(i) => Ok(i),
+            Self::Double(d) => {
+                let rounded = d.round_ties_even();
+                // -2^63 is a double, 2^63 - 1 is not: the upper limit is exclusive.
+                if rounded >= i64::MIN as f64 && rounded < -(i64::MIN as f64) {
+                    Ok(rounded as i64)
+                } else {
+                    Err(EvalError::DoubleToInt(rounded))
+                }
+            }
+            other => Err(other.coercion("int")),
+        }
+    }
+
+    /// The value as a double.
+    ///
+    /// # Errors
+    /// [`EvalError::Coercion`] for null and booleans.
+    pub fn to_double(self) -> Result<f64, EvalError> {
+        match self {
+            Self::Double(d) => Ok(d),
+            Self::Int(i) => Ok(i as f64),
+            other => Err(other.coercion("double")),
+        }
+    }
+
+    /// Whether a condition holds: a true boolean, or a number that is not zero.
+    #[must_use]
+    pub fn is_true(self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Bool(b) => b,
+            Self::Int(i) => i != 0,
+            Self::Double(d) => d != 0.0,
+        }
+    }
+
+    /// Appends the text that stands for the value in SQL and in parameters, without allocating
+    /// when `out` has room. Doubles are written as C's `%.15g` does.
+    pub fn write_text(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Null => out.extend_from_slice(b"NULL"),
+            Self::Bool(true) => out.extend_from_slice(b"true"),
+            Self::Bool(false) => out.extend_from_slice(b"false"),
+            Self::Int(i) => out.extend_from_slice(itoa::Buffer::new().format(i).as_bytes()),
+            Self::Double(d) => write_double(d, out),
+        }
+    }
+
+    fn coercion(self, to: &'static str) -> EvalError {
+        EvalError::Coercion {
+            from: self.type_name(),
+            to,
+        }
+    }
+}
+
+/// Significant digits that a double carries through decimal text and back: C's DBL_DIG.
+const DOUBLE_DIGITS: usize = 15;
+
+/// Appends `d` as C's `printf("%.15g")` writes it.
+fn write_double(d: f64, out: &mut Vec<u8>) {
+    if !d.is_finite() {
+        let text: &[u8] = match (d.is_nan(), d.is_sign_negative()) {
+            (true, false) => b"nan",
+            (true, true) => b"-nan",
+            (false, false) => b"inf",
+            (false, true) => b"-inf",
+        };
+        out.extend_from_slice(text);
+        return;
+    }
+    // Rust's `e` format rounds to the same digits: d.dddddddddddddde[-]x
+    let mut scratch = [0_u8; 32];
+    let mut rest = &mut scratch[..];
+    let precision = DOUBLE_DIGITS - 1;
+    if write!(rest, "{d:.precision$e}").is_err() {
+        unreachable!("a double in scientific notation with 15 digits takes at most 22 bytes");
+    }
+    let unused = rest.len();
+    let scientific = &scratch[..scratch.len() - unused];
+    let (mantissa, exponent) = split_exponent(scientific);
+    let (sign, mantissa) = match mantissa.strip_prefix(b"-") {
+        Some(digits) => (&b"-"[..], digits),
+        None => (&b""[..], mantissa),
+    };
+    let mut digits = [0_u8; DOUBLE_DIGITS];
+    digits[0] = mantissa[0];
+    digits[1..].copy_from_slice(&mantissa[2..]);
+    let significant = digits
+        .iter()
+        .rposition(|&b| b != b'0')
+        .map_or(1, |last| last + 1);
+    let digits = &digits[..significant];
+
+    out.extend_from_slice(sign);
+    if exponent < -4 || exponent >= DOUBLE_DIGITS as i32 {
+        write_scientific(digits, exponent, out);
+    } else {
+        write_fixed(digits, exponent, out);
+    }
+}
+
+fn split_exponent(scientific: &[u8]) -> (&[u8], i32) {
+    let e = scientific
+        .iter()
+        .position(|&b| b == b'e')
+        .unwrap_or(scientific.len());
+    let text = scientific.get(e + 1..).unwrap_or_default();
+    let (negative, digits) = match text.strip_prefix(b"-") {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let magnitude = digits
+        .iter()
+        .fold(0, |value, &b| value * 10 + i32::from(b - b'0'));
+    (
+        &scientific[..e],
+        if negative { -magnitude } else { magnitude },
+    )
+}
+
+fn write_scientific(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
+    out.push(digits[0]);
+    if digits.len() > 1 {
+        out.push(b'.');
+        out.extend_from_slice(&digits[1..]);
+    }
+    out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+    let magnitude = exponent.unsigned_abs();
+    if magnitude < 10 {
+        out.push(b'0');
+    }
+    out.extend_from_slice(itoa::Buffer::new().format(magnitude).as_bytes());
+}
+
+fn write_fixed(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
+    if exponent < 0 {
+        out.extend_from_slice(b"0.");
+        out.extend(std::iter::repeat_n(b'0', (-exponent - 1) as usize));
+        out.extend_from_slice(digits);
+        return;
+    }
+    let integer_digits = exponent as usize + 1;
+    if digits.len() <= integer_digits {
+        out.extend_from_slice(digits);
+        out.extend(std::iter::repeat_n(b'0', integer_digits - digits.len()));
+    } else {
+        out.extend_from_slice(&digits[..integer_digits]);
+        out.push(b'.');
+        out.extend_from_slice(&digits[integer_digits..]);
+    }
+}
+
+impl Value {
+    /// The value that the text of a variable spells in an expression; `None` if it spells none.
+    /// pgbench takes `null`, any beginning of `true`, `yes`, `false` and `no`, `on`, `off` and `of`,
+    /// integers, and doubles, without regard to case.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        let lower = text.to_ascii_lowercase();
+        let begins = |word: &str| word.starts_with(&lower);
+        if lower == "null" {
+            return Some(Self::Null);
+        }
+        if begins("true") || begins("yes") || lower == "on" {
+            return Some(Self::Bool(true));
+        }
+        if begins("false") || begins("no") || lower == "off" || lower == "of" {
+            return Some(Self::Bool(false));
+        }
+        let number = lower.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+        let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
+        if digits.bytes().all(|b| b.is_ascii_digit()) {
+            return number.parse().ok().map(Self::Int);
+        }
+        number.parse().ok().map(Self::Double)
+    }
+}
