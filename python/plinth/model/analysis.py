@@ -1,0 +1,131 @@
+"""The analysis: what the trials say, with intervals, verdicts and safety; made from a bundle alone."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.base import Frozen
+from plinth.model.experiment import Level
+
+ANALYSIS_VERSION = 1
+Verdict = Literal["better", "worse", "no difference shown", "undecided"]
+SafetyGrade = Literal["keeps", "may lose recent commits", "does not keep"]
+
+
+class Interval(Frozen):
+    """A confidence interval at `level`."""
+
+    low: float
+    high: float
+    level: float = 0.95
+
+
+class Estimate(Frozen):
+    """A figure with its interval; the interval is None where too few trials allow one, and `note` says so."""
+
+    value: float
+    interval: Interval | None
+    n: int
+    method: str
+    note: str | None = None
+
+
+class Safety(Frozen):
+    """What becomes of an acknowledged commit when the power goes, judged from facts, not from a test."""
+
+    grade: SafetyGrade
+    reasons: tuple[str, ...]
+
+
+class TrialPoint(Frozen):
+    """One trial of a variant, kept and shown whether it counts or not."""
+
+    number: int
+    block: int
+    tps: float | None
+    latency_p50_ns: int | None
+    latency_p95_ns: int | None
+    latency_p99_ns: int | None
+    latency_max_ns: int | None
+    failed: int
+    steady: bool | None = Field(default=None, description="No trend or jump shown in its seconds; None: too short to say.")
+    excluded: str | None = None
+    failure: str | None = None
+
+
+class LatencyPercentiles(Frozen):
+    """Percentiles of the merged histograms of all counted trials, never averages of percentiles."""
+
+    p50_ns: int
+    p90_ns: int
+    p95_ns: int
+    p99_ns: int
+    p999_ns: int
+    max_ns: int
+    mean_ns: float
+    count: int
+
+
+class StatementLatency(Frozen):
+    """Latency of one statement of a script, merged over the variant's counted trials."""
+
+    script: str
+    statement: int
+    line: int | None
+    text: str
+    latency: LatencyPercentiles
+
+
+class VariantResult(Frozen):
+    """What one variant's trials say."""
+
+    id: str
+    label: str
+    levels: dict[str, Level]
+    rank: int | None = Field(description="1 is the fastest; None when nothing was measured. The A/A twin has its baseline's.")
+    is_baseline: bool
+    is_aa_twin: bool
+    tps: Estimate | None
+    latency: LatencyPercentiles | None
+    statements: tuple[StatementLatency, ...] = ()
+    failed: int = 0
+    retried: int = 0
+    engine_cpu_ns_per_transaction: float | None = None
+    safety: Safety
+    trials: tuple[TrialPoint, ...]
+
+
+class Comparison(Frozen):
+    """A variant against the baseline: ratio of their tps, above 1 is faster."""
+
+    variant: str
+    baseline: str
+    ratio: Estimate
+    p_value: float | None = Field(description="Two-sided, exact permutation test, Holm-corrected over all comparisons.")
+    verdict: Verdict
+    more_trials: int | None = Field(default=None, description="About how many more trials a variant would decide, when undecided.")
+    sentence: str = Field(description="memory is 3.1x [2.8, 3.4] faster than disk; but what it acknowledges it does not keep")
+
+
+class NoiseFloor(Frozen):
+    """What the A/A pair shows: the smallest ratio that this machine could have told from no difference."""
+
+    ratio: Estimate
+    smallest_ratio: float
+    alarm: bool = Field(description="The pair, which is the same, was told apart: distrust small differences.")
+
+
+class Analysis(Frozen):
+    """What the bundle says."""
+
+    schema_version: int = ANALYSIS_VERSION
+    run_id: str
+    experiment: str
+    question: str
+    answer: str = Field(description="One sentence with effect, interval and safety.")
+    variants: tuple[VariantResult, ...] = Field(description="Ranked, the fastest first.")
+    comparisons: tuple[Comparison, ...]
+    noise: NoiseFloor | None
+    warnings: tuple[str, ...] = Field(default=(), description="What a sceptical reader must know: gaps, failed checks, deviations.")
+    trials_planned: int
+    trials_counted: int

@@ -1,0 +1,21 @@
+"""The base of every artefact: frozen, and closed to unknown keys."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Frozen(BaseModel):
+    """An immutable value that refuses unknown keys, so that nothing is ignored in silence.
+
+    Fields may carry an alias: the key in people's units as written in an experiment file
+    (`duration = "60s"`), while the field itself has SI units in its name (`duration_s`).
+    Artefacts are saved and read by field name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+
+
+class Gap(Frozen):
+    """A figure or fact that could not be had, and why. Shown as "n/a: reason", never as zero."""
+
+    what: str
+    reason: str

@@ -1,0 +1,71 @@
+"""Errors that teach: what failed, where, got and allowed, then a hint; each class has its exit code."""
+
+from collections.abc import Sequence
+
+
+class PlinthError(Exception):
+    """Anything that Plinth tells its user as an error.
+
+    `message` says what failed and what was got; `where` names file, key, line or command; `hint` says what to do;
+    `details` are further lines, such as the last lines of a server's log.
+    """
+
+    exit_code = 1
+
+    def __init__(
+        self, message: str, *, where: str | None = None, hint: str | None = None, details: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+        self.details = tuple(details)
+
+
+class RunError(PlinthError):
+    """A run, a trial or a command failed."""
+
+    exit_code = 1
+
+
+class UsageError(PlinthError):
+    """Bad usage, or a bad experiment file."""
+
+    exit_code = 2
+
+
+class Problem(PlinthError):
+    """One finding in an experiment file: `where` is file:line, `key` the dotted path."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, key: str, where: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, where=where, hint=hint)
+        self.key = key
+
+
+class ExperimentError(UsageError):
+    """Everything that is wrong with an experiment file, all at once."""
+
+    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+        count = len(problems)
+        super().__init__(f"{count} {'error' if count == 1 else 'errors'} in {file}", where=file)
+        self.problems = tuple(problems)
+
+
+class Refused(PlinthError):
+    """Refused for safety: something would be destroyed or shared that is not ours."""
+
+    exit_code = 4
+
+
+class MissingCapability(PlinthError):
+    """Something that is needed is not there: a program, a right, space."""
+
+    exit_code = 5
+
+
+class Interrupted(PlinthError):
+    """Ended by Ctrl-C or SIGTERM; results so far are kept."""
+
+    exit_code = 130

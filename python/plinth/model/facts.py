@@ -1,0 +1,88 @@
+"""What was found out about the host, a storage and a server, and where each fact was read."""
+
+from pydantic import Field
+
+from plinth.model.base import Frozen, Gap
+
+
+class Fact(Frozen):
+    """One fact: its value as text, number or list, and the file, system call or query that it was read from."""
+
+    name: str
+    value: str | int | float | bool | list[str] | None
+    source: str
+
+
+class HostFacts(Frozen):
+    """The machine that an experiment runs on; what the planner must know of it."""
+
+    cores: int
+    memory_total_bytes: int
+    memory_available_bytes: int
+    is_root: bool
+    can_mount: bool
+    kernel: str
+    os: str
+    cpu_model: str
+    facts: tuple[Fact, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+
+
+class StackNode(Frozen):
+    """One layer of what a storage stands on, the top first: mount, file system, partition, device."""
+
+    kind: str = Field(description="mount, filesystem, partition, disk, loop, md, dm, memory, ...")
+    name: str
+    facts: tuple[Fact, ...] = ()
+
+
+class StorageFacts(Frozen):
+    """A storage as it was found after it was made. `stack[0]` is the mount; each node stands on the next."""
+
+    name: str
+    kind: str
+    path: str
+    filesystem: str
+    mount_options: tuple[str, ...]
+    total_bytes: int
+    free_bytes: int
+    volatile: bool = Field(description="Loses everything at a power cut, whatever PostgreSQL does.")
+    volatile_reason: str | None = None
+    block_devices: tuple[str, ...] = Field(default=(), description="Kernel names, as in /proc/diskstats, of every device of the stack.")
+    stack: tuple[StackNode, ...] = ()
+    notes: tuple[str, ...] = Field(default=(), description="What a reader must be told, such as a stand-in for what was asked.")
+    gaps: tuple[Gap, ...] = ()
+
+
+class Installation(Frozen):
+    """A PostgreSQL installation: its programs and where it was found."""
+
+    bindir: str
+    version: str = Field(description='As `postgres --version` says it: "18.6".')
+    major: int
+    origin: str = Field(description="wheel, debian, bindir, path, ...")
+
+
+class Setting(Frozen):
+    """One row of pg_settings that was asked for or that differs from its default."""
+
+    name: str
+    asked: str | None
+    value: str
+    unit: str | None
+    source: str
+    boot_value: str | None = None
+
+
+class ServerFacts(Frozen):
+    """A server as read from itself after it started."""
+
+    version: str
+    version_num: int
+    installation: Installation | None
+    run_as: str
+    run_as_reason: str
+    data_directory: str | None
+    data_checksums: bool | None
+    settings: tuple[Setting, ...]
+    gaps: tuple[Gap, ...] = ()

@@ -1,0 +1,25 @@
+"""Steps: what is done to the machine, named before it is done, and how each is undone."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.base import Frozen
+
+
+class Undo(Frozen):
+    """How a step is undone; what the journal keeps. Only what bears `label` is ever touched."""
+
+    kind: Literal["remove_directory", "unmount", "stop_server"]
+    path: str = Field(description="Directory, mount point or data directory.")
+    label: str = Field(description="The mark that must be found on it before it is undone.")
+
+
+class Step(Frozen):
+    """One step. With `argv` it is an external command, exactly as it will run; otherwise Plinth does it itself."""
+
+    id: str = Field(description='Such as "storage.memory.mount".')
+    title: str = Field(description='What it does, for people: "mount a tmpfs of 2.0 GiB".')
+    argv: tuple[str, ...] | None = None
+    user: str | None = Field(default=None, description="The user that it runs as, when not ours.")
+    undo: Undo | None = None

@@ -1,0 +1,83 @@
+"""People's units in, SI base units out: sizes in bytes, durations in seconds.
+
+Sizes follow IEC 80000-13 (KiB = 1024 bytes) and SI (kB = 1000 bytes). PostgreSQL's own settings are
+not parsed here: there kB means 1024 bytes.
+"""
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+SIZE_UNITS = {
+    "B": 1,
+    **{f"{prefix}B": 1000 ** (power + 1) for power, prefix in enumerate("kMGTP")},
+    **{f"{prefix}iB": 1024 ** (power + 1) for power, prefix in enumerate("KMGTP")},
+}
+DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+def _quantity(text: str, units: dict[str, int] | dict[str, float], example: str) -> float:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a number with a unit, such as {example}")
+    number, unit = match.groups()
+    if unit not in units:
+        raise ValueError(f"unknown unit {unit!r}; allowed: {', '.join(units)}, as in {example}")
+    return float(number) * units[unit]
+
+
+def parse_size(value: object) -> int:
+    """Bytes of a size such as "2GiB" or of a whole number of bytes. Raises ValueError."""
+    if isinstance(value, str):
+        return round(_quantity(value, SIZE_UNITS, '"2GiB"'))
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError('expected a size such as "2GiB" or a whole number of bytes')
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of a duration such as "30s" or of a number of seconds. Raises ValueError."""
+    if isinstance(value, str):
+        return _quantity(value, DURATION_UNITS, '"30s"')
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
+        return float(value)
+    raise ValueError('expected a duration such as "30s" or a number of seconds')
+
+
+def format_size(size_bytes: float) -> str:
+    """A size in the largest binary unit that keeps it at one or more: 2147483648 -> "2.0 GiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(size_bytes) < 1024:
+            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} PiB"
+
+
+def format_duration(duration_s: float) -> str:
+    """A duration in people's units: 0.0023 -> "2.30 ms", 135 -> "2 min 15 s"."""
+    if duration_s < 1e-3:
+        return f"{duration_s * 1e6:.0f} us"
+    if duration_s < 1:
+        return f"{duration_s * 1e3:.3g} ms"
+    if duration_s < 60:
+        return f"{duration_s:.3g} s"
+    minutes, seconds = divmod(round(duration_s), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
+
+
+SizeBytes = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["2GiB", "512MiB"]}),
+]
+"""A size in bytes; an experiment file may write "2GiB"."""
+
+DurationS = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["30s", "5min"]}),
+]
+"""A duration in seconds; an experiment file may write "5min"."""
