@@ -48,7 +48,9 @@ class TrialPoint(Frozen):
     latency_p99_ns: int | None
     latency_max_ns: int | None
     failed: int
-    steady: bool | None = Field(default=None, description="No trend or jump shown in its seconds; None: too short to say.")
+    steady: bool | None = Field(
+        default=None, description="No trend or jump shown in its seconds; None: too short to say."
+    )
     excluded: str | None = None
     failure: str | None = None
 
@@ -82,7 +84,9 @@ class VariantResult(Frozen):
     id: str
     label: str
     levels: dict[str, Level]
-    rank: int | None = Field(description="1 is the fastest; None when nothing was measured. The A/A twin has its baseline's.")
+    rank: int | None = Field(
+        description="1 is the fastest; None when nothing was measured. The A/A twin has its baseline's."
+    )
     is_baseline: bool
     is_aa_twin: bool
     tps: Estimate | None
@@ -103,8 +107,12 @@ class Comparison(Frozen):
     ratio: Estimate
     p_value: float | None = Field(description="Two-sided, exact permutation test, Holm-corrected over all comparisons.")
     verdict: Verdict
-    more_trials: int | None = Field(default=None, description="About how many more trials a variant would decide, when undecided.")
-    sentence: str = Field(description="memory is 3.1x [2.8, 3.4] faster than disk; but what it acknowledges it does not keep")
+    more_trials: int | None = Field(
+        default=None, description="About how many more trials a variant would decide, when undecided."
+    )
+    sentence: str = Field(
+        description="memory is 3.1x [2.8, 3.4] faster than disk; but what it acknowledges it does not keep"
+    )
 
 
 class NoiseFloor(Frozen):
@@ -126,6 +134,8 @@ class Analysis(Frozen):
     variants: tuple[VariantResult, ...] = Field(description="Ranked, the fastest first.")
     comparisons: tuple[Comparison, ...]
     noise: NoiseFloor | None
-    warnings: tuple[str, ...] = Field(default=(), description="What a sceptical reader must know: gaps, failed checks, deviations.")
+    warnings: tuple[str, ...] = Field(
+        default=(), description="What a sceptical reader must know: gaps, failed checks, deviations."
+    )
     trials_planned: int
     trials_counted: int

@@ -56,7 +56,9 @@ class ServerSpec(Frozen):
         description="Connection string of an external server, by libpq's rules. Plinth then works in a schema of its own.",
         examples=["host=db1 dbname=bench"],
     )
-    port: int | None = Field(default=None, ge=1024, le=65535, description="Port of a managed server. Default: a free one.")
+    port: int | None = Field(
+        default=None, ge=1024, le=65535, description="Port of a managed server. Default: a free one."
+    )
     listen: Literal["unix", "tcp"] = Field(default="unix", description="How the load reaches a managed server.")
     data_checksums: bool = Field(default=True, description="initdb with data checksums.")
     wal_segment_size_mb: int | None = Field(
@@ -108,11 +110,18 @@ class WorkloadSpec(Frozen):
         description="Path of a script in pgbench's language, relative to the experiment file.",
         examples=["scripts/upsert.sql"],
     )
-    clients: int = Field(default=8, ge=1, le=100_000, description="Connections that work at the same time.", examples=[16])
-    threads: int | None = Field(
-        default=None, ge=1, le=1024, description="Threads of the load engine. Default: one for each two cores, at most clients."
+    clients: int = Field(
+        default=8, ge=1, le=100_000, description="Connections that work at the same time.", examples=[16]
     )
-    protocol: Literal["simple", "extended", "prepared"] = Field(default="prepared", description="How statements are sent.")
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        le=1024,
+        description="Threads of the load engine. Default: one for each two cores, at most clients.",
+    )
+    protocol: Literal["simple", "extended", "prepared"] = Field(
+        default="prepared", description="How statements are sent."
+    )
     max_tries: int = Field(
         default=1, ge=1, description="Tries of a transaction after a serialization failure or deadlock; 1 is no retry."
     )
@@ -130,8 +139,12 @@ class WorkloadSpec(Frozen):
 class MeasureSpec(Frozen):
     """How it is measured."""
 
-    warmup_s: DurationS = Field(default=5.0, alias="warmup", description="Load before measuring begins.", examples=["5s"])
-    duration_s: DurationS = Field(default=30.0, gt=0, alias="duration", description="Measured time of one trial.", examples=["60s"])
+    warmup_s: DurationS = Field(
+        default=5.0, alias="warmup", description="Load before measuring begins.", examples=["5s"]
+    )
+    duration_s: DurationS = Field(
+        default=30.0, gt=0, alias="duration", description="Measured time of one trial.", examples=["60s"]
+    )
     repeats: int = Field(default=5, ge=1, le=1000, description="Trials of each variant.")
     order: Literal["random-blocks", "sequential"] = Field(
         default="random-blocks",
@@ -144,7 +157,8 @@ class MeasureSpec(Frozen):
         examples=[{"storage": "disk"}],
     )
     aa: bool = Field(
-        default=True, description="Measure the baseline twice, as an A/A pair, to show what this machine can tell apart."
+        default=True,
+        description="Measure the baseline twice, as an A/A pair, to show what this machine can tell apart.",
     )
     stop_on_failure: bool = Field(default=False, description="End the run at the first failed trial.")
 
@@ -157,7 +171,9 @@ class Experiment(Frozen):
     spec: Literal[1] = Field(description="Version of this format.")
     name: Name = Field(description="Short name; bundles are named after it.", examples=["ramdisk"])
     question: str = Field(min_length=1, description="What this experiment is to answer, in a sentence.")
-    storage: dict[Name, StorageSpec] = Field(default_factory=dict, description="Places where a data directory can stand.")
+    storage: dict[Name, StorageSpec] = Field(
+        default_factory=dict, description="Places where a data directory can stand."
+    )
     server: ServerSpec = Field(default_factory=ServerSpec)
     dataset: DatasetSpec = Field(description="What is loaded before measuring.")
     workload: WorkloadSpec = Field(description="What the clients do.")

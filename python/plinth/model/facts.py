@@ -48,9 +48,13 @@ class StorageFacts(Frozen):
     free_bytes: int
     volatile: bool = Field(description="Loses everything at a power cut, whatever PostgreSQL does.")
     volatile_reason: str | None = None
-    block_devices: tuple[str, ...] = Field(default=(), description="Kernel names, as in /proc/diskstats, of every device of the stack.")
+    block_devices: tuple[str, ...] = Field(
+        default=(), description="Kernel names, as in /proc/diskstats, of every device of the stack."
+    )
     stack: tuple[StackNode, ...] = ()
-    notes: tuple[str, ...] = Field(default=(), description="What a reader must be told, such as a stand-in for what was asked.")
+    notes: tuple[str, ...] = Field(
+        default=(), description="What a reader must be told, such as a stand-in for what was asked."
+    )
     gaps: tuple[Gap, ...] = ()
 
 
