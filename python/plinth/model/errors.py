@@ -35,13 +35,29 @@ class UsageError(PlinthError):
 
 
 class Problem(PlinthError):
-    """One finding in an experiment file: `where` is file:line, `key` the dotted path."""
+    """One finding in an experiment file: `path` leads to the key, `where` says file:line once it is placed."""
 
     exit_code = 2
 
-    def __init__(self, message: str, *, key: str, where: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: Sequence[str] | Sequence[str | int],
+        where: str | None = None,
+        hint: str | None = None,
+    ) -> None:
         super().__init__(message, where=where, hint=hint)
-        self.key = key
+        self.path: list[str | int] = list(path)
+
+    @property
+    def key(self) -> str:
+        """The dotted path of the key, as in "server.settings.fsync"; "" for the whole file."""
+        return ".".join(str(part) for part in self.path)
+
+    def at(self, where: str) -> "Problem":
+        """The same problem, with its place."""
+        return Problem(self.message, path=self.path, where=where, hint=self.hint)
 
 
 class ExperimentError(UsageError):

@@ -3,7 +3,7 @@
 Field descriptions here are the reference: the JSON Schema, `plinth init` and docs/reference are made from them.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -43,7 +43,9 @@ class ServerSpec(Frozen):
     """The PostgreSQL cluster under test: managed (Plinth makes and starts it) or external (a connection string)."""
 
     storage: Name | None = Field(
-        default=None, description="The storage that the data directory stands on. Default: the only one, or the first."
+        default=None,
+        description="The storage that the data directory stands on. Default: the first one.",
+        examples=["disk"],
     )
     version: int = Field(default=18, ge=13, le=18, description="Major version of a managed server.", examples=[18])
     bindir: str | None = Field(
@@ -57,7 +59,11 @@ class ServerSpec(Frozen):
         examples=["host=db1 dbname=bench"],
     )
     port: int | None = Field(
-        default=None, ge=1024, le=65535, description="Port of a managed server. Default: a free one."
+        default=None,
+        ge=1024,
+        le=65535,
+        description="Port of a managed server. Default: 5432, or a free one for tcp.",
+        examples=[54321],
     )
     listen: Literal["unix", "tcp"] = Field(default="unix", description="How the load reaches a managed server.")
     data_checksums: bool = Field(default=True, description="initdb with data checksums.")
@@ -117,7 +123,8 @@ class WorkloadSpec(Frozen):
         default=None,
         ge=1,
         le=1024,
-        description="Threads of the load engine. Default: one for each two cores, at most clients.",
+        description="Threads of the load engine. Default: one for each core, at most 8 and at most clients.",
+        examples=[2],
     )
     protocol: Literal["simple", "extended", "prepared"] = Field(
         default="prepared", description="How statements are sent."
@@ -184,18 +191,14 @@ class Experiment(Frozen):
     )
     measure: MeasureSpec = Field(default_factory=MeasureSpec)
 
-    @model_validator(mode="after")
-    def _needs_a_place(self) -> "Experiment":
-        if self.server.connection is None and not self.storage:
-            raise ValueError("a managed server needs a storage: add [storage.NAME], or [server] connection")
-        if self.server.storage is not None and self.server.storage not in self.storage:
-            raise ValueError(f"server.storage {self.server.storage!r} is not one of: {', '.join(self.storage)}")
-        return self
-
 
 def factor_path(factor: str) -> tuple[str, ...]:
-    """Where a factor's level goes in the document: "storage" is short for server.storage."""
-    return ("server", "storage") if factor == "storage" else tuple(factor.split("."))
+    """Where a factor's level goes in the document.
 
-
-JsonObject = dict[str, Any]
+    "storage" is short for server.storage; the name of a setting may hold dots (server.settings.auto_explain.log_analyze).
+    """
+    if factor == "storage":
+        return ("server", "storage")
+    if factor.startswith("server.settings."):
+        return ("server", "settings", factor.removeprefix("server.settings."))
+    return tuple(factor.split("."))

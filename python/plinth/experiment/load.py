@@ -1,0 +1,123 @@
+"""Reading an experiment file: parse, override, validate, and say everything that is wrong."""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from plinth.experiment.locate import find, locate
+from plinth.experiment.matrix import check_matrix, flatten_matrix
+from plinth.experiment.overrides import apply_override, override_keys
+from plinth.experiment.problems import problems_of
+from plinth.experiment.references import check_references
+from plinth.model.errors import ExperimentError, Problem, UsageError
+from plinth.model.experiment import Experiment, factor_path
+
+
+@dataclass(frozen=True)
+class LoadedExperiment:
+    """An experiment, the text that it was read from, and the scripts that it names: path as written -> text."""
+
+    experiment: Experiment
+    text: str
+    overrides: tuple[str, ...]
+    scripts: dict[str, str]
+
+
+def load_experiment(path: Path, overrides: tuple[str, ...] = ()) -> LoadedExperiment:
+    """Read and validate the experiment file at `path`, with `--set` overrides.
+
+    Raises UsageError when it cannot be read and ExperimentError with every problem when it is not valid.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UsageError(
+            f"cannot read the experiment file: {reason}",
+            where=str(path),
+            hint="`plinth init` writes a commented one to start from",
+        ) from error
+    return load_text(text, str(path), path.parent, overrides)
+
+
+def load_text(text: str, file: str, folder: Path, overrides: tuple[str, ...] = ()) -> LoadedExperiment:
+    """As `load_experiment`, of a text; `file` names it in errors, scripts are read relative to `folder`."""
+    document = _parse(text, file)
+    for override in overrides:
+        apply_override(document, override)
+    document = flatten_matrix(document)
+    problems: list[Problem] = []
+    try:
+        experiment = Experiment.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        experiment = None
+        problems += problems_of(error, document, Experiment)
+    problems += check_matrix(document, problems)
+    problems += check_references(document)
+    scripts = _read_scripts(document, folder, problems)
+    if problems or experiment is None:
+        placed = [_placed(problem, text, file, overrides) for problem in problems]
+        raise ExperimentError(file, sorted(placed, key=_line))
+    return LoadedExperiment(experiment, text, overrides, scripts)
+
+
+def _parse(text: str, file: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message, _, place = str(error).partition(" (at ")
+        line = place.removeprefix("line ").partition(",")[0] if place.startswith("line ") else str(text.count("\n") + 1)
+        problem = Problem(
+            f"not valid TOML: {message[:1].lower()}{message[1:]} ({place.rstrip(')') or 'at the end'})",
+            path=[],
+            where=f"{file}:{line}",
+            hint='text needs quotes, as in name = "ramdisk"; true, false and numbers do not',
+        )
+        raise ExperimentError(file, [problem]) from error
+
+
+def _line(problem: Problem) -> int:
+    _, _, line = (problem.where or "").rpartition(":")
+    return int(line) if line.isdecimal() else 0
+
+
+def _placed(problem: Problem, text: str, file: str, overrides: tuple[str, ...]) -> Problem:
+    """The problem with file and line, or with the --set that brought it."""
+    path = problem.path
+    for override in overrides:
+        keys = override_keys(override)
+        in_matrix = path[:1] == ["matrix"] and len(path) > 1 and factor_path(str(path[1])) == keys
+        if in_matrix or tuple(path[: len(keys)]) == keys:
+            return problem.at(f"--set {override}")
+    if path[:1] == ["matrix"] and len(path) > 1:
+        nested = ["matrix", *str(path[1]).split("."), *path[2:]]
+        return problem.at(f"{file}:{find(text, nested) or locate(text, path)}")
+    return problem.at(f"{file}:{locate(text, path)}")
+
+
+def _read_scripts(document: dict[str, Any], folder: Path, problems: list[Problem]) -> dict[str, str]:
+    """The text of each script file named in the workload or in a factor's levels."""
+    named: list[tuple[str, list[str]]] = []
+    workload = document.get("workload")
+    if isinstance(workload, dict) and isinstance(workload.get("script"), str):
+        named.append((workload["script"], ["workload", "script"]))
+    matrix = document.get("matrix")
+    levels = matrix.get("workload.script", []) if isinstance(matrix, dict) else []
+    named += [(level, ["matrix", "workload.script"]) for level in levels if isinstance(level, str)]
+    scripts = {}
+    for name, path in named:
+        try:
+            scripts[name] = (folder / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            problems.append(
+                Problem(
+                    f"cannot read the script {name!r}: {reason}",
+                    path=path,
+                    hint="the path is relative to the experiment file",
+                )
+            )
+    return scripts

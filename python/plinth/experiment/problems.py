@@ -1,0 +1,126 @@
+"""Validation errors as problems that teach: the key, what was got, what is allowed, and the near miss."""
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from plinth.model.errors import Problem
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str | None:
+    """A hint that names the allowed word closest to `word`, when one is close."""
+    found = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
+    return f"did you mean {found[0]!r}?" if found else None
+
+
+def problems_of(error: ValidationError, document: dict[str, Any], model: type[BaseModel]) -> list[Problem]:
+    """Every finding of `error`, which came of validating `document` as `model`; unions give one problem a place."""
+    findings: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
+    for detail in error.errors():
+        findings.setdefault(tuple(_path(detail["loc"], document)), []).append(detail)
+    return [
+        _problem(details[0], list(path), model) if len(details) == 1 else _no_member_fits(details, list(path))
+        for path, details in findings.items()
+    ]
+
+
+def _no_member_fits(details: list[ErrorDetails], path: list[str | int]) -> Problem:
+    """A value that is none of a union's types: what each of them wants."""
+    wanted = [detail["msg"].removeprefix("Input should be ").partition(",")[0] for detail in details]
+    return Problem(f"got {_shown(details[0]['input'])}; must be {' or '.join(wanted)}", path=path)
+
+
+def _path(loc: tuple[int | str, ...], document: Any) -> list[str | int]:
+    """The document's own path of pydantic's location, which also holds union tags and type names."""
+    path: list[str | int] = []
+    for index, part in enumerate(loc):
+        if isinstance(document, dict):
+            if part in document:
+                document = document[part]
+                path.append(part)
+            elif index == len(loc) - 1 and isinstance(part, str):
+                path.append(part)
+        elif isinstance(document, list) and isinstance(part, int) and part < len(document):
+            document = document[part]
+            path.append(part)
+    return path
+
+
+def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]) -> Problem:
+    kind, got, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        allowed = _allowed_keys(model, detail["loc"][:-1])
+        key = str(path[-1])
+        return Problem(f"unknown key {key!r}; allowed: {', '.join(allowed)}", path=path, hint=nearest(key, allowed))
+    if kind == "missing":
+        return Problem(f"the key {str(path[-1])!r} is missing", path=path)
+    if kind == "union_tag_not_found":
+        return Problem(
+            f"the key 'kind' is missing; allowed: {context['discriminator'] and _tags(model, detail['loc'])}",
+            path=[*path, "kind"],
+        )
+    if kind == "union_tag_invalid":
+        allowed = [tag.strip("' ") for tag in str(context["expected_tags"]).split(",")]
+        return Problem(
+            f"kind {context['tag']!r} is unknown; allowed: {', '.join(allowed)}",
+            path=[*path, "kind"],
+            hint=nearest(str(context["tag"]), allowed),
+        )
+    if kind == "literal_error":
+        allowed = [part.strip("' ") for part in str(context["expected"]).replace(" or ", ", ").split(",")]
+        return Problem(f"got {got!r}; allowed: {', '.join(allowed)}", path=path, hint=nearest(str(got), allowed))
+    if kind == "string_pattern_mismatch":
+        return Problem(f"got {got!r}; allowed: a letter, then letters, digits, - and _, at most 40", path=path)
+    if kind == "value_error":
+        reason = str(context["error"])
+        return Problem(f"got {got!r}: {reason}" if not isinstance(got, dict) else reason, path=path)
+    message = detail["msg"].replace("Input should be", "must be")
+    return Problem(f"got {_shown(got)}; {message[:1].lower()}{message[1:]}", path=path)
+
+
+def _shown(got: Any) -> str:
+    return "a table" if isinstance(got, dict) else repr(got)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    """Every model named in an annotation, through unions, dicts and Annotated."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    arguments = getattr(annotation, "__args__", ())
+    return [model for argument in arguments for model in _models(argument)]
+
+
+def _allowed_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
+    """The keys allowed at `loc`, which runs through fields, dict keys and union tags."""
+    candidates = [model]
+    for part in loc:
+        tagged = [
+            c for c in candidates if "kind" in c.model_fields and part in _literal(c.model_fields["kind"].annotation)
+        ]
+        if tagged:
+            candidates = tagged
+            continue
+        fields = [
+            field.annotation
+            for candidate in candidates
+            for name, field in candidate.model_fields.items()
+            if part in (name, field.alias)
+        ]
+        if fields:
+            candidates = [found for annotation in fields for found in _models(annotation)]
+    return sorted({field.alias or name for found in candidates for name, field in found.model_fields.items()})
+
+
+def _literal(annotation: Any) -> tuple[Any, ...]:
+    return getattr(annotation, "__args__", ())
+
+
+def _tags(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
+    field = model.model_fields[str(loc[0])]
+    found = [
+        tag for candidate in _models(field.annotation) for tag in _literal(candidate.model_fields["kind"].annotation)
+    ]
+    return ", ".join(found)

@@ -1,0 +1,98 @@
+"""The commented experiment file that `plinth init` writes: every key with its meaning, taken from the model."""
+
+import json
+import textwrap
+from collections.abc import Iterator
+from typing import Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from plinth.model.experiment import (
+    SPEC_VERSION,
+    DirectoryStorage,
+    MeasureSpec,
+    ServerSpec,
+    TmpfsStorage,
+    TpcbDataset,
+    WorkloadSpec,
+)
+
+_HEAD = """\
+# A Plinth experiment: one question, asked of storages and settings.
+#   plinth plan {file}   what will be done, how long it takes, what it needs
+#   plinth run {file}    do it, and write a report
+# Keys that are commented out show their default, or an example where there is none.
+
+spec = {spec}
+name = {name}
+question = {question}
+"""
+
+_MATRIX = """\
+# Factors and their levels: every combination is a variant, and all variants are measured in turn.
+[matrix]
+storage = ["disk", "memory"]
+# workload.clients = [1, 8, 32]
+# server.settings.shared_buffers = ["128MB", "1GB"]
+"""
+
+
+def template(name: str, file: str, question: str | None = None) -> str:
+    """A valid, commented experiment file that compares this machine's disk with its memory."""
+    head = _HEAD.format(
+        file=file,
+        spec=SPEC_VERSION,
+        name=json.dumps(name),
+        question=json.dumps(question or "How much faster is PostgreSQL in memory than on this machine's disk?"),
+    )
+    sections = [
+        head,
+        _section("storage.disk", DirectoryStorage, {"kind": "directory"}),
+        _section("storage.memory", TmpfsStorage, {"kind": "tmpfs", "size": "2GiB"}),
+        _section("server", ServerSpec, {"version": 18}),
+        _section("dataset", TpcbDataset, {"kind": "tpcb", "scale": 10}),
+        _section("workload", WorkloadSpec, {"builtin": "tpcb-like", "clients": 8}),
+        _MATRIX,
+        _section("measure", MeasureSpec, {"warmup": "5s", "duration": "30s", "repeats": 5}),
+    ]
+    return "\n".join(sections)
+
+
+def _section(header: str, model: type[BaseModel], written: dict[str, object]) -> str:
+    lines = [*_comment(model.__doc__ or ""), f"[{header}]"]
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        lines += _comment(f"{field.description or ''} {_allowed(field.annotation)}")
+        value = written.get(key, _shown_value(field))
+        prefix = "" if key in written else "# "
+        lines.append(f"{prefix}{key} = {_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _comment(text: str) -> Iterator[str]:
+    return (f"# {line}" for line in textwrap.wrap(" ".join(text.split()), 110))
+
+
+def _allowed(annotation: object) -> str:
+    """ "Allowed: a, b." of a key that takes one of several words."""
+    if get_origin(annotation) is Literal:
+        words = get_args(annotation)
+        return f"Allowed: {', '.join(words)}." if len(words) > 1 else ""
+    return " ".join(filter(None, map(_allowed, get_args(annotation))))
+
+
+def _shown_value(field: FieldInfo) -> object:
+    default = field.get_default(call_default_factory=True, validated_data={})
+    if default in (None, {}, PydanticUndefined):
+        examples = field.examples or [default]
+        return examples[0]
+    return default
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        inside = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    return json.dumps(value)
