@@ -1,0 +1,35 @@
+//! Messages of the client, by `postgres-protocol`, as plain bytes.
+
+use bytes::BytesMut;
+use thiserror::Error;
+
+/// Ends the session.
+pub const TERMINATE: [u8; 5] = [b'X', 0, 0, 0, 4];
+
+/// Text that the protocol cannot carry.
+#[derive(Debug, Error)]
+#[error("cannot send {what}: {source}")]
+pub struct EncodeError {
+    what: &'static str,
+    source: std::io::Error,
+}
+
+/// The message of the simple protocol.
+///
+/// # Errors
+/// When `sql` has a zero byte or is too long.
+pub fn query(sql: &str) -> Result<Vec<u8>, EncodeError> {
+    encode("a query", |buffer| {
+        postgres_protocol::message::frontend::query(sql, buffer)
+    })
+}
+
+/// Runs one of `postgres-protocol`'s writers over a fresh buffer.
+pub(crate) fn encode(
+    what: &'static str,
+    write: impl FnOnce(&mut BytesMut) -> std::io::Result<()>,
+) -> Result<Vec<u8>, EncodeError> {
+    let mut buffer = BytesMut::new();
+    write(&mut buffer).map_err(|source| EncodeError { what, source })?;
+    Ok(buffer.to_vec())
+}

@@ -1,0 +1,252 @@
+//! Cuts the server's bytes into frames. Bodies are looked at only by who asks; a frame that arrives in
+//! pieces is remembered as a count of bytes to skip, or, for the few kinds that are read, as its first bytes.
+
+use thiserror::Error;
+
+/// Tag and length.
+const HEADER_BYTES: usize = 5;
+
+/// How much of the body of a split frame is kept; longer bodies are cut to this.
+pub const KEPT_BYTES: usize = 64 * 1024;
+
+/// libpq's limit for the kinds of messages that are never long (`pqParseInput3`): above it, the stream is
+/// not what we think it is.
+const LONGEST_SHORT_MESSAGE: usize = 30_000;
+
+/// A message from the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Its kind: `b'Z'` is `ReadyForQuery`.
+    pub tag: u8,
+    /// The bytes after the length word. Whole when the frame came in one piece; of a frame that came in
+    /// several, the first [`KEPT_BYTES`] of the kinds that carry words for the client
+    /// (`E N R S K Z`), and nothing of all others.
+    pub body: &'a [u8],
+}
+
+/// Bytes that are no message of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// A kind of message that no server sends.
+    #[error("unknown message type 0x{0:02x}")]
+    UnknownTag(u8),
+    /// A length that this kind of message cannot have.
+    #[error("message '{}' with an impossible length of {length} bytes", *.tag as char)]
+    Length {
+        /// Kind of the message.
+        tag: u8,
+        /// The length word, as a signed number.
+        length: i32,
+    },
+}
+
+/// Where in the stream of frames a connection is. Holds at most [`KEPT_BYTES`].
+#[derive(Debug, Clone, Default)]
+pub struct Scanner {
+    header: [u8; HEADER_BYTES],
+    header_bytes: usize,
+    /// Bytes of the current frame's body that have not come yet; meaningful once the header is whole.
+    missing: usize,
+    kept: Vec<u8>,
+}
+
+impl Scanner {
+    /// At the start of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next frame off the front of `input`; `None` when `input` is used up.
+    ///
+    /// # Errors
+    /// When the bytes are not the protocol; the connection is of no use after that.
+    #[inline]
+    pub fn next<'s, 'i: 's>(
+        &'s mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<Frame<'s>>, FrameError> {
+        if self.header_bytes == 0
+            && let Some((header, rest)) = input.split_first_chunk::<HEADER_BYTES>()
+        {
+            let body_bytes = body_length(header)?;
+            if let Some((body, rest)) = rest.split_at_checked(body_bytes) {
+                *input = rest;
+                return Ok(Some(Frame {
+                    tag: header[0],
+                    body,
+                }));
+            }
+        }
+        self.next_split(input)
+    }
+
+    /// The slow road: a frame whose bytes come in several pieces.
+    fn next_split<'s, 'i: 's>(
+        &'s mut self,
+        input: &mut &'i [u8],
+    ) -> Result<Option<Frame<'s>>, FrameError> {
+        if self.header_bytes < HEADER_BYTES {
+            let taken = input.len().min(HEADER_BYTES - self.header_bytes);
+            let (head, rest) = input.split_at(taken);
+            self.header[self.header_bytes..self.header_bytes + taken].copy_from_slice(head);
+            self.header_bytes += taken;
+            *input = rest;
+            if self.header_bytes < HEADER_BYTES {
+                return Ok(None);
+            }
+            self.missing = body_length(&self.header)?;
+            self.kept.clear();
+        }
+        let tag = self.header[0];
+        let (piece, rest) = input.split_at(input.len().min(self.missing));
+        if is_kept(tag) {
+            let room = KEPT_BYTES - self.kept.len();
+            self.kept.extend_from_slice(&piece[..piece.len().min(room)]);
+        }
+        self.missing -= piece.len();
+        *input = rest;
+        if self.missing > 0 {
+            return Ok(None);
+        }
+        self.header_bytes = 0;
+        Ok(Some(Frame {
+            tag,
+            body: &self.kept,
+        }))
+    }
+}
+
+/// Kinds whose bodies the client reads.
+fn is_kept(tag: u8) -> bool {
+    matches!(tag, b'E' | b'N' | b'R' | b'S' | b'K' | b'Z')
+}
+
+/// Length of the body that a header announces, checked against what its kind can have.
+#[inline]
+fn body_length(header: &[u8; HEADER_BYTES]) -> Result<usize, FrameError> {
+    let [tag, length @ ..] = *header;
+    let length = i32::from_be_bytes(length);
+    // The length word counts itself.
+    let body = length.wrapping_sub(4) as usize;
+    let possible = match tag {
+        b'Z' => body == 1,
+        b'1' | b'2' | b'3' | b'n' | b's' | b'I' | b'c' => body == 0,
+        b'D' | b'T' | b'd' | b'E' | b'N' | b'A' | b'V' => length >= 4,
+        b'C' | b'S' | b'K' | b'R' | b't' | b'G' | b'H' | b'W' | b'v' => {
+            length >= 4 && body <= LONGEST_SHORT_MESSAGE
+        }
+        _ => return Err(FrameError::UnknownTag(tag)),
+    };
+    if possible {
+        Ok(body)
+    } else {
+        Err(FrameError::Length { tag, length })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![tag];
+        bytes.extend_from_slice(&(body.len() as i32 + 4).to_be_bytes());
+        bytes.extend_from_slice(body);
+        bytes
+    }
+
+    #[test]
+    fn a_whole_frame_is_borrowed_from_the_input() {
+        let bytes = [frame(b'D', b"row"), frame(b'Z', b"I")].concat();
+        let mut input = bytes.as_slice();
+        let mut scanner = Scanner::new();
+        assert_eq!(
+            scanner.next(&mut input).unwrap(),
+            Some(Frame {
+                tag: b'D',
+                body: b"row"
+            })
+        );
+        assert_eq!(
+            scanner.next(&mut input).unwrap(),
+            Some(Frame {
+                tag: b'Z',
+                body: b"I"
+            })
+        );
+        assert_eq!(scanner.next(&mut input).unwrap(), None);
+    }
+
+    #[test]
+    fn a_long_row_in_pieces_is_skipped_without_being_held() {
+        let mut scanner = Scanner::new();
+        let header = [b'D', 0x10, 0, 0, 4];
+        assert_eq!(scanner.next(&mut header.as_slice()).unwrap(), None);
+        let piece = vec![0_u8; 1 << 20];
+        for _ in 0..255 {
+            assert_eq!(scanner.next(&mut piece.as_slice()).unwrap(), None);
+        }
+        assert_eq!(
+            scanner.next(&mut piece.as_slice()).unwrap(),
+            Some(Frame {
+                tag: b'D',
+                body: b""
+            })
+        );
+        assert_eq!(scanner.kept.capacity(), 0);
+    }
+
+    #[test]
+    fn a_long_error_in_pieces_is_cut() {
+        let bytes = frame(b'E', &vec![b'x'; 3 * KEPT_BYTES]);
+        let mut scanner = Scanner::new();
+        let mut frames = 0;
+        for mut piece in bytes.chunks(1000) {
+            while let Some(frame) = scanner.next(&mut piece).unwrap() {
+                assert_eq!(frame.body.len(), KEPT_BYTES);
+                frames += 1;
+            }
+        }
+        assert_eq!(frames, 1);
+    }
+
+    #[test]
+    fn impossible_headers_are_refused() {
+        let cases: [(&[u8], FrameError); 5] = [
+            (
+                b"HTTP/1.1 400 Bad Request",
+                FrameError::Length {
+                    tag: b'H',
+                    length: 0x5454_502f,
+                },
+            ),
+            (
+                b"Z\0\0\0\x06II",
+                FrameError::Length {
+                    tag: b'Z',
+                    length: 6,
+                },
+            ),
+            (
+                b"D\0\0\0\x03",
+                FrameError::Length {
+                    tag: b'D',
+                    length: 3,
+                },
+            ),
+            (
+                b"D\xff\xff\xff\xff",
+                FrameError::Length {
+                    tag: b'D',
+                    length: -1,
+                },
+            ),
+            (b"\0\0\0\0\0", FrameError::UnknownTag(0)),
+        ];
+        for (bytes, error) in cases {
+            let mut input = bytes;
+            assert_eq!(Scanner::new().next(&mut input), Err(error));
+        }
+    }
+}

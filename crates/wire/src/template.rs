@@ -1,0 +1,198 @@
+//! A statement as the bytes to send, made once, with holes where parameters go.
+
+use postgres_protocol::message::frontend;
+
+use crate::encode::{EncodeError, encode};
+
+/// A piece of a statement for the simple protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Text of the statement.
+    Text(&'a str),
+    /// The next parameter's text goes here.
+    Parameter,
+}
+
+/// Messages with holes. Writing one copies its fixed parts and the parameters and puts the lengths right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    fixed: Vec<u8>,
+    /// Offsets in `fixed` before which a parameter goes, ascending.
+    holes: Vec<usize>,
+    /// Parameters carry a length word of their own.
+    counted: bool,
+    /// The message whose length depends on the parameters: offset of its length word, and of its end.
+    length_at: usize,
+    end: usize,
+}
+
+impl Template {
+    /// `Query`: the simple protocol, parameters written into the statement's text.
+    ///
+    /// # Errors
+    /// When a text has a zero byte.
+    pub fn simple(pieces: &[Piece<'_>]) -> Result<Self, EncodeError> {
+        let text: String = pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text) => text,
+                Piece::Parameter => "",
+            })
+            .collect();
+        let fixed = encode("a statement", |buffer| frontend::query(&text, buffer))?;
+        let mut holes = Vec::new();
+        let mut at = 5;
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => at += text.len(),
+                Piece::Parameter => holes.push(at),
+            }
+        }
+        Ok(Self {
+            end: fixed.len(),
+            fixed,
+            holes,
+            counted: false,
+            length_at: 1,
+        })
+    }
+
+    /// `Parse` alone: gives a statement a name on the server; an empty name is the unnamed statement.
+    ///
+    /// # Errors
+    /// When a text has a zero byte or is too long.
+    pub fn parse(name: &str, sql: &str) -> Result<Vec<u8>, EncodeError> {
+        encode("a statement", |buffer| {
+            frontend::parse(name, sql, [], buffer)
+        })
+    }
+
+    /// `Bind`, `Execute`, `Sync`: runs the statement `name` with `parameters` parameters, all in text
+    /// format and of the types that the server finds for them.
+    ///
+    /// # Errors
+    /// When the name has a zero byte, or there are more than 65535 parameters.
+    pub fn bind(name: &str, parameters: usize) -> Result<Self, EncodeError> {
+        let values = std::iter::repeat_n((), parameters);
+        let mut fixed = encode("a statement", |buffer| {
+            let null = |(), _: &mut bytes::BytesMut| Ok(postgres_protocol::IsNull::Yes);
+            frontend::bind("", name, [], values, null, [], buffer).map_err(|error| match error {
+                frontend::BindError::Serialization(error) => std::io::Error::other(error),
+                frontend::BindError::Conversion(error) => std::io::Error::other(error),
+            })
+        })?;
+        // `Bind` ends with the nulls' length words, which become the holes, and a count of 0 result formats.
+        let formats = fixed.split_off(fixed.len() - 2);
+        fixed.truncate(fixed.len() - 4 * parameters);
+        let holes = vec![fixed.len(); parameters];
+        fixed.extend_from_slice(&formats);
+        let end = fixed.len();
+        fixed.extend_from_slice(&encode("a statement", |buffer| {
+            frontend::execute("", 0, buffer)?;
+            frontend::sync(buffer);
+            Ok(())
+        })?);
+        Ok(Self {
+            fixed,
+            holes,
+            counted: true,
+            length_at: 1,
+            end,
+        })
+    }
+
+    /// Appends the messages to `out`. `parameter` is called with 0, 1, ... for the holes in order and
+    /// appends the text of that parameter; it returns `false`, having appended nothing, for NULL
+    /// (which the simple protocol leaves empty: the caller writes what it wants to stand there).
+    #[inline]
+    pub fn write(&self, out: &mut Vec<u8>, mut parameter: impl FnMut(usize, &mut Vec<u8>) -> bool) {
+        let start = out.len();
+        let mut copied = 0;
+        for (index, &hole) in self.holes.iter().enumerate() {
+            out.extend_from_slice(&self.fixed[copied..hole]);
+            copied = hole;
+            if self.counted {
+                let length_at = out.len();
+                out.extend_from_slice(&(-1_i32).to_be_bytes());
+                if parameter(index, out) {
+                    let length = (out.len() - length_at - 4) as i32;
+                    out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+                }
+            } else {
+                parameter(index, out);
+            }
+        }
+        out.extend_from_slice(&self.fixed[copied..self.end]);
+        let length_at = start + self.length_at;
+        let length = (out.len() - length_at) as i32;
+        out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+        out.extend_from_slice(&self.fixed[self.end..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(template: &Template, values: &[Option<&str>]) -> Vec<u8> {
+        let mut out = b"before".to_vec();
+        template.write(&mut out, |index, out| {
+            values[index]
+                .map(|text| out.extend_from_slice(text.as_bytes()))
+                .is_some()
+        });
+        out.split_off("before".len())
+    }
+
+    #[test]
+    fn simple_holes_take_text_and_the_length_follows() {
+        let pieces = [
+            Piece::Text("SELECT "),
+            Piece::Parameter,
+            Piece::Text(" + "),
+            Piece::Parameter,
+        ];
+        let template = Template::simple(&pieces).unwrap();
+        for (a, b) in [("1", "2"), ("-5000", "100000000")] {
+            let expected = encode("", |buffer| {
+                frontend::query(&format!("SELECT {a} + {b}"), buffer)
+            })
+            .unwrap();
+            assert_eq!(written(&template, &[Some(a), Some(b)]), expected);
+        }
+    }
+
+    #[test]
+    fn bind_equals_what_postgres_protocol_writes() {
+        let cases: [&[Option<&str>]; 4] = [
+            &[],
+            &[Some("7")],
+            &[Some(""), None, Some("-12345")],
+            &[None, None],
+        ];
+        for values in cases {
+            let template = Template::bind("s1", values.len()).unwrap();
+            let expected = encode("", |buffer| {
+                let value = |value: &Option<&str>, buffer: &mut bytes::BytesMut| match value {
+                    Some(text) => {
+                        buffer.extend_from_slice(text.as_bytes());
+                        Ok(postgres_protocol::IsNull::No)
+                    }
+                    None => Ok(postgres_protocol::IsNull::Yes),
+                };
+                assert!(frontend::bind("", "s1", [], values, value, [], buffer).is_ok());
+                frontend::execute("", 0, buffer)?;
+                frontend::sync(buffer);
+                Ok(())
+            });
+            assert_eq!(written(&template, values), expected.unwrap());
+        }
+    }
+
+    #[test]
+    fn zero_bytes_and_too_many_parameters_are_refused() {
+        assert!(Template::simple(&[Piece::Text("a\0b")]).is_err());
+        assert!(Template::parse("", "a\0b").is_err());
+        assert!(Template::bind("", 70_000).is_err());
+    }
+}
