@@ -5,9 +5,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plinth.experiment.problems import nearest, problems_of
+from plinth.experiment.problems import problems_of
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, factor_path
+from plinth.model.nearest import nearest
 
 _FIRST_PARTS = ("storage", "server", "dataset", "workload")
 

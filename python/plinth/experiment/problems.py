@@ -1,19 +1,12 @@
 """Validation errors as problems that teach: the key, what was got, what is allowed, and the near miss."""
 
-import difflib
-from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from plinth.model.errors import Problem
-
-
-def nearest(word: str, allowed: Iterable[str]) -> str | None:
-    """A hint that names the allowed word closest to `word`, when one is close."""
-    found = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
-    return f"did you mean {found[0]!r}?" if found else None
+from plinth.model.nearest import nearest
 
 
 def problems_of(error: ValidationError, document: dict[str, Any], model: type[BaseModel]) -> list[Problem]:

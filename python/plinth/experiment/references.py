@@ -3,8 +3,8 @@ they are reported beside whatever else is wrong."""
 
 from typing import Any
 
-from plinth.experiment.problems import nearest
 from plinth.model.errors import Problem
+from plinth.model.nearest import nearest
 
 
 def check_references(document: dict[str, Any]) -> list[Problem]:
