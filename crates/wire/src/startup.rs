@@ -63,7 +63,7 @@ impl Session {
 pub enum StartupError {
     /// The server said no.
     #[error("{0}")]
-    Server(ServerError),
+    Server(Box<ServerError>),
     /// The server asks for a password, and there is none.
     #[error("the server asks for a password ({method}), and none was given")]
     NoPassword {
@@ -145,7 +145,11 @@ impl Startup {
         let unexpected = StartupError::Unexpected(frame.tag);
         match frame.tag {
             b'R' => self.authenticate(frame.body, out)?,
-            b'E' => return Err(StartupError::Server(ServerError::parse(frame.body))),
+            b'E' => {
+                return Err(StartupError::Server(Box::new(ServerError::parse(
+                    frame.body,
+                ))));
+            }
             b'S' => {
                 let mut words = frame
                     .body
