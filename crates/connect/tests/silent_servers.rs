@@ -53,7 +53,7 @@ fn answer_with(answer: &'static [u8]) -> ConnectError {
     let target = target("127.0.0.1", listener.local_addr().unwrap().port());
     let server = thread::spawn(move || {
         let (mut peer, _) = listener.accept().unwrap();
-        peer.read(&mut [0; 1024]).unwrap();
+        assert!(peer.read(&mut [0; 1024]).unwrap() > 0);
         peer.write_all(answer).unwrap();
     });
     let error = opened(&target, Duration::from_secs(5)).unwrap_err();
