@@ -1,6 +1,9 @@
-//! Expressions of `\set`, as a tree.
+//! Expressions of `\set`: a tree, and its evaluation.
 
+use crate::distributions::{self, MIN_GAUSSIAN, ZIPFIAN_RANGE};
 use crate::error::EvalError;
+use crate::functions::{Function, MAX_ARGUMENTS};
+use crate::hash;
 use crate::prng::Prng;
 use crate::value::Value;
 use crate::variables::Variables;
@@ -10,16 +13,265 @@ use crate::variables::Variables;
 pub enum Expr {
     /// A constant.
     Constant(Value),
+    /// `:name`
+    Variable {
+        /// Slot of the variable.
+        slot: usize,
+        /// Its name, for errors.
+        name: Box<str>,
+    },
+    /// A function or operator; all its arguments are evaluated, from left to right.
+    Call(Function, Vec<Expr>),
+    /// `a AND b`; `b` is left alone when `a` decides.
+    And(Box<Expr>, Box<Expr>),
+    /// `a OR b`; `b` is left alone when `a` decides.
+    Or(Box<Expr>, Box<Expr>),
+    /// `CASE WHEN condition THEN value ... ELSE otherwise END`
+    Case {
+        /// Conditions with their values.
+        branches: Vec<(Expr, Expr)>,
+        /// The value when no condition holds.
+        otherwise: Box<Expr>,
+    },
 }
 
 impl Expr {
-    /// The value of the expression, given a client's variables and its generator.
+    /// The value of the expression, given a client's variables and its generator. Does not allocate, unless it fails.
     ///
     /// # Errors
     /// What pgbench reports while a script runs: see [`EvalError`].
-    pub fn eval(&self, _variables: &Variables, _rng: &mut Prng) -> Result<Value, EvalError> {
+    pub fn eval(&self, variables: &Variables, rng: &mut Prng) -> Result<Value, EvalError> {
         match self {
             Self::Constant(value) => Ok(*value),
+            Self::Variable { slot, name } => variables
+                .get(*slot)
+                .ok_or_else(|| variables.read_error(*slot, name)),
+            Self::Call(function, arguments) => call(*function, arguments, variables, rng),
+            Self::And(a, b) => decide(a, b, false, variables, rng),
+            Self::Or(a, b) => decide(a, b, true, variables, rng),
+            Self::Case {
+                branches,
+                otherwise,
+            } => {
+                for (condition, value) in branches {
+                    if condition.eval(variables, rng)?.is_true() {
+                        return value.eval(variables, rng);
+                    }
+                }
+                otherwise.eval(variables, rng)
+            }
         }
     }
+}
+
+/// `a AND b` (decided by false) or `a OR b` (decided by true). Unlike SQL's, null on the left is null whatever the
+/// right side is.
+fn decide(
+    a: &Expr,
+    b: &Expr,
+    deciding: bool,
+    variables: &Variables,
+    rng: &mut Prng,
+) -> Result<Value, EvalError> {
+    let left = a.eval(variables, rng)?;
+    if left == Value::Null || left.to_bool()? == deciding {
+        return Ok(left);
+    }
+    match b.eval(variables, rng)? {
+        Value::Null => Ok(Value::Null),
+        right => Ok(Value::Bool(right.to_bool()?)),
+    }
+}
+
+fn call(
+    function: Function,
+    arguments: &[Expr],
+    variables: &Variables,
+    rng: &mut Prng,
+) -> Result<Value, EvalError> {
+    let mut values = [Value::Null; MAX_ARGUMENTS];
+    let mut any_null = false;
+    for (value, argument) in values.iter_mut().zip(arguments) {
+        *value = argument.eval(variables, rng)?;
+        any_null |= *value == Value::Null;
+    }
+    if any_null && function != Function::Is {
+        return Ok(Value::Null);
+    }
+    apply(function, &values[..arguments.len()], rng)
+}
+
+/// Applies a function to arguments of the number that it takes, none of them null but for `IS`.
+fn apply(function: Function, args: &[Value], rng: &mut Prng) -> Result<Value, EvalError> {
+    use Function as F;
+    match function {
+        F::Add | F::Sub | F::Mul | F::Div | F::Mod => arithmetic(function, args[0], args[1]),
+        F::Eq | F::Ne | F::Lt | F::Le => compare(function, args[0], args[1]),
+        F::BitAnd | F::BitOr | F::BitXor | F::ShiftLeft | F::ShiftRight => {
+            bitwise(function, args[0].to_int()?, args[1].to_int()?)
+        }
+        F::Not => Ok(Value::Bool(!args[0].to_bool()?)),
+        F::Is => Ok(Value::Bool(args[0] == args[1])),
+        F::Pi => Ok(Value::Double(std::f64::consts::PI)),
+        F::Abs => match args[0] {
+            Value::Int(i) => Ok(Value::Int(i.wrapping_abs())),
+            other => {
+                let d = other.to_double()?;
+                Ok(Value::Double(if d < 0.0 { -d } else { d })) // and not d.abs(): -0 stays -0
+            }
+        },
+        F::Int => Ok(Value::Int(args[0].to_int()?)),
+        F::Double => Ok(Value::Double(args[0].to_double()?)),
+        F::Sqrt => Ok(Value::Double(args[0].to_double()?.sqrt())),
+        F::Ln => Ok(Value::Double(args[0].to_double()?.ln())),
+        F::Exp => Ok(Value::Double(args[0].to_double()?.exp())),
+        F::Pow => Ok(Value::Double(
+            args[0].to_double()?.powf(args[1].to_double()?),
+        )),
+        F::Least => extremum(args, |a, b| a < b, |a, b| a < b),
+        F::Greatest => extremum(args, |a, b| a > b, |a, b| a > b),
+        F::Random | F::RandomGaussian | F::RandomExponential | F::RandomZipfian => {
+            random(function, args, rng).map(Value::Int)
+        }
+        F::HashFnv1a => Ok(Value::Int(hash::fnv1a(
+            args[0].to_int()?,
+            args[1].to_int()?,
+        ))),
+        F::HashMurmur2 => Ok(Value::Int(hash::murmur2(
+            args[0].to_int()?,
+            args[1].to_int()?,
+        ))),
+        F::Permute => permute(args[0].to_int()?, args[1].to_int()?, args[2].to_int()?),
+    }
+}
+
+fn is_double(value: Value) -> bool {
+    matches!(value, Value::Double(_))
+}
+
+/// Doubles if either side is one, integers otherwise; `%` is always of integers.
+fn arithmetic(function: Function, left: Value, right: Value) -> Result<Value, EvalError> {
+    use Function as F;
+    if function != F::Mod && (is_double(left) || is_double(right)) {
+        let (l, r) = (left.to_double()?, right.to_double()?);
+        return Ok(Value::Double(match function {
+            F::Add => l + r,
+            F::Sub => l - r,
+            F::Mul => l * r,
+            _ => l / r,
+        }));
+    }
+    let (l, r) = (left.to_int()?, right.to_int()?);
+    if r == 0 && matches!(function, F::Div | F::Mod) {
+        return Err(EvalError::DivisionByZero);
+    }
+    let (result, name) = match function {
+        F::Add => (l.checked_add(r), "add"),
+        F::Sub => (l.checked_sub(r), "sub"),
+        F::Mul => (l.checked_mul(r), "mul"),
+        F::Div => (l.checked_div(r), "div"),
+        _ => (Some(l.wrapping_rem(r)), "mod"),
+    };
+    result.map(Value::Int).ok_or(EvalError::IntOverflow(name))
+}
+
+fn compare(function: Function, left: Value, right: Value) -> Result<Value, EvalError> {
+    if is_double(left) || is_double(right) {
+        Ok(Value::Bool(holds(
+            function,
+            left.to_double()?,
+            right.to_double()?,
+        )))
+    } else {
+        Ok(Value::Bool(holds(
+            function,
+            left.to_int()?,
+            right.to_int()?,
+        )))
+    }
+}
+
+fn holds<T: PartialOrd>(function: Function, left: T, right: T) -> bool {
+    match function {
+        Function::Eq => left == right,
+        Function::Ne => left != right,
+        Function::Lt => left < right,
+        _ => left <= right,
+    }
+}
+
+/// Shifts take the lowest six bits of their distance, as the processors do that pgbench leaves them to.
+fn bitwise(function: Function, left: i64, right: i64) -> Result<Value, EvalError> {
+    Ok(Value::Int(match function {
+        Function::BitAnd => left & right,
+        Function::BitOr => left | right,
+        Function::BitXor => left ^ right,
+        Function::ShiftLeft => left.wrapping_shl(right as u32),
+        _ => left.wrapping_shr(right as u32),
+    }))
+}
+
+/// `least` and `greatest`: of doubles if any is one. `*_wins` says whether its first argument stays.
+fn extremum(
+    args: &[Value],
+    double_wins: fn(f64, f64) -> bool,
+    int_wins: fn(i64, i64) -> bool,
+) -> Result<Value, EvalError> {
+    if args.iter().copied().any(is_double) {
+        let mut best = args[0].to_double()?;
+        for value in &args[1..] {
+            let value = value.to_double()?;
+            best = if double_wins(best, value) {
+                best
+            } else {
+                value
+            };
+        }
+        return Ok(Value::Double(best));
+    }
+    let mut best = args[0].to_int()?;
+    for value in &args[1..] {
+        let value = value.to_int()?;
+        best = if int_wins(best, value) { best } else { value };
+    }
+    Ok(Value::Int(best))
+}
+
+fn random(function: Function, args: &[Value], rng: &mut Prng) -> Result<i64, EvalError> {
+    let (min, max) = (args[0].to_int()?, args[1].to_int()?);
+    if min > max {
+        return Err(EvalError::EmptyRange);
+    }
+    if max
+        .checked_sub(min)
+        .and_then(|width| width.checked_add(1))
+        .is_none()
+    {
+        return Err(EvalError::RangeTooLarge);
+    }
+    if function == Function::Random {
+        return Ok(distributions::uniform(rng, min, max));
+    }
+    let parameter = args[2].to_double()?;
+    match function {
+        Function::RandomGaussian if parameter < MIN_GAUSSIAN || parameter.is_nan() => {
+            Err(EvalError::GaussianParameter(parameter))
+        }
+        Function::RandomGaussian => Ok(distributions::gaussian(rng, min, max, parameter)),
+        Function::RandomZipfian if !ZIPFIAN_RANGE.contains(&parameter) => {
+            Err(EvalError::ZipfianParameter(parameter))
+        }
+        Function::RandomZipfian => Ok(distributions::zipfian(rng, min, max, parameter)),
+        _ if parameter <= 0.0 || parameter.is_nan() => {
+            Err(EvalError::ExponentialParameter(parameter))
+        }
+        _ => Ok(distributions::exponential(rng, min, max, parameter)),
+    }
+}
+
+fn permute(value: i64, size: i64, seed: i64) -> Result<Value, EvalError> {
+    if size <= 0 {
+        return Err(EvalError::PermuteSize);
+    }
+    Ok(Value::Int(hash::permute(value, size, seed)))
 }

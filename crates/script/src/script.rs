@@ -1,6 +1,8 @@
 //! A script as the load engine runs it: a list of commands over numbered variables.
 
+use crate::error::EvalError;
 use crate::expr::Expr;
+use crate::value::Value;
 
 /// A parsed script.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,6 +11,21 @@ pub struct Script {
     pub name: String,
     /// What a transaction does, in order.
     pub commands: Vec<Command>,
+    /// Every place where a variable is read, in order.
+    pub reads: Vec<Read>,
+}
+
+/// A place where a variable is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read {
+    /// Slot of the variable.
+    pub slot: usize,
+    /// Line of the place, or of the statement's beginning; counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// Whether a statement reads it, rather than a meta command.
+    pub in_sql: bool,
 }
 
 /// One step of a script.
@@ -28,8 +45,8 @@ pub enum Command {
     Sql(SqlCommand),
     /// `\sleep`
     Sleep {
-        /// How long, in `unit`.
-        duration: SleepDuration,
+        /// How long, in `unit`: a constant or a variable.
+        duration: Expr,
         /// Unit of the duration.
         unit: SleepUnit,
         /// Line of the command, counted from 1.
@@ -40,7 +57,7 @@ pub enum Command {
 /// A statement, ready for each of the three protocols.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlCommand {
-    /// The statement as written, without its semicolon.
+    /// The statement as written, with its semicolon if it has one, but without `--` comments.
     pub text: String,
     /// Line of its first character, counted from 1.
     pub line: usize,
@@ -62,15 +79,6 @@ pub enum Segment {
     Var(usize),
 }
 
-/// How long `\sleep` waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SleepDuration {
-    /// A number in the script.
-    Literal(i64),
-    /// Slot of a variable.
-    Var(usize),
-}
-
 /// Unit of `\sleep`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SleepUnit {
@@ -80,4 +88,23 @@ pub enum SleepUnit {
     Milliseconds,
     /// `s`, and the default.
     Seconds,
+}
+
+impl SleepUnit {
+    /// How long to sleep for `duration` of this unit, in microseconds; a negative duration is none.
+    ///
+    /// # Errors
+    /// [`EvalError`] when `duration` is no number.
+    pub fn to_microseconds(self, duration: Value) -> Result<u64, EvalError> {
+        let whole = match duration {
+            Value::Double(d) => d as i64, // without its fraction, as pgbench reads it
+            other => other.to_int()?,
+        };
+        let factor = match self {
+            Self::Microseconds => 1,
+            Self::Milliseconds => 1_000,
+            Self::Seconds => 1_000_000,
+        };
+        Ok((whole.max(0) as u64).saturating_mul(factor))
+    }
 }

@@ -1,0 +1,71 @@
+//! Variables in statements.
+
+use crate::error::ParseError;
+use crate::script::{Segment, SqlCommand};
+use crate::source::{Source, is_name_part, is_name_start};
+use crate::variables::Symbols;
+
+/// Most variables in one statement: pgbench's limit.
+const MAX_PARAMETERS: usize = 255;
+
+/// Prepares a statement that begins at `start`. As in pgbench, `:name` is a variable wherever it stands, in quotations
+/// too; a colon that follows a colon is not looked at, which leaves `::type` alone.
+pub(crate) fn sql_command(
+    source: Source<'_>,
+    text: String,
+    start: usize,
+    symbols: &mut Symbols,
+) -> Result<SqlCommand, ParseError> {
+    let mut segments = Vec::new();
+    let mut prepared_text = String::new();
+    let mut params = Vec::new();
+    let mut literal_start = 0;
+    for (at, end) in references(&text) {
+        if params.len() == MAX_PARAMETERS {
+            return Err(source.error(
+                start,
+                format!("the statement has more than {MAX_PARAMETERS} variables"),
+            ));
+        }
+        let slot = symbols.slot(&text[at + 1..end]);
+        if literal_start < at {
+            segments.push(Segment::Text(text[literal_start..at].to_owned()));
+        }
+        segments.push(Segment::Var(slot));
+        params.push(slot);
+        prepared_text.push_str(&text[literal_start..at]);
+        prepared_text.push_str(&format!("${}", params.len()));
+        literal_start = end;
+    }
+    if literal_start < text.len() {
+        segments.push(Segment::Text(text[literal_start..].to_owned()));
+    }
+    prepared_text.push_str(&text[literal_start..]);
+    Ok(SqlCommand {
+        text,
+        line: source.line(start),
+        segments,
+        prepared_text,
+        params,
+    })
+}
+
+/// Where variables stand in `text`: from the colon to behind the name.
+fn references(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut offset = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let colon = offset + bytes[offset..].iter().position(|&b| b == b':')?;
+            let name = bytes[colon + 1..]
+                .iter()
+                .take_while(|&&b| is_name_part(b))
+                .count();
+            if name > 0 && is_name_start(bytes[colon + 1]) {
+                offset = colon + 1 + name;
+                return Some((colon, offset));
+            }
+            offset = colon + bytes[colon..].iter().take_while(|&&b| b == b':').count();
+        }
+    })
+}
