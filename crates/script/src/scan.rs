@@ -283,14 +283,16 @@ impl RoutineBody {
 
     fn note(&mut self, word: &[u8], outside_parentheses: bool) {
         let is = |known: &str| word.eq_ignore_ascii_case(known.as_bytes());
-        if self.words_seen < 4
-            && ["create", "or", "replace", "function", "procedure"]
+        if self.words.len() < 4 {
+            let known = ["create", "or", "replace", "function", "procedure"]
                 .into_iter()
-                .any(is)
-        {
-            self.words.push(word[0].to_ascii_lowercase());
+                .any(is);
+            self.words.push(if known {
+                word[0].to_ascii_lowercase()
+            } else {
+                0
+            });
         }
-        self.words_seen += 1;
         let creates_routine = matches!(
             self.words.as_slice(),
             [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p', ..]
