@@ -21,9 +21,14 @@ class LoadedExperiment:
     """An experiment, the text that it was read from, and the scripts that it names: path as written -> text."""
 
     experiment: Experiment
+    file: str
     text: str
     overrides: tuple[str, ...]
     scripts: dict[str, str]
+
+    def error(self, problems: list[Problem]) -> ExperimentError:
+        """Findings that came later, such as a setting that the server does not know, with file and line."""
+        return _error(problems, self.text, self.file, self.overrides)
 
 
 def load_experiment(path: Path, overrides: tuple[str, ...] = ()) -> LoadedExperiment:
@@ -59,9 +64,8 @@ def load_text(text: str, file: str, folder: Path, overrides: tuple[str, ...] = (
     problems += check_references(document)
     scripts = _read_scripts(document, folder, problems)
     if problems or experiment is None:
-        placed = [_placed(problem, text, file, overrides) for problem in problems]
-        raise ExperimentError(file, sorted(placed, key=_line))
-    return LoadedExperiment(experiment, text, overrides, scripts)
+        raise _error(problems, text, file, overrides)
+    return LoadedExperiment(experiment, file, text, overrides, scripts)
 
 
 def _parse(text: str, file: str) -> dict[str, Any]:
@@ -77,6 +81,11 @@ def _parse(text: str, file: str) -> dict[str, Any]:
             hint='text needs quotes, as in name = "ramdisk"; true, false and numbers do not',
         )
         raise ExperimentError(file, [problem]) from error
+
+
+def _error(problems: list[Problem], text: str, file: str, overrides: tuple[str, ...]) -> ExperimentError:
+    placed = [_placed(problem, text, file, overrides) for problem in problems]
+    return ExperimentError(file, sorted(placed, key=_line))
 
 
 def _line(problem: Problem) -> int:

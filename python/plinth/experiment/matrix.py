@@ -1,13 +1,12 @@
 """Factors and levels: every level is checked by validating the experiment that it makes."""
 
-from copy import deepcopy
 from typing import Any
 
 from pydantic import ValidationError
 
 from plinth.experiment.problems import problems_of
 from plinth.model.errors import Problem
-from plinth.model.experiment import Experiment, factor_path
+from plinth.model.experiment import Experiment, factor_path, with_levels
 from plinth.model.nearest import nearest
 
 _FIRST_PARTS = ("storage", "server", "dataset", "workload")
@@ -29,21 +28,6 @@ def flatten_matrix(document: dict[str, Any]) -> dict[str, Any]:
 
     walk(matrix, "")
     return {**document, "matrix": flat}
-
-
-def with_levels(document: dict[str, Any], levels: dict[str, Any]) -> dict[str, Any]:
-    """A copy of the raw document with each factor's place set to its level."""
-    changed = deepcopy({key: value for key, value in document.items() if key != "matrix"})
-    for factor, level in levels.items():
-        *parents, last = factor_path(factor)
-        table = changed
-        for parent in parents:
-            table = table.setdefault(parent, {})
-            if not isinstance(table, dict):
-                break
-        else:
-            table[last] = level
-    return changed
 
 
 def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem]:
@@ -74,9 +58,8 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
     if not levels:
         return [Problem("a factor needs at least one level", path=path)]
     repeated = [level for index, level in enumerate(levels) if level in levels[:index]]
-    if repeated:
-        return [Problem(f"the level {repeated[0]!r} is there twice", path=path)]
-    return [problem for level in levels for problem in _check_level(document, factor, level, known)]
+    problems = [Problem(f"the level {level!r} is there twice", path=path) for level in repeated[:1]]
+    return problems + [problem for level in levels for problem in _check_level(document, factor, level, known)]
 
 
 def _check_level(document: dict[str, Any], factor: str, level: Any, known: list[Problem]) -> list[Problem]:

@@ -3,7 +3,8 @@
 Field descriptions here are the reference: the JSON Schema, `plinth init` and docs/reference are made from them.
 """
 
-from typing import Annotated, Literal
+from copy import deepcopy
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -202,3 +203,18 @@ def factor_path(factor: str) -> tuple[str, ...]:
     if factor.startswith("server.settings."):
         return ("server", "settings", factor.removeprefix("server.settings."))
     return tuple(factor.split("."))
+
+
+def with_levels(document: dict[str, Any], levels: dict[str, Level]) -> dict[str, Any]:
+    """A copy of an experiment's raw document, without its matrix, with each factor's place set to its level."""
+    changed = deepcopy({key: value for key, value in document.items() if key != "matrix"})
+    for factor, level in levels.items():
+        *parents, last = factor_path(factor)
+        table: Any = changed
+        for parent in parents:
+            table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                break
+        else:
+            table[last] = level
+    return changed

@@ -10,7 +10,7 @@ from plinth.model.step import Step
 PLAN_VERSION = 1
 
 
-class Cluster(Frozen):
+class PlannedCluster(Frozen):
     """One data directory: a storage, how it is initialised, and the dataset in it. Variants that agree in these share it."""
 
     id: str
@@ -74,7 +74,7 @@ class Plan(Frozen):
     experiment: Experiment
     overrides: tuple[str, ...] = Field(default=(), description="--set and --scale-to-fit, as given and as cut.")
     host: HostFacts
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[PlannedCluster, ...]
     variants: tuple[Variant, ...]
     trials: tuple[PlannedTrial, ...]
     steps: tuple[Step, ...] = Field(description="Every step in order, the trials as one step each.")

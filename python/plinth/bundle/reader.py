@@ -1,0 +1,82 @@
+"""Reading a bundle, on any machine, whatever state its run left it in."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from plinth.bundle.tables import read_histograms, read_samples, read_series
+from plinth.model.base import Frozen
+from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.errors import RunError, UsageError
+from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
+from plinth.model.manifest import BUNDLE_VERSION, Manifest
+from plinth.model.plan import PLAN_VERSION, Plan
+from plinth.model.trial import TRIAL_VERSION, Event, Trial
+
+Artefact = TypeVar("Artefact", bound=Frozen)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of the bundle at `path`. Raises UsageError when it is no bundle, or a newer one."""
+    if not (path / "manifest.json").is_file():
+        raise UsageError(
+            "this is not a bundle: it has no manifest.json", where=str(path), hint="`plinth run` makes bundles"
+        )
+    return _read(path / "manifest.json", Manifest, BUNDLE_VERSION)
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan of the bundle at `path`."""
+    return _read(path / "plan.json", Plan, PLAN_VERSION)
+
+
+def read_bundle(path: Path) -> BundleContents:
+    """Everything in the bundle at `path`; trials that were not finished are not there."""
+    manifest = read_manifest(path)
+    storages = [_read(file, StorageFacts) for file in sorted((path / "env").glob("storage-*.json"))]
+    return BundleContents(
+        path=str(path),
+        manifest=manifest,
+        experiment_toml=(path / "experiment.toml").read_text(),
+        plan=read_plan(path),
+        host=_read(path / "env" / "host.json", HostFacts),
+        storages={facts.name: facts for facts in storages},
+        servers={
+            file.stem.removeprefix("server-"): _read(file, ServerFacts)
+            for file in sorted((path / "env").glob("server-*.json"))
+        },
+        trials=tuple(_read_trial(folder) for folder in sorted((path / "trials").glob("[0-9]*"))),
+    )
+
+
+def _read_trial(folder: Path) -> TrialContents:
+    series, histograms = folder / "series.parquet", folder / "hist.parquet"
+    lines = (folder / "events.jsonl").read_text().splitlines()
+    return TrialContents(
+        trial=_read(folder / "trial.json", Trial, TRIAL_VERSION),
+        series=read_series(series) if series.exists() else (),
+        histograms=read_histograms(histograms) if histograms.exists() else (),
+        events=tuple(Event.model_validate_json(line) for line in lines),
+        read_samples=partial(read_samples, folder / "observe"),
+    )
+
+
+def _read(file: Path, model: type[Artefact], newest: int | None = None) -> Artefact:
+    try:
+        document: dict[str, Any] = json.loads(file.read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise RunError(f"cannot read a part of the bundle: {error}", where=str(file)) from error
+    version = document.get("schema_version")
+    if newest is not None and (not isinstance(version, int) or version > newest):
+        raise UsageError(
+            f"written in version {version} of the format; this Plinth reads up to {newest}",
+            where=str(file),
+            hint="use the Plinth that wrote it, or a newer one",
+        )
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise RunError(f"a part of the bundle is not what it should be: {error}", where=str(file)) from error

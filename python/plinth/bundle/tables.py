@@ -1,0 +1,104 @@
+"""Tables of a trial as Parquet, written and read with DuckDB.
+
+series.parquet        a row a second: the fields of `Second`
+hist.parquet          a row a bucket: the histogram's key, and (value_ns, bucket_count)
+observe/SOURCE.parquet  a row a sample: t_ns, object, metric, value
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from plinth.model.load import Histogram, Second
+from plinth.model.trial import Sample
+
+_SECOND_TYPES = {"phase": "VARCHAR", "latency_mean_ns": "DOUBLE"}
+_SECOND_COLUMNS = {name: _SECOND_TYPES.get(name, "BIGINT") for name in Second.model_fields}
+_HISTOGRAM_COLUMNS = {
+    "scope": "VARCHAR",
+    "script": "VARCHAR",
+    "statement": "BIGINT",
+    "line": "BIGINT",
+    "text": "VARCHAR",
+    "count": "BIGINT",
+    "sum_ns": "BIGINT",
+    "min_ns": "BIGINT",
+    "max_ns": "BIGINT",
+    "value_ns": "BIGINT",
+    "bucket_count": "BIGINT",
+}
+_SAMPLE_COLUMNS = {"t_ns": "BIGINT", "object": "VARCHAR", "metric": "VARCHAR", "value": "DOUBLE"}
+
+
+def write_series(path: Path, series: Iterable[Second]) -> None:
+    """Write series.parquet."""
+    _write(path, _SECOND_COLUMNS, [tuple(getattr(second, name) for name in _SECOND_COLUMNS) for second in series])
+
+
+def read_series(path: Path) -> tuple[Second, ...]:
+    """Read series.parquet."""
+    return tuple(Second(**dict(zip(_SECOND_COLUMNS, row, strict=True))) for row in _read(path, _SECOND_COLUMNS))
+
+
+def write_histograms(path: Path, histograms: Iterable[Histogram]) -> None:
+    """Write hist.parquet; a histogram without counts keeps one row with no bucket."""
+    rows = []
+    for h in histograms:
+        key = (h.scope, h.script, h.statement, h.line, h.text, h.count, h.sum_ns, h.min_ns, h.max_ns)
+        rows += [(*key, value, count) for value, count in h.buckets] or [(*key, None, None)]
+    _write(path, _HISTOGRAM_COLUMNS, rows)
+
+
+def read_histograms(path: Path) -> tuple[Histogram, ...]:
+    """Read hist.parquet, in the order in which it was written."""
+    buckets: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+    for *key, value, count in _read(path, _HISTOGRAM_COLUMNS):
+        found = buckets.setdefault(tuple(key), [])
+        if value is not None:
+            found.append((value, count))
+    names = list(_HISTOGRAM_COLUMNS)[:-2]
+    return tuple(
+        Histogram(**dict(zip(names, key, strict=True)), buckets=tuple(found)) for key, found in buckets.items()
+    )
+
+
+def write_samples(folder: Path, samples: Iterable[Sample]) -> None:
+    """Write observe/SOURCE.parquet of every source."""
+    by_source: dict[str, list[tuple[int, str, str, float]]] = {}
+    for sample in samples:
+        by_source.setdefault(sample.source, []).append((sample.t_ns, sample.object, sample.metric, sample.value))
+    for source, rows in by_source.items():
+        _write(folder / f"{source}.parquet", _SAMPLE_COLUMNS, rows)
+
+
+def read_samples(folder: Path) -> list[Sample]:
+    """Read the samples of every source of a trial."""
+    return [
+        Sample(t_ns, path.stem, object_, metric, value)
+        for path in sorted(folder.glob("*.parquet"))
+        for t_ns, object_, metric, value in _read(path, _SAMPLE_COLUMNS)
+    ]
+
+
+def _write(path: Path, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
+    # DuckDB reads a dictionary of arrays as a table by the name of the variable that holds it. Integers with
+    # gaps pass as text, since an array of numbers has no place for a missing one.
+    arrays = {
+        name: np.array([None if row[i] is None else str(row[i]) if kind != "DOUBLE" else row[i] for row in rows], dtype)
+        for i, (name, kind) in enumerate(columns.items())
+        for dtype in [np.float64 if kind == "DOUBLE" else object]
+    }
+    selected = ", ".join(f'"{name}"::{kind} AS "{name}"' for name, kind in columns.items())
+    with duckdb.connect() as connection:
+        connection.register("arrays", arrays)
+        target = str(path).replace("'", "''")
+        connection.execute(f"COPY (SELECT {selected} FROM arrays) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+
+
+def _read(path: Path, columns: dict[str, str]) -> list[tuple[Any, ...]]:
+    selected = ", ".join(f'"{name}"' for name in columns)
+    with duckdb.connect() as connection:
+        return connection.execute(f"SELECT {selected} FROM read_parquet($1)", [str(path)]).fetchall()

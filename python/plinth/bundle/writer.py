@@ -1,0 +1,122 @@
+"""Writing a bundle as the experiment runs.
+
+A trial is written into a folder with a name of its own kind (.partial-NNNN), fsynced, and renamed: after a kill
+at any instant a trial is there whole or not at all. Everything else is written beside its place and moved there.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from plinth.bundle.files import sync_directory, sync_tree, write_durably
+from plinth.bundle.seal import seal_bundle, unseal_bundle
+from plinth.bundle.tables import write_histograms, write_samples, write_series
+from plinth.model.errors import Refused
+from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
+from plinth.model.load import LoadResult
+from plinth.model.manifest import Manifest, RunStatus
+from plinth.model.plan import Plan
+from plinth.model.trial import Event, Sample, Trial
+
+
+class BundleWriter:
+    """A bundle that is being written. Raises OSError when its folder cannot be written."""
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    @classmethod
+    def create(cls, path: Path, plan: Plan, experiment_toml: str, plinth_version: str) -> "BundleWriter":
+        """Make the folder with manifest, experiment and plan. Raises Refused when it is there and not empty."""
+        path.mkdir(parents=True, exist_ok=True)
+        if any(entry.name != ".plinth.lock" for entry in path.iterdir()):
+            raise Refused(
+                "the folder for the bundle is not empty",
+                where=str(path),
+                hint="give another --bundle, or `plinth resume` to go on with a bundle that was cut short",
+            )
+        manifest = Manifest(
+            plinth_version=plinth_version,
+            run_id=plan.run_id,
+            experiment=plan.experiment.name,
+            created_unix_ns=time.time_ns(),
+            status="running",
+            overrides=plan.overrides,
+        )
+        (path / "trials").mkdir()
+        (path / "env").mkdir()
+        (path / "logs").mkdir()
+        write_durably(path / "experiment.toml", experiment_toml)
+        write_durably(path / "plan.json", plan.model_dump_json(indent=1))
+        writer = cls(path, manifest)
+        writer.write_host(plan.host)
+        writer._write_manifest()  # last: a folder with a manifest is a bundle
+        return writer
+
+    @classmethod
+    def reopen(cls, path: Path, manifest: Manifest) -> "BundleWriter":
+        """Go on with a bundle that was cut short: half-written trials are dropped, the seal is broken."""
+        for partial in (path / "trials").glob(".partial-*"):
+            shutil.rmtree(partial)
+        unseal_bundle(path)
+        writer = cls(path, manifest.model_copy(update={"status": "running", "reason": None, "ended_unix_ns": None}))
+        writer._write_manifest()
+        return writer
+
+    @property
+    def logs(self) -> Path:
+        """Folder of the server's and the commands' logs."""
+        return self.path / "logs"
+
+    def write_host(self, host: HostFacts) -> None:
+        """Write env/host.json."""
+        write_durably(self.path / "env" / "host.json", host.model_dump_json(indent=1))
+
+    def write_storage(self, facts: StorageFacts) -> None:
+        """Write env/storage-NAME.json."""
+        write_durably(self.path / "env" / f"storage-{facts.name}.json", facts.model_dump_json(indent=1))
+
+    def write_server(self, variant: str, facts: ServerFacts) -> None:
+        """Write env/server-VARIANT.json."""
+        write_durably(self.path / "env" / f"server-{variant}.json", facts.model_dump_json(indent=1))
+
+    def write_trial(
+        self, trial: Trial, load: LoadResult | None, samples: Iterable[Sample], events: Iterable[Event]
+    ) -> Path:
+        """Write a trial whole; returns its folder."""
+        partial = self.path / "trials" / f".partial-{trial.number:04d}"
+        if partial.exists():
+            shutil.rmtree(partial)
+        (partial / "observe").mkdir(parents=True)
+        (partial / "trial.json").write_text(trial.model_dump_json(indent=1))
+        if load is not None:
+            write_series(partial / "series.parquet", load.series)
+            write_histograms(partial / "hist.parquet", load.histograms)
+        write_samples(partial / "observe", samples)
+        (partial / "events.jsonl").write_text("".join(event.model_dump_json() + "\n" for event in events))
+        sync_tree(partial)
+        final = self.path / "trials" / f"{trial.number:04d}-{trial.variant}"
+        partial.rename(final)
+        sync_directory(final.parent)
+        return final
+
+    def write_derived(self, name: str, content: str) -> Path:
+        """Write a file of derived/, which can be rebuilt at will."""
+        folder = self.path / "derived"
+        folder.mkdir(exist_ok=True)
+        write_durably(folder / name, content)
+        return folder / name
+
+    def finish(self, status: RunStatus, reason: str | None = None) -> None:
+        """Say how the run ended, and seal what is there."""
+        self.manifest = self.manifest.model_copy(
+            update={"status": status, "reason": reason, "ended_unix_ns": time.time_ns()}
+        )
+        self._write_manifest()
+        seal_bundle(self.path)
+
+    def _write_manifest(self) -> None:
+        write_durably(self.path / "manifest.json", json.dumps(self.manifest.model_dump(mode="json"), indent=1))
