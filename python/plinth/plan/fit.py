@@ -1,0 +1,61 @@
+"""Cutting a study's sizes to the machine: --scale-to-fit."""
+
+from collections.abc import Callable
+
+from plinth.model.errors import MissingCapability
+from plinth.model.experiment import Experiment, Level
+from plinth.model.plan import Plan
+
+_USED_SHARE = 0.8
+"""Of what is available; the rest is left to the machine."""
+
+
+def scale_to_fit(experiment: Experiment, plan_of: Callable[[Experiment], Plan]) -> tuple[Experiment, list[str]]:
+    """The experiment with the largest dataset.scale that fits, and what was cut, for people.
+
+    Halves the scale (of the dataset, or of each level that is a factor; equal levels become one) until `plan_of`
+    shows no unmet need. Raises MissingCapability when even the smallest does not fit.
+    """
+    notes: list[str] = []
+    cut = experiment
+    while not fits(plan_of(cut)):
+        smaller = _halved(cut)
+        if smaller is None:
+            raise MissingCapability(
+                "the experiment does not fit this machine even at the smallest scale",
+                hint="`plinth plan FILE` shows what it needs and what is there",
+            )
+        cut = smaller
+    if cut is not experiment:
+        notes = [f"scale-to-fit: {change}" for change in _changes(experiment, cut)]
+    return cut, notes
+
+
+def fits(plan: Plan) -> bool:
+    """Whether every need is met with room to spare; what could not be read is taken as met."""
+    return all(
+        need.available_bytes is None or need.needed_bytes <= need.available_bytes * _USED_SHARE for need in plan.needs
+    )
+
+
+def _scales(experiment: Experiment) -> list[Level]:
+    return experiment.matrix.get("dataset.scale") or [getattr(experiment.dataset, "scale", 1)]
+
+
+def _halved(experiment: Experiment) -> Experiment | None:
+    scales = [int(level) for level in _scales(experiment)]
+    largest = max(scales)
+    if largest <= 1:
+        return None
+    halved = list(dict.fromkeys(max(1, largest // 2) if scale == largest else scale for scale in scales))
+    if "dataset.scale" in experiment.matrix:
+        return experiment.model_copy(update={"matrix": {**experiment.matrix, "dataset.scale": halved}})
+    return experiment.model_copy(update={"dataset": experiment.dataset.model_copy(update={"scale": halved[0]})})
+
+
+def _changes(before: Experiment, after: Experiment) -> list[str]:
+    return [f"dataset.scale {_list(_scales(before))} -> {_list(_scales(after))}"]
+
+
+def _list(levels: list[Level]) -> str:
+    return ", ".join(str(level) for level in levels)

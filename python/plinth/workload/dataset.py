@@ -1,0 +1,100 @@
+"""What a dataset must offer, and which there are."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from plinth.model.experiment import DatasetSpec, NoDataset, TpcbDataset
+from plinth.model.load import Connection, LoadResult
+from plinth.model.progress import Report
+from plinth.model.step import Step
+from plinth.model.trial import Check
+from plinth.workload.tpcb import Tpcb
+
+if TYPE_CHECKING:
+    import psycopg
+
+Snapshot = dict[str, int]
+"""Figures of the database before a trial, that its checks compare with."""
+
+
+class Dataset(Protocol):
+    """Tables and rows: how they are made, prepared for a trial, and checked after it."""
+
+    def size_bytes(self) -> int:
+        """Estimated size on disk, indexes included."""
+        ...
+
+    def load_s(self) -> float:
+        """Estimated time to load, on a common SSD."""
+        ...
+
+    def variables(self) -> dict[str, str]:
+        """Variables that scripts may use, such as scale."""
+        ...
+
+    def steps(self) -> list[Step]:
+        """What `load` does, for the plan."""
+        ...
+
+    def load(
+        self, control: "psycopg.Connection", target: Connection, report: Report, check_interrupt: Callable[[], None]
+    ) -> None:
+        """Make tables, rows, keys and statistics, and verify the row counts.
+
+        `check_interrupt` is called often, and may raise to end the load. Raises RunError.
+        """
+        ...
+
+    def before_trial(self, control: "psycopg.Connection") -> Snapshot:
+        """Bring the dataset to the state that each trial starts from; returns what the checks compare with."""
+        ...
+
+    def after_trial(
+        self, control: "psycopg.Connection", before: Snapshot, builtin: str | None, result: LoadResult
+    ) -> list[Check]:
+        """What must hold of the database after the trial."""
+        ...
+
+
+class Nothing:
+    """No dataset: scripts make or find their own tables."""
+
+    def size_bytes(self) -> int:
+        """Nothing is loaded."""
+        return 0
+
+    def load_s(self) -> float:
+        """Nothing is loaded."""
+        return 0.0
+
+    def variables(self) -> dict[str, str]:
+        """Scripts get no variable of a dataset but a scale of 1, as from pgbench."""
+        return {"scale": "1"}
+
+    def steps(self) -> list[Step]:
+        """Nothing is done."""
+        return []
+
+    def load(
+        self, control: "psycopg.Connection", target: Connection, report: Report, check_interrupt: Callable[[], None]
+    ) -> None:
+        """Nothing is loaded."""
+
+    def before_trial(self, control: "psycopg.Connection") -> Snapshot:
+        """Nothing is prepared."""
+        return {}
+
+    def after_trial(
+        self, control: "psycopg.Connection", before: Snapshot, builtin: str | None, result: LoadResult
+    ) -> list[Check]:
+        """Nothing is known that must hold."""
+        return []
+
+
+def dataset_of(spec: DatasetSpec) -> Dataset:
+    """The dataset that a specification asks for."""
+    match spec:
+        case TpcbDataset():
+            return Tpcb(spec)
+        case NoDataset():
+            return Nothing()
