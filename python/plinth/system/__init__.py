@@ -1,0 +1,1 @@
+"""What Plinth does to the machine, made safe: folders, users, commands, the journal. Below the stages, above the model."""

@@ -1,0 +1,79 @@
+"""Cleaning up after runs that ended without doing so: a crash, kill -9, a power cut."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.model.errors import PlinthError, Refused, RunError
+from plinth.model.progress import Report
+from plinth.model.step import Step
+from plinth.system.journal import Journal, NotUndone, StillRunning, journal_path
+from plinth.system.paths import journal_dir
+from plinth.system.runner import Runner
+
+
+class CleanedRun(NamedTuple):
+    """What was done about one run."""
+
+    run_id: str
+    undone: tuple[Step, ...]
+    kept: tuple[NotUndone, ...]
+
+
+class CleanResult(NamedTuple):
+    """What `clean` did. `living` are runs that are still going, and were left alone."""
+
+    runs: tuple[CleanedRun, ...]
+    living: tuple[StillRunning, ...] = ()
+    unreadable: tuple[PlinthError, ...] = ()
+
+    def error(self) -> PlinthError | None:
+        """What to tell, and exit with, when something is left that should not be."""
+        problems = [kept.error for run in self.runs for kept in run.kept] + list(self.unreadable)
+        if not problems:
+            return None
+        kind = Refused if all(isinstance(problem, Refused) for problem in problems) else RunError
+        return kind(
+            f"{len(problems)} {'thing' if len(problems) == 1 else 'things'} could not be cleaned up",
+            where=str(journal_dir()),
+            hint="mend what is named above, then run plinth clean again",
+            details=[f"{problem.where}: {problem.message}" for problem in problems],
+        )
+
+
+def pending_journals() -> tuple[Path, ...]:
+    """The journals that there are, of living runs and of dead ones; each is named after its run."""
+    return tuple(sorted(journal_dir().glob("*.jsonl")))
+
+
+def clean(run_id: str | None = None, report: Report | None = None, runner: Runner | None = None) -> CleanResult:
+    """Undo what dead runs left behind: the run `run_id`, or all of them. What was cleaned before is no error.
+
+    Only what a journal names and what still bears its label is touched. StillRunning when the run named is alive.
+    """
+    if run_id is not None:
+        return CleanResult(_clean_one(journal_path(run_id), runner or Runner(), report))
+    runs: list[CleanedRun] = []
+    living: list[StillRunning] = []
+    unreadable: list[PlinthError] = []
+    for path in pending_journals():
+        try:
+            runs += _clean_one(path, runner or Runner(), report)
+        except StillRunning as run:
+            living.append(run)
+        except PlinthError as error:
+            unreadable.append(error)
+    return CleanResult(tuple(runs), tuple(living), tuple(unreadable))
+
+
+def _clean_one(path: Path, runner: Runner, report: Report | None) -> tuple[CleanedRun, ...]:
+    journal = Journal.take_over(path)
+    if journal is None:
+        return ()
+    try:
+        found = journal.entries
+        kept = journal.undo_all(runner, report)
+    finally:
+        journal.close()
+    left = {entry.number for entry in journal.entries}
+    undone = tuple(entry.step for entry in found if entry.number not in left)
+    return (CleanedRun(journal.run_id, undone, kept),)

@@ -1,0 +1,187 @@
+"""Directories of ours: made with our label in them, and removed only while they still bear it."""
+
+import contextlib
+import os
+from pathlib import Path
+
+from plinth.model.errors import PlinthError, Refused, RunError
+from plinth.system.failures import from_os_error
+from plinth.system.mounts import mount_id, mounts_within
+from plinth.system.owner import Owner
+
+LABEL_FILE = ".plinth-label"
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def label_of(run_id: str) -> str:
+    """The mark of everything that a run makes."""
+    return f"plinth-{run_id}"
+
+
+def make_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> None:
+    """Make the directory `path`, put our label in it, and hand it to `owner`. Its parent must be there.
+
+    Refused when something of that name is there already, a dangling symbolic link too.
+    """
+    try:
+        path.mkdir(mode=0o700)
+        label_directory(path, label, owner, mode)
+        _sync(path.parent)
+    except OSError as error:
+        raise from_os_error(error, "make the directory", path) from error
+
+
+def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> None:
+    """Put our label into a directory that we own, and hand it to `owner`: for the root of a new file system."""
+    try:
+        directory = os.open(path, _DIRECTORY)
+    except OSError as error:
+        raise from_os_error(error, "open the directory", path) from error
+    try:
+        if os.fstat(directory).st_uid not in (os.geteuid(), owner.uid):
+            raise Refused("the directory was replaced by somebody else's while it was made", where=str(path))
+        file = os.open(LABEL_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=directory)
+        try:
+            os.write(file, _content(label))
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.fchmod(directory, mode)
+        if not owner.is_us:
+            os.fchown(directory, owner.uid, owner.gid)
+        os.fsync(directory)
+    except OSError as error:
+        raise from_os_error(error, "write our label", path / LABEL_FILE) from error
+    finally:
+        os.close(directory)
+
+
+def found_label(path: Path) -> str | None:
+    """The label that the directory `path` bears; None without one. Symbolic links are not followed."""
+    try:
+        directory = os.open(path, _DIRECTORY)
+    except OSError:
+        return None
+    try:
+        return _read_label(directory)
+    finally:
+        os.close(directory)
+
+
+def remove_directory(path: Path, label: str) -> None:
+    """Remove the directory `path` and all that is in it, if it bears `label` or is empty; nothing when it is gone.
+
+    Symbolic links are removed, never followed, and no mount is crossed. The label goes last, so that a removal
+    cut short can be taken up again. Refused, before anything is touched, for what is not ours.
+    """
+    try:
+        parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _not_removed(error, path) from error
+    try:
+        directory = os.open(path.name, _DIRECTORY, dir_fd=parent)
+    except FileNotFoundError:
+        os.close(parent)
+        return
+    except OSError as error:
+        os.close(parent)
+        raise Refused(
+            "not removed: it is no longer a directory, so it is not the one we made", where=str(path)
+        ) from error
+    try:
+        _check_ours(path, directory, parent, label)
+        _empty(directory, spare=LABEL_FILE)
+        with contextlib.suppress(FileNotFoundError):  # an empty directory had none
+            os.unlink(LABEL_FILE, dir_fd=directory)
+        os.rmdir(path.name, dir_fd=parent)
+        os.fsync(parent)
+    except OSError as error:
+        raise _not_removed(error, path) from error
+    finally:
+        os.close(directory)
+        os.close(parent)
+
+
+def _check_ours(path: Path, directory: int, parent: int, label: str) -> None:
+    real = Path(os.path.realpath(path))
+    stacked = mounts_within(real)
+    if stacked or mount_id(directory) != mount_id(parent):
+        where = ", ".join(f"{mount.source} on {mount.point}" for mount in stacked) or str(path)
+        raise Refused(f"not removed: something is mounted there ({where})", where=str(path), hint="unmount it first")
+    if not _bears(directory, label):
+        found = _read_label(directory)
+        raise Refused(
+            f"not removed: it does not bear our label {label!r}" + (f" but {found!r}" if found else ""),
+            where=str(path),
+            hint=f"look at what is in it; we remove only a directory with our label in {LABEL_FILE}",
+        )
+
+
+def _bears(directory: int, label: str) -> bool:
+    if _read_label(directory) == label:
+        return True
+    # We may have been killed between making the directory and finishing its label.
+    names = os.listdir(directory)
+    begun = _raw_label(directory)
+    return not names or (names == [LABEL_FILE] and begun is not None and _content(label).startswith(begun))
+
+
+def _read_label(directory: int) -> str | None:
+    line, end, _ = (_raw_label(directory) or b"").partition(b"\n")
+    return line.decode(errors="replace") if end else None
+
+
+def _raw_label(directory: int) -> bytes | None:
+    try:
+        file = os.open(LABEL_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+    except OSError:
+        return None
+    try:
+        return os.read(file, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+
+
+def _content(label: str) -> bytes:
+    return f"{label}\nMade by Plinth, and removed by it: plinth clean\n".encode()
+
+
+def _empty(directory: int, spare: str | None = None) -> None:
+    """Remove everything in an open directory but the file named `spare`."""
+    here = mount_id(directory)
+    with os.scandir(directory) as entries:
+        listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != spare]
+    for name, is_directory in listed:
+        # Something may vanish while we work: then it is as gone as we want it.
+        with contextlib.suppress(FileNotFoundError):
+            if is_directory:
+                _remove_within(directory, name, here)
+            else:
+                os.unlink(name, dir_fd=directory)
+
+
+def _remove_within(directory: int, name: str, mount: int) -> None:
+    child = os.open(name, _DIRECTORY, dir_fd=directory)
+    try:
+        if mount_id(child) != mount:
+            raise RunError(f"something was mounted on {name} while its directory was being removed")
+        _empty(child)
+    finally:
+        os.close(child)
+    os.rmdir(name, dir_fd=directory)
+
+
+def _not_removed(error: OSError, path: Path) -> PlinthError:
+    return from_os_error(error, "remove the directory", path, hint="look at what holds it, then: plinth clean")
+
+
+def _sync(path: Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,25 @@
+"""What the operating system refused, told as an error with a place, an exit code and a hint."""
+
+import errno
+from pathlib import Path
+
+from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
+
+_KINDS: dict[int, tuple[type[PlinthError], str, str]] = {
+    errno.ENOSPC: (MissingCapability, "no space left", "free some space there, or choose another place"),
+    errno.EDQUOT: (MissingCapability, "the disk quota is used up", "free some space there, or choose another place"),
+    errno.EACCES: (MissingCapability, "permission denied", "choose a place that this user may write to"),
+    errno.EPERM: (MissingCapability, "operation not permitted", "choose a place that this user may write to"),
+    errno.EROFS: (MissingCapability, "the file system is read-only", "choose a place that can be written to"),
+    errno.ENOENT: (UsageError, "no such directory", "make it first, or mend the path"),
+    errno.ENOTDIR: (UsageError, "it is, or leads through, something that is not a directory", "name a directory"),
+    errno.ELOOP: (Refused, "it is a symbolic link, which is not followed here", "name the place itself"),
+    errno.EEXIST: (Refused, "it is there already, and not made by this run", "move it away, or choose another place"),
+    errno.ENAMETOOLONG: (UsageError, "the path is too long", "choose a shorter one"),
+}
+
+
+def from_os_error(error: OSError, doing: str, path: Path, hint: str | None = None) -> PlinthError:
+    """The error to raise when `doing` ("make the directory") failed at `path`; `hint` overrides the usual one."""
+    kind, reason, usual_hint = _KINDS.get(error.errno or 0, (RunError, error.strerror or str(error), None))
+    return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)

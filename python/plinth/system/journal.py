@@ -1,0 +1,267 @@
+"""The journal: every step is on disk before it is done, so that whatever ends a run, all of it can be undone.
+
+The format and what it guarantees: docs/internals/journal.md.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from plinth.model.errors import PlinthError, Refused, UsageError
+from plinth.model.progress import Progress, Report
+from plinth.model.step import Step
+from plinth.system.directory import label_of
+from plinth.system.failures import from_os_error
+from plinth.system.lock import try_lock
+from plinth.system.paths import ensure, journal_dir
+from plinth.system.process import ProcessMark
+from plinth.system.runner import Runner
+from plinth.system.undo import undo
+
+JOURNAL_VERSION = 1
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+
+
+def journal_path(run_id: str) -> Path:
+    """Where the journal of a run is. UsageError when `run_id` cannot name a run."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise UsageError(f"{run_id!r} cannot be a run id: letters, digits, '.', '_' and '-', at most 80")
+    return journal_dir() / f"{run_id}.jsonl"
+
+
+class StillRunning(Refused):
+    """The run whose journal was asked for is alive; `pid` is its process."""
+
+    def __init__(self, run_id: str, pid: int) -> None:
+        super().__init__(
+            f"run {run_id} is still going (pid {pid})",
+            where=run_id,
+            hint=f"wait for it, or end it: kill {pid}",
+        )
+        self.run_id = run_id
+        self.pid = pid
+
+
+class Entry(NamedTuple):
+    """A step in the journal; `number` counts from 1."""
+
+    number: int
+    step: Step
+
+
+class NotUndone(NamedTuple):
+    """A step that still stands, and why."""
+
+    step: Step
+    error: PlinthError
+
+
+class _Content(NamedTuple):
+    owner: ProcessMark
+    entries: dict[int, Entry]
+    last_number: int
+    whole_bytes: int
+
+
+class Journal:
+    """The journal of one run, locked for as long as it is open: another process sees by the lock that we live.
+
+    Not for several threads at once.
+    """
+
+    def __init__(self, path: Path, fd: int, content: _Content) -> None:
+        self.path = path
+        self.run_id = path.stem
+        self._fd = fd
+        self._entries = content.entries
+        self._last_number = content.last_number
+
+    @classmethod
+    def create(cls, run_id: str) -> Self:
+        """Begin the journal of a new run. Refused when there is one of that name."""
+        path = journal_path(run_id)
+        folder = ensure(path.parent)
+        owner = ProcessMark.ours()
+        with folder_locked(folder):
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise from_os_error(error, "begin the journal", path) from error
+            try_lock(fd)  # succeeds: nobody else can have opened it while the folder is locked
+            try:
+                _append(fd, path, {"journal": JOURNAL_VERSION, "run_id": run_id, **owner._asdict()})
+                _sync_folder(folder)
+            except BaseException:
+                path.unlink()
+                os.close(fd)
+                raise
+        return cls(path, fd, _Content(owner, {}, 0, 0))
+
+    @classmethod
+    def take_over(cls, path: Path) -> Self | None:
+        """Open the journal of a run that has ended, in whatever way, to undo it; None when it is gone.
+
+        StillRunning while that run lives.
+        """
+        with folder_locked(path.parent):
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                raise from_os_error(error, "open the journal", path) from error
+            try:
+                ended = try_lock(fd)
+                content = _read(fd, path)
+                if not ended:
+                    raise StillRunning(path.stem, content.owner.pid)
+                os.ftruncate(fd, content.whole_bytes)
+                return cls(path, fd, content)
+            except BaseException:
+                os.close(fd)
+                raise
+
+    @property
+    def label(self) -> str:
+        """The mark of everything that this run makes."""
+        return label_of(self.run_id)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What has been recorded and not been struck, in order."""
+        return tuple(self._entries.values())
+
+    def record(self, step: Step) -> Entry:
+        """Write `step` down, safe on disk: call this before doing it."""
+        entry = Entry(self._last_number + 1, step)
+        _append(self._fd, self.path, {"entry": entry.number, "step": step.model_dump(mode="json", exclude_none=True)})
+        self._last_number = entry.number
+        self._entries[entry.number] = entry
+        return entry
+
+    def strike(self, entry: Entry) -> None:
+        """Write down that `entry` has been undone."""
+        _append(self._fd, self.path, {"strike": entry.number})
+        del self._entries[entry.number]
+
+    def undo_all(self, runner: Runner, report: Report | None = None) -> tuple[NotUndone, ...]:
+        """Undo every step, the last one first; returns what could not be undone.
+
+        A step is kept when something that stands on it (a path below its own) could not be undone.
+        """
+        return self._undo(lambda step: True, runner, report)
+
+    def undo_steps(self, id_prefix: str, runner: Runner, report: Report | None = None) -> tuple[NotUndone, ...]:
+        """As `undo_all`, but only steps whose id begins with `id_prefix`, such as "storage.memory."."""
+        return self._undo(lambda step: step.id.startswith(id_prefix), runner, report)
+
+    def close(self) -> None:
+        """Let go of the journal. Its file goes too when nothing is left to undo; otherwise `clean` takes it up."""
+        if self._fd < 0:
+            return
+        if not any(entry.step.undo for entry in self.entries):
+            with folder_locked(self.path.parent):
+                self.path.unlink()
+                _sync_folder(self.path.parent)
+        os.close(self._fd)
+        self._fd = -1
+
+    def _undo(self, chosen: Callable[[Step], bool], runner: Runner, report: Report | None) -> tuple[NotUndone, ...]:
+        wanted = [entry for entry in reversed(self.entries) if chosen(entry.step)]
+        kept: list[NotUndone] = []
+        for done, entry in enumerate(wanted):
+            if report is not None:
+                report(Progress("undo", done, len(wanted), "steps", entry.step.title))
+            try:
+                if entry.step.undo is not None:
+                    _check_nothing_stands_on(entry.step, kept)
+                    undo(entry.step.undo, runner)
+                self.strike(entry)
+            except PlinthError as error:
+                kept.append(NotUndone(entry.step, error))
+        if report is not None:
+            report(Progress("undo", len(wanted), len(wanted), "steps"))
+        return tuple(kept)
+
+
+@contextmanager
+def folder_locked(folder: Path) -> Iterator[None]:
+    """Hold the folder of journals for an instant, so that none is begun or removed while another looks at it."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _check_nothing_stands_on(step: Step, kept: list[NotUndone]) -> None:
+    for other in kept:
+        if step.undo and other.step.undo and Path(other.step.undo.path).is_relative_to(step.undo.path):
+            raise Refused(
+                f"kept, since this stands on it and could not be undone: {other.step.title}", where=step.undo.path
+            )
+
+
+def _append(fd: int, path: Path, line: dict[str, Any]) -> None:
+    """Append one line, all of it or nothing, and see it safe on disk."""
+    data = json.dumps(line).encode() + b"\n"
+    size = os.fstat(fd).st_size
+    try:
+        if os.write(fd, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.fsync(fd)
+    except OSError as error:
+        os.ftruncate(fd, size)
+        raise from_os_error(error, "write the journal", path) from error
+
+
+def _read(fd: int, path: Path) -> _Content:
+    """What a journal says. A torn last line is passed over: its step was never begun, or is only undone once more."""
+    if os.fstat(fd).st_uid != os.geteuid():
+        raise Refused("the journal belongs to another user: what it names is not ours to undo", where=str(path))
+    data = path.read_bytes()
+    *lines, torn = data.split(b"\n")
+    owner, entries, last_number = ProcessMark(0, 0, ""), {}, 0
+    for number, line in enumerate(lines, 1):
+        try:
+            match json.loads(line):
+                case {"journal": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} if number == 1:
+                    _check_version(version, path)
+                    owner = ProcessMark(pid, started, boot)
+                case {"entry": int(last_number), "step": step} if number > 1:
+                    entries[last_number] = Entry(last_number, Step.model_validate(step))
+                case {"strike": int(struck)} if struck in entries:
+                    del entries[struck]
+                case _:
+                    raise ValueError("not a line of a journal")
+        except ValueError as error:  # of JSON and of pydantic too
+            raise Refused(
+                f"the journal is damaged: {error}",
+                where=f"{path}:{number}",
+                hint="undo by hand what its lines name, last one first; then delete it",
+            ) from error
+    return _Content(owner, entries, last_number, len(data) - len(torn))
+
+
+def _check_version(version: int, path: Path) -> None:
+    if version > JOURNAL_VERSION:
+        raise Refused(
+            f"the journal has version {version}; this Plinth knows {JOURNAL_VERSION}",
+            where=str(path),
+            hint="clean with the Plinth that wrote it, or a newer one",
+        )
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

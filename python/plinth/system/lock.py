@@ -1,0 +1,79 @@
+"""A lock on a directory, so that no two processes of Plinth work in the same one."""
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from plinth.model.errors import Refused
+from plinth.system.failures import from_os_error
+
+LOCK_FILE = ".plinth.lock"
+
+
+def try_lock(fd: int) -> bool:
+    """Take the flock of an open file without waiting; False when another holds it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+class DirectoryLock:
+    """Holds `path` for this process, from `acquire` to `release`, or as a context manager.
+
+    The kernel lets go of the lock when we die, however we die. Raises Refused, with the pid of the holder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path / LOCK_FILE
+        self._fd: int | None = None
+
+    def acquire(self) -> Self:
+        """Take the lock; Refused when another holds it."""
+        while self._fd is None:
+            fd = self._open()
+            if not try_lock(fd):
+                holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "not known"
+                os.close(fd)
+                raise Refused(
+                    f"another Plinth is working in this directory (pid {holder})",
+                    where=str(self._file.parent),
+                    hint="wait for it to end, or choose another directory",
+                )
+            if self._is_current(fd):
+                self._fd = fd
+            else:  # its last holder removed it between our open and our lock
+                os.close(fd)
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        return self
+
+    def release(self) -> None:
+        """Remove the lock file and let go; nothing when it is not held."""
+        if self._fd is not None:
+            self._file.unlink(missing_ok=True)
+            os.close(self._fd)
+            self._fd = None
+
+    def __enter__(self) -> Self:
+        return self.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise from_os_error(error, "lock the directory", self._file.parent) from error
+
+    def _is_current(self, fd: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(fd), self._file.stat())
+        except FileNotFoundError:
+            return False

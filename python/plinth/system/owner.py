@@ -1,0 +1,53 @@
+"""Who runs servers: PostgreSQL refuses to run as root."""
+
+import os
+import pwd
+from typing import NamedTuple
+
+from plinth.model.errors import MissingCapability
+
+
+class Owner(NamedTuple):
+    """The user who runs servers and owns their directories; `reason` is a sentence for people."""
+
+    name: str
+    uid: int
+    gid: int
+    reason: str
+
+    @property
+    def is_us(self) -> bool:
+        """Whether it is the user that this process runs as."""
+        return self.uid == os.geteuid()
+
+
+def server_owner() -> Owner:
+    """Ourselves when not root; as root `postgres` where there is one, else `nobody`."""
+    if os.geteuid() != 0:
+        return _ourselves()
+    for name, reason in (
+        ("postgres", "PostgreSQL refuses to run as root: servers run as user postgres."),
+        (
+            "nobody",
+            "PostgreSQL refuses to run as root, and there is no user postgres: servers run as user nobody.",
+        ),
+    ):
+        try:
+            found = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Owner(name, found.pw_uid, found.pw_gid, reason)
+    raise MissingCapability(
+        "PostgreSQL refuses to run as root, and there is neither a user postgres nor a user nobody",
+        where="/etc/passwd",
+        hint="make one: useradd --system postgres",
+    )
+
+
+def _ourselves() -> Owner:
+    uid = os.geteuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return Owner(name, uid, os.getegid(), "Servers run as the user who started Plinth.")

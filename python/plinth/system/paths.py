@@ -1,0 +1,66 @@
+"""Where Plinth keeps what is its own: journals, storages that name no place of theirs, and its cache."""
+
+import os
+from pathlib import Path
+
+from plinth.model.errors import Refused, UsageError
+from plinth.system.failures import from_os_error
+
+
+def state_dir() -> Path:
+    """$PLINTH_STATE_DIR; else /var/lib/plinth for root; else $XDG_STATE_HOME/plinth or ~/.local/state/plinth.
+
+    Nothing is made: see `ensure`.
+    """
+    if chosen := os.environ.get("PLINTH_STATE_DIR"):
+        return Path(os.path.realpath(chosen))
+    if os.geteuid() == 0:
+        return Path("/var/lib/plinth")
+    base = os.environ.get("XDG_STATE_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".local/state") / "plinth"
+    except RuntimeError as error:
+        raise UsageError(
+            f"no home directory to keep Plinth's state in: {error}", hint="set PLINTH_STATE_DIR to a directory of yours"
+        ) from error
+
+
+def journal_dir() -> Path:
+    """Where journals are; not made here."""
+    return state_dir() / "journal"
+
+
+def work_dir() -> Path:
+    """Where storages stand that name no place of their own; not made here."""
+    return state_dir() / "work"
+
+
+def cache_dir() -> Path:
+    """What may be deleted at any time and is then made again; not made here."""
+    return state_dir() / "cache"
+
+
+def ensure(path: Path) -> Path:
+    """Make `path` and its missing parents, and check that it is a directory of ours.
+
+    What root makes can be entered by all (0755), since servers run as somebody else; other users'
+    folders are their own (0700). Folders that are there keep their mode.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    mode = 0o755 if os.geteuid() == 0 else 0o700
+    try:
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(mode)
+        found = path.stat()
+        if not path.is_dir():
+            raise UsageError("not a directory", where=str(path), hint="set PLINTH_STATE_DIR to a directory of yours")
+    except OSError as error:
+        raise from_os_error(error, "make the directory for Plinth's state", path) from error
+    if found.st_uid != os.geteuid():
+        raise Refused(
+            f"Plinth's state directory belongs to user id {found.st_uid}, not to us ({os.geteuid()})",
+            where=str(path),
+            hint="set PLINTH_STATE_DIR to a directory of yours",
+        )
+    return path

@@ -1,0 +1,111 @@
+"""The processes that serve a data directory, found through /proc, and how they are ended."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from plinth.model.errors import Refused, RunError
+from plinth.system.directory import LABEL_FILE, found_label
+from plinth.system.process import all_exit
+
+FAST = (signal.SIGINT, 60.0)
+IMMEDIATE = (signal.SIGQUIT, 15.0)
+KILL = (signal.SIGKILL, 15.0)
+"""PostgreSQL's ways to shut down, and how many seconds each is given before the next."""
+
+
+def serving(data_directory: Path) -> list[int]:
+    """Pids of the postmaster of `data_directory` and of its children, as far as they may be seen.
+
+    A process counts when its program is called postgres and its working directory is the data directory,
+    into which PostgreSQL changes before it does anything there.
+    """
+    resolved = data_directory.resolve()
+    return [int(process.name) for process in Path("/proc").glob("[0-9]*") if _serves(int(process.name), resolved)]
+
+
+def postmaster_pid(data_directory: Path) -> int | None:
+    """The pid in postmaster.pid, if that process really serves `data_directory`; else None."""
+    try:
+        first_line = (data_directory / "postmaster.pid").read_text().split("\n", 1)[0]
+    except OSError:
+        return None
+    pid = abs(int(first_line)) if first_line.lstrip("-").isdigit() else 0
+    return pid if pid and _serves(pid, data_directory.resolve()) else None
+
+
+def end_server(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]] = (FAST, IMMEDIATE, KILL)) -> None:
+    """End every process that serves `data_directory`, and wait until they are gone; nothing when there is none.
+
+    The postmaster is asked, and takes its children with it. Children that have lost their postmaster are ended
+    straight away.
+    """
+    for how, patience_s in ways:
+        with ExitStack() as opened:
+            processes = _open_serving(data_directory, opened)
+            if not processes:
+                return
+            postmaster = postmaster_pid(data_directory)
+            if postmaster in processes:
+                targets, sent = ([postmaster] if how != signal.SIGKILL else list(processes)), how
+            else:
+                targets, sent = list(processes), signal.SIGQUIT if how == signal.SIGINT else how
+            for pid in targets:
+                _send(processes[pid], sent)
+            all_exit(list(processes.values()), patience_s)
+    if left := serving(data_directory):
+        raise RunError(
+            f"a PostgreSQL server could not be ended: {_pids(left)}",
+            where=str(data_directory),
+            hint="a process that hangs in the kernel ends when its disk answers again",
+        )
+
+
+def stop_labelled_server(data_directory: Path, label: str) -> None:
+    """Undo of a server's start: end it if its data directory, or the nearest labelled folder around it, bears `label`."""
+    if not serving(data_directory):
+        return
+    found = next(filter(None, (found_label(folder) for folder in (data_directory, *data_directory.parents))), None)
+    if found != label:
+        raise Refused(
+            f"a PostgreSQL server runs there ({_pids(serving(data_directory))}), but its directory bears "
+            + (f"the label {found!r}, not ours, {label!r}" if found else f"no label of ours ({LABEL_FILE})"),
+            where=str(data_directory),
+            hint="stop it yourself if it is not wanted: pg_ctl stop -D " + str(data_directory),
+        )
+    end_server(data_directory)
+
+
+def _serves(pid: int, data_directory: Path) -> bool:
+    try:
+        folder = str(Path(f"/proc/{pid}/cwd").readlink()).removesuffix(" (deleted)")
+        program = str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return False  # gone, a zombie, or somebody else's
+    return folder == str(data_directory) and Path(program).name == "postgres"
+
+
+def _open_serving(data_directory: Path, opened: ExitStack) -> dict[int, int]:
+    """pid -> pidfd. Looked at again once opened, since from then on the pid cannot pass on to another process."""
+    processes = {}
+    for pid in serving(data_directory):
+        try:
+            pidfd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        opened.callback(os.close, pidfd)
+        if _serves(pid, data_directory.resolve()):
+            processes[pid] = pidfd
+    return processes
+
+
+def _send(pidfd: int, how: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has just ended, as it should
+        signal.pidfd_send_signal(pidfd, how)
+
+
+def _pids(pids: Sequence[int]) -> str:
+    return ("pid " if len(pids) == 1 else "pids ") + ", ".join(map(str, pids))

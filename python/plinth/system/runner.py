@@ -1,0 +1,213 @@
+"""The one place that starts external commands: argument lists, never a shell; each recorded with its output."""
+
+import contextlib
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from plinth.model.errors import MissingCapability, RunError
+from plinth.system.owner import Owner
+
+TAIL_LINES = 20
+_DEBIAN_PACKAGES = {"mount": "mount", "umount": "mount", "ipcrm": "util-linux"}
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Completed(NamedTuple):
+    """A command that ended. Output is text; bytes that are not UTF-8 are replaced."""
+
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+    duration_s: float
+
+
+class CommandRecord(NamedTuple):
+    """What is kept of a command. Exit code and duration are None for one that was started and left running."""
+
+    argv: tuple[str, ...]
+    user: str | None
+    exit_code: int | None
+    duration_s: float | None
+    stdout_tail: str
+    stderr_tail: str
+
+
+class CommandError(RunError):
+    """A command failed, or took too long; `completed` has all of its output."""
+
+    def __init__(self, completed: Completed, reason: str) -> None:
+        output = completed.stderr.strip() or completed.stdout.strip()
+        super().__init__(
+            f"{Path(completed.argv[0]).name} {reason}",
+            where=" ".join(completed.argv),
+            details=output.splitlines()[-TAIL_LINES:],
+        )
+        self.completed = completed
+
+
+class Runner:
+    """Starts commands, in sessions of their own so that a Ctrl-C at the terminal does not reach them.
+
+    Inherited PG* variables are stripped and LC_ALL is C. `record` is told of every command.
+    """
+
+    def __init__(self, record: Callable[[CommandRecord], None] | None = None) -> None:
+        self._record = record or (lambda command: None)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        owner: Owner | None = None,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        input_bytes: bytes | None = None,
+        timeout_s: float | None = None,
+        allowed_exit_codes: Collection[int] = (0,),
+    ) -> Completed:
+        """Run `argv` to its end. Raises CommandError, or MissingCapability when it cannot be started.
+
+        The command dies with us, and with its timeout; so it does when we are interrupted.
+        """
+        started = time.monotonic()
+        process = self._start(
+            argv,
+            owner,
+            cwd,
+            env,
+            stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Its thread waits for it right here, so that only the death of Plinth can set this off.
+            preexec_fn=_die_with_parent,
+        )
+        timed_out = False
+        try:
+            stdout, stderr = process.communicate(input_bytes, timeout_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            stdout, stderr = _kill(process)
+        except BaseException:
+            _kill(process)
+            raise
+        completed = Completed(
+            tuple(argv),
+            process.returncode,
+            stdout.decode(errors="replace"),
+            stderr.decode(errors="replace"),
+            time.monotonic() - started,
+        )
+        self._record(
+            CommandRecord(
+                completed.argv,
+                owner.name if owner else None,
+                completed.exit_code,
+                completed.duration_s,
+                _tail(completed.stdout),
+                _tail(completed.stderr),
+            )
+        )
+        if timed_out:
+            raise CommandError(completed, f"took longer than {timeout_s:g} s and was ended")
+        if completed.exit_code not in allowed_exit_codes:
+            raise CommandError(completed, _ending(completed.exit_code))
+        return completed
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        log_path: Path,
+        owner: Owner | None = None,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start `argv` and leave it running, its output appended to `log_path`. It outlives us: journal it first."""
+        with log_path.open("ab") as log:
+            process = self._start(argv, owner, cwd, env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        self._record(CommandRecord(tuple(argv), owner.name if owner else None, None, None, "", ""))
+        return process
+
+    def _start(
+        self,
+        argv: Sequence[str],
+        owner: Owner | None,
+        cwd: Path | None,
+        env: Mapping[str, str] | None,
+        *,
+        stdin: int,
+        stdout: int | IO[bytes],
+        stderr: int,
+        preexec_fn: Callable[[], None] | None = None,
+    ) -> subprocess.Popen[bytes]:
+        other = owner if owner is not None and not owner.is_us else None
+        folder = cwd or (Path("/") if other else None)  # our own may be closed to another user
+        try:
+            return subprocess.Popen(
+                list(argv),
+                cwd=folder,
+                env=_environment(other) | dict(env or {}),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                preexec_fn=preexec_fn,
+                start_new_session=True,
+                user=other.uid if other else None,
+                group=other.gid if other else None,
+                extra_groups=os.getgrouplist(other.name, other.gid) if other else None,
+            )
+        except OSError as error:
+            raise _not_started(error, argv, owner, folder) from error
+
+
+def _environment(owner: Owner | None) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    # Debian leaves the folders of mount and mkfs out of an ordinary user's PATH.
+    kept["PATH"] = ":".join([kept.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+    kept["LC_ALL"] = "C"
+    if owner is not None:
+        kept |= {"HOME": pwd.getpwuid(owner.uid).pw_dir, "USER": owner.name, "LOGNAME": owner.name}
+    return kept
+
+
+def _not_started(error: OSError, argv: Sequence[str], owner: Owner | None, cwd: Path | None) -> MissingCapability:
+    command = " ".join(argv)
+    if cwd is not None and error.filename == str(cwd):
+        return MissingCapability(f"cannot enter the working directory {cwd}: {error.strerror}", where=command)
+    if isinstance(error, FileNotFoundError):
+        package = _DEBIAN_PACKAGES.get(argv[0])
+        return MissingCapability(
+            f"{argv[0]}: there is no such program",
+            where=command,
+            hint=f"Debian and Ubuntu have it in package {package}" if package else None,
+        )
+    by = f" by user {owner.name}" if owner else ""
+    return MissingCapability(f"{argv[0]} cannot be executed{by}: {error.strerror}", where=command)
+
+
+def _die_with_parent() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """End the command and whatever it started in its session; returns the output so far."""
+    with contextlib.suppress(ProcessLookupError):  # it may end by itself in this very moment
+        os.killpg(process.pid, signal.SIGKILL)
+    return process.communicate()
+
+
+def _ending(exit_code: int) -> str:
+    return f"was ended by {signal.Signals(-exit_code).name}" if exit_code < 0 else f"failed with exit code {exit_code}"
+
+
+def _tail(output: str) -> str:
+    return "\n".join(output.splitlines()[-TAIL_LINES:])

@@ -1,0 +1,44 @@
+"""How each kind of step is undone: only what bears the step's label is touched, and what is gone is no error."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from plinth.model.errors import Refused, RunError
+from plinth.model.step import Undo
+from plinth.system.directory import remove_directory
+from plinth.system.mounts import Mount, mount_of, mounts
+from plinth.system.postmaster import stop_labelled_server
+from plinth.system.runner import Runner
+
+
+def undo(what: Undo, runner: Runner) -> None:
+    """Undo one step. Raises a PlinthError, with nothing touched, when it is not ours to undo or cannot be undone."""
+    _KINDS[what.kind](Path(what.path), what.label, runner)
+
+
+def unmount(path: Path, label: str, runner: Runner) -> None:
+    """Unmount `path` if `label` is the source of the mount there; nothing when there is no such mount."""
+    ours = _ours(path, label)
+    if not ours:
+        return
+    on_top = mount_of(path)
+    if on_top not in ours:
+        raise Refused(
+            f"not unmounted: {on_top.source} ({on_top.filesystem}) is mounted over it",
+            where=str(path),
+            hint=f"unmount that first: umount {on_top.point}",
+        )
+    runner.run(["umount", str(path)])
+    if _ours(path, label):
+        raise RunError("still mounted after umount", where=str(path))
+
+
+def _ours(path: Path, label: str) -> list[Mount]:
+    return [mount for mount in mounts() if mount.point == str(path) and mount.source == label]
+
+
+_KINDS: dict[str, Callable[[Path, str, Runner], None]] = {
+    "remove_directory": lambda path, label, runner: remove_directory(path, label),
+    "unmount": unmount,
+    "stop_server": lambda path, label, runner: stop_labelled_server(path, label),
+}
