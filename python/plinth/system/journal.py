@@ -226,7 +226,7 @@ def _read(fd: int, path: Path) -> _Content:
     """What a journal says. A torn last line is passed over: its step was never begun, or is only undone once more."""
     if os.fstat(fd).st_uid != os.geteuid():
         raise Refused("the journal belongs to another user: what it names is not ours to undo", where=str(path))
-    data = path.read_bytes()
+    data = os.pread(fd, os.fstat(fd).st_size, 0)
     *lines, torn = data.split(b"\n")
     owner, entries, last_number = ProcessMark(0, 0, ""), {}, 0
     for number, line in enumerate(lines, 1):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from plinth.model.errors import Refused, RunError
-from plinth.model.step import Undo
+from plinth.model.step import Step, Undo
 from plinth.system.directory import remove_directory
 from plinth.system.mounts import Mount, mount_of, mounts
 from plinth.system.postmaster import stop_labelled_server
@@ -14,6 +14,19 @@ from plinth.system.runner import Runner
 def undo(what: Undo, runner: Runner) -> None:
     """Undo one step. Raises a PlinthError, with nothing touched, when it is not ours to undo or cannot be undone."""
     _KINDS[what.kind](Path(what.path), what.label, runner)
+
+
+def undo_step(step: Step) -> Step | None:
+    """The step that undoes `step`, for people and for the plan; None when there is nothing to undo."""
+    if step.undo is None:
+        return None
+    path = step.undo.path
+    title, argv = {
+        "remove_directory": (f"remove the directory {path}", None),
+        "unmount": (f"unmount {path}", _umount(Path(path))),
+        "stop_server": (f"stop the server of {path}", None),
+    }[step.undo.kind]
+    return Step(id=f"{step.id}.undo", title=title, argv=argv)
 
 
 def unmount(path: Path, label: str, runner: Runner) -> None:
@@ -28,9 +41,13 @@ def unmount(path: Path, label: str, runner: Runner) -> None:
             where=str(path),
             hint=f"unmount that first: umount {on_top.point}",
         )
-    runner.run(["umount", str(path)])
+    runner.run(_umount(path))
     if _ours(path, label):
         raise RunError("still mounted after umount", where=str(path))
+
+
+def _umount(path: Path) -> tuple[str, ...]:
+    return ("umount", str(path))
 
 
 def _ours(path: Path, label: str) -> list[Mount]:

@@ -1,0 +1,40 @@
+"""Steps together with how Plinth does them; every kind of storage is made of these."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from plinth.model.step import Step, Undo
+from plinth.system.directory import label_directory, make_directory
+from plinth.system.owner import Owner
+from plinth.system.runner import Runner
+
+
+@dataclass(frozen=True)
+class Action:
+    """A step and how it is done."""
+
+    step: Step
+    do: Callable[[Runner], object]
+
+
+def make_labelled(step_id: str, path: Path, label: str, owner: Owner) -> Action:
+    """Make a new directory with our label in it, for `owner`."""
+    step = Step(
+        id=step_id,
+        title=f"make the directory {path} for user {owner.name}",
+        undo=Undo(kind="remove_directory", path=str(path), label=label),
+    )
+    return Action(step, lambda runner: make_directory(path, label, owner))
+
+
+def label_root(step_id: str, path: Path, label: str, owner: Owner) -> Action:
+    """Put our label into the root of a new file system, and hand it to `owner`. Goes when that is unmounted."""
+    step = Step(id=step_id, title=f"label {path} and hand it to user {owner.name}")
+    return Action(step, lambda runner: label_directory(path, label, owner))
+
+
+def mount(step_id: str, title: str, argv: tuple[str, ...], path: Path, label: str) -> Action:
+    """Mount something on `path` by the command `argv`, with `label` as the source of the mount."""
+    step = Step(id=step_id, title=title, argv=argv, undo=Undo(kind="unmount", path=str(path), label=label))
+    return Action(step, lambda runner: runner.run(argv))

@@ -1,0 +1,74 @@
+"""Whether a new directory can be made somewhere, and reached by the user who runs servers."""
+
+import os
+from pathlib import Path
+
+from plinth.model.errors import MissingCapability, UsageError
+from plinth.system.failures import from_os_error
+from plinth.system.owner import Owner
+from plinth.system.runner import CommandError, Runner
+
+
+def nearest_existing(path: Path) -> Path:
+    """`path`, or the nearest of its parents that is there."""
+    return next(folder for folder in (path, *path.parents) if os.access(folder, os.F_OK))
+
+
+def free_bytes(path: Path) -> int:
+    """What an ordinary user may still write to the file system of `path`."""
+    space = os.statvfs(path)
+    return space.f_bavail * space.f_frsize
+
+
+def check_parent(parent: Path, owner: Owner, runner: Runner) -> None:
+    """Raise unless `parent` is a directory in which we can make one that `owner` can reach, with space left."""
+    try:
+        if not parent.is_dir():
+            parent.stat()  # tells apart what is missing, and what is closed, from what is not a directory
+            raise UsageError(
+                "not a directory, so no storage can stand in it", where=str(parent), hint="name a directory"
+            )
+        space = os.statvfs(parent)
+    except OSError as error:
+        raise from_os_error(error, "use the directory for a storage", parent) from error
+    if space.f_flag & os.ST_RDONLY:
+        raise MissingCapability("the file system is mounted read-only", where=str(parent), hint="choose another place")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise MissingCapability(
+            "we may not write to the directory for a storage", where=str(parent), hint=f"give {_us()} the right to"
+        )
+    if space.f_bavail == 0 or (space.f_files and space.f_favail == 0):
+        what = "space" if space.f_bavail == 0 else "inodes"
+        raise MissingCapability(
+            f"no {what} left on its file system", where=str(parent), hint="free some there, or choose another place"
+        )
+    check_reachable(parent, owner, runner)
+
+
+def check_reachable(directory: Path, owner: Owner, runner: Runner) -> None:
+    """Raise MissingCapability unless `owner` may enter `directory` and each of its parents."""
+    if _may_enter(directory, owner, runner):
+        return
+    closed = next(
+        folder for folder in reversed((directory, *directory.parents)) if not _may_enter(folder, owner, runner)
+    )
+    raise MissingCapability(
+        f"user {owner.name}, who runs the server, may not enter {closed}, so it cannot reach a storage in {directory}",
+        where=str(closed),
+        hint=f"chmod o+x {closed}, or choose a place that user {owner.name} can enter",
+    )
+
+
+def _may_enter(directory: Path, owner: Owner, runner: Runner) -> bool:
+    """Asked of the kernel as that user, who knows of access lists and security modules too."""
+    try:
+        runner.run(["test", "-x", str(directory)], owner=owner)
+    except CommandError as error:
+        if error.completed.exit_code == 1:
+            return False
+        raise
+    return True
+
+
+def _us() -> str:
+    return f"user id {os.geteuid()}"

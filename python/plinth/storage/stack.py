@@ -1,0 +1,146 @@
+"""What a directory stands on, followed down: mount, file system, partition, array, disk; loop files and overlays too."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.model.base import Gap
+from plinth.model.facts import StackNode
+from plinth.storage.block import device_folder, read_device
+from plinth.storage.readings import Readings
+from plinth.system.mounts import MOUNTINFO, Mount, mount_of
+
+SYSFS = Path("/sys")
+_IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
+_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "glusterfs", "lustre", "afs", "ocfs2", "gfs2")
+
+
+class Stack(NamedTuple):
+    """The layers, the top first. `volatile_reason` is None when nothing in it forgets at a power cut."""
+
+    mount: Mount
+    nodes: tuple[StackNode, ...]
+    block_devices: tuple[str, ...]
+    volatile_reason: str | None
+    gaps: tuple[Gap, ...]
+
+
+def read_stack(path: Path, sysfs: Path = SYSFS) -> Stack:
+    """The stack under `path`. OSError when there is no such path; what cannot be read further down is a gap."""
+    walk = _Walk(sysfs)
+    mount = walk.down_from(path)
+    return Stack(
+        mount,
+        tuple(walk.nodes),
+        tuple(walk.devices),
+        "; ".join(walk.volatile_reasons) or None,
+        tuple(walk.gaps),
+    )
+
+
+class _Walk:
+    def __init__(self, sysfs: Path) -> None:
+        self._sysfs = sysfs
+        self.nodes: list[StackNode] = []
+        self.devices: list[str] = []
+        self.volatile_reasons: list[str] = []
+        self.gaps: list[Gap] = []
+
+    def down_from(self, path: Path) -> Mount:
+        """Add everything from the mount of `path` down."""
+        mount = mount_of(path)
+        self._add_mount(mount)
+        self._add_filesystem(mount, path)
+        self._below(mount)
+        return mount
+
+    def _add_mount(self, mount: Mount) -> None:
+        readings = Readings(mount.point)
+        readings.add("source", mount.source, str(MOUNTINFO))
+        readings.add("root", mount.root, str(MOUNTINFO))
+        readings.add("options", list(mount.options), str(MOUNTINFO))
+        self._add("mount", mount.point, readings)
+
+    def _add_filesystem(self, mount: Mount, path: Path) -> None:
+        readings = Readings(mount.filesystem)
+        readings.add("options", list(mount.super_options), str(MOUNTINFO))
+        space = os.statvfs(path)
+        readings.add("block_bytes", space.f_frsize, "statvfs(3)")
+        readings.add("total_bytes", space.f_blocks * space.f_frsize, "statvfs(3)")
+        readings.add("free_bytes", space.f_bavail * space.f_frsize, "statvfs(3)")
+        readings.add("free_inodes", space.f_favail, "statvfs(3)")
+        if mount.filesystem == "ext4" and (folder := device_folder(mount.device, self._sysfs)):
+            # The mount table names only what differs from the default; this file names all.
+            readings.read(
+                "options_in_effect",
+                Path("/proc/fs/ext4") / folder.name / "options",
+                convert=lambda text: text.split("\n"),
+            )
+        self._add("filesystem", mount.filesystem, readings)
+
+    def _below(self, mount: Mount) -> None:
+        folder = device_folder(mount.device, self._sysfs)
+        kind = mount.filesystem
+        if kind in _IN_MEMORY:
+            self.nodes.append(StackNode(kind="memory", name="memory"))
+            self.volatile_reasons.append(f"{kind} on {mount.point} keeps its files in memory")
+        elif folder is not None:
+            self._add_device(folder)
+        elif kind == "overlay":
+            self._below_overlay(mount)
+        elif kind == "btrfs":
+            self._below_btrfs(mount)
+        elif kind in _NETWORK:
+            self.nodes.append(StackNode(kind="network", name=mount.source))
+            self._gap(mount, "it stands on another machine, or on this machine's host, which Plinth does not ask")
+        elif kind == "zfs":
+            self._gap(mount, f"ZFS keeps that to itself: zpool status {mount.source.partition('/')[0]}")
+        else:
+            self._gap(mount, f"no block device has the number {mount.device} of this {kind} file system")
+
+    def _below_overlay(self, mount: Mount) -> None:
+        upper = next((o.partition("=")[2] for o in mount.super_options if o.startswith("upperdir=")), None)
+        if upper is None:
+            self._gap(mount, "the overlay names no upper directory: it cannot be written to")
+        elif not os.access(upper, os.F_OK):
+            self._gap(mount, f"its upper directory {upper} cannot be seen from here, as is usual in a container")
+        else:
+            self.down_from(Path(upper))
+
+    def _below_btrfs(self, mount: Mount) -> None:
+        """btrfs numbers its mounts itself, and lists its devices by file system."""
+        source = Path(mount.source).resolve().name
+        for filesystem in (self._sysfs / "fs/btrfs").glob("*/devices"):
+            members = sorted(link.resolve() for link in filesystem.iterdir())
+            if source in (member.name for member in members):
+                for member in members:
+                    self._add_device(member)
+                return
+        self._gap(mount, f"no file system in {self._sysfs / 'fs/btrfs'} has the device {mount.source}")
+
+    def _add_device(self, folder: Path) -> None:
+        device = read_device(folder)
+        if device.name in self.devices:  # two members of an array may be parts of one disk
+            return
+        self.devices.append(device.name)
+        self.nodes.append(device.node)
+        self.gaps.extend(device.gaps)
+        if device.in_memory:
+            self.volatile_reasons.append(f"{device.name} keeps its blocks in memory")
+        for below in device.below:
+            self._add_device(below)
+        if device.backing_file is not None:
+            self._below_loop(device.name, device.backing_file)
+
+    def _below_loop(self, name: str, file: Path) -> None:
+        try:
+            self.down_from(file)
+        except OSError as error:
+            self.gaps.append(Gap(what=f"{name}: what {file} stands on", reason=error.strerror or str(error)))
+
+    def _gap(self, mount: Mount, reason: str) -> None:
+        self.gaps.append(Gap(what=f"{mount.point}: the devices below", reason=reason))
+
+    def _add(self, kind: str, name: str, readings: Readings) -> None:
+        self.nodes.append(StackNode(kind=kind, name=name, facts=tuple(readings.facts)))
+        self.gaps.extend(readings.gaps)
