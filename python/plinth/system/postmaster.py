@@ -10,6 +10,7 @@ from pathlib import Path
 from plinth.model.errors import Refused, RunError
 from plinth.system.directory import LABEL_FILE, found_label
 from plinth.system.process import all_exit
+from plinth.system.shared_memory import remove_left_shared_memory
 
 FAST = (signal.SIGINT, 60.0)
 IMMEDIATE = (signal.SIGQUIT, 15.0)
@@ -38,11 +39,16 @@ def postmaster_pid(data_directory: Path) -> int | None:
 
 
 def end_server(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]] = (FAST, IMMEDIATE, KILL)) -> None:
-    """End every process that serves `data_directory`, and wait until they are gone; nothing when there is none.
+    """End every process that serves `data_directory`, wait until they are gone, and remove what shared memory is left.
 
     The postmaster is asked, and takes its children with it. Children that have lost their postmaster are ended
-    straight away.
+    straight away. Nothing happens when there is no process and no memory.
     """
+    _end_processes(data_directory, ways)
+    remove_left_shared_memory(data_directory)
+
+
+def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]]) -> None:
     for how, patience_s in ways:
         with ExitStack() as opened:
             processes = _open_serving(data_directory, opened)
@@ -66,17 +72,16 @@ def end_server(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]
 
 def stop_labelled_server(data_directory: Path, label: str) -> None:
     """Undo of a server's start: end it if its data directory, or the nearest labelled folder around it, bears `label`."""
-    if not serving(data_directory):
-        return
     found = next(filter(None, (found_label(folder) for folder in (data_directory, *data_directory.parents))), None)
-    if found != label:
+    if found == label:
+        end_server(data_directory)
+    elif running := serving(data_directory):
         raise Refused(
-            f"a PostgreSQL server runs there ({_pids(serving(data_directory))}), but its directory bears "
+            f"a PostgreSQL server runs there ({_pids(running)}), but its directory bears "
             + (f"the label {found!r}, not ours, {label!r}" if found else f"no label of ours ({LABEL_FILE})"),
             where=str(data_directory),
-            hint="stop it yourself if it is not wanted: pg_ctl stop -D " + str(data_directory),
+            hint=f"stop it yourself if it is not wanted: pg_ctl stop -D {data_directory}",
         )
-    end_server(data_directory)
 
 
 def _serves(pid: int, data_directory: Path) -> bool:
