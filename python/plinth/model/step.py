@@ -10,8 +10,8 @@ from plinth.model.base import Frozen
 class Undo(Frozen):
     """How a step is undone; what the journal keeps. Only what bears `label` is ever touched."""
 
-    kind: Literal["remove_directory", "unmount", "stop_server"]
-    path: str = Field(description="Directory, mount point or data directory.")
+    kind: Literal["remove_directory", "unmount", "stop_server", "drop_schema"]
+    path: str = Field(description="Directory, mount point, data directory, or connection string without a password.")
     label: str = Field(description="The mark that must be found on it before it is undone.")
 
 

@@ -9,11 +9,12 @@ from plinth.system.directory import remove_directory
 from plinth.system.mounts import Mount, mount_of, mounts
 from plinth.system.postmaster import stop_labelled_server
 from plinth.system.runner import Runner
+from plinth.system.schema import schema_of, undo_schema
 
 
 def undo(what: Undo, runner: Runner) -> None:
     """Undo one step. Raises a PlinthError, with nothing touched, when it is not ours to undo or cannot be undone."""
-    _KINDS[what.kind](Path(what.path), what.label, runner)
+    _KINDS[what.kind](what.path, what.label, runner)
 
 
 def undo_step(step: Step) -> Step | None:
@@ -25,6 +26,7 @@ def undo_step(step: Step) -> Step | None:
         "remove_directory": (f"remove the directory {path}", None),
         "unmount": (f"unmount {path}", _umount(Path(path))),
         "stop_server": (f"stop the server of {path}", None),
+        "drop_schema": (f"drop the schema {schema_of(step.undo.label)} of {path}", None),
     }[step.undo.kind]
     return Step(id=f"{step.id}.undo", title=title, argv=argv)
 
@@ -54,8 +56,9 @@ def _ours(path: Path, label: str) -> list[Mount]:
     return [mount for mount in mounts() if mount.point == str(path) and mount.source == label]
 
 
-_KINDS: dict[str, Callable[[Path, str, Runner], None]] = {
-    "remove_directory": lambda path, label, runner: remove_directory(path, label),
-    "unmount": unmount,
-    "stop_server": lambda path, label, runner: stop_labelled_server(path, label),
+_KINDS: dict[str, Callable[[str, str, Runner], None]] = {
+    "remove_directory": lambda path, label, runner: remove_directory(Path(path), label),
+    "unmount": lambda path, label, runner: unmount(Path(path), label, runner),
+    "stop_server": lambda path, label, runner: stop_labelled_server(Path(path), label),
+    "drop_schema": lambda path, label, runner: undo_schema(path, label),
 }

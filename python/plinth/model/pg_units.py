@@ -1,0 +1,29 @@
+"""Units of PostgreSQL's settings, where kB means 1024 bytes.
+
+From the server's own tables: memory_unit_conversion_table and time_unit_conversion_table of utils/misc/guc.c.
+"""
+
+from fractions import Fraction
+
+SIZES_BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
+"""Units of size that a setting's value may carry."""
+
+TIMES_MS = {
+    "us": Fraction(1, 1000),
+    "ms": Fraction(1),
+    "s": Fraction(1000),
+    "min": Fraction(60_000),
+    "h": Fraction(3_600_000),
+    "d": Fraction(86_400_000),
+}
+"""Units of time that a setting's value may carry."""
+
+
+def base_unit(unit: str) -> tuple[Fraction, dict[str, Fraction]]:
+    """A unit of pg_settings such as "8kB", "MB" or "min": its amount, and the units that convert to it."""
+    digits = unit.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+    family = {name: Fraction(size) for name, size in SIZES_BYTES.items()}
+    name = unit.removeprefix(digits)
+    if name not in family:
+        family = TIMES_MS
+    return int(digits or 1) * family[name], family

@@ -1,0 +1,24 @@
+"""The server under test: installations, managed clusters, external servers, and settings that are read back."""
+
+from plinth.server.cluster import Applied, Cluster
+from plinth.server.external import ExternalServer
+from plinth.server.installations import Survey, find_installation, find_installations
+from plinth.server.layout import ClusterLayout
+from plinth.server.settings import SettingDefinition, SettingsProbe, check_settings, describe_settings
+from plinth.system.database import connect, database_errors
+
+__all__ = [
+    "Applied",
+    "Cluster",
+    "ClusterLayout",
+    "ExternalServer",
+    "SettingDefinition",
+    "SettingsProbe",
+    "Survey",
+    "check_settings",
+    "connect",
+    "database_errors",
+    "describe_settings",
+    "find_installation",
+    "find_installations",
+]

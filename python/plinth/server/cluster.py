@@ -1,0 +1,263 @@
+"""A managed cluster: made, started, changed, watched, stopped."""
+
+import secrets
+import signal
+from collections.abc import Mapping
+from time import monotonic
+from typing import Literal, NamedTuple
+
+from plinth.model.errors import Refused, RunError
+from plinth.model.experiment import SettingValue
+from plinth.model.facts import ServerFacts
+from plinth.model.load import Connection
+from plinth.server import configuration, port
+from plinth.server.facts import managed_facts
+from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ClusterLayout
+from plinth.server.log import TAIL_LINES
+from plinth.server.postmaster import Postmaster
+from plinth.server.readback import check_taken, read_rows
+from plinth.server.settings import SettingsProbe
+from plinth.server.values import setting_text
+from plinth.system.database import connect, database_errors
+from plinth.system.directory import make_directory, remove_directory
+from plinth.system.journal import Entry, Journal
+from plinth.system.postmaster import IMMEDIATE, KILL, end_server, serving
+from plinth.system.runner import Runner
+
+STOP_PATIENCE_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
+RELOAD_PATIENCE_S = 30.0
+
+
+class Applied(NamedTuple):
+    """What `Cluster.apply` did, and the lower-case names of the settings that differed."""
+
+    how: Literal["nothing", "start", "reload", "restart"]
+    changed: tuple[str, ...]
+
+
+class Cluster:
+    """A cluster that `layout` describes; everything it makes is in `journal` first.
+
+    Not for several threads at once. `settings` are what was last asked for.
+    """
+
+    def __init__(self, layout: ClusterLayout, runner: Runner, journal: Journal) -> None:
+        self.layout = layout
+        self.settings: dict[str, SettingValue] = {}
+        self._where = str(layout.data_directory)
+        self._runner = runner
+        self._journal = journal
+        self._probe = SettingsProbe(layout.installation, layout.owner, runner)
+        self._postmaster: Postmaster | None = None
+        self._entries: list[Entry] = []
+        self._port = layout.spec.port or (SOCKET_PORT if layout.spec.listen == "unix" else port.find_free())
+        self._password = secrets.token_urlsafe(24) if layout.spec.listen == "tcp" else None
+
+    @property
+    def postmaster_pid(self) -> int | None:
+        """The pid of the running postmaster, else None."""
+        return self._postmaster.pid if self._postmaster is not None and self._postmaster.alive() else None
+
+    @property
+    def connection(self) -> Connection:
+        """Where the load goes: the socket, or TCP on this host with a password."""
+        if self.layout.spec.listen == "unix":
+            return self._control
+        return self._control.model_copy(update={"host": port.LOCALHOST, "password": self._password})
+
+    def initdb(self) -> None:
+        """Make the data directory."""
+        argv = self.layout.initdb_step().argv
+        assert argv is not None  # it is a command
+        self._runner.run(argv, owner=self.layout.owner)
+        configuration.prepare(self.layout.data_directory, self.layout.owner)
+
+    def start(self, settings: Mapping[str, SettingValue]) -> None:
+        """Start with `settings`, wait until connections are taken, and read the settings back.
+
+        Raises RunError with the log's last lines when the server does not come up, and for settings that it
+        does not know or did not take; nothing is left running then.
+        """
+        self._check_nothing_runs()
+        self._clear_away()
+        self._check_port()
+        try:
+            self._make_socket_directory()
+            self._write(settings)
+            self._entries.append(self._journal.record(self.layout.start_step()))
+            self._postmaster = Postmaster(self.layout, self._runner)
+            self._postmaster.wait_until_ready()
+            self._set_password()
+            self._check_taken(settings)
+        except BaseException:
+            self._clear_away()
+            raise
+        self.settings = dict(settings)
+
+    def apply(self, settings: Mapping[str, SettingValue]) -> Applied:
+        """Go over to `settings`, those left out back to their defaults: by restart where one must, else by reload.
+
+        They are read back; raises as `start` does, and then a reloaded server is left running.
+        """
+        if not self.alive():
+            self.start(settings)
+            return Applied("start", tuple(sorted(map(str.lower, settings))))
+        changed = _differing(self.settings, settings)
+        if not changed:
+            return Applied("nothing", ())
+        if self._needs_restart(changed):
+            self.stop()
+            self.start(settings)
+            return Applied("restart", changed)
+        self.reload(settings)
+        return Applied("reload", changed)
+
+    def reload(self, settings: Mapping[str, SettingValue]) -> None:
+        """Write `settings`, have the server read them, and read them back; those that need a restart are an error."""
+        self._write(settings)
+        self.settings = dict(settings)
+        with database_errors("reload the configuration", self._where), connect(self._control) as control:
+            refused = control.execute(
+                "select name, error from pg_file_settings"
+                " where error is not null and error <> 'setting could not be applied'"
+            ).fetchall()
+            if refused:
+                raise RunError(
+                    "the server refuses the configuration",
+                    where=str(self.layout.data_directory / configuration.CONFIGURATION_FILE),
+                    details=[f"{name}: {error}" for name, error in refused],
+                )
+            before = control.execute("select pg_conf_load_time()").fetchone()
+            control.execute("select pg_reload_conf()")
+            deadline = monotonic() + RELOAD_PATIENCE_S
+            while control.execute("select pg_conf_load_time()").fetchone() == before:
+                self._running.pause()
+                if monotonic() > deadline:
+                    raise RunError(
+                        f"the server did not reload its configuration within {RELOAD_PATIENCE_S:g} s",
+                        where=self._where,
+                        details=self.log_tail(),
+                    )
+        self._check_taken(settings)
+
+    def stop(self) -> None:
+        """Shut down fast (connections are ended, a checkpoint is written); nothing when it does not run.
+
+        Raises RunError when that was not enough and it had to be ended without a checkpoint.
+        """
+        if self._postmaster is None:
+            return
+        failure: RunError | None = None
+        try:
+            end_server(self.layout.data_directory, ((signal.SIGINT, STOP_PATIENCE_S),))
+        except RunError:
+            failure = RunError(
+                f"the server had not shut down after {STOP_PATIENCE_S:g} s and was ended without a checkpoint: "
+                "it will recover at its next start",
+                where=self._where,
+                details=self.log_tail(),
+            )
+        self._clear_away()
+        if failure is not None:
+            raise failure
+
+    def kill(self) -> None:
+        """End it as a crash does: SIGKILL to the postmaster and all of its children; they are gone afterwards."""
+        if self._postmaster is not None:
+            end_server(self.layout.data_directory, (KILL,))
+            self._clear_away()
+
+    def alive(self) -> bool:
+        """Whether the postmaster runs."""
+        return self._postmaster is not None and self._postmaster.alive()
+
+    def check_alive(self) -> None:
+        """Raise RunError, with the log's last lines, when the server is gone."""
+        self._running.check_alive()
+
+    def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
+        """What the running server says of itself; `asked` is what was last asked for if not given."""
+        with database_errors("read the server's facts", self._where), connect(self._control) as control:
+            return managed_facts(control, self.layout, self.settings if asked is None else asked)
+
+    def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+        """The last lines of the log since the last start."""
+        return self._postmaster.log_tail(lines) if self._postmaster is not None else ()
+
+    @property
+    def _running(self) -> Postmaster:
+        if self._postmaster is None:
+            raise RunError("the server has not been started", where=self._where)
+        return self._postmaster
+
+    @property
+    def _control(self) -> Connection:
+        return Connection(host=str(self.layout.socket_directory), port=self._port, user=SUPERUSER, database=DATABASE)
+
+    def _check_nothing_runs(self) -> None:
+        ours = self._postmaster is not None
+        if self.alive() or (not ours and serving(self.layout.data_directory)):
+            raise Refused(
+                f"{'the server runs already' if ours else 'another server runs in this data directory'} "
+                f"(pid {serving(self.layout.data_directory)[0]})",
+                where=self._where,
+                hint="stop it first",
+            )
+
+    def _check_port(self) -> None:
+        if self.layout.spec.listen == "tcp":
+            port.check_free(self._port)
+        self.layout.check_socket_path(self._port)
+
+    def _make_socket_directory(self) -> None:
+        self._entries.append(self._journal.record(self.layout.sockets_step()))
+        make_directory(self.layout.socket_directory, self.layout.label, self.layout.owner)
+
+    def _write(self, settings: Mapping[str, SettingValue]) -> None:
+        owned: dict[str, SettingValue] = {
+            "listen_addresses": port.LOCALHOST if self.layout.spec.listen == "tcp" else "",
+            "port": self._port,
+            "unix_socket_directories": str(self.layout.socket_directory),
+            "log_destination": "stderr",
+            "logging_collector": False,
+        }
+        configuration.write(self.layout.data_directory, owned, settings, self.layout.owner)
+
+    def _set_password(self) -> None:
+        if self._password is None:
+            return
+        from psycopg import sql
+
+        change = sql.SQL("alter role {} password {}").format(sql.Identifier(SUPERUSER), sql.Literal(self._password))
+        with database_errors("set the password for TCP", self._where), connect(self._control) as control:
+            control.execute("set password_encryption = 'scram-sha-256'")
+            control.execute(change)
+
+    def _check_taken(self, settings: Mapping[str, SettingValue]) -> None:
+        with database_errors("read the settings back", self._where), connect(self._control) as control:
+            rows = read_rows(control)
+        check_taken(settings, rows, self._probe, where=f"pg_settings of {self._where}")
+
+    def _needs_restart(self, changed: tuple[str, ...]) -> bool:
+        """A setting that the server does not know yet may come with a library, which is loaded at a start."""
+        with database_errors("read pg_settings", self._where), connect(self._control) as control:
+            rows = read_rows(control)
+        return any(name not in rows or rows[name].context == "postmaster" for name in changed)
+
+    def _clear_away(self) -> None:
+        """See to it that nothing of our last start is left: processes, socket directory, entries of the journal."""
+        if self._postmaster is not None:
+            end_server(self.layout.data_directory, (IMMEDIATE, KILL))
+            self._postmaster.reap()
+            self._postmaster = None
+        while self._entries:
+            entry = self._entries[-1]
+            if entry.step.undo is not None and entry.step.undo.kind == "remove_directory":
+                remove_directory(self.layout.socket_directory, self.layout.label)
+            self._journal.strike(self._entries.pop())
+
+
+def _differing(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue]) -> tuple[str, ...]:
+    """Lower-case names of the settings whose text differs, or that only one of the two has."""
+    before, after = ({name.lower(): setting_text(value) for name, value in of.items()} for of in (old, new))
+    return tuple(sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name)))

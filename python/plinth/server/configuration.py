@@ -1,0 +1,56 @@
+"""The configuration of a managed cluster: plinth.conf, included last, and who may connect."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from plinth.model.experiment import SettingValue
+from plinth.server.values import setting_text
+from plinth.system.failures import from_os_error
+from plinth.system.owner import Owner
+
+CONFIGURATION_FILE = "plinth.conf"
+_HBA = """\
+# Written by Plinth. The socket stands in a directory that only its owner may enter.
+local all all trust
+host all all 127.0.0.1/32 scram-sha-256
+"""
+
+
+def prepare(data_directory: Path, owner: Owner) -> None:
+    """After initdb: include plinth.conf, and say who may connect."""
+    main = data_directory / "postgresql.conf"
+    _write(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
+    _write(data_directory / "pg_hba.conf", _HBA, owner)
+
+
+def write(
+    data_directory: Path, owned: Mapping[str, SettingValue], asked: Mapping[str, SettingValue], owner: Owner
+) -> None:
+    """Write plinth.conf, whole or not at all."""
+    lines = ["# Written by Plinth at every start and change.", *_lines(owned), "", "# Asked for:", *_lines(asked)]
+    _write(data_directory / CONFIGURATION_FILE, "\n".join(lines) + "\n", owner)
+
+
+def quoted(text: str) -> str:
+    """A value as GUC_scanstr of guc-file.l reads it back."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _lines(settings: Mapping[str, SettingValue]) -> list[str]:
+    return [f"{name} = {quoted(setting_text(value))}" for name, value in settings.items()]
+
+
+def _write(path: Path, text: str, owner: Owner) -> None:
+    """Replace `path`. The directory is the server user's: nothing that stands there is opened or followed."""
+    new = path.with_name(path.name + ".new")
+    try:
+        new.unlink(missing_ok=True)
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(file, "w", encoding="utf-8") as out:  # noqa: PTH123  # a descriptor has no path
+            out.write(text)
+            if not owner.is_us:
+                os.fchown(file, owner.uid, owner.gid)
+        new.rename(path)
+    except OSError as error:
+        raise from_os_error(error, "write the configuration", path) from error

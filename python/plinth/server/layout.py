@@ -1,0 +1,107 @@
+"""Where a managed cluster's parts stand, and the commands that make it: known before anything is done."""
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from plinth.model.errors import UsageError
+from plinth.model.experiment import ServerSpec
+from plinth.model.facts import Installation
+from plinth.model.step import Step, Undo
+from plinth.system.directory import label_of
+from plinth.system.owner import Owner
+
+SUPERUSER = "postgres"
+DATABASE = "postgres"
+SOCKET_PORT = 5432  # the socket's directory is its own, so that only its name has this number
+SOCKET_PATH_MAX_BYTES = 107  # sun_path of unix(7) has 108 bytes, the last one zero
+
+
+@dataclass(frozen=True)
+class ClusterLayout:
+    """A managed cluster on paper: the plan shows these steps, `Cluster` takes them.
+
+    `data_directory` is made by initdb inside a storage; `log_path` stands outside of it, so that the log
+    survives the storage and costs it nothing.
+    """
+
+    run_id: str
+    name: str
+    installation: Installation
+    owner: Owner
+    spec: ServerSpec
+    data_directory: Path
+    log_path: Path
+    socket_root: Path | None = None
+
+    @property
+    def label(self) -> str:
+        """The mark on everything that this run makes."""
+        return label_of(self.run_id)
+
+    @property
+    def socket_directory(self) -> Path:
+        """A directory of its own for the socket, named by a short digest since a socket's path must be short."""
+        digest = hashlib.sha256(f"{self.run_id}/{self.name}".encode()).hexdigest()[:12]
+        return (self.socket_root or Path(tempfile.gettempdir())) / f"plinth-{digest}"
+
+    def check_socket_path(self, port: int) -> None:
+        """Raise UsageError where the path of the socket would be too long for one."""
+        path = self.socket_directory / f".s.PGSQL.{port}"
+        length = len(os.fsencode(path))
+        if length > SOCKET_PATH_MAX_BYTES:
+            raise UsageError(
+                f"the path of the server's socket has {length} bytes; at most {SOCKET_PATH_MAX_BYTES} are allowed",
+                where=str(path),
+                hint="set TMPDIR to a directory with a shorter path",
+            )
+
+    def steps(self) -> tuple[Step, ...]:
+        """What making and starting this cluster does to the machine, in order."""
+        return (self.initdb_step(), self.sockets_step(), self.start_step())
+
+    def initdb_step(self) -> Step:
+        """Making the data directory; it goes with the storage that it stands in."""
+        argv = [
+            f"{self.installation.bindir}/initdb",
+            f"--pgdata={self.data_directory}",
+            f"--username={SUPERUSER}",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--auth=trust",
+        ]
+        if self.spec.data_checksums:
+            argv.append("--data-checksums")
+        elif self.installation.major >= 18:  # before, they are off unless asked for
+            argv.append("--no-data-checksums")
+        if self.spec.wal_segment_size_mb is not None:
+            argv.append(f"--wal-segsize={self.spec.wal_segment_size_mb}")
+        return self._step("initdb", f"make a data directory with PostgreSQL {self.installation.version}", argv)
+
+    def sockets_step(self) -> Step:
+        """Making the directory of the socket."""
+        return self._step(
+            "sockets",
+            f"make the socket's directory {self.socket_directory}",
+            undo=Undo(kind="remove_directory", path=str(self.socket_directory), label=self.label),
+        )
+
+    def start_step(self) -> Step:
+        """Starting the postmaster."""
+        return self._step(
+            "start",
+            f"start PostgreSQL {self.installation.version}, its log in {self.log_path}",
+            [f"{self.installation.bindir}/postgres", "-D", str(self.data_directory)],
+            undo=Undo(kind="stop_server", path=str(self.data_directory), label=self.label),
+        )
+
+    def _step(self, what: str, title: str, argv: list[str] | None = None, undo: Undo | None = None) -> Step:
+        return Step(
+            id=f"server.{self.name}.{what}",
+            title=title,
+            argv=tuple(argv) if argv else None,
+            user=None if self.owner.is_us else self.owner.name,
+            undo=undo,
+        )

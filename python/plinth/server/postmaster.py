@@ -1,0 +1,88 @@
+"""The postmaster of a managed cluster as a process of ours: started, waited for, and seen to end."""
+
+import os
+import signal
+from time import monotonic
+
+from plinth.model.errors import RunError
+from plinth.server.layout import ClusterLayout
+from plinth.server.log import TAIL_LINES, ServerLog
+from plinth.system.process import all_exit
+from plinth.system.runner import Runner
+
+START_PATIENCE_S = 300.0  # recovery after a crash may have much to read
+_LOOK_AGAIN_S = 0.02
+_STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, counted from 0
+
+
+class Postmaster:
+    """A postmaster that has been started; `log` begins with this start."""
+
+    def __init__(self, layout: ClusterLayout, runner: Runner) -> None:
+        step = layout.start_step()
+        assert step.argv is not None  # it is a command
+        self._data_directory = layout.data_directory
+        self._version = layout.installation.version
+        self._log = ServerLog(layout.log_path)
+        self._process = runner.spawn(step.argv, owner=layout.owner, log_path=layout.log_path)
+
+    @property
+    def pid(self) -> int:
+        """Its pid, which stays its own until `reap`."""
+        return self._process.pid
+
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def check_alive(self) -> None:
+        """Raise RunError, with the log's last lines, when it has ended."""
+        if not self.alive():
+            raise self._failed(self._ending())
+
+    def wait_until_ready(self) -> None:
+        """Wait until connections are taken. Raises RunError when it ends before, or takes too long."""
+        deadline = monotonic() + START_PATIENCE_S
+        while not self._says_ready():
+            if not self._runs_on():
+                raise self._failed(f"did not come up: it {self._ending()}")
+            if monotonic() > deadline:
+                raise self._failed(f"did not come up within {START_PATIENCE_S:g} s")
+
+    def pause(self) -> None:
+        """Wait a moment, at most until it ends, which raises RunError: between two looks at something it is to do."""
+        if not self._runs_on():
+            self.check_alive()
+
+    def reap(self) -> None:
+        """Wait for its end and let go of it."""
+        self._process.wait()
+
+    def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+        """The last lines that it logged."""
+        return self._log.tail(lines)
+
+    def _runs_on(self) -> bool:
+        """Whether it still runs after a moment; returns at once when it ends."""
+        if not self.alive():
+            return False
+        pidfd = os.pidfd_open(self.pid)
+        try:
+            return not all_exit([pidfd], _LOOK_AGAIN_S)
+        finally:
+            os.close(pidfd)
+
+    def _says_ready(self) -> bool:
+        """Whether postmaster.pid is this postmaster's, not one that a crash left, and says so."""
+        try:
+            lines = (self._data_directory / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        return lines[:1] == [str(self.pid)] and len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready"
+
+    def _failed(self, how: str) -> RunError:
+        return RunError(f"PostgreSQL {self._version} {how}", where=str(self._log.path), details=self.log_tail())
+
+    def _ending(self) -> str:
+        code = self._process.wait()
+        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

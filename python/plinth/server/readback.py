@@ -1,0 +1,77 @@
+"""Activation checks of settings: what was asked for, compared with what the running server says it has."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.errors import RunError
+from plinth.model.experiment import SettingValue
+from plinth.model.facts import Setting
+from plinth.server.settings import SettingsProbe
+from plinth.server.values import SettingRow, setting_text, was_taken
+
+if TYPE_CHECKING:
+    import psycopg
+
+_COLUMNS = "name, setting, unit, vartype, context, source, sourcefile, boot_val, pending_restart"
+
+
+def read_rows(connection: "psycopg.Connection[tuple[Any, ...]]") -> dict[str, SettingRow]:
+    """pg_settings by lower-case name: names of settings do not differ in case."""
+    rows = connection.execute(f"select {_COLUMNS} from pg_catalog.pg_settings")  # type: ignore[arg-type]  # constant
+    return {row[0].lower(): SettingRow(*row) for row in rows}
+
+
+def settings_of(rows: Mapping[str, SettingRow], asked: Mapping[str, SettingValue]) -> tuple[Setting, ...]:
+    """What was asked for and what differs from its default, apart from what our own connection set for itself."""
+    texts = {name.lower(): setting_text(value) for name, value in asked.items()}
+    return tuple(
+        Setting(
+            name=row.name,
+            asked=texts.get(key),
+            value=row.setting,
+            unit=row.unit,
+            source=row.source,
+            boot_value=row.boot_val,
+        )
+        for key, row in sorted(rows.items())
+        if key in texts or not _goes_without_saying(row)
+    )
+
+
+def _goes_without_saying(row: SettingRow) -> bool:
+    """Defaults, and what belongs to our own session: its options, the state of its transaction."""
+    return row.source in ("default", "client") or (row.source == "override" and row.context == "user")
+
+
+def check_taken(
+    asked: Mapping[str, SettingValue], rows: Mapping[str, SettingRow], probe: SettingsProbe, where: str
+) -> None:
+    """Raise RunError that names every setting the server does not know or did not take, with asked and got."""
+    complaints = [
+        complaint
+        for name, value in asked.items()
+        if (complaint := _complaint(name, value, rows.get(name.lower()), probe)) is not None
+    ]
+    if complaints:
+        count = "a setting was" if len(complaints) == 1 else f"{len(complaints)} settings were"
+        raise RunError(f"{count} not taken: {complaints[0]}", where=where, details=complaints[1:])
+
+
+def _complaint(name: str, value: SettingValue, row: SettingRow | None, probe: SettingsProbe) -> str | None:
+    asked = setting_text(value)
+    if row is None:
+        library = name.partition(".")[0]
+        return f"{name}: the server does not know it" + (
+            f"; no library that it loaded defines it (shared_preload_libraries = '{library}'?)" if "." in name else ""
+        )
+    if was_taken(asked, row):
+        return None
+    if row.vartype in ("enum", "string") and "." not in name:
+        canonical = probe.canonical({name: value}).get(name)
+        if was_taken(asked, row, canonical):
+            return None
+    unit = row.unit or ""
+    got = f"{row.setting} x {unit}" if unit[:1].isdigit() else f"{row.setting}{unit}"
+    pending = "; it waits for a restart" if row.pending_restart else ""
+    source = f"{row.source}, {row.sourcefile}" if row.sourcefile else row.source
+    return f"{name}: asked {asked!r}, got {got} (from: {source}){pending}"

@@ -1,0 +1,143 @@
+"""Settings before a server runs: what an installation knows, and what it says to a name and a value.
+
+The judge is the installation's own `postgres -C NAME`, which takes a value as a starting server does and then prints
+it: units, ranges, enums, aliases and what the build lacks are the server's knowledge, not a copy of it.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from plinth.model.errors import Problem
+from plinth.model.experiment import SettingValue
+from plinth.model.facts import Installation
+from plinth.model.nearest import nearest
+from plinth.server.values import setting_text
+from plinth.system.owner import Owner
+from plinth.system.runner import Runner
+
+OWNED = {
+    "data_directory": "the data directory stands on server.storage",
+    "config_file": "Plinth writes the configuration",
+    "hba_file": "Plinth writes it; see server.listen",
+    "ident_file": "Plinth writes the configuration",
+    "external_pid_file": "Plinth watches the server itself",
+    "unix_socket_directories": "the socket has a directory of its own",
+    "unix_socket_group": "the socket has a directory of its own",
+    "unix_socket_permissions": "the socket has a directory of its own",
+    "listen_addresses": 'see server.listen = "unix" or "tcp"',
+    "port": "see server.port",
+    "logging_collector": "Plinth keeps the log itself",
+    "log_destination": "Plinth keeps the log itself",
+}
+"""Settings that Plinth sets itself, with what to say to somebody who sets them."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
+_COMPLAINT = re.compile(r"(?P<kind>FATAL|ERROR|DETAIL|HINT):\s+(?P<text>.*)")
+
+
+class SettingDefinition(NamedTuple):
+    """A setting as `postgres --describe-config` has it; minimum and maximum are in the server's base unit."""
+
+    name: str
+    context: str
+    vartype: str
+    minimum: str
+    maximum: str
+    description: str
+
+
+class Answer(NamedTuple):
+    """What the installation says to one value: its own spelling of it, or a complaint with perhaps a hint."""
+
+    canonical: str | None
+    complaint: str | None = None
+    hint: str | None = None
+
+
+class SettingsProbe:
+    """Asks an installation about settings. Answers are kept: a matrix asks the same things again and again."""
+
+    def __init__(self, installation: Installation, owner: Owner, runner: Runner) -> None:
+        self._postgres = f"{installation.bindir}/postgres"
+        self._version = installation.version
+        self._owner = owner
+        self._runner = runner
+        self._answers: dict[tuple[str, str], Answer] = {}
+
+    @cached_property
+    def definitions(self) -> dict[str, SettingDefinition]:
+        """Every setting that `--describe-config` lists; it leaves out those meant for developers."""
+        rows = self._runner.run([self._postgres, "--describe-config"], owner=self._owner, timeout_s=30).stdout
+        found: dict[str, SettingDefinition] = {}
+        for row in rows.splitlines():
+            name, context, _group, vartype, _value, minimum, maximum, *texts = row.split("\t")
+            found[name] = SettingDefinition(name, context, vartype.lower(), minimum, maximum, texts[0])
+        return found
+
+    def problems(self, settings: Mapping[str, SettingValue]) -> list[Problem]:
+        """Everything that is wrong with `settings`; each problem's path is server.settings.NAME.
+
+        Settings of extensions (names with a dot) are known only to a server that has loaded the
+        extension: they are read back when it runs.
+        """
+        found = [self._problem(name, value) for name, value in settings.items()]
+        return [problem for problem in found if problem is not None]
+
+    def canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, str]:
+        """The installation's own spelling of each value that it accepts: wal_compression = on is pglz."""
+        answers = {name: self._ask(name, setting_text(value)) for name, value in settings.items()}
+        return {name: answer.canonical for name, answer in answers.items() if answer.canonical is not None}
+
+    def _problem(self, name: str, value: SettingValue) -> Problem | None:
+        path = ["server", "settings", name]
+        text = setting_text(value)
+        if (why := OWNED.get(name.lower())) is not None:
+            return Problem(f"{name} is set by Plinth", path=path, hint=why)
+        if _NAME.fullmatch(name) is None:
+            return Problem(f"{name!r} is not the name of a setting", path=path, hint=self._near(name))
+        if not text.isprintable():
+            return Problem(f"{name}: the value has a line break or another control character", path=path)
+        answer = self._ask(name, text)
+        if answer.complaint is None:
+            return None
+        if "unrecognized configuration parameter" in answer.complaint:
+            return Problem(f"PostgreSQL {self._version} has no setting {name!r}", path=path, hint=self._near(name))
+        got = "" if repr(text).strip("'") in answer.complaint else f"; got {text!r}"
+        return Problem(answer.complaint + got, path=path, hint=answer.hint)
+
+    def _near(self, name: str) -> str | None:
+        return nearest(name.lower(), self.definitions)
+
+    def _ask(self, name: str, text: str) -> Answer:
+        key = (name.lower(), text)
+        if key not in self._answers:
+            self._answers[key] = self._asked(name, text)
+        return self._answers[key]
+
+    def _asked(self, name: str, text: str) -> Answer:
+        """Nothing is started and no file is read: the configuration is empty, and there is no data directory."""
+        nothing = [f"{key}=/dev/null" for key in ("config_file", "data_directory", "hba_file", "ident_file")]
+        options = [part for option in (*nothing, f"{name}={text}") for part in ("-c", option)]
+        done = self._runner.run(
+            [self._postgres, "-C", name, *options], owner=self._owner, timeout_s=30, allowed_exit_codes=(0, 1)
+        )
+        if done.exit_code == 0:
+            return Answer(done.stdout.rstrip("\n"))
+        said = {match["kind"]: match["text"] for match in _COMPLAINT.finditer(done.stderr)}
+        complaint = said.get("FATAL") or said.get("ERROR") or done.stderr.strip()
+        detail = f": {said['DETAIL']}" if "DETAIL" in said else ""
+        return Answer(None, complaint + detail, said.get("HINT"))
+
+
+def describe_settings(installation: Installation, owner: Owner, runner: Runner) -> dict[str, SettingDefinition]:
+    """What `installation` lists of its settings."""
+    return SettingsProbe(installation, owner, runner).definitions
+
+
+def check_settings(
+    settings: Mapping[str, SettingValue], installation: Installation, owner: Owner, runner: Runner
+) -> list[Problem]:
+    """Everything that `installation` objects to in `settings`; see `SettingsProbe.problems`."""
+    return SettingsProbe(installation, owner, runner).problems(settings)

@@ -1,0 +1,73 @@
+"""Schemas of ours in databases of others: made with our label as their comment, dropped only while they bear it."""
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.errors import Refused
+from plinth.system.database import database_errors
+
+if TYPE_CHECKING:
+    import psycopg
+
+_IDENTIFIER_MAX_BYTES = 63
+
+
+def schema_of(label: str) -> str:
+    """The schema of a run with this label: "plinth-ramdisk-1" -> "plinth_ramdisk-1". A long one is cut, a digest its end."""
+    name = label.replace("-", "_", 1)
+    if len(name.encode()) <= _IDENTIFIER_MAX_BYTES:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{name[: _IDENTIFIER_MAX_BYTES - len(digest) - 1]}_{digest}"
+
+
+def make_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> None:
+    """Make the schema of `label`. Refused when there is one of that name."""
+    from psycopg import errors, sql
+
+    schema = schema_of(label)
+    name, info = sql.Identifier(schema), control.info
+    hint = f"grant create on database {info.dbname} to {info.user}"
+    with database_errors(f"make the schema {schema}", info.dsn, hint):
+        try:
+            with control.transaction():
+                control.execute(sql.SQL("create schema {}").format(name))
+                control.execute(sql.SQL("comment on schema {} is {}").format(name, sql.Literal(label)))
+        except errors.DuplicateSchema as error:
+            raise Refused(f"the schema {schema} is there already", where=info.dsn, hint=_how_to_drop(schema)) from error
+
+
+def drop_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> None:
+    """Drop the schema of `label` with all that is in it; nothing when it is gone. Refused when it lacks the label."""
+    from psycopg import sql
+
+    schema, info = schema_of(label), control.info
+    with database_errors(f"drop the schema {schema}", info.dsn):
+        found = control.execute(
+            "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s", [schema]
+        ).fetchone()
+        if found is None:
+            return
+        if found[0] != label:
+            raise Refused(
+                f"not dropped: the schema {schema} does not bear our label {label!r} as its comment"
+                + (f" but {found[0]!r}" if found[0] else ""),
+                where=info.dsn,
+                hint=_how_to_drop(schema),
+            )
+        control.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
+
+
+def undo_schema(connection_string: str, label: str) -> None:
+    """Undo of making a schema, by a later process: the password comes by libpq's rules, since journals keep none."""
+    import psycopg
+
+    hint = "give the password in PGPASSWORD or ~/.pgpass, then run plinth clean again"
+    with database_errors(f"connect to drop the schema {schema_of(label)}", connection_string, hint):
+        control = psycopg.connect(connection_string, autocommit=True)
+    with control:
+        drop_schema(control, label)
+
+
+def _how_to_drop(schema: str) -> str:
+    return f'if it is left from a run that is over, drop it yourself: drop schema "{schema}" cascade'
