@@ -1,0 +1,68 @@
+# make try    set up, build, and run the main job: PostgreSQL on disk and in memory, compared
+# make test   set up, build, and run every test
+# The other targets: CONTRIBUTING.md
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := .venv/bin
+STAMPS := .venv/stamps
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
+VIEWER := python/plinth/report/viewer.html
+
+.PHONY: help try build test check fmt bench clean test-deps
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+try: build ## run the main job: experiments/ramdisk.toml
+	@code=0; $(BIN)/plinth run experiments/ramdisk.toml || code=$$?; \
+	if [ $$code -eq 3 ]; then echo "Measured, but this machine was too noisy to decide: see the report."; else exit $$code; fi
+
+build: $(STAMPS)/native $(VIEWER) ## leave the command at .venv/bin/plinth
+
+$(STAMPS)/venv: scripts/bootstrap.sh
+	@scripts/bootstrap.sh
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/python: pyproject.toml requirements.lock $(STAMPS)/venv
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
+	@touch $@
+
+$(STAMPS)/native: $(RUST_SOURCES) $(STAMPS)/python
+	@scripts/need-rust.sh
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --uv --release --quiet
+	@touch $@
+
+$(VIEWER): $(WEB_SOURCES) $(STAMPS)/python
+	@scripts/build-viewer.sh
+
+test-deps: build
+	@scripts/test-deps.sh
+
+test: test-deps ## every test: Rust, Python, viewer, and the checks
+	@$(MAKE) --no-print-directory check
+	cargo test --workspace --quiet
+	$(BIN)/pytest
+
+check: build ## lints, types, import rules, generated files
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/generated.py --check
+
+fmt: build ## format everything, and make the generated files anew
+	cargo fmt --all
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/python scripts/generated.py
+
+bench: build ## the load engine beside pgbench, into benchmarks/runs/
+	$(BIN)/python benchmarks/engine_vs_pgbench.py
+
+clean: ## delete what was built
+	rm -rf .venv target web/node_modules $(VIEWER)

@@ -1,0 +1,44 @@
+"""The command `plinth`. The only place that prints and sets exit codes.
+
+`plinth --help` is answered from the table of commands alone: everything heavy is imported by the command that runs.
+"""
+
+import sys
+
+from plinth import __version__
+from plinth.cli.commands import COMMANDS, Command
+
+_HEAD = "Plinth: how fast is PostgreSQL on this storage, how safe is it there, and which one should I choose?"
+_TAIL = """\
+Start here:
+  plinth init experiment.toml    a commented experiment that compares disk and memory
+  plinth plan experiment.toml    what will be done, how long it takes, what it needs
+  plinth run experiment.toml     do it; a table, a verdict and an HTML report
+
+`plinth COMMAND --help` explains a command. Results go to stdout, progress and errors to stderr.
+Exit codes: 0 ok; 1 a run failed; 2 bad usage or experiment file; 3 measured but undecided; 4 refused for safety;
+5 a needed capability is missing; 130 interrupted (results are kept)."""
+
+
+def help_text() -> str:
+    """The overview of all commands."""
+    width = max(len(command.name) for command in COMMANDS)
+    rows = [f"  {command.name:<{width}}  {command.help}" for command in COMMANDS]
+    return "\n".join([_HEAD, "", "Usage: plinth COMMAND [ARGUMENTS]", "", "Commands:", *rows, "", _TAIL])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if words in ([], ["--help"], ["-h"], ["help"]):
+        print(help_text())
+        return 0
+    if words in (["--version"], ["-V"]):
+        print(f"plinth {__version__}")
+        return 0
+    from plinth.cli.app import call
+
+    return call(words)
+
+
+__all__ = ["COMMANDS", "Command", "help_text", "main"]

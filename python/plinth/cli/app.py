@@ -1,0 +1,71 @@
+"""From words to a command, and from what it raises to an exit code."""
+
+import os
+import sys
+
+from cyclopts import App, CycloptsError
+from rich.console import Console
+
+from plinth import __version__
+from plinth.cli.commands import COMMANDS
+from plinth.model.errors import ExperimentError, PlinthError
+
+USAGE = 2
+BROKEN_PIPE = 141
+
+
+def application() -> App:
+    """The command line as cyclopts sees it; commands are imported when they are called."""
+    app = App(name="plinth", version=__version__, help_format="plaintext", result_action="return_value")
+    for command in COMMANDS:
+        app.command(command.target, name=command.name)
+    return app
+
+
+def call(words: list[str]) -> int:
+    """Run a command line; every error is shown on stderr with its place and a hint. Returns the exit code."""
+    try:
+        result = application()(words, exit_on_error=False, print_error=False)
+        return result if isinstance(result, int) else 0
+    except CycloptsError as error:
+        _show_usage_error(error, words)
+        return USAGE
+    except PlinthError as error:
+        show_error(error)
+        return error.exit_code
+    except BrokenPipeError:  # the reader of our output is gone, as in `plinth plan | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def show_error(error: PlinthError) -> None:
+    """What failed, where, got and allowed, then a hint; on stderr."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print("error: ", style="bold red", end="")
+    if isinstance(error, ExperimentError):
+        console.print(error.message, markup=False)
+        for problem in error.problems:
+            place = ": ".join(part for part in (problem.where, problem.key) if part)
+            console.print(f"  {place}: ", style="bold", end="", markup=False)
+            console.print(problem.message, markup=False)
+            if problem.hint:
+                console.print(f"      hint: {problem.hint}", markup=False)
+        return
+    console.print(error.message, markup=False)
+    if error.where:
+        console.print(f"  where: {error.where}", markup=False)
+    for line in error.details:
+        console.print(f"  | {line}", markup=False, style="dim")
+    if error.hint:
+        console.print(f"  hint: {error.hint}", markup=False)
+
+
+def _show_usage_error(error: CycloptsError, words: list[str]) -> None:
+    error.console = None
+    text = " ".join(str(error).split())
+    known = next((word for word in words if word in {command.name for command in COMMANDS}), None)
+    print(f"error: {text}", file=sys.stderr)
+    print(f"  hint: `plinth {known + ' ' if known else ''}--help` explains the usage", file=sys.stderr)

@@ -1,0 +1,78 @@
+"""Commands about experiment files: init, plan, schema."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from plinth.model.errors import UsageError
+
+Overrides = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--set",
+        negative="",
+        help="Replace one key, as in --set measure.repeats=3; a factor's key replaces its levels. May be repeated.",
+    ),
+]
+ScaleToFit = Annotated[
+    bool,
+    Parameter(name="--scale-to-fit", negative="", help="Cut dataset.scale until the experiment fits this machine."),
+]
+AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON on stdout.")]
+
+
+def init(
+    file: Annotated[Path, Parameter(help="File to write; it must not be there yet.")] = Path("experiment.toml"), /
+) -> int:
+    """Write a commented experiment file to start from.
+
+    It compares this machine's disk with its memory, and every key is explained in place.
+    """
+    from plinth.experiment import template
+
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in file.stem)[:40]
+    text = template(name if name[:1].isalpha() else f"x{name}"[:40], str(file))
+    try:
+        with file.open("x", encoding="utf-8") as target:
+            target.write(text)
+    except FileExistsError as error:
+        raise UsageError("the file is there already", where=str(file), hint="give another name") from error
+    except OSError as error:
+        raise UsageError(f"cannot write the file: {error.strerror}", where=str(file)) from error
+    print(f"Wrote {file}. Next: plinth plan {file}")
+    return 0
+
+
+def plan(
+    file: Annotated[Path, Parameter(help="Experiment file.")],
+    /,
+    *,
+    overrides: Overrides = (),
+    scale_to_fit: ScaleToFit = False,
+    as_json: AsJson = False,
+) -> int:
+    """Show what a run will do: variants, trials in order, every command, the time and space that it needs.
+
+    Nothing is changed. The run does exactly what is shown; RUN stands for the id that each run gets.
+    """
+    from plinth.cli.plan_view import show_plan
+    from plinth.experiment import load_experiment
+    from plinth.run import make_plan
+
+    made = make_plan(load_experiment(file, overrides), run_id="RUN", bundle=Path("bundles/RUN"), fit=scale_to_fit)
+    if as_json:
+        print(made.model_dump_json(indent=1))
+    else:
+        show_plan(made, Console(highlight=False))
+    return 0
+
+
+def schema() -> int:
+    """Print the JSON Schema of experiment files, for editors."""
+    from plinth.experiment import json_schema
+
+    print(json.dumps(json_schema(), indent=2))
+    return 0

@@ -1,0 +1,217 @@
+"""The run, as it goes on: a live display on a terminal, plain lines elsewhere. All on stderr."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from plinth.model.plan import PlannedTrial, Variant
+from plinth.model.progress import Progress
+from plinth.model.trial import Trial
+from plinth.model.units import format_duration, format_size
+from plinth.run import Listener, LiveSecond
+
+_BARS = "▁▂▃▄▅▆▇█"
+_SPARK_SECONDS = 40
+_SHOWN_TRIALS = 12
+_PLAIN_PROGRESS_EVERY_S = 5.0
+
+
+@contextmanager
+def open_listener(quiet: bool) -> Iterator[Listener]:
+    """The listener that fits: silent, live on a terminal, or plain lines."""
+    console = Console(stderr=True, highlight=False)
+    if quiet:
+        yield Silent(console)
+    elif console.is_terminal and not console.is_dumb_terminal:
+        display = LiveDisplay(console)
+        with Live(console=console, get_renderable=display.render, refresh_per_second=8, transient=True):
+            yield display
+    else:
+        yield PlainLines()
+
+
+class Silent:
+    """Shows notes only: what the user must be told."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def phase(self, text: str) -> None:
+        """Not shown."""
+
+    def progress(self, progress: Progress) -> None:
+        """Not shown."""
+
+    def note(self, text: str) -> None:
+        """Shown."""
+        self._console.print(Text(f"note: {text}"))
+
+    def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
+        """Not shown."""
+
+    def second(self, live: LiveSecond) -> None:
+        """Not shown."""
+
+    def trial_ended(self, trial: Trial) -> None:
+        """Not shown."""
+
+
+class PlainLines:
+    """A line for each event, for logs and pipes."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._next_progress = 0.0
+        self._trial = ""
+
+    def phase(self, text: str) -> None:
+        """One line."""
+        self._say(text)
+        self._next_progress = time.monotonic() + _PLAIN_PROGRESS_EVERY_S
+
+    def progress(self, progress: Progress) -> None:
+        """One line every few seconds."""
+        if time.monotonic() >= self._next_progress:
+            self._next_progress = time.monotonic() + _PLAIN_PROGRESS_EVERY_S
+            self._say(f"  {progress_text(progress)}")
+
+    def note(self, text: str) -> None:
+        """One line."""
+        self._say(f"note: {text}")
+
+    def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
+        """Kept for the line at the end."""
+        self._trial = f"trial {trial.number} of {total}: {variant.label}"
+
+    def second(self, live: LiveSecond) -> None:
+        """Not shown."""
+
+    def trial_ended(self, trial: Trial) -> None:
+        """One line with the trial's figures."""
+        self._say(f"{self._trial}: {outcome(trial)}")
+
+    def _say(self, text: str) -> None:
+        print(f"[{time.monotonic() - self._started:7.1f} s] {text}", file=sys.stderr, flush=True)
+
+
+class LiveDisplay:
+    """Phase, progress, the running trial's seconds, and the trials so far."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._started = time.monotonic()
+        self._phase = ""
+        self._progress: tuple[Progress, float] | None = None
+        self._trial: tuple[PlannedTrial, Variant, int] | None = None
+        self._live: LiveSecond | None = None
+        self._tps: list[float] = []
+        self._ended: list[tuple[str, str]] = []
+
+    def phase(self, text: str) -> None:
+        """Shown in the head line."""
+        self._phase, self._progress, self._trial, self._live = text, None, None, None
+
+    def progress(self, progress: Progress) -> None:
+        """Shown as a bar with rate and time left."""
+        since = time.monotonic()
+        if self._progress is not None and self._progress[0].task == progress.task:
+            since = self._progress[1]
+        self._progress = (progress, since)
+
+    def note(self, text: str) -> None:
+        """Stays on the screen above the display."""
+        self._console.print(Text(f"note: {text}", style="yellow"))
+
+    def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
+        """Shown in the head line."""
+        self._trial, self._live, self._tps, self._progress = (trial, variant, total), None, [], None
+
+    def second(self, live: LiveSecond) -> None:
+        """Shown with the seconds before it."""
+        self._live = live
+        self._tps.append(live.second.done / (live.second.length_ns / 1e9))
+
+    def trial_ended(self, trial: Trial) -> None:
+        """Goes to the list of trials."""
+        label = self._trial[1].label if self._trial else trial.variant
+        self._ended.append((f"{trial.number}. {label}", outcome(trial)))
+
+    def render(self) -> RenderableType:
+        """The display as it stands; called by the terminal's refresh thread."""
+        rows: list[RenderableType] = []
+        if self._ended:
+            table = Table(box=None, pad_edge=False, show_header=False)
+            for label, text in self._ended[-_SHOWN_TRIALS:]:
+                table.add_row(Text(f"  {label}", style="dim"), Text(text))
+            rows.append(table)
+        rows.append(self._head())
+        if self._trial is not None and self._live is not None:
+            rows.append(self._second_line(self._live))
+        if self._progress is not None:
+            rows.append(_bar(*self._progress))
+        return Group(*rows)
+
+    def _head(self) -> Text:
+        elapsed = format_duration(round(time.monotonic() - self._started))
+        if self._trial is None:
+            return Text.assemble((f"{elapsed:>9}  ", "dim"), self._phase)
+        trial, variant, total = self._trial
+        return Text.assemble((f"{elapsed:>9}  ", "dim"), f"trial {trial.number} of {total}: ", (variant.label, "bold"))
+
+    def _second_line(self, live: LiveSecond) -> Text:
+        second = live.second
+        tps = second.done / (second.length_ns / 1e9)
+        p95 = "n/a" if second.latency_p95_ns is None else format_duration(second.latency_p95_ns / 1e9)
+        failed = f", {second.failed} failed" if second.failed else ""
+        host = "".join(f"  {name} {value:.0f}" for name, value in live.host.items())
+        line = f"{second.phase:>9}  {tps:>9,.0f} tps, p95 {p95}{failed}  {live.elapsed_s:.0f} of {live.total_s:.0f} s  "
+        return Text.assemble(line, (sparkline(self._tps[-_SPARK_SECONDS:]), "cyan"), (host, "dim"))
+
+
+def sparkline(values: list[float]) -> str:
+    """The values as bars from zero to the largest."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return ""
+    return "".join(_BARS[min(len(_BARS) - 1, int(value / top * (len(_BARS) - 1) + 0.5))] for value in values)
+
+
+def outcome(trial: Trial) -> str:
+    """How a trial went, in a line."""
+    if trial.tps is None or trial.status == "failed":
+        return f"FAILED: {trial.failure}"
+    failed = f", {trial.measured.failed} failed" if trial.measured and trial.measured.failed else ""
+    excluded = f" (excluded: {trial.excluded})" if trial.excluded else ""
+    return f"{trial.tps:,.0f} tps{failed}{excluded}"
+
+
+def progress_text(progress: Progress) -> str:
+    """ "load rows: 1,200,000 of 5,000,000 rows"."""
+    amount = format_size if progress.unit == "bytes" else "{:,.0f}".format
+    unit = "" if progress.unit == "bytes" else f" {progress.unit}"
+    total = "" if progress.total is None else f" of {amount(progress.total)}"
+    detail = f" ({progress.detail})" if progress.detail else ""
+    return f"{progress.task}: {amount(progress.done)}{total}{unit}{detail}"
+
+
+def _bar(progress: Progress, since: float) -> Table:
+    grid = Table.grid(padding=(0, 1))
+    elapsed = time.monotonic() - since
+    rate = progress.done / elapsed if elapsed > 1 else 0.0
+    left = ""
+    if rate > 0 and progress.total:
+        left = f"{rate:,.0f} {progress.unit}/s, {format_duration((progress.total - progress.done) / rate)} left"
+    grid.add_row(
+        "         ",
+        ProgressBar(total=progress.total or 1, completed=progress.done if progress.total else 0, width=24),
+        Text(progress_text(progress)),
+        Text(left, style="dim"),
+    )
+    return grid

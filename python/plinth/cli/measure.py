@@ -1,0 +1,77 @@
+"""Commands that measure: run and resume."""
+
+from datetime import datetime
+from pathlib import Path
+from secrets import token_hex
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from plinth.cli.experiment import AsJson, Overrides, ScaleToFit
+
+UNDECIDED = 3
+
+BundlePath = Annotated[
+    Path | None, Parameter(name="--bundle", help="Folder to write the results to. Default: bundles/NAME-TIME.")
+]
+Quiet = Annotated[bool, Parameter(name="--quiet", negative="", help="No progress; errors and results only.")]
+
+
+def run(
+    file: Annotated[Path, Parameter(help="Experiment file.")],
+    /,
+    *,
+    overrides: Overrides = (),
+    scale_to_fit: ScaleToFit = False,
+    bundle: BundlePath = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Run an experiment: make its storages, start PostgreSQL, load, measure, compare, report.
+
+    Everything that is made is undone at the end, also after an error or Ctrl-C; after a kill, `plinth clean` does it
+    and `plinth resume` finishes the run. The bundle keeps every trial.
+    """
+    from plinth.experiment import load_experiment
+    from plinth.run import make_plan, run_plan
+
+    loaded = load_experiment(file, overrides)
+    folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
+    with _listener(quiet) as listener:
+        status = run_plan(made, loaded.text, folder, listener)
+    return _conclude(folder, status.failed_trials, as_json)
+
+
+def resume(
+    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
+    /,
+    *,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> int:
+    """Finish a run that was cut short: what it left behind is undone, and the trials that are missing are run."""
+    from plinth.run import resume_bundle
+
+    with _listener(quiet) as listener:
+        status = resume_bundle(bundle, listener)
+    return _conclude(bundle, status.failed_trials, as_json)
+
+
+def _listener(quiet: bool):
+    from plinth.cli.live import open_listener
+
+    return open_listener(quiet)
+
+
+def _conclude(folder: Path, failed_trials: int, as_json: bool) -> int:
+    """Show the results of a bundle, and say by the exit code how it went."""
+    from plinth.cli.results import show_results
+    from plinth.run import analyse_bundle
+
+    contents, analysis = analyse_bundle(folder)
+    show_results(contents, analysis, as_json)
+    if failed_trials:
+        return 1
+    undecided = any(comparison.verdict == "undecided" for comparison in analysis.comparisons)
+    return UNDECIDED if undecided else 0

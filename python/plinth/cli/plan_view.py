@@ -1,0 +1,105 @@
+"""A plan, for people."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plinth.model.plan import Need, Plan
+from plinth.model.units import format_duration, format_size
+
+_TRIALS_A_LINE = 8
+
+
+def show_plan(plan: Plan, console: Console) -> None:
+    """Print the plan: question, variants, order, steps, needs."""
+    experiment, measure = plan.experiment, plan.experiment.measure
+    console.print(f"[bold]{experiment.name}[/]: ", end="")
+    console.print(experiment.question, markup=False)
+    console.print(
+        f"\n{len(plan.variants)} variants, {len(plan.trials)} trials of {format_duration(measure.warmup_s)} warm-up and "
+        f"{format_duration(measure.duration_s)} measured; about {format_duration(plan.estimated_s)} in all\n"
+    )
+    for override in plan.overrides:
+        console.print(f"  {override}", markup=False)
+    console.print(_variants(plan))
+    differing = _differing_settings(plan)
+    if differing is not None:
+        console.print("\n[bold]Settings that differ between variants[/]")
+        console.print(differing)
+    console.print(f"\n[bold]Trials in order[/] ({measure.order}, seed {measure.seed})")
+    for number in range(0, len(plan.trials), _TRIALS_A_LINE):
+        row = plan.trials[number : number + _TRIALS_A_LINE]
+        console.print("  " + "  ".join(f"{trial.number}. {trial.variant}" for trial in row), markup=False)
+    console.print("\n[bold]Steps[/]")
+    _print_steps(plan, console)
+    console.print("\n[bold]Needs[/]")
+    console.print(_needs(plan))
+    for warning in plan.warnings:
+        console.print(Text(f"warning: {warning}", style="yellow"))
+
+
+def _variants(plan: Plan) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("  variant", "storage", "PostgreSQL", "dataset", "workload", "clients", "protocol"):
+        table.add_column(title, justify="right" if title == "clients" else "left")
+    clusters = {cluster.id: cluster for cluster in plan.clusters}
+    for variant in plan.variants:
+        cluster = clusters[variant.cluster]
+        scale = getattr(cluster.dataset, "scale", None)
+        mark = " (baseline)" if variant.is_baseline else ""
+        table.add_row(
+            f"  {variant.id}{mark}",
+            cluster.storage or "external",
+            cluster.installation.version if cluster.installation else "external",
+            cluster.dataset.kind + (f", scale {scale}" if scale else ""),
+            ", ".join(script.name for script in variant.scripts),
+            str(variant.workload.clients),
+            variant.workload.protocol,
+        )
+    return table
+
+
+def _differing_settings(plan: Plan) -> Table | None:
+    names = sorted({name for variant in plan.variants for name in variant.settings})
+    differing = [name for name in names if len({str(v.settings.get(name)) for v in plan.variants}) > 1]
+    if not differing:
+        return None
+    table = Table(box=None, pad_edge=False)
+    table.add_column("  variant")
+    for name in differing:
+        table.add_column(name)
+    for variant in plan.variants:
+        table.add_row(f"  {variant.id}", *(str(variant.settings.get(name, "default")) for name in differing))
+    return table
+
+
+def _print_steps(plan: Plan, console: Console) -> None:
+    width = len(str(len(plan.steps)))
+    for number, step in enumerate(plan.steps, start=1):
+        by = f" (as user {step.user})" if step.user else ""
+        console.print(f"  {number:>{width}}. {step.title}{by}", markup=False, soft_wrap=True)
+        if step.argv is not None:
+            console.print(f"  {'':>{width}}  $ {' '.join(step.argv)}", markup=False, soft_wrap=True, style="dim")
+
+
+def _needs(plan: Plan) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("  what")
+    table.add_column("where")
+    table.add_column("needed", justify="right")
+    table.add_column("there", justify="right")
+    table.add_column("")
+    for need in plan.needs:
+        there = "n/a" if need.available_bytes is None else format_size(need.available_bytes)
+        table.add_row(f"  {need.what}", need.where, format_size(need.needed_bytes), there, _verdict(need))
+    return table
+
+
+def _verdict(need: Need) -> Text:
+    match need.met:
+        case None:
+            return Text("n/a: could not be read", style="yellow")
+        case True:
+            return Text("ok", style="green")
+        case False:
+            return Text("NOT ENOUGH", style="bold red")

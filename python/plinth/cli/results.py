@@ -1,0 +1,95 @@
+"""Commands about results: report and verify; and what a run prints at its end."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from plinth.cli.experiment import AsJson
+from plinth.model.analysis import Analysis
+from plinth.model.contents import BundleContents
+from plinth.model.errors import UsageError
+
+Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
+Markdown = Annotated[bool, Parameter(name="--markdown", negative="", help="Print Markdown.")]
+Csv = Annotated[bool, Parameter(name="--csv", negative="", help="Print CSV, a row for each trial.")]
+Output = Annotated[
+    Path | None,
+    Parameter(name="--output", help="File to write instead. Default for --html: BUNDLE/derived/report.html."),
+]
+
+
+def report(
+    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
+    /,
+    *,
+    html: Html = False,
+    markdown: Markdown = False,
+    csv: Csv = False,
+    as_json: AsJson = False,
+    output: Output = None,
+) -> int:
+    """Show a bundle's results: a table, unless another form is asked for.
+
+    Works on any machine that has the bundle; nothing but the bundle is read.
+    """
+    if sum((html, markdown, csv, as_json)) > 1:
+        raise UsageError("give one of --html, --markdown, --csv and --json")
+    from plinth import report as rendering
+    from plinth.run import analyse_bundle
+
+    contents, analysis = analyse_bundle(bundle)
+    built = rendering.build_report(contents, analysis)
+    if html:
+        path = output or bundle / "derived" / "report.html"
+        _write(path, rendering.render_html(built))
+        print(path)
+        return 0
+    if markdown:
+        text = rendering.render_markdown(built)
+    elif csv:
+        text = rendering.render_csv(built)
+    elif as_json:
+        text = built.model_dump_json(indent=1) + "\n"
+    elif output is None:
+        rendering.print_terminal(built, Console(highlight=False))
+        return 0
+    else:
+        raise UsageError("--output goes with --html, --markdown, --csv or --json")
+    if output is None:
+        print(text, end="")
+    else:
+        _write(output, text)
+    return 0
+
+
+def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) -> int:
+    """Check that a bundle is as its run left it: every file is there and has the sum that the seal says."""
+    from plinth.bundle import read_manifest, verify_bundle
+
+    read_manifest(bundle)
+    print(f"{verify_bundle(bundle)} files are as the run left them")
+    return 0
+
+
+def show_results(contents: BundleContents, analysis: Analysis, as_json: bool) -> None:
+    """What a run prints at its end: the table and where the report is, or the analysis as JSON."""
+    from plinth import report as rendering
+
+    built = rendering.build_report(contents, analysis)
+    path = Path(contents.path) / "derived" / "report.html"
+    _write(path, rendering.render_html(built))
+    if as_json:
+        print(analysis.model_dump_json(indent=1))
+        return
+    rendering.print_terminal(built, Console(highlight=False))
+    print(f"\nReport: {path}\nBundle: {contents.path}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write the report: {error.strerror}", where=str(path)) from error

@@ -1,0 +1,214 @@
+"""Bundles: what is written is read back, and whatever cuts a run short leaves whole trials."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from plinth.bundle import BundleWriter, read_bundle, read_manifest, verify_bundle
+from plinth.bundle.tables import read_histograms, read_samples, read_series, write_histograms, write_samples, write_series
+from plinth.model.errors import Refused, RunError, UsageError
+from plinth.model.facts import HostFacts
+from plinth.model.load import Histogram, Second
+from plinth.model.plan import Plan
+from plinth.model.trial import Event, Sample, Trial
+
+HOST = HostFacts(
+    cores=2,
+    memory_total_bytes=1,
+    memory_available_bytes=1,
+    is_root=False,
+    can_mount=False,
+    kernel="k",
+    os="o",
+    cpu_model="c",
+)
+EXPERIMENT = {
+    "spec": 1,
+    "name": "x",
+    "question": "?",
+    "storage": {"disk": {"kind": "directory"}},
+    "dataset": {"kind": "none"},
+    "workload": {"builtin": "select-only"},
+}
+PLAN = Plan(
+    run_id="r",
+    experiment=EXPERIMENT,  # type: ignore[arg-type]
+    host=HOST,
+    clusters=(),
+    variants=(),
+    trials=(),
+    steps=(),
+    needs=(),
+    estimated_s=1.0,
+)
+
+
+def second(number, **changes):
+    fields = {
+        "second": number,
+        "phase": "measure",
+        "t_ns": number * 10**9,
+        "length_ns": 10**9,
+        "done": 5,
+        "failed": 0,
+        "retried": 0,
+        "latency_mean_ns": 1.5,
+        "latency_p50_ns": 1,
+        "latency_p95_ns": 2,
+        "latency_p99_ns": 3,
+        "latency_max_ns": 2**60 + 1,
+    }
+    return Second(**{**fields, **changes})
+
+
+def histogram(**changes):
+    fields = {
+        "scope": "transaction",
+        "script": "s",
+        "statement": None,
+        "line": None,
+        "text": None,
+        "count": 3,
+        "sum_ns": 30,
+        "min_ns": 9,
+        "max_ns": 11,
+        "buckets": ((9, 1), (11, 2)),
+    }
+    return Histogram(**{**fields, **changes})
+
+
+def trial(number=1):
+    return Trial(number=number, block=1, variant="disk", status="complete", started_unix_ns=1)
+
+
+def test_series_keep_large_numbers_and_gaps(tmp_path):
+    empty = second(1, done=0, **{f"latency_{name}_ns": None for name in ("mean", "p50", "p95", "p99", "max")})
+    series = (second(0), empty)
+    write_series(tmp_path / "s.parquet", series)
+    assert read_series(tmp_path / "s.parquet") == series
+
+
+def test_histograms_keep_their_order_also_without_buckets(tmp_path):
+    histograms = (
+        histogram(),
+        histogram(scope="statement", statement=0, line=2, text="SELECT 'x''y';", buckets=(), count=0),
+        histogram(scope="statement", statement=1, line=3, text="SELECT 2"),
+    )
+    write_histograms(tmp_path / "h.parquet", histograms)
+    assert read_histograms(tmp_path / "h.parquet") == histograms
+
+
+def test_samples_are_a_file_for_each_source(tmp_path):
+    samples = [Sample(-5, "host_cpu", "all", "user_s", 0.25), Sample(1, "device", "sda", "flushes", 2.0)]
+    write_samples(tmp_path, samples)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["device.parquet", "host_cpu.parquet"]
+    assert sorted(read_samples(tmp_path)) == sorted(samples)
+
+
+def test_a_bundle_is_read_back_as_it_was_written(tmp_path):
+    writer = BundleWriter.create(tmp_path / "b", PLAN, "spec = 1\n", "0.1.0")
+    event = Event(t_ns=3, kind="checkpoint_end", text="checkpoint complete")
+    writer.write_trial(trial(), None, [Sample(1, "host", "all", "x", 1.0)], [event])
+    writer.finish("complete")
+    contents = read_bundle(tmp_path / "b")
+    assert contents.manifest.status == "complete"
+    assert contents.plan == PLAN
+    assert contents.host == HOST
+    assert contents.trials[0].trial == trial()
+    assert contents.trials[0].events == (event,)
+    assert contents.trials[0].read_samples() == [Sample(1, "host", "all", "x", 1.0)]
+    assert contents.trials[0].series == ()
+
+
+def test_the_seal_tells_what_was_changed_added_and_taken_away(tmp_path):
+    path = tmp_path / "b"
+    writer = BundleWriter.create(path, PLAN, "spec = 1\n", "0.1.0")
+    folder = writer.write_trial(trial(), None, [], [])
+    with pytest.raises(RunError, match="not sealed"):
+        verify_bundle(path)
+    writer.finish("complete")
+    checked = verify_bundle(path)
+    assert checked == len([p for p in path.rglob("*") if p.is_file()]) - 1
+    (path / "derived").mkdir()
+    (path / "derived" / "report.html").write_text("rebuilt at will")
+    assert verify_bundle(path) == checked
+    (folder / "trial.json").write_text("{}")
+    (path / "extra").write_text("")
+    (path / "experiment.toml").unlink()
+    with pytest.raises(RunError) as caught:
+        verify_bundle(path)
+    assert list(caught.value.details) == [
+        "missing: experiment.toml",
+        "not in the seal: extra",
+        "changed: trials/0001-disk/trial.json",
+    ]
+
+
+def test_the_seal_is_in_the_form_of_sha256sum(tmp_path):
+    BundleWriter.create(tmp_path / "b", PLAN, "spec = 1\n", "0.1.0").finish("complete")
+    done = subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=tmp_path / "b", capture_output=True)
+    assert done.returncode == 0, done
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    with pytest.raises(Refused, match="not empty"):
+        BundleWriter.create(tmp_path, PLAN, "", "0.1.0")
+    assert [p.name for p in tmp_path.iterdir()] == ["precious"]
+
+
+def test_no_bundle_and_a_newer_bundle_are_said_to_be_so(tmp_path):
+    with pytest.raises(UsageError, match="not a bundle"):
+        read_manifest(tmp_path)
+    BundleWriter.create(tmp_path / "b", PLAN, "", "9.9.9")
+    manifest = tmp_path / "b" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"schema_version": 1', '"schema_version": 2'))
+    with pytest.raises(UsageError, match="reads up to 1"):
+        read_bundle(tmp_path / "b")
+
+
+def test_going_on_with_a_bundle_drops_half_a_trial_and_breaks_the_seal(tmp_path):
+    path = tmp_path / "b"
+    writer = BundleWriter.create(path, PLAN, "", "0.1.0")
+    writer.write_trial(trial(1), None, [], [])
+    writer.finish("interrupted", "Ctrl-C")
+    (path / "trials" / ".partial-0002").mkdir()
+    again = BundleWriter.reopen(path, read_manifest(path))
+    assert not (path / "SHA256SUMS").exists()
+    assert [p.name for p in (path / "trials").iterdir()] == ["0001-disk"]
+    assert read_manifest(path).status == "running"
+    again.write_trial(trial(2), None, [], [])
+    again.finish("complete")
+    assert [c.trial.number for c in read_bundle(path).trials] == [1, 2]
+
+
+KILLED_AT = ["mkdir", "write_samples", "sync_tree", "rename"]
+
+
+@pytest.mark.parametrize("instant", KILLED_AT)
+def test_kill_in_the_middle_of_a_trial_leaves_a_bundle_that_opens(tmp_path, instant):
+    """The process kills itself with SIGKILL when it comes to `instant` of the second trial."""
+    program = textwrap.dedent(f"""
+        import os, pathlib, signal, sys
+        sys.path.insert(0, {str(os.path.dirname(__file__))!r})
+        from test_bundle import PLAN, trial
+        from plinth.bundle import BundleWriter, writer
+        w = BundleWriter.create(pathlib.Path({str(tmp_path / "b")!r}), PLAN, "", "0.1.0")
+        w.write_trial(trial(1), None, [], [])
+        def die(*args, **kwargs):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if {instant!r} in ("mkdir", "rename"):
+            setattr(pathlib.Path, {instant!r}, die)
+        else:
+            setattr(writer, {instant!r}, die)
+        w.write_trial(trial(2), None, [], [])
+    """)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done
+    contents = read_bundle(tmp_path / "b")
+    assert [c.trial.number for c in contents.trials] == [1]
+    assert contents.manifest.status == "running"

@@ -1,0 +1,175 @@
+"""Reading experiment files: what is accepted, and how errors teach."""
+
+from pathlib import Path
+
+import pytest
+
+from plinth.experiment import load_text, template
+from plinth.model.errors import ExperimentError, UsageError
+
+VALID = """\
+spec = 1
+name = "ramdisk"
+question = "Which is faster?"
+
+[storage.disk]
+kind = "directory"
+[storage.memory]
+kind = "tmpfs"
+size = "2GiB"
+
+[dataset]
+kind = "tpcb"
+scale = 3
+
+[workload]
+builtin = "tpcb-like"
+
+[matrix]
+storage = ["disk", "memory"]
+"workload.clients" = [1, 16]
+
+[measure]
+warmup = "500ms"
+duration = "1min"
+"""
+
+
+def load(text, overrides=(), folder=Path()):
+    return load_text(text, "x.toml", folder, tuple(overrides)).experiment
+
+
+def problems(text, overrides=(), folder=Path()):
+    with pytest.raises(ExperimentError) as caught:
+        load(text, overrides, folder)
+    return [(p.where, p.key, p.message, p.hint) for p in caught.value.problems]
+
+
+def test_units_become_si():
+    experiment = load(VALID)
+    assert experiment.measure.warmup_s == 0.5
+    assert experiment.measure.duration_s == 60.0
+    assert experiment.storage["memory"].size_bytes == 2 * 2**30
+
+
+def test_dotted_factors_may_be_written_without_quotes():
+    unquoted = VALID.replace('"workload.clients" = [1, 16]', "workload.clients = [1, 16]\nserver.settings.fsync = [true, false]")
+    assert load(unquoted).matrix == {
+        "storage": ["disk", "memory"],
+        "workload.clients": [1, 16],
+        "server.settings.fsync": [True, False],
+    }
+
+
+WRONG = [
+    # change, line, key, words of the message, words of the hint
+    (('name = "ramdisk"', 'name = "ram disk"'), 2, "name", "'ram disk'", None),
+    (('kind = "tmpfs"', 'kind = "tmfs"'), 8, "storage.memory.kind", "allowed: directory, tmpfs", "'tmpfs'"),
+    (('size = "2GiB"', 'sze = "2GiB"'), 9, "storage.memory.sze", "allowed: kind, size", "'size'"),
+    (('size = "2GiB"', 'size = "2 gigs"'), 9, "storage.memory.size", "unknown unit 'gigs'", None),
+    (('size = "2GiB"', 'size = "lots"'), 9, "storage.memory.size", "a number with a unit", None),
+    (('kind = "directory"', 'path = "/tmp"'), 5, "storage.disk.kind", "'kind' is missing; allowed: directory, tmpfs", None),
+    (("scale = 3", "scale = 0"), 13, "dataset.scale", "got 0; must be greater than or equal to 1", None),
+    (("scale = 3", "scale = 1.5"), 13, "dataset.scale", "got 1.5", None),
+    (('builtin = "tpcb-like"', 'builtin = "tpcb"'), 16, "workload.builtin", "allowed: tpcb-like", "'tpcb-like'"),
+    (('builtin = "tpcb-like"', "clients = 2"), 15, "workload", "exactly one of builtin", None),
+    (('builtin = "tpcb-like"', 'script = "nope.sql"'), 16, "workload.script", "cannot read the script 'nope.sql'", "relative"),
+    (('"disk", "memory"', '"disk", "memry"'), 19, "matrix.storage", "'memry' is not one of: disk, memory", "'memory'"),
+    (("[1, 16]", "[1, 0]"), 20, "matrix.workload.clients", "level 0: got 0", None),
+    (("[1, 16]", "[1, 16, 1]"), 20, "matrix.workload.clients", "the level 1 is there twice", None),
+    (("[1, 16]", "[]"), 20, "matrix.workload.clients", "at least one level", None),
+    (('"workload.clients" = [1', '"workload.client" = [1'), 20, "matrix.workload.client", "unknown key 'client'", "'clients'"),
+    (('"workload.clients"', '"measure.seed"'), 20, "matrix.measure.seed", "cannot be a factor", None),
+    (('duration = "1min"', 'duration = "1 parsec"'), 24, "measure.duration", "unknown unit 'parsec'; allowed: ms, s", None),
+    (('duration = "1min"', 'durration = "1min"'), 24, "measure.durration", "unknown key 'durration'", "'duration'"),
+    (('duration = "1min"', "baseline = { storage = 'dsk' }"), 24, "measure.baseline.storage", "allowed: 'disk', 'memory'", "'disk'"),
+    (('duration = "1min"', "baseline = { storag = 'disk' }"), 24, "measure.baseline.storag", "not a factor", "'storage'"),
+    (("spec = 1", "spec = 2"), 1, "spec", "got 2; allowed: 1", None),
+    (('question = "Which is faster?"', ""), 1, "question", "'question' is missing", None),
+    (("[workload]", "[server]\nversion = 12\n[workload]"), 16, "server.version", "got 12; must be greater than or equal to 13", None),
+    (("[workload]", "[server]\nstorage = 'dsk'\n[workload]"), 16, "server.storage", "'dsk' is not one of", "'disk'"),
+    (("[workload]", "[server]\nsettings.work_mem = [1]\n[workload]"), 16, "server.settings.work_mem", "got [1]; must be", None),
+    (("[workload]", "[servr]\nversion = 18\n[workload]"), 15, "servr", "unknown key 'servr'", "'server'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "line", "key", "message", "hint"), WRONG, ids=[row[0][1][:40] for row in WRONG])
+def test_an_error_names_line_key_got_and_allowed(change, line, key, message, hint):
+    assert change[0] in VALID
+    found = problems(VALID.replace(*change, 1))
+    where, got_key, got_message, got_hint = next(p for p in found if p[1] == key)
+    assert where == f"x.toml:{line}"
+    assert got_key == key
+    assert message in got_message
+    assert (hint or "") in (got_hint or "")
+
+
+def test_all_errors_come_at_once_in_order_of_lines():
+    text = VALID.replace("tmpfs", "tmfs").replace("scale = 3", "scale = 0").replace('"memory"]', '"memry"]')
+    lines = [int(where.rpartition(":")[2]) for where, *_ in problems(text)]
+    assert lines == sorted(lines)
+    assert {8, 13, 19} <= set(lines)
+
+
+def test_invalid_toml_says_line_and_column():
+    ((where, _, message, _),) = problems('spec = 1\nname = ramdisk\n')
+    assert where == "x.toml:2"
+    assert "not valid TOML" in message
+    assert "column 8" in message
+
+
+def test_an_external_server_takes_no_settings_and_no_storage():
+    text = VALID.replace("[workload]", "[server]\nconnection = 'host=x'\nsettings.fsync = false\n[workload]")
+    found = problems(text)
+    assert any("does not change a server" in message for _, _, message, _ in found)
+    assert any("storage of its own" in message for _, _, message, _ in found)
+
+
+OVERRIDES = [
+    ("measure.repeats=3", lambda e: e.measure.repeats == 3),
+    ("measure.duration=2s", lambda e: e.measure.duration_s == 2.0),
+    ("storage=memory", lambda e: e.matrix["storage"] == ["memory"]),
+    ("workload.clients=4", lambda e: e.matrix["workload.clients"] == [4]),
+    ("workload.clients=[4, 5]", lambda e: e.matrix["workload.clients"] == [4, 5]),
+    ('matrix."workload.clients"=[7]', lambda e: e.matrix["workload.clients"] == [7]),
+    ("server.settings.fsync=false", lambda e: e.server.settings == {"fsync": False}),
+    ("storage.memory.size=1GiB", lambda e: e.storage["memory"].size_bytes == 2**30),
+    ('question="Why = not?"', lambda e: e.question == "Why = not?"),
+    ("workload.protocol = simple", lambda e: e.workload.protocol == "simple"),
+]
+
+
+@pytest.mark.parametrize(("override", "holds"), OVERRIDES, ids=[row[0] for row in OVERRIDES])
+def test_set_replaces_one_key(override, holds):
+    assert holds(load(VALID, [override]))
+
+
+def test_an_error_of_an_override_is_placed_at_it():
+    ((where, key, message, hint),) = problems(VALID, ["measure.repeat=3"])
+    assert where == "--set measure.repeat=3"
+    assert key == "measure.repeat"
+    assert hint == "did you mean 'repeats'?"
+    assert "unknown key" in message
+
+
+@pytest.mark.parametrize("override", ["", "repeats", "=3", "measure.repeats.x=3"])
+def test_an_override_without_form_is_bad_usage(override):
+    with pytest.raises(UsageError):
+        load(VALID.replace("[measure]", "[measure]\nrepeats = 2"), [override])
+
+
+def test_scripts_are_read_beside_the_file(tmp_path):
+    (tmp_path / "upsert.sql").write_text("SELECT 1;\n")
+    text = VALID.replace('builtin = "tpcb-like"', 'script = "upsert.sql"')
+    assert load_text(text, "x.toml", tmp_path).scripts == {"upsert.sql": "SELECT 1;\n"}
+
+
+def test_the_template_is_valid_and_explains_every_key():
+    text = template("my-test", "my-test.toml")
+    experiment = load(text)
+    assert experiment.name == "my-test"
+    # Every commented-out key is valid too once it stands alone.
+    for line in text.splitlines():
+        if line.startswith("# ") and " = " in line and line[2:].split(" = ")[0].isidentifier():
+            key, value = line[2:].split(" = ", 1)
+            assert value not in ("null", ""), f"{key} has neither default nor example"

@@ -1,0 +1,74 @@
+"""The line of a key, against documents of every form."""
+
+import tomllib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plinth.experiment.locate import find, locate
+
+DOCUMENT = '''\
+# comment
+a = 1
+b.c = 2
+
+[t]
+x = """
+[not.a.table]
+y = 3
+"""
+list = [
+  1,
+  2,
+]
+inline = { p = 1, q = { r = 2 } }
+
+[[rows]]
+k = 1
+[[rows]]
+k = 2
+[t.sub]
+z = 1
+'''
+
+
+def test_each_form():
+    expected = {
+        ("a",): 2,
+        ("b", "c"): 3,
+        ("t",): 5,
+        ("t", "x"): 6,
+        ("t", "list"): 10,
+        ("t", "list", 1): 10,
+        ("t", "inline", "q", "r"): 14,
+        ("rows", 0, "k"): 17,
+        ("rows", 1, "k"): 19,
+        ("t", "sub", "z"): 21,
+    }
+    assert {path: locate(DOCUMENT, path) for path in expected} == expected
+
+
+def test_a_missing_key_is_at_its_table_and_a_missing_table_at_the_top():
+    assert locate(DOCUMENT, ("t", "sub", "nope")) == 20
+    assert locate(DOCUMENT, ("nope", "x")) == 1
+    assert find(DOCUMENT, ("nope",)) is None
+
+
+keys = st.from_regex(r"[a-z]{1,5}", fullmatch=True)
+values = st.one_of(st.integers(), st.booleans(), st.text("ab\n#[]=", max_size=6))
+
+
+@given(st.dictionaries(keys, st.dictionaries(keys, values, min_size=1, max_size=4), min_size=1, max_size=4))
+def test_any_generated_document_is_located_by_line(tables):
+    lines, expected = [], {}
+    for table, entries in tables.items():
+        lines.append(f"[{table}]")
+        for key, value in entries.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if isinstance(value, str):
+                text = f'"""\n{value}"""'
+            lines.append(f"{key} = {text}")
+            expected[(table, key)] = "\n".join(lines[:-1]).count("\n") + 2
+    text = "\n".join(lines) + "\n"
+    assert tomllib.loads(text).keys() == tables.keys()
+    assert {path: locate(text, path) for path in expected} == expected
