@@ -1,0 +1,258 @@
+//! What a run is to do.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use plinth_connect::Target;
+use serde::Deserialize;
+use thiserror::Error;
+
+/// A load: who connects where and runs what, and for how long.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The server.
+    pub connection: Target,
+    /// Number of connections.
+    pub clients: usize,
+    /// Number of threads; more than clients are not started.
+    pub threads: usize,
+    /// How statements are sent.
+    pub protocol: Protocol,
+    /// What the clients run, chosen anew for each transaction, by weight.
+    pub scripts: Vec<ScriptSource>,
+    /// Variables set from outside, as text.
+    #[serde(default)]
+    pub variables: BTreeMap<String, String>,
+    /// How long the load runs before it is measured.
+    #[serde(default)]
+    pub warmup_s: f64,
+    /// How long it is measured.
+    pub duration_s: Option<f64>,
+    /// Or: how many transactions of each client are measured.
+    pub transactions_per_client: Option<u64>,
+    /// The same seed gives the same random numbers, as pgbench's `--random-seed`.
+    pub seed: u64,
+    /// How often a transaction is tried when it fails with a serialization failure or a deadlock;
+    /// 0 for as often as the duration allows.
+    #[serde(default = "one")]
+    pub max_tries: u32,
+    /// How long one connection may take.
+    #[serde(default = "ten_seconds")]
+    pub connect_timeout_s: f64,
+    /// How long running transactions may take after a stop.
+    #[serde(default = "ten_seconds")]
+    pub stop_timeout_s: f64,
+}
+
+/// A script and how often it is chosen.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptSource {
+    /// Its file, or the name of a built-in.
+    pub name: String,
+    /// Its text.
+    pub source: String,
+    /// Its share among all scripts' weights; 0 for never.
+    #[serde(default = "one")]
+    pub weight: u32,
+}
+
+/// How statements are sent: pgbench's `--protocol`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Parameters written into the statement's text.
+    Simple,
+    /// Parsed anew each time, parameters apart.
+    Extended,
+    /// Parsed once a connection.
+    Prepared,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn ten_seconds() -> f64 {
+    10.0
+}
+
+/// A configuration that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{key}: {message}")]
+pub struct ConfigError {
+    /// The key that is wrong.
+    pub key: &'static str,
+    /// What was found and what is allowed.
+    pub message: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            key,
+            message: message.into(),
+        }
+    }
+}
+
+/// Longest time that a key takes; keeps every sum of times in nanoseconds far inside 64 bits.
+const LONGEST_S: f64 = 366.0 * 86_400.0;
+
+impl Config {
+    /// Checks everything that can be known without parsing scripts.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        for (key, count) in [
+            ("clients", self.clients),
+            ("threads", self.threads),
+            ("scripts", self.scripts.len()),
+        ] {
+            if count == 0 {
+                return Err(ConfigError::new(key, "got 0, at least 1 is needed"));
+            }
+        }
+        if self.scripts.iter().all(|script| script.weight == 0) {
+            return Err(ConfigError::new(
+                "scripts",
+                "all weights are 0: none would ever be chosen",
+            ));
+        }
+        let duration_s = match (self.duration_s, self.transactions_per_client) {
+            (Some(duration_s), None) => duration_s,
+            (None, Some(0)) => {
+                return Err(ConfigError::new(
+                    "transactions_per_client",
+                    "got 0, at least 1 is needed",
+                ));
+            }
+            (None, Some(_)) => LONGEST_S,
+            _ => {
+                return Err(ConfigError::new(
+                    "duration_s",
+                    "exactly one of duration_s and transactions_per_client is needed",
+                ));
+            }
+        };
+        let times = [
+            ("warmup_s", self.warmup_s, true),
+            ("duration_s", duration_s, false),
+            ("connect_timeout_s", self.connect_timeout_s, false),
+            ("stop_timeout_s", self.stop_timeout_s, true),
+        ];
+        for (key, seconds, zero_is_allowed) in times {
+            let is_allowed =
+                (0.0..=LONGEST_S).contains(&seconds) && (zero_is_allowed || seconds > 0.0);
+            if !is_allowed {
+                let least = if zero_is_allowed { "from 0" } else { "above 0" };
+                let message =
+                    format!("got {seconds}, allowed are seconds {least} up to {LONGEST_S}");
+                return Err(ConfigError::new(key, message));
+            }
+        }
+        if let Some((name, _)) = self.variables.iter().find(|(_, text)| text.contains('\0')) {
+            let message = format!("the text of {name:?} has a zero byte, which SQL cannot carry");
+            return Err(ConfigError::new("variables", message));
+        }
+        if self.max_tries == 0 && self.duration_s.is_none() {
+            return Err(ConfigError::new(
+                "max_tries",
+                "0 (no limit) is only allowed with duration_s",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Threads that are started.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.min(self.clients)
+    }
+
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        Duration::from_secs_f64(self.connect_timeout_s)
+    }
+}
+
+/// Seconds as nanoseconds; for times that [`Config::validate`] has seen.
+pub(crate) fn nanoseconds(seconds: f64) -> u64 {
+    (seconds * 1e9).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(changes: &[(&str, &str)]) -> Result<Config, serde_json::Error> {
+        let mut config: BTreeMap<&str, serde_json::Value> = serde_json::from_str(
+            r#"{"connection": {"host": "/tmp", "port": 5432, "user": "u", "database": "d"},
+                "clients": 8, "threads": 2, "protocol": "prepared",
+                "scripts": [{"name": "a", "source": "SELECT 1;"}], "duration_s": 5.0, "seed": 1}"#,
+        )
+        .unwrap();
+        for (key, value) in changes {
+            config.insert(key, serde_json::from_str(value).unwrap());
+        }
+        serde_json::from_value(serde_json::to_value(config).unwrap())
+    }
+
+    #[test]
+    fn a_good_one_is_taken() {
+        parsed(&[]).unwrap().validate().unwrap();
+        parsed(&[("duration_s", "null"), ("transactions_per_client", "7")])
+            .unwrap()
+            .validate()
+            .unwrap();
+    }
+
+    #[test]
+    fn wrong_values_name_their_key() {
+        let cases: [(&[(&str, &str)], &str); 12] = [
+            (&[("variables", r#"{"a": "\u0000"}"#)], "variables"),
+            (&[("clients", "0")], "clients"),
+            (&[("threads", "0")], "threads"),
+            (&[("scripts", "[]")], "scripts"),
+            (
+                &[("scripts", r#"[{"name": "a", "source": "", "weight": 0}]"#)],
+                "scripts",
+            ),
+            (&[("duration_s", "null")], "duration_s"),
+            (&[("transactions_per_client", "1")], "duration_s"),
+            (
+                &[("duration_s", "null"), ("transactions_per_client", "0")],
+                "transactions_per_client",
+            ),
+            (&[("duration_s", "0")], "duration_s"),
+            (&[("warmup_s", "-1")], "warmup_s"),
+            (&[("stop_timeout_s", "1e300")], "stop_timeout_s"),
+            (
+                &[
+                    ("duration_s", "null"),
+                    ("transactions_per_client", "1"),
+                    ("max_tries", "0"),
+                ],
+                "max_tries",
+            ),
+        ];
+        for (changes, key) in cases {
+            assert_eq!(
+                parsed(changes).unwrap().validate().unwrap_err().key,
+                key,
+                "{changes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_keys_and_values_are_refused() {
+        for change in [
+            ("client", "3"),
+            ("protocol", "\"binary\""),
+            ("clients", "-1"),
+        ] {
+            assert!(parsed(&[change]).is_err(), "{change:?}");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Scripts made ready to run: each statement as the bytes to send.
+
+use std::collections::BTreeMap;
+
+use plinth_script::{
+    Command, Expr, ParseError, Script, Segment, SleepUnit, SqlCommand, Symbols, Variables,
+};
+use plinth_wire::{EncodeError, Piece, Template};
+use thiserror::Error;
+
+use crate::config::{Config, Protocol, ScriptSource};
+
+/// Variables that the engine sets, unless the configuration does.
+pub const AUTOMATIC_VARIABLES: [&str; 3] = ["client_id", "default_seed", "random_seed"];
+
+/// Scripts that cannot be run.
+#[derive(Debug, Error)]
+pub enum ScriptError {
+    /// The text is not pgbench's script language.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// A statement cannot be sent.
+    #[error("{file}:{line}: {source}")]
+    Statement {
+        /// Name of the script.
+        file: String,
+        /// Line of the statement, counted from 1.
+        line: usize,
+        /// Why.
+        source: EncodeError,
+    },
+}
+
+/// One step of a script.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Set {
+        slot: usize,
+        expr: Expr,
+        line: usize,
+    },
+    Sleep {
+        duration: Expr,
+        unit: SleepUnit,
+        line: usize,
+    },
+    /// Index into [`Programs::statements`].
+    Statement(usize),
+}
+
+/// A statement, and the messages that run it.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// Number within its script.
+    pub(crate) index: usize,
+    pub(crate) script: usize,
+    pub(crate) line: usize,
+    pub(crate) text: String,
+    /// What goes before `run` as long as the connection has not prepared the statement.
+    prepare: Vec<u8>,
+    run: Template,
+    /// Slots of the parameters, in the order of the template's holes.
+    params: Vec<usize>,
+}
+
+/// A script.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) name: String,
+    pub(crate) steps: Vec<Step>,
+    /// Whether a step waits for something; a script that never does must not keep its thread for ever.
+    pub(crate) waits: bool,
+}
+
+/// All scripts of a run.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    pub(crate) programs: Vec<Program>,
+    pub(crate) weights: Vec<u64>,
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) protocol: Protocol,
+    symbols: Symbols,
+    /// What every client's variables begin with.
+    initial: Variables,
+}
+
+impl Programs {
+    /// Parses and checks the scripts of a run.
+    pub(crate) fn compile(config: &Config, default_seed: i64) -> Result<Self, ScriptError> {
+        let mut symbols = Symbols::new();
+        let scripts = parse_all(&config.scripts, &mut symbols)?;
+        let known = config
+            .variables
+            .keys()
+            .map(String::as_str)
+            .chain(AUTOMATIC_VARIABLES);
+        let in_sql = config.protocol != Protocol::Simple;
+        plinth_script::check_variables(&scripts, &symbols, &known.collect::<Vec<_>>(), in_sql)?;
+        let initial = initial_variables(&mut symbols, &config.variables, config.seed, default_seed);
+        let mut programs = Self {
+            programs: Vec::new(),
+            weights: config
+                .scripts
+                .iter()
+                .map(|script| u64::from(script.weight))
+                .collect(),
+            statements: Vec::new(),
+            protocol: config.protocol,
+            symbols,
+            initial,
+        };
+        scripts
+            .into_iter()
+            .try_for_each(|script| programs.add(script))?;
+        Ok(programs)
+    }
+
+    fn add(&mut self, script: Script) -> Result<(), ScriptError> {
+        let mut steps = Vec::new();
+        let first_statement = self.statements.len();
+        for command in script.commands {
+            steps.push(match command {
+                Command::Set { slot, expr, line } => Step::Set { slot, expr, line },
+                Command::Sleep {
+                    duration,
+                    unit,
+                    line,
+                } => Step::Sleep {
+                    duration,
+                    unit,
+                    line,
+                },
+                Command::Sql(sql) => {
+                    let id = self.statements.len();
+                    let line = sql.line;
+                    let (prepare, run, params) =
+                        messages(self.protocol, &sql, id).map_err(|source| {
+                            ScriptError::Statement {
+                                file: script.name.clone(),
+                                line,
+                                source,
+                            }
+                        })?;
+                    self.statements.push(Statement {
+                        index: id - first_statement,
+                        script: self.programs.len(),
+                        line,
+                        text: sql.text,
+                        prepare,
+                        run,
+                        params,
+                    });
+                    Step::Statement(id)
+                }
+                other => unreachable!("the parser refuses what cannot be run: {other:?}"),
+            });
+        }
+        let waits = steps.iter().any(|step| !matches!(step, Step::Set { .. }));
+        self.programs.push(Program {
+            name: script.name,
+            steps,
+            waits,
+        });
+        Ok(())
+    }
+
+    /// Whether a connection needs to prepare a statement only once.
+    pub(crate) fn keeps_prepared(&self) -> bool {
+        self.protocol == Protocol::Prepared
+    }
+
+    /// The variables of a client before its first transaction.
+    pub(crate) fn variables(&self, client: usize) -> Variables {
+        let mut variables = self.initial.clone();
+        if let Some(slot) = self.symbols.find("client_id")
+            && !variables.is_set(slot)
+        {
+            variables.set(slot, plinth_script::Value::Int(client as i64));
+        }
+        variables
+    }
+
+    /// Appends the messages that run a statement; with `prepare`, also those that prepare it.
+    #[inline]
+    pub(crate) fn write(
+        &self,
+        statement: usize,
+        prepare: bool,
+        variables: &Variables,
+        out: &mut Vec<u8>,
+    ) {
+        let statement = &self.statements[statement];
+        if prepare {
+            out.extend_from_slice(&statement.prepare);
+        }
+        let params = &statement.params;
+        if self.protocol == Protocol::Simple {
+            statement.run.write(out, |hole, out| {
+                if !variables.write_text(params[hole], out) {
+                    out.push(b':');
+                    out.extend_from_slice(self.symbols.name(params[hole]).as_bytes());
+                }
+                true
+            });
+        } else {
+            statement.run.write(out, |hole, out| {
+                variables.get(params[hole]) != Some(plinth_script::Value::Null)
+                    && variables.write_text(params[hole], out)
+            });
+        }
+    }
+}
+
+fn parse_all(sources: &[ScriptSource], symbols: &mut Symbols) -> Result<Vec<Script>, ParseError> {
+    sources
+        .iter()
+        .map(|script| plinth_script::parse(&script.name, &script.source, symbols))
+        .collect()
+}
+
+fn initial_variables(
+    symbols: &mut Symbols,
+    given: &BTreeMap<String, String>,
+    seed: u64,
+    default_seed: i64,
+) -> Variables {
+    let given: Vec<_> = given
+        .iter()
+        .map(|(name, text)| (symbols.slot(name), text))
+        .collect();
+    let mut variables = Variables::new(symbols);
+    for (slot, text) in given {
+        variables.set_text(slot, text);
+    }
+    for (name, value) in [("random_seed", seed as i64), ("default_seed", default_seed)] {
+        if let Some(slot) = symbols.find(name)
+            && !variables.is_set(slot)
+        {
+            variables.set(slot, plinth_script::Value::Int(value));
+        }
+    }
+    variables
+}
+
+/// What prepares a statement, what runs it, and the slots of its parameters.
+fn messages(
+    protocol: Protocol,
+    sql: &SqlCommand,
+    id: usize,
+) -> Result<(Vec<u8>, Template, Vec<usize>), EncodeError> {
+    if protocol == Protocol::Simple {
+        let pieces: Vec<_> = sql
+            .segments
+            .iter()
+            .map(|segment| match segment {
+                Segment::Text(text) => Piece::Text(text),
+                Segment::Var(_) => Piece::Parameter,
+            })
+            .collect();
+        let slots = sql.segments.iter().filter_map(|segment| match segment {
+            Segment::Text(_) => None,
+            Segment::Var(slot) => Some(*slot),
+        });
+        return Ok((Vec::new(), Template::simple(&pieces)?, slots.collect()));
+    }
+    // The unnamed statement is parsed anew each time.
+    let name = match protocol {
+        Protocol::Prepared => format!("plinth_{id}"),
+        _ => String::new(),
+    };
+    let prepare = Template::parse(&name, &sql.prepared_text)?;
+    Ok((
+        prepare,
+        Template::bind(&name, sql.params.len())?,
+        sql.params.clone(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(protocol: &str, source: &str, variables: &str) -> Config {
+        serde_json::from_str(&format!(
+            r#"{{"connection": {{"host": "/tmp", "port": 5432, "user": "u", "database": "d"}}, "clients": 1, "threads": 1,
+                "protocol": "{protocol}", "scripts": [{{"name": "a", "source": {source:?}}}], "variables": {variables},
+                "duration_s": 1, "seed": 7}}"#
+        ))
+        .unwrap()
+    }
+
+    fn written(protocol: &str, source: &str, variables: &str) -> Vec<u8> {
+        let programs = Programs::compile(&config(protocol, source, variables), 99).unwrap();
+        let mut out = Vec::new();
+        programs.write(0, true, &programs.variables(3), &mut out);
+        out
+    }
+
+    fn contains(bytes: &[u8], part: &[u8]) -> bool {
+        bytes.windows(part.len()).any(|window| window == part)
+    }
+
+    #[test]
+    fn automatic_variables_are_there_and_give_way() {
+        let source = "SELECT :client_id, :random_seed, :default_seed, :unset;";
+        assert!(contains(
+            &written("simple", source, "{}"),
+            b"SELECT 3, 7, 99, :unset"
+        ));
+        let given = r#"{"client_id": "x", "random_seed": "y", "default_seed": "z"}"#;
+        assert!(contains(
+            &written("simple", source, given),
+            b"SELECT x, y, z, :unset"
+        ));
+    }
+
+    #[test]
+    fn parameters_are_bound_as_text_and_null_as_null() {
+        let bytes = written(
+            "prepared",
+            "SELECT :client_id, :nothing;",
+            r#"{"nothing": "null"}"#,
+        );
+        assert!(contains(&bytes, b"SELECT $1, $2"));
+        assert!(contains(&bytes, b"\0\x02\0\0\0\x013\xff\xff\xff\xff"));
+    }
+
+    #[test]
+    fn a_variable_that_nothing_sets_is_an_error_where_it_would_silently_be_null() {
+        for protocol in ["extended", "prepared"] {
+            let error = Programs::compile(&config(protocol, "SELECT 1;\nSELECT :aidd;", "{}"), 0)
+                .unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .starts_with("a:2:1: undefined variable \"aidd\""),
+                "{error}"
+            );
+        }
+    }
+}

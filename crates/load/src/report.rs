@@ -1,0 +1,267 @@
+//! What the threads bring home, and the result they make together.
+
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use crate::control::Started;
+use crate::errors::{Counted, ErrorKind, Errors};
+use crate::latencies::Latencies;
+use crate::program::Programs;
+use crate::recorder::{Recorder, Totals};
+use crate::series::SeriesRow;
+use crate::timeline::Timeline;
+
+/// CPU time of a thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CpuTime {
+    pub(crate) user_ns: u64,
+    pub(crate) system_ns: u64,
+}
+
+/// What one thread brings home.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) recorder: Recorder,
+    pub(crate) end_ns: u64,
+    pub(crate) interrupted: bool,
+    pub(crate) cpu: CpuTime,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) server_version: Option<String>,
+}
+
+/// What a run gave. Times named `_ns` are nanoseconds.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunResult {
+    /// Wall-clock time at which the load began.
+    pub started_unix_ns: u64,
+    /// How long connecting took.
+    pub connect_ns: u64,
+    /// How long the warm-up lasted.
+    pub warmup_ns: u64,
+    /// How long was measured: from the end of the warm-up until the last client had finished its last transaction.
+    pub measured_ns: u64,
+    /// A stop ended the run before its time.
+    pub interrupted: bool,
+    /// The whole run.
+    pub totals: Totals,
+    /// Transactions that ended in the measured phase.
+    pub measured: Totals,
+    /// Per second, warm-up included.
+    pub series: Vec<SeriesRow>,
+    /// Measured phase only; sets that are empty are left out.
+    pub histograms: Vec<HistogramResult>,
+    /// Everything that went wrong in the whole run, also what a further try put right.
+    pub errors: Vec<ErrorResult>,
+    /// What the engine itself used.
+    pub engine: EngineCost,
+}
+
+/// Latencies of a script's transactions or of a statement.
+#[derive(Debug, Clone, Serialize)]
+pub struct HistogramResult {
+    /// `transaction` or `statement`.
+    pub scope: &'static str,
+    /// Name of the script.
+    pub script: String,
+    /// Number of the statement within its script.
+    pub statement: Option<usize>,
+    /// Line of the statement.
+    pub line: Option<usize>,
+    /// The statement.
+    pub text: Option<String>,
+    /// Number of latencies.
+    pub count: u64,
+    /// Their sum, exact.
+    pub sum_ns: u64,
+    /// The shortest, exact.
+    pub min_ns: u64,
+    /// The longest, exact.
+    pub max_ns: u64,
+    /// Buckets that are not empty: highest latency of the bucket, and count.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+/// Errors of one kind at one place.
+#[derive(Debug, Clone, Serialize)]
+pub struct ErrorResult {
+    /// What kind.
+    pub kind: ErrorKind,
+    /// The server's code, if it was the server that reported it.
+    pub sqlstate: Option<String>,
+    /// Name of the script; none when a client could not connect.
+    pub script: Option<String>,
+    /// Number of the statement within its script.
+    pub statement: Option<usize>,
+    /// Line of the command.
+    pub line: Option<usize>,
+    /// The first message.
+    pub message: String,
+    /// How often.
+    pub count: u64,
+    /// When first, since the start of the run.
+    pub first_ns: u64,
+}
+
+/// What the engine itself used.
+#[derive(Debug, Clone, Serialize)]
+pub struct EngineCost {
+    /// CPU time of the threads in user mode, connecting included.
+    pub user_cpu_ns: u64,
+    /// CPU time of the threads in the kernel, connecting included.
+    pub system_cpu_ns: u64,
+    /// How long an event waited for its thread, 99th percentile: when this is not far below the latencies, the
+    /// engine is the bottleneck.
+    pub loop_lag_p99_ns: u64,
+    /// To the server, after login.
+    pub bytes_sent: u64,
+    /// From the server, after login.
+    pub bytes_received: u64,
+    /// Threads started.
+    pub threads: usize,
+    /// As the server reports it.
+    pub server_version: Option<String>,
+}
+
+impl RunResult {
+    /// Puts together what the threads brought home.
+    pub(crate) fn merge(
+        programs: &Programs,
+        timeline: Timeline,
+        started: Option<Started>,
+        series: Vec<SeriesRow>,
+        reports: Vec<Report>,
+    ) -> Self {
+        let mut totals = Totals::default();
+        let mut measured = Totals::default();
+        let mut transactions = vec![Latencies::new(); programs.programs.len()];
+        let mut statements = vec![Latencies::new(); programs.statements.len()];
+        let mut errors = Errors::default();
+        let mut lag = Latencies::new();
+        let mut engine = EngineCost {
+            user_cpu_ns: 0,
+            system_cpu_ns: 0,
+            loop_lag_p99_ns: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            threads: reports.len(),
+            server_version: None,
+        };
+        let mut end_ns = 0;
+        let mut interrupted = started.is_none();
+        for report in reports {
+            let recorder = report.recorder;
+            totals.merge(&recorder.totals);
+            measured.merge(&recorder.measured);
+            merge_each(&mut transactions, &recorder.transactions);
+            merge_each(&mut statements, &recorder.statements);
+            errors.merge(recorder.errors);
+            lag.merge(&recorder.lag);
+            engine.user_cpu_ns += report.cpu.user_ns;
+            engine.system_cpu_ns += report.cpu.system_ns;
+            engine.bytes_sent += report.bytes_sent;
+            engine.bytes_received += report.bytes_received;
+            engine.server_version = engine.server_version.or(report.server_version);
+            end_ns = end_ns.max(report.end_ns);
+            interrupted |= report.interrupted;
+        }
+        engine.loop_lag_p99_ns = lag.summary().map_or(0, |lag| lag.p99_ns);
+        let warmup_ns = timeline.warmup_ns.min(end_ns);
+        Self {
+            started_unix_ns: started.map_or(0, |started| unix_ns(started.wall_clock)),
+            connect_ns: started.map_or(0, |started| nanoseconds(started.connect)),
+            warmup_ns,
+            measured_ns: end_ns - warmup_ns,
+            interrupted,
+            totals,
+            measured,
+            series,
+            histograms: histograms(programs, &transactions, &statements),
+            errors: errors
+                .into_counted()
+                .into_iter()
+                .map(|error| error_result(programs, error))
+                .collect(),
+            engine,
+        }
+    }
+}
+
+fn merge_each(into: &mut [Latencies], from: &[Latencies]) {
+    into.iter_mut()
+        .zip(from)
+        .for_each(|(into, from)| into.merge(from));
+}
+
+fn histograms(
+    programs: &Programs,
+    transactions: &[Latencies],
+    statements: &[Latencies],
+) -> Vec<HistogramResult> {
+    let transactions = programs
+        .programs
+        .iter()
+        .zip(transactions)
+        .map(|(program, latencies)| {
+            let place = (program.name.clone(), None, None, None);
+            ("transaction", place, latencies)
+        });
+    let statements = programs
+        .statements
+        .iter()
+        .zip(statements)
+        .map(|(statement, latencies)| {
+            let script = programs.programs[statement.script].name.clone();
+            let place = (
+                script,
+                Some(statement.index),
+                Some(statement.line),
+                Some(statement.text.clone()),
+            );
+            ("statement", place, latencies)
+        });
+    transactions
+        .chain(statements)
+        .filter_map(|(scope, (script, statement, line, text), latencies)| {
+            let (min_ns, max_ns) = latencies.range_ns()?;
+            Some(HistogramResult {
+                scope,
+                script,
+                statement,
+                line,
+                text,
+                count: latencies.count(),
+                sum_ns: latencies.sum_ns(),
+                min_ns,
+                max_ns,
+                buckets: latencies.buckets(),
+            })
+        })
+        .collect()
+}
+
+fn error_result(programs: &Programs, error: Counted) -> ErrorResult {
+    ErrorResult {
+        kind: error.failure.kind,
+        sqlstate: error.failure.sqlstate,
+        script: error
+            .place
+            .script
+            .map(|script| programs.programs[script].name.clone()),
+        statement: error.place.statement,
+        line: error.place.line,
+        message: error.failure.message,
+        count: error.count,
+        first_ns: error.first_ns,
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
+}
+
+fn unix_ns(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, nanoseconds)
+}

@@ -1,0 +1,346 @@
+//! A run from the outside: start it, watch it, stop it, take its result.
+
+use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::SigSet;
+use nix::sys::time::TimeValLike;
+use plinth_connect::{Address, ConnectError};
+use plinth_script::Seeds;
+use rustix::process::{Resource, Rlimit};
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::config::{Config, ConfigError, nanoseconds};
+use crate::control::{Connecting, Control};
+use crate::program::{Programs, ScriptError};
+use crate::report::{CpuTime, Report, RunResult};
+use crate::series::SeriesRow;
+use crate::timeline::{Phase, Timeline};
+use crate::worker::Assignment;
+
+/// A load that cannot be prepared.
+#[derive(Debug, Error)]
+pub enum PrepareError {
+    /// A key of the configuration.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A script.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+}
+
+/// A run that did not do what it should, for reasons that are not the load's.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// Nobody connected.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Too few file descriptors, or threads.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A call at the wrong time.
+    #[error("{0}")]
+    State(&'static str),
+    /// A defect of the engine.
+    #[error("the load engine broke: {0}")]
+    Broken(String),
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Serialize)]
+pub struct Progress {
+    /// Since the load began; 0 while connecting.
+    pub elapsed_ns: u64,
+    /// `connect`, `warmup`, `measure` or `done`.
+    pub phase: &'static str,
+    /// Transactions that ended well, so far.
+    pub done: u64,
+    /// Transactions that did not.
+    pub failed: u64,
+    /// Transactions with more than one try.
+    pub retried: u64,
+    /// Clients with a connection.
+    pub clients_open: u64,
+    /// Rows of the series finished since the last call.
+    pub seconds: Vec<SeriesRow>,
+}
+
+/// A load, its threads, and what they share. May be used from several threads.
+#[derive(Debug)]
+pub struct LoadRun {
+    prepared: Arc<Prepared>,
+    is_started: Mutex<bool>,
+    result: Mutex<Option<Arc<RunResult>>>,
+}
+
+/// What does not change while the load runs.
+#[derive(Debug)]
+struct Prepared {
+    config: Config,
+    programs: Programs,
+    seeds: Seeds,
+    control: Control,
+}
+
+/// How often a wait looks whether it should go on waiting.
+const GLANCE: Duration = Duration::from_millis(50);
+
+impl LoadRun {
+    /// Checks the configuration and parses the scripts; opens nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, or with a script.
+    pub fn new(config: Config) -> Result<Self, PrepareError> {
+        config.validate()?;
+        let seeds = Seeds::new(config.seed, config.clients, config.threads());
+        let programs = Programs::compile(&config, seeds.default_seed)?;
+        let timeline = Timeline {
+            warmup_ns: nanoseconds(config.warmup_s),
+        };
+        let control = Control::new(config.threads(), timeline);
+        Ok(Self {
+            prepared: Arc::new(Prepared {
+                config,
+                programs,
+                seeds,
+                control,
+            }),
+            is_started: Mutex::new(false),
+            result: Mutex::new(None),
+        })
+    }
+
+    /// Connects the clients and starts the load. Returns when it runs; then it goes on in its own threads.
+    /// `keep_waiting` is asked now and then whether to; when it says no, the run is stopped.
+    ///
+    /// # Errors
+    /// When no client connects; when that was tried before.
+    pub fn start(&self, mut keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
+        self.spawn()?;
+        loop {
+            match self.prepared.control.wait_connected(GLANCE) {
+                Connecting::UnderWay if keep_waiting() => {}
+                Connecting::UnderWay => {
+                    self.stop();
+                    return Ok(());
+                }
+                Connecting::Nobody(Some(error)) => return Err(error.into()),
+                Connecting::Started | Connecting::Nobody(None) => return Ok(()),
+            }
+        }
+    }
+
+    fn spawn(&self) -> Result<(), RunError> {
+        let mut is_started = self
+            .is_started
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if *is_started {
+            return Err(RunError::State(
+                "the run was started before; make a new one",
+            ));
+        }
+        let config = &self.prepared.config;
+        let addresses = Arc::new(Address::resolve(&config.connection)?);
+        allow_descriptors(config.clients).map_err(|source| RunError::System {
+            what: "cannot open a socket for every client; raise the limit of open files (ulimit -n)",
+            source,
+        })?;
+        *is_started = true;
+        for thread in 0..config.threads() {
+            let prepared = Arc::clone(&self.prepared);
+            let addresses = Arc::clone(&addresses);
+            let spawned = thread::Builder::new()
+                .name(format!("plinth-load-{thread}"))
+                .spawn(move || prepared.work(thread, &addresses));
+            if let Err(source) = spawned {
+                // The threads that do run must not wait for those that never will.
+                self.stop();
+                for _ in thread..config.threads() {
+                    self.prepared
+                        .control
+                        .ended(Err("a thread could not be started".to_owned()), false);
+                }
+                return Err(RunError::System {
+                    what: "cannot start a thread",
+                    source,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// How far the run is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        let control = &self.prepared.control;
+        let started = control.started();
+        let elapsed_ns = started.map_or(0, |started| started.at.elapsed().as_nanos() as u64);
+        let timeline = control.timeline();
+        let phase = match started {
+            _ if control.wait_ended(Duration::ZERO) => "done",
+            None => "connect",
+            Some(_) => match timeline.phase(timeline.row(elapsed_ns)) {
+                Phase::Warmup => "warmup",
+                Phase::Measure => "measure",
+            },
+        };
+        let [done, failed, retried, clients_open] = control.counts();
+        Progress {
+            elapsed_ns,
+            phase,
+            done,
+            failed,
+            retried,
+            clients_open,
+            seconds: control.series().news(),
+        }
+    }
+
+    /// Ends the run: no transaction begins any more, those under way are finished within the stop timeout.
+    /// Returns at once.
+    pub fn stop(&self) {
+        self.prepared.control.stop();
+    }
+
+    /// Waits at most `timeout` for the run to end; whether it has. `keep_waiting` is asked now and then.
+    pub fn wait(&self, timeout: Duration, mut keep_waiting: impl FnMut() -> bool) -> bool {
+        let began = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(began.elapsed());
+            if self.prepared.control.wait_ended(left.min(GLANCE)) {
+                return true;
+            }
+            if left.is_zero() || !keep_waiting() {
+                return false;
+            }
+        }
+    }
+
+    /// The result of a run that has ended.
+    ///
+    /// # Errors
+    /// When it has not, or when a thread broke.
+    pub fn result(&self) -> Result<Arc<RunResult>, RunError> {
+        let control = &self.prepared.control;
+        if !*self
+            .is_started
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            return Err(RunError::State("the run was not started"));
+        }
+        if !control.wait_ended(Duration::ZERO) {
+            return Err(RunError::State(
+                "the run has not ended: wait for it, or stop it",
+            ));
+        }
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(result) = &*result {
+            return Ok(Arc::clone(result));
+        }
+        let (started, reports) = control.take_reports().map_err(RunError::Broken)?;
+        let rows = control.series().rows();
+        let merged = RunResult::merge(
+            &self.prepared.programs,
+            control.timeline(),
+            started,
+            rows,
+            reports,
+        );
+        if !(merged.totals.balance() && merged.measured.balance()) {
+            return Err(RunError::Broken(format!(
+                "the books do not balance: {:?}",
+                merged.totals
+            )));
+        }
+        Ok(Arc::clone(result.insert(Arc::new(merged))))
+    }
+}
+
+impl Drop for LoadRun {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Prepared {
+    /// The life of a thread. Whatever happens to it, the others and the caller get to know.
+    fn work(&self, thread: usize, addresses: &[Address]) {
+        let mut has_connected = false;
+        let result = panic::catch_unwind(AssertUnwindSafe(|| {
+            // Signals are for the program's own threads, which know what to do with them.
+            SigSet::all().thread_block().map_err(io::Error::from)?;
+            let assignment = Assignment {
+                thread,
+                config: &self.config,
+                addresses,
+                programs: &self.programs,
+                control: &self.control,
+                seeds: &self.seeds.threads[thread],
+                client_seeds: &self.seeds.clients,
+            };
+            let mut connected = assignment.connect();
+            let started = self
+                .control
+                .connected(connected.count(), connected.error.take());
+            has_connected = true;
+            let Some(started) = started else {
+                return Ok(None);
+            };
+            let mut report = assignment.run(connected, started.at)?;
+            report.cpu = thread_cpu()?;
+            Ok(Some(report))
+        }));
+        let report = result.map_err(|_| "a thread panicked".to_owned()).and_then(
+            |report: io::Result<Option<Report>>| report.map_err(|error| error.to_string()),
+        );
+        if report.is_err() {
+            self.control.stop();
+        }
+        self.control.ended(report, has_connected);
+    }
+}
+
+/// CPU time that this thread has used.
+fn thread_cpu() -> io::Result<CpuTime> {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
+    Ok(CpuTime {
+        user_ns: usage.user_time().num_nanoseconds() as u64,
+        system_ns: usage.system_time().num_nanoseconds() as u64,
+    })
+}
+
+/// Raises the soft limit of open files as far as `clients` sockets need it.
+fn allow_descriptors(clients: usize) -> io::Result<()> {
+    // What else is open: the program's own files, and three descriptors a thread.
+    let needed = clients as u64 + 1024;
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < needed) {
+        let raised = limit.maximum.map_or(needed, |maximum| maximum.min(needed));
+        if raised <= clients as u64 {
+            return Err(io::Error::other(format!(
+                "{clients} clients, and at most {raised} open files"
+            )));
+        }
+        let maximum = limit.maximum;
+        rustix::process::setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(raised),
+                maximum,
+            },
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! The per-second series, gathered from all threads once a second.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use crate::latencies::Latencies;
+use crate::timeline::{Phase, Timeline};
+
+/// What transactions came to in one second, on one thread or on all.
+#[derive(Debug)]
+pub(crate) struct Second {
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    pub(crate) retried: u64,
+    pub(crate) latencies: Latencies,
+}
+
+impl Second {
+    pub(crate) fn new() -> Self {
+        Self {
+            done: 0,
+            failed: 0,
+            retried: 0,
+            latencies: Latencies::new(),
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.done += other.done;
+        self.failed += other.failed;
+        self.retried += other.retried;
+        self.latencies.merge(&other.latencies);
+    }
+
+    fn clear(&mut self) {
+        (self.done, self.failed, self.retried) = (0, 0, 0);
+        self.latencies.clear();
+    }
+}
+
+/// One row of the series. Latencies are absent when nothing was done.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SeriesRow {
+    /// Number of the row.
+    pub second: usize,
+    /// Which part of the run it belongs to.
+    pub phase: Phase,
+    /// Its start since the start of the run.
+    pub t_ns: u64,
+    /// Its length: a second, or less at the end of a phase.
+    pub length_ns: u64,
+    /// Transactions that ended well.
+    pub done: u64,
+    /// Transactions that did not.
+    pub failed: u64,
+    /// Transactions, done or failed, that took more than one try.
+    pub retried: u64,
+    /// Mean latency of those done.
+    pub latency_mean_ns: Option<f64>,
+    /// Median.
+    pub latency_p50_ns: Option<u64>,
+    /// 95th percentile.
+    pub latency_p95_ns: Option<u64>,
+    /// 99th percentile.
+    pub latency_p99_ns: Option<u64>,
+    /// Longest.
+    pub latency_max_ns: Option<u64>,
+}
+
+/// The series of a run: rows that all threads have left behind are finished and never change.
+#[derive(Debug)]
+pub(crate) struct Series {
+    timeline: Timeline,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    finished: Vec<SeriesRow>,
+    /// Rows after the finished ones that some threads have left behind.
+    pending: VecDeque<Second>,
+    /// By thread: the row it is in, and when it ended if it has.
+    threads: Vec<(usize, Option<u64>)>,
+    /// Finished rows that [`Series::news`] has given out.
+    given: usize,
+}
+
+impl Series {
+    pub(crate) fn new(timeline: Timeline, threads: usize) -> Self {
+        let state = State {
+            finished: Vec::new(),
+            pending: VecDeque::new(),
+            threads: vec![(0, None); threads],
+            given: 0,
+        };
+        Self {
+            timeline,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Counts are merged in steps that cannot panic: what a dead thread left is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread leaves the row it was in, with what happened there, for the row `next`. Empties `second`.
+    pub(crate) fn advance(&self, thread: usize, second: &mut Second, next: usize) {
+        let mut state = self.lock();
+        state.add(thread, second);
+        state.threads[thread].0 = next;
+        state.finish(self.timeline);
+    }
+
+    /// A thread ends at `end_ns`, with what happened in the row it was in.
+    pub(crate) fn end(&self, thread: usize, second: &mut Second, end_ns: u64) {
+        let mut state = self.lock();
+        state.add(thread, second);
+        state.threads[thread].1 = Some(end_ns);
+        state.finish(self.timeline);
+    }
+
+    /// Rows finished since the last call.
+    pub(crate) fn news(&self) -> Vec<SeriesRow> {
+        let mut state = self.lock();
+        let rows = state.finished[state.given..].to_vec();
+        state.given = state.finished.len();
+        rows
+    }
+
+    /// All finished rows.
+    pub(crate) fn rows(&self) -> Vec<SeriesRow> {
+        self.lock().finished.clone()
+    }
+}
+
+impl State {
+    fn add(&mut self, thread: usize, second: &mut Second) {
+        if second.done + second.failed == 0 {
+            return;
+        }
+        let index = self.threads[thread].0 - self.finished.len();
+        while self.pending.len() <= index {
+            self.pending.push_back(Second::new());
+        }
+        self.pending[index].merge(second);
+        second.clear();
+    }
+
+    /// Turns into rows what no thread can change any more; once all threads have ended, everything.
+    fn finish(&mut self, timeline: Timeline) {
+        let running = self.threads.iter().filter(|(_, ended)| ended.is_none());
+        let reached = running.map(|(row, _)| *row).min();
+        let end_ns = self.threads.iter().filter_map(|(_, ended)| *ended).max();
+        loop {
+            let row = self.finished.len();
+            let (start_ns, full_ns) = timeline.bounds_ns(row);
+            let row_end_ns = match (reached, end_ns) {
+                (Some(reached), _) if row < reached => full_ns,
+                (None, Some(end_ns)) if start_ns < end_ns || !self.pending.is_empty() => {
+                    full_ns.min(end_ns)
+                }
+                _ => break,
+            };
+            let second = self.pending.pop_front().unwrap_or_else(Second::new);
+            let length_ns = row_end_ns.saturating_sub(start_ns);
+            self.finished.push(finished_row(
+                row,
+                timeline.phase(row),
+                start_ns,
+                length_ns,
+                &second,
+            ));
+        }
+    }
+}
+
+fn finished_row(row: usize, phase: Phase, t_ns: u64, length_ns: u64, second: &Second) -> SeriesRow {
+    let summary = second.latencies.summary();
+    SeriesRow {
+        second: row,
+        phase,
+        t_ns,
+        length_ns,
+        done: second.done,
+        failed: second.failed,
+        retried: second.retried,
+        latency_mean_ns: summary.map(|summary| summary.mean_ns),
+        latency_p50_ns: summary.map(|summary| summary.p50_ns),
+        latency_p95_ns: summary.map(|summary| summary.p95_ns),
+        latency_p99_ns: summary.map(|summary| summary.p99_ns),
+        latency_max_ns: summary.map(|summary| summary.max_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn second(done: u64) -> Second {
+        let mut second = Second::new();
+        second.done = done;
+        (0..done).for_each(|_| second.latencies.record(100_000));
+        second
+    }
+
+    #[test]
+    fn a_row_is_finished_when_all_threads_have_left_it() {
+        let series = Series::new(Timeline { warmup_ns: S }, 2);
+        series.advance(0, &mut second(3), 1);
+        assert!(series.news().is_empty());
+        series.advance(0, &mut second(5), 2);
+        series.advance(1, &mut second(4), 1);
+        let news = series.news();
+        assert_eq!(news.len(), 1);
+        assert_eq!(
+            (news[0].done, news[0].phase, news[0].length_ns),
+            (7, Phase::Warmup, S)
+        );
+        assert!(series.news().is_empty());
+    }
+
+    #[test]
+    fn the_end_cuts_the_last_row_and_fills_what_a_thread_slept_through() {
+        let series = Series::new(Timeline { warmup_ns: 0 }, 2);
+        series.end(1, &mut second(1), S / 2);
+        series.advance(0, &mut second(2), 3);
+        series.end(0, &mut second(4), 3 * S + S / 4);
+        let rows = series.rows();
+        let figures: Vec<_> = rows.iter().map(|row| (row.done, row.length_ns)).collect();
+        assert_eq!(figures, [(3, S), (0, S), (0, S), (4, S / 4)]);
+        assert_eq!(rows[1].latency_p50_ns, None);
+        assert_eq!(rows[3].latency_max_ns, Some(100_000));
+    }
+
+    #[test]
+    fn an_end_on_the_edge_makes_no_empty_row() {
+        let series = Series::new(Timeline { warmup_ns: 0 }, 1);
+        series.advance(0, &mut second(2), 1);
+        series.end(0, &mut second(0), S);
+        assert_eq!(series.rows().len(), 1);
+    }
+}

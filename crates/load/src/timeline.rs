@@ -1,0 +1,91 @@
+//! Run time cut into the rows of the series: seconds of warm-up, then seconds of measuring, which begin anew
+//! where the warm-up ends.
+
+use serde::Serialize;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Part of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// The load runs, and is not measured.
+    Warmup,
+    /// What counts.
+    Measure,
+}
+
+/// The rows of a run with a given warm-up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeline {
+    pub(crate) warmup_ns: u64,
+}
+
+impl Timeline {
+    /// Rows of the warm-up; the last may be shorter than a second.
+    fn warmup_rows(self) -> usize {
+        self.warmup_ns.div_ceil(SECOND_NS) as usize
+    }
+
+    /// The row that holds the time `t_ns` since the start of the run.
+    pub(crate) fn row(self, t_ns: u64) -> usize {
+        match t_ns.checked_sub(self.warmup_ns) {
+            Some(measured_ns) => self.warmup_rows() + (measured_ns / SECOND_NS) as usize,
+            None => (t_ns / SECOND_NS) as usize,
+        }
+    }
+
+    /// Start and end of a row; the end is the start of the next.
+    pub(crate) fn bounds_ns(self, row: usize) -> (u64, u64) {
+        let start_ns = |row: usize| match row.checked_sub(self.warmup_rows()) {
+            Some(measured) => self.warmup_ns + measured as u64 * SECOND_NS,
+            None => row as u64 * SECOND_NS,
+        };
+        (start_ns(row), start_ns(row + 1))
+    }
+
+    pub(crate) fn phase(self, row: usize) -> Phase {
+        if row < self.warmup_rows() {
+            Phase::Warmup
+        } else {
+            Phase::Measure
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_broken_warmup_ends_with_a_short_row() {
+        let timeline = Timeline {
+            warmup_ns: 2_500_000_000,
+        };
+        let rows: Vec<_> = (0..5)
+            .map(|row| (timeline.phase(row), timeline.bounds_ns(row)))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                (Phase::Warmup, (0, 1_000_000_000)),
+                (Phase::Warmup, (1_000_000_000, 2_000_000_000)),
+                (Phase::Warmup, (2_000_000_000, 2_500_000_000)),
+                (Phase::Measure, (2_500_000_000, 3_500_000_000)),
+                (Phase::Measure, (3_500_000_000, 4_500_000_000)),
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_is_inside_its_row(warmup_ns in 0..5 * SECOND_NS, t_ns in 0..20 * SECOND_NS) {
+            let timeline = Timeline { warmup_ns };
+            let row = timeline.row(t_ns);
+            let (start_ns, end_ns) = timeline.bounds_ns(row);
+            prop_assert!(start_ns <= t_ns && t_ns < end_ns);
+            prop_assert_eq!(timeline.phase(row) == Phase::Measure, t_ns >= warmup_ns);
+        }
+    }
+}
