@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::value::Value;
+
 /// A script that cannot be run, with the place where it went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {message}")]
@@ -41,7 +43,7 @@ pub enum EvalError {
         to: &'static str,
     },
     /// A double beyond the limits of a 64-bit integer.
-    #[error("double to int overflow for {0:.6}")]
+    #[error("double to int overflow for {}", fixed(*.0))]
     DoubleToInt(f64),
     /// Integer arithmetic beyond 64 bits.
     #[error("bigint {0} out of range")]
@@ -56,15 +58,25 @@ pub enum EvalError {
     #[error("random range is too large")]
     RangeTooLarge,
     /// The parameter of `random_gaussian` is too small.
-    #[error("gaussian parameter must be at least 2.000000 (not {0:.6})")]
+    #[error("gaussian parameter must be at least 2.000000 (not {})", fixed(*.0))]
     GaussianParameter(f64),
     /// The parameter of `random_exponential` is not positive.
-    #[error("exponential parameter must be greater than zero (not {0:.6})")]
+    #[error("exponential parameter must be greater than zero (not {})", fixed(*.0))]
     ExponentialParameter(f64),
     /// The parameter of `random_zipfian` is outside its range.
-    #[error("zipfian parameter must be in range [1.001, 1000] (not {0:.6})")]
+    #[error("zipfian parameter must be in range [1.001, 1000] (not {})", fixed(*.0))]
     ZipfianParameter(f64),
     /// The size given to `permute` is not positive.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
+}
+
+/// A double as PostgreSQL's `printf("%f")` writes it.
+fn fixed(d: f64) -> String {
+    if d.is_finite() {
+        return format!("{d:.6}");
+    }
+    let mut text = Vec::new();
+    Value::Double(d).write_text(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }

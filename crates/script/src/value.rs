@@ -106,14 +106,14 @@ impl Value {
 /// Significant digits that a double carries through decimal text and back: C's DBL_DIG.
 const DOUBLE_DIGITS: usize = 15;
 
-/// Appends `d` as C's `printf("%.15g")` writes it.
+/// Appends `d` as PostgreSQL's `printf("%.15g")` (`src/port/snprintf.c`) writes it.
 fn write_double(d: f64, out: &mut Vec<u8>) {
     if !d.is_finite() {
-        let text: &[u8] = match (d.is_nan(), d.is_sign_negative()) {
-            (true, false) => b"nan",
-            (true, true) => b"-nan",
-            (false, false) => b"inf",
-            (false, true) => b"-inf",
+        // C leaves these words to the platform; PostgreSQL's own printf does not.
+        let text: &[u8] = match d {
+            d if d.is_nan() => b"NaN",
+            d if d > 0.0 => b"Infinity",
+            _ => b"-Infinity",
         };
         out.extend_from_slice(text);
         return;

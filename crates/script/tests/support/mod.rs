@@ -1,0 +1,118 @@
+//! A PostgreSQL server for a test, and pgbench run against it.
+
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A server that listens on a socket in its own directory, until it is dropped.
+pub(crate) struct Server {
+    bin: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts a new cluster; panics with what the programs said when that fails.
+    pub(crate) fn start() -> Self {
+        let server = Self {
+            bin: newest_bin_dir(),
+            dir: tempfile::tempdir().expect("a directory"),
+        };
+        let dir = server.dir.path();
+        std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).expect("chmod");
+        if let Some((user, group)) = unprivileged() {
+            chown(dir, Some(user), Some(group)).expect("chown");
+        }
+        server.control(
+            "initdb",
+            &["-U", "postgres", "-A", "trust", "-N", "-D"],
+            &dir.join("data"),
+        );
+        let options = format!(
+            "-k {} -c listen_addresses= -c fsync=off -c max_connections=40",
+            dir.display()
+        );
+        let log = dir.join("log").display().to_string();
+        server.control(
+            "pg_ctl",
+            &["start", "-w", "-l", &log, "-o", &options, "-D"],
+            &dir.join("data"),
+        );
+        server
+    }
+
+    /// Runs a program of the server's on its data directory, as a user that may.
+    fn control(&self, program: &str, args: &[&str], data: &Path) {
+        let mut command = Command::new(self.bin.join(program));
+        command.args(args).arg(data).current_dir(self.dir.path());
+        if let Some((user, group)) = unprivileged() {
+            command.uid(user).gid(group);
+        }
+        // pg_ctl's server would hold a captured output open, so it goes to a file.
+        let path = self.dir.path().join(format!("{program}.out"));
+        let file = std::fs::File::create(&path).expect("a file for output");
+        command
+            .stdout(file.try_clone().expect("a second handle"))
+            .stderr(file);
+        let status = command.status().expect(program);
+        let output = std::fs::read_to_string(&path).expect("output");
+        assert!(status.success(), "{program} {args:?}: {output}");
+    }
+
+    /// Runs pgbench with `args` and `script`.
+    pub(crate) fn pgbench(&self, args: &[&str], script: &str) -> Output {
+        let path = self.dir.path().join("script.sql");
+        std::fs::write(&path, script).expect("a script file");
+        Command::new(self.bin.join("pgbench"))
+            .args(["-n", "-U", "postgres", "-h"])
+            .arg(self.dir.path())
+            .args(args)
+            .arg("-f")
+            .arg(&path)
+            .arg("postgres")
+            .output()
+            .expect("pgbench")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.control(
+            "pg_ctl",
+            &["stop", "-m", "immediate", "-D"],
+            &self.dir.path().join("data"),
+        );
+    }
+}
+
+/// The newest installed server, as Debian and its kin lay them out.
+fn newest_bin_dir() -> PathBuf {
+    let root = Path::new("/usr/lib/postgresql");
+    std::fs::read_dir(root)
+        .unwrap_or_else(|error| {
+            panic!("PostgreSQL's server programs are needed in {root:?}: {error}")
+        })
+        .map(|entry| entry.expect("an entry").path().join("bin"))
+        .filter(|bin| bin.join("initdb").exists() && bin.join("pgbench").exists())
+        .max()
+        .expect("a version of PostgreSQL with initdb and pgbench")
+}
+
+/// User and group `postgres` when running as root, whom PostgreSQL refuses.
+fn unprivileged() -> Option<(u32, u32)> {
+    let id = |args: &[&str]| {
+        let output = Command::new("id").args(args).output().expect("id");
+        String::from_utf8(output.stdout)
+            .expect("text")
+            .trim()
+            .parse::<u32>()
+            .ok()
+    };
+    (id(&["-u"]) == Some(0)).then(|| {
+        let missing = "as root, a user postgres is needed to run PostgreSQL";
+        (
+            id(&["-u", "postgres"]).expect(missing),
+            id(&["-g", "postgres"]).expect(missing),
+        )
+    })
+}
