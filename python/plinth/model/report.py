@@ -1,0 +1,201 @@
+"""The report's data: all that the HTML viewer, Markdown, CSV and the terminal table show, and `plinth report --json`.
+
+Its JSON Schema is docs/reference/report.schema.json; the viewer's TypeScript types are generated from that.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.analysis import Analysis
+from plinth.model.base import Frozen
+from plinth.model.experiment import Level
+from plinth.model.facts import HostFacts, StorageFacts
+from plinth.model.load import LoadError
+from plinth.model.manifest import RunStatus
+from plinth.model.trial import Check
+
+REPORT_VERSION = 1
+Unit = Literal["per_s", "ns", "bytes", "bytes_per_s", "fraction", "cores", "count"]
+Value = int | float | None
+"""None is shown as a hole in a line: the value is not known, which is not zero."""
+
+
+class RunInfo(Frozen):
+    """Which run this is, and how it ended."""
+
+    run_id: str
+    plinth_version: str
+    created_unix_ns: int
+    ended_unix_ns: int | None
+    status: RunStatus
+    reason: str | None
+    bundle: str = Field(description="Where the bundle with the raw data was when this was made.")
+
+
+class CurvePoint(Frozen):
+    """`quantile` of the transactions took at most `latency_ns`."""
+
+    quantile: float
+    latency_ns: int
+
+
+class ReportVariant(Frozen):
+    """What a variant was made of; what it achieved is in `analysis`."""
+
+    id: str
+    label: str
+    levels: dict[str, Level]
+    storage: str | None
+    workload: str = Field(description='For people: "tpcb-like, 8 clients, prepared protocol".')
+    latency_curve: tuple[CurvePoint, ...] = Field(
+        description="From the merged histograms of the counted trials; empty when nothing was measured."
+    )
+
+
+class ReportServer(Frozen):
+    """A server and the variants that ran on one like it."""
+
+    version: str
+    origin: str
+    run_as: str
+    run_as_reason: str
+    data_directory: str | None
+    data_checksums: bool | None
+    variants: tuple[str, ...]
+
+
+class SettingCell(Frozen):
+    """One value of a setting or level, and the variants that had it. `text` is for people, with its unit."""
+
+    text: str
+    source: str = Field(description="Where it came from: level, configuration file, default, ...")
+    variants: tuple[str, ...]
+
+
+class SettingRow(Frozen):
+    """A factor or a PostgreSQL setting; more than one cell where variants differ."""
+
+    name: str
+    kind: Literal["factor", "setting"]
+    default: str | None = Field(description="PostgreSQL's built-in default, where it was read.")
+    cells: tuple[SettingCell, ...]
+    unread: tuple[str, ...] = Field(description="Variants for which it is not known.")
+
+
+class Panel(Frozen):
+    """One chart of the time series."""
+
+    id: str
+    title: str
+    unit: Unit
+    shape: Literal["lines", "stack"]
+    scale: Literal["linear", "log"] = "linear"
+    note: str = Field(description="What is shown, and how seconds were put together into bins.")
+
+
+class SeriesInfo(Frozen):
+    """One line or band of a panel; its values are the trials' columns of the same place."""
+
+    panel: str
+    label: str
+
+
+class Mark(Frozen):
+    """Something that happened in a trial, such as a checkpoint."""
+
+    t_s: float
+    kind: str
+    text: str
+
+
+class PanelGap(Frozen):
+    """Why a panel is empty for a trial."""
+
+    panel: str
+    reason: str
+
+
+class ReportTrial(Frozen):
+    """One trial, in order of running. Bin i of a column covers the seconds [i, i + 1) x Report.bin_s since load began."""
+
+    number: int
+    block: int
+    variant: str
+    status: Literal["complete", "failed"]
+    failure: str | None
+    excluded: str | None
+    started_unix_ns: int
+    warmup_s: float
+    end_s: float
+    columns: tuple[tuple[Value, ...] | None, ...] = Field(
+        description="In the order of Report.series; None where the trial has nothing of a series."
+    )
+    marks: tuple[Mark, ...]
+    panel_gaps: tuple[PanelGap, ...]
+    checks: tuple[Check, ...]
+    errors: tuple[LoadError, ...]
+
+
+class NotAvailable(Frozen):
+    """Figures that could not be had: what, where and why."""
+
+    where: str
+    what: str
+    reason: str
+
+
+class Command(Frozen):
+    """A command that the run issued, and what for."""
+
+    title: str
+    command: str = Field(description="Quoted for a shell.")
+    user: str | None
+
+
+class Version(Frozen):
+    """Version of something that took part."""
+
+    name: str
+    version: str
+
+
+class Reproduction(Frozen):
+    """How to run it again."""
+
+    commands: tuple[str, ...]
+    experiment_toml: str
+    overrides: tuple[str, ...]
+    seed: int
+    versions: tuple[Version, ...]
+    steps: tuple[Command, ...]
+
+
+class Disclosure(Frozen):
+    """A thing that a reader of benchmarks asks for, whether this report has it, and the evidence."""
+
+    claim: str
+    status: Literal["yes", "partly", "no"]
+    evidence: str
+
+
+class Report(Frozen):
+    """Everything that a report shows."""
+
+    schema_version: int = REPORT_VERSION
+    run: RunInfo
+    analysis: Analysis
+    noise: str = Field(description="One sentence: what this machine could have told apart.")
+    variants: tuple[ReportVariant, ...] = Field(description="In the order of analysis.variants.")
+    servers: tuple[ReportServer, ...]
+    settings: tuple[SettingRow, ...]
+    panels: tuple[Panel, ...]
+    series: tuple[SeriesInfo, ...]
+    bin_s: int
+    trials: tuple[ReportTrial, ...]
+    storages: tuple[StorageFacts, ...]
+    host: HostFacts
+    deviations: tuple[str, ...] = Field(description="Where the run was not what the experiment file says.")
+    gaps: tuple[NotAvailable, ...]
+    reproduction: Reproduction
+    disclosures: tuple[Disclosure, ...]

@@ -1,0 +1,212 @@
+"""Bundle and analysis -> Report: everything that is shown, gathered in one value."""
+
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+
+from plinth.model.analysis import Analysis
+from plinth.model.base import Gap
+from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.facts import ServerFacts, StorageFacts
+from plinth.model.plan import Variant
+from plinth.model.report import (
+    Command,
+    CurvePoint,
+    Mark,
+    NotAvailable,
+    Report,
+    ReportServer,
+    ReportTrial,
+    ReportVariant,
+    Reproduction,
+    RunInfo,
+    Version,
+)
+from plinth.report.curves import latency_curve
+from plinth.report.disclosure import disclosures
+from plinth.report.settings import setting_rows
+from plinth.report.text import noise_sentence
+from plinth.report.timeline import Timelines, storage_of_variants, timelines
+
+EXPERIMENT_FILE = "experiment.toml"
+
+
+def build_report(contents: BundleContents, analysis: Analysis) -> Report:
+    """Gather what a report shows. Pure: reads nothing but what `contents` gives."""
+    binned = timelines(contents)
+    ranked = [variant.id for variant in analysis.variants]
+    storages = storage_of_variants(contents)
+    planned = {variant.id: variant for variant in contents.plan.variants}
+    return Report(
+        run=_run_info(contents),
+        analysis=analysis,
+        noise=noise_sentence(analysis.noise),
+        variants=tuple(_variant(planned[variant], storages.get(variant), contents) for variant in ranked),
+        servers=_servers(contents.servers),
+        settings=setting_rows([planned[variant] for variant in ranked], contents.servers),
+        panels=binned.panels,
+        series=binned.series,
+        bin_s=binned.bin_s,
+        trials=tuple(_trial(trial, place, binned) for place, trial in enumerate(contents.trials)),
+        storages=tuple(contents.storages.values()),
+        host=contents.host,
+        deviations=_deviations(contents),
+        gaps=_gaps(contents),
+        reproduction=_reproduction(contents),
+        disclosures=disclosures(contents, analysis),
+    )
+
+
+def _run_info(contents: BundleContents) -> RunInfo:
+    manifest = contents.manifest
+    return RunInfo(
+        run_id=manifest.run_id,
+        plinth_version=manifest.plinth_version,
+        created_unix_ns=manifest.created_unix_ns,
+        ended_unix_ns=manifest.ended_unix_ns,
+        status=manifest.status,
+        reason=manifest.reason,
+        bundle=contents.path,
+    )
+
+
+def _variant(variant: Variant, storage: StorageFacts | None, contents: BundleContents) -> ReportVariant:
+    workload = variant.workload
+    what = workload.builtin or PurePath(workload.script or "").name
+    return ReportVariant(
+        id=variant.id,
+        label=variant.label,
+        levels=variant.levels,
+        storage=storage.name if storage else None,
+        workload=f"{what}, {workload.clients} clients, {workload.protocol} protocol",
+        latency_curve=_curve(variant.id, contents.trials),
+    )
+
+
+def _curve(variant: str, trials: Iterable[TrialContents]) -> tuple[CurvePoint, ...]:
+    counted = (
+        t for t in trials if t.trial.variant == variant and t.trial.status == "complete" and t.trial.excluded is None
+    )
+    return latency_curve(histogram for trial in counted for histogram in trial.histograms)
+
+
+def _servers(servers: Mapping[str, ServerFacts]) -> tuple[ReportServer, ...]:
+    """Servers that are alike but for their settings and data directory, once each."""
+    alike: dict[ReportServer, list[str]] = {}
+    for variant, facts in servers.items():
+        origin = facts.installation
+        server = ReportServer(
+            version=facts.version,
+            origin=f"{origin.bindir} ({origin.origin})" if origin else "external",
+            run_as=facts.run_as,
+            run_as_reason=facts.run_as_reason,
+            data_directory=facts.data_directory,
+            data_checksums=facts.data_checksums,
+            variants=(),
+        )
+        alike.setdefault(server, []).append(variant)
+    return tuple(server.model_copy(update={"variants": tuple(variants)}) for server, variants in alike.items())
+
+
+def _trial(contents: TrialContents, place: int, binned: Timelines) -> ReportTrial:
+    trial = contents.trial
+    return ReportTrial(
+        number=trial.number,
+        block=trial.block,
+        variant=trial.variant,
+        status=trial.status,
+        failure=trial.failure,
+        excluded=trial.excluded,
+        started_unix_ns=trial.started_unix_ns,
+        warmup_s=trial.warmup_ns / 1e9,
+        end_s=binned.ends_s[place],
+        columns=binned.columns[place],
+        marks=tuple(Mark(t_s=event.t_ns / 1e9, kind=event.kind, text=event.text) for event in contents.events),
+        panel_gaps=binned.gaps[place],
+        checks=trial.checks,
+        errors=trial.errors,
+    )
+
+
+def _deviations(contents: BundleContents) -> tuple[str, ...]:
+    """Where the run was not what the experiment file says, or what was asked for could not be had."""
+    plan, manifest = contents.plan, contents.manifest
+    ended = [] if manifest.status == "complete" else [f"the run is {manifest.status}: {manifest.reason or 'no reason'}"]
+    missing = len(plan.trials) - len(contents.trials)
+    unfinished = [f"{missing} of {len(plan.trials)} planned trials are not in the bundle"] if missing else []
+    overridden = [f"changed on the command line: {override}" for override in plan.overrides]
+    notes = [f"storage {facts.name}: {note}" for facts in contents.storages.values() for note in facts.notes]
+    failed = [f"trial {t.trial.number} failed: {t.trial.failure}" for t in contents.trials if t.trial.failure]
+    excluded = [
+        f"trial {t.trial.number} is left out of the statistics: {t.trial.excluded}"
+        for t in contents.trials
+        if t.trial.excluded
+    ]
+    checks = [
+        f"trial {t.trial.number}: {check.name}: expected {check.expected}, got {check.got}"
+        for t in contents.trials
+        for check in t.trial.checks
+        if not check.ok
+    ]
+    return (*ended, *unfinished, *overridden, *plan.warnings, *notes, *failed, *excluded, *checks)
+
+
+def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:
+    """Everything that could not be had; the same gap of several trials or servers once."""
+    places: dict[Gap, list[str]] = {}
+
+    def add(where: str, gaps: Iterable[Gap]) -> None:
+        for gap in gaps:
+            places.setdefault(gap, []).append(where)
+
+    add("host", contents.host.gaps)
+    for storage in contents.storages.values():
+        add(f"storage {storage.name}", storage.gaps)
+    for variant, server in contents.servers.items():
+        add(f"server of {variant}", server.gaps)
+    for trial in contents.trials:
+        add(f"trial {trial.trial.number}", trial.trial.gaps)
+    return tuple(
+        NotAvailable(where=_joined(list(dict.fromkeys(where))), what=gap.what, reason=gap.reason)
+        for gap, where in places.items()
+    )
+
+
+def _joined(places: list[str]) -> str:
+    """["trial 1", "trial 2", "host"] -> "trials 1, 2; host"."""
+    numbers = [place.removeprefix("trial ") for place in places if place.startswith("trial ")]
+    others = [place for place in places if not place.startswith("trial ")]
+    trials = f"trial{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+    return "; ".join([trials, *others] if numbers else others)
+
+
+def _reproduction(contents: BundleContents) -> Reproduction:
+    plan = contents.plan
+    overrides = "".join(f" {shlex.join(['--set', override])}" for override in plan.overrides if "=" in override)
+    bundle = PurePath(contents.path).name
+    return Reproduction(
+        commands=(
+            f"plinth run {EXPERIMENT_FILE}{overrides}",
+            f"plinth report {shlex.quote(bundle)} --html report.html",
+            f"plinth verify {shlex.quote(bundle)}",
+        ),
+        experiment_toml=contents.experiment_toml,
+        overrides=plan.overrides,
+        seed=plan.experiment.measure.seed,
+        versions=_versions(contents),
+        steps=tuple(
+            Command(title=step.title, command=shlex.join(step.argv), user=step.user)
+            for step in plan.steps
+            if step.argv is not None
+        ),
+    )
+
+
+def _versions(contents: BundleContents) -> tuple[Version, ...]:
+    postgres = dict.fromkeys(facts.version for facts in contents.servers.values())
+    return (
+        Version(name="Plinth", version=contents.manifest.plinth_version),
+        *(Version(name="PostgreSQL", version=version) for version in postgres),
+        Version(name="Linux", version=contents.host.kernel),
+        Version(name="operating system", version=contents.host.os),
+    )

@@ -1,0 +1,165 @@
+"""Which panels the time series have, and which readings make each of their lines.
+
+Sources, objects and metrics are those of plinth.observe; what the load engine counted is the source "load".
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from plinth.model.report import Panel
+
+
+class Reading(NamedTuple):
+    """What a sample is of, apart from time and value."""
+
+    source: str
+    object: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line or band of a panel: the sum of its readings, as rates where they are counters."""
+
+    panel: str
+    label: str
+    readings: tuple[Reading, ...]
+    counter: bool = True
+
+
+MAX_WAITS = 6
+"""Kinds of waits that are drawn on their own; the rest are one band."""
+MAX_DEVICES = 4
+"""Devices of one storage that are drawn; of an array with more, those that wrote most."""
+WAITS = "pg_wait"
+DEVICE = "device"
+LOAD = "load"
+
+_BINS = "In a wider bin the mean."
+_RATE = f"From counters read once a second. {_BINS}"
+PANELS = (
+    Panel(id="tps", title="Transactions", unit="per_s", shape="lines", note=f"As the load engine counted. {_BINS}"),
+    Panel(
+        id="latency",
+        title="Latency",
+        unit="ns",
+        shape="lines",
+        scale="log",
+        note="Percentiles of the transactions that ended in each second; in a wider bin the highest of its seconds.",
+    ),
+    Panel(id="device_bytes", title="Device throughput", unit="bytes_per_s", shape="lines", note=_RATE),
+    Panel(id="device_ops", title="Device writes and flushes", unit="per_s", shape="lines", note=_RATE),
+    Panel(
+        id="device_busy",
+        title="Device utilisation",
+        unit="fraction",
+        shape="lines",
+        note="Share of time with a request under way, as %util of iostat: an SSD can do more at 100 %.",
+    ),
+    Panel(id="cpu_mode", title="Host CPU by mode", unit="cores", shape="stack", note=_RATE),
+    Panel(id="cpu_group", title="CPU by process group", unit="cores", shape="stack", note=_RATE),
+    Panel(
+        id="memory",
+        title="Dirty memory",
+        unit="bytes",
+        shape="lines",
+        note=f"Written by programs, not yet to storage. {_BINS}",
+    ),
+    Panel(id="wal", title="WAL written", unit="bytes_per_s", shape="lines", note=_RATE),
+    Panel(
+        id="waits",
+        title="What backends wait for",
+        unit="count",
+        shape="stack",
+        note=f"Active backends by what each waited for when looked at; CPU: for nothing. {_BINS}",
+    ),
+)
+PANEL_SOURCES: Mapping[str, str] = {
+    "tps": LOAD,
+    "latency": LOAD,
+    "device_bytes": DEVICE,
+    "device_ops": DEVICE,
+    "device_busy": DEVICE,
+    "cpu_mode": "host_cpu",
+    "cpu_group": "process_cpu",
+    "memory": "host_memory",
+    "wal": "pg_wal",
+    "waits": WAITS,
+}
+
+
+def _host(panel: str, label: str, *metrics: str, counter: bool = True) -> Line:
+    source = PANEL_SOURCES[panel]
+    return Line(panel, label, tuple(Reading(source, "all", metric) for metric in metrics), counter)
+
+
+def _group(label: str, *groups: str) -> Line:
+    readings = (Reading("process_cpu", group, metric) for group in groups for metric in ("user_s", "system_s"))
+    return Line("cpu_group", label, tuple(readings))
+
+
+LOAD_LINES = tuple(
+    Line(panel, label, (Reading(LOAD, "all", metric),))
+    for panel, label, metric in (
+        ("tps", "done", "done"),
+        ("tps", "failed", "failed"),
+        ("latency", "p50", "latency_p50_ns"),
+        ("latency", "p95", "latency_p95_ns"),
+        ("latency", "p99", "latency_p99_ns"),
+    )
+)
+HOST_LINES = (
+    _host("cpu_mode", "user", "user_s", "nice_s"),
+    _host("cpu_mode", "system", "system_s", "irq_s", "softirq_s"),
+    _host("cpu_mode", "waiting for I/O", "iowait_s"),
+    _host("cpu_mode", "stolen by the hypervisor", "steal_s"),
+    _group("backends", "backends"),
+    _group("checkpointer", "checkpointer"),
+    _group("WAL and background writer", "walwriter", "background writer"),
+    _group("autovacuum", "autovacuum"),
+    _group("I/O workers", "io workers"),
+    _group("other PostgreSQL", "other postgres", "walsender", "walreceiver", "logger"),
+    _group("load engine", "load engine"),
+    _group("rest of host", "rest of host", "observer"),
+    _host("memory", "dirty", "dirty_bytes", counter=False),
+    _host("memory", "being written", "writeback_bytes", counter=False),
+    _host("wal", "WAL", "insert_lsn_bytes"),
+)
+
+
+def device_lines(devices: Iterable[str]) -> list[Line]:
+    """Lines of block devices, panel by panel."""
+    return [
+        Line(panel, f"{device} {label}".strip(), (Reading(DEVICE, device, metric),))
+        for panel, label, metric in (
+            ("device_bytes", "written", "write_bytes"),
+            ("device_bytes", "read", "read_bytes"),
+            ("device_ops", "writes", "writes"),
+            ("device_ops", "flushes", "flushes"),
+            ("device_busy", "", "io_time_s"),
+        )
+        for device in devices
+    ]
+
+
+def wait_lines(waits: Mapping[str, float]) -> list[Line]:
+    """Bands of the commonest waits, given how much of each there was, and one for all others."""
+    common = sorted(waits, key=lambda event: (event != "CPU", -waits[event], event))
+    drawn, rest = common[: MAX_WAITS + 1], common[MAX_WAITS + 1 :]
+
+    def band(label: str, events: Iterable[str]) -> Line:
+        return Line("waits", label, tuple(Reading(WAITS, event, "backends") for event in events), counter=False)
+
+    return [band(event.replace(":", ": "), [event]) for event in drawn] + ([band("other waits", rest)] if rest else [])
+
+
+def is_drawn(reading: Reading) -> bool:
+    """Whether a sample may be part of a line: most of what is observed is for other eyes."""
+    if reading.source in (DEVICE, WAITS):
+        return reading.metric in _DEVICE_METRICS if reading.source == DEVICE else reading.metric == "backends"
+    return reading in _HOST_READINGS
+
+
+_DEVICE_METRICS = {reading.metric for line in device_lines([""]) for reading in line.readings}
+_HOST_READINGS = {reading for line in HOST_LINES for reading in line.readings}

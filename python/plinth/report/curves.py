@@ -1,0 +1,35 @@
+"""Latency percentile curves from merged histograms."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from plinth.model.load import Histogram
+from plinth.model.report import CurvePoint
+
+POINTS_PER_NINE = 12
+"""Points of the curve from 90 % to 99 %, and so on: the axis is logarithmic in 1 - quantile."""
+
+
+def latency_curve(histograms: Iterable[Histogram]) -> tuple[CurvePoint, ...]:
+    """Latency by quantile of all transactions together, as far as their number tells, and the highest at quantile 1.
+
+    A quantile q is the least latency that at least q of all transactions stayed within, as HdrHistogram defines it.
+    """
+    counts: Counter[int] = Counter()
+    for histogram in histograms:
+        if histogram.scope == "transaction":
+            for latency_ns, count in histogram.buckets:
+                counts[latency_ns] += count
+    total = counts.total()
+    if not total:
+        return ()
+    steps = math.floor(math.log10(total) * POINTS_PER_NINE)
+    wanted = [1 - 10 ** (-step / POINTS_PER_NINE) for step in range(steps + 1)] + [1.0]
+    points: list[CurvePoint] = []
+    reached = 0
+    for latency_ns in sorted(counts):
+        reached += counts[latency_ns]
+        while len(points) < len(wanted) and reached >= wanted[len(points)] * total:
+            points.append(CurvePoint(quantile=round(wanted[len(points)], 9), latency_ns=latency_ns))
+    return tuple(points)

@@ -1,0 +1,173 @@
+"""What a sceptical reader asks of a benchmark, and whether this one has it: scored by the report itself."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from plinth.model.analysis import Analysis
+from plinth.model.contents import BundleContents
+from plinth.model.report import Disclosure
+from plinth.model.trial import Trial
+from plinth.model.units import format_duration, format_size
+from plinth.report.text import noise_sentence
+
+CHECKPOINT = "checkpoint"
+"""Events whose kind starts with this mark checkpoints."""
+
+
+class _Score(NamedTuple):
+    """`part` of `whole` have it."""
+
+    part: int
+    whole: int
+    evidence: str
+
+
+def disclosures(contents: BundleContents, analysis: Analysis) -> tuple[Disclosure, ...]:
+    """Every claim with its status; "no" is said as plainly as "yes"."""
+    return tuple(_disclosure(claim, score(contents, analysis)) for claim, score in _CLAIMS)
+
+
+def _disclosure(claim: str, score: _Score) -> Disclosure:
+    status = "no" if not score.part else "yes" if score.part == score.whole else "partly"
+    return Disclosure(claim=claim, status=status, evidence=score.evidence)
+
+
+def _yes_or_no(holds: bool, evidence: str) -> _Score:
+    return _Score(int(holds), 1, evidence)
+
+
+def _counted(contents: BundleContents) -> list[Trial]:
+    return [t.trial for t in contents.trials if t.trial.status == "complete" and t.trial.excluded is None]
+
+
+def _spread(contents: BundleContents, analysis: Analysis) -> _Score:
+    with_interval = [v for v in analysis.variants if v.tps is not None and v.tps.interval is not None]
+    return _Score(
+        len(with_interval),
+        len(analysis.variants),
+        f"{len(with_interval)} of {len(analysis.variants)} variants have an interval; every trial is drawn as a dot",
+    )
+
+
+def _interleaved(contents: BundleContents, analysis: Analysis) -> _Score:
+    order = contents.plan.experiment.measure.order
+    return _yes_or_no(
+        order == "random-blocks" and len({trial.block for trial in contents.plan.trials}) > 1,
+        f'order = "{order}", {len({trial.block for trial in contents.plan.trials})} blocks',
+    )
+
+
+def _aa_pair(contents: BundleContents, analysis: Analysis) -> _Score:
+    return _yes_or_no(analysis.noise is not None, noise_sentence(analysis.noise).removeprefix("Noise floor: "))
+
+
+def _warmup(contents: BundleContents, analysis: Analysis) -> _Score:
+    warmup_s = contents.plan.experiment.measure.warmup_s
+    return _yes_or_no(warmup_s > 0, f"{format_duration(warmup_s)} before each trial, not counted")
+
+
+def _steady(contents: BundleContents, analysis: Analysis) -> _Score:
+    counted = [p for v in analysis.variants for p in v.trials if p.excluded is None and p.failure is None]
+    steady = [point for point in counted if point.steady]
+    return _Score(len(steady), len(counted), f"{len(steady)} of {len(counted)} trials show no trend or jump")
+
+
+def _checkpoint(contents: BundleContents, analysis: Analysis) -> _Score:
+    complete = [t for t in contents.trials if t.trial.status == "complete"]
+    with_one = [
+        t for t in complete if any(e.kind.startswith(CHECKPOINT) and e.t_ns >= t.trial.warmup_ns for e in t.events)
+    ]
+    return _Score(len(with_one), len(complete), f"seen in {len(with_one)} of {len(complete)} trials")
+
+
+def _settings(contents: BundleContents, analysis: Analysis) -> _Score:
+    read = [v for v in contents.plan.variants if v.id in contents.servers]
+    return _Score(len(read), len(contents.plan.variants), f"of {len(read)} of {len(contents.plan.variants)} variants")
+
+
+def _safety(contents: BundleContents, analysis: Analysis) -> _Score:
+    losing = [v.label for v in analysis.variants if v.safety.grade != "keeps" and not v.is_aa_twin]
+    evidence = f"judged from facts; may lose: {', '.join(losing)}" if losing else "judged from facts; all keep commits"
+    return _yes_or_no(bool(analysis.variants), evidence)
+
+
+def _power_cut(contents: BundleContents, analysis: Analysis) -> _Score:
+    return _yes_or_no(False, "safety is judged from settings and facts; no power cut was made")
+
+
+def _hardware(contents: BundleContents, analysis: Analysis) -> _Score:
+    described = [s.name for s in contents.storages.values() if s.stack]
+    return _Score(
+        len(described),
+        max(1, len(contents.storages)),
+        f"{contents.host.cpu_model}; the stack of {len(described)} of {len(contents.storages)} storages",
+    )
+
+
+def _data_size(contents: BundleContents, analysis: Analysis) -> _Score:
+    sizes = [cluster.data_bytes for cluster in contents.plan.clusters]
+    evidence = f"about {format_size(max(sizes, default=0))}, memory {format_size(contents.host.memory_total_bytes)}"
+    return _yes_or_no(bool(sizes), f"{evidence} (an estimate of the plan)")
+
+
+def _raw_data(contents: BundleContents, analysis: Analysis) -> _Score:
+    kept = [t for t in contents.trials if t.series]
+    return _Score(len(kept), len(contents.trials), f"seconds and histograms of {len(kept)} trials in {contents.path}")
+
+
+def _percentiles(contents: BundleContents, analysis: Analysis) -> _Score:
+    measured = [v for v in analysis.variants if v.tps is not None]
+    return _Score(sum(v.latency is not None for v in measured), len(measured), "from merged histograms, never averaged")
+
+
+def _failures(contents: BundleContents, analysis: Analysis) -> _Score:
+    failed = sum(trial.measured.failed for trial in _counted(contents) if trial.measured)
+    return _yes_or_no(True, f"{failed:,} failed transactions, none of them in a latency")
+
+
+def _agrees(contents: BundleContents, analysis: Analysis) -> _Score:
+    checks = [check for t in contents.trials for check in t.trial.checks]
+    good = sum(check.ok for check in checks)
+    return _Score(good, len(checks), f"{good} of {len(checks)} checks hold" if checks else "n/a: no check was made")
+
+
+def _client(contents: BundleContents, analysis: Analysis) -> _Score:
+    costs = [v.engine_cpu_ns_per_transaction for v in analysis.variants if v.engine_cpu_ns_per_transaction is not None]
+    if not costs:
+        return _yes_or_no(False, "n/a: not measured")
+    return _yes_or_no(True, f"{min(costs) / 1000:.3g} to {max(costs) / 1000:.3g} us of CPU a transaction")
+
+
+def _own_machine(contents: BundleContents, analysis: Analysis) -> _Score:
+    external = contents.plan.experiment.server.connection is not None
+    evidence = "the server is external" if external else "load and server share one machine, and its CPU"
+    return _yes_or_no(external, evidence)
+
+
+def _repeatable(contents: BundleContents, analysis: Analysis) -> _Score:
+    return _yes_or_no(
+        bool(contents.experiment_toml),
+        f"experiment file, seed {contents.plan.experiment.measure.seed} and versions are on this page",
+    )
+
+
+_CLAIMS: Sequence[tuple[str, Callable[[BundleContents, Analysis], _Score]]] = (
+    ("Spread is shown, not only a figure", _spread),
+    ("Trials of all variants are interleaved at random", _interleaved),
+    ("An A/A pair shows the noise floor", _aa_pair),
+    ("Warm-up is left out", _warmup),
+    ("Throughput was steady while measured", _steady),
+    ("Measured long enough to hold a checkpoint", _checkpoint),
+    ("Settings were read back from the server", _settings),
+    ("Durability is said beside speed", _safety),
+    ("Durability was tested by cutting power", _power_cut),
+    ("Hardware and storage stack are listed", _hardware),
+    ("Data size is said beside memory", _data_size),
+    ("Percentiles come from merged histograms", _percentiles),
+    ("Failures are counted apart from latencies", _failures),
+    ("Totals agree with the database's own", _agrees),
+    ("The load engine's own cost is told", _client),
+    ("The load ran on a machine of its own", _own_machine),
+    ("Raw data is kept", _raw_data),
+    ("It can be run again from this page", _repeatable),
+)

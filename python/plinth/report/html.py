@@ -1,0 +1,30 @@
+"""The HTML report: the built viewer with the report's data inside. One file, no network."""
+
+from importlib import resources
+
+from plinth.model.errors import MissingCapability
+from plinth.model.report import Report
+
+VIEWER = "viewer.html"
+_PLACE = '<script type="application/json" id="plinth-report"></script>'
+
+
+def render_html(report: Report) -> str:
+    """The whole page. Raises MissingCapability when the viewer was not built into this installation."""
+    file = resources.files("plinth.report") / VIEWER
+    try:
+        viewer = file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise MissingCapability(
+            "the viewer of HTML reports is not built",
+            where=str(file),
+            hint="`make build` builds it; without: --markdown, --csv and --json",
+        ) from error
+    before, place, after = viewer.partition(_PLACE)
+    if not place:
+        raise MissingCapability(
+            f"the viewer has no place for the data: {_PLACE}", where=str(file), hint="build it anew with `make build`"
+        )
+    # "<" never stands in JSON outside of strings, so that no text of a report can end the script element.
+    data = report.model_dump_json().replace("<", "\\u003c")
+    return f"{before}{_PLACE.removesuffix('</script>')}{data}</script>{after}"

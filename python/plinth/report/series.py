@@ -1,0 +1,103 @@
+"""From what was read each second to binned series: rates of counters, means of gauges, seconds of the load.
+
+Pure functions on arrays. A bin is [i, i + 1) x bin_s seconds since the load began; NaN is a bin that is not known.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plinth.model.load import Second
+from plinth.model.report import Value
+
+Floats = NDArray[np.float64]
+BIN_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
+MAX_VALUES = 400_000
+"""Values in one report; about six characters each, which leaves a report of many trials well under 5 MB."""
+MAX_BINS = 900
+"""Bins in one trial: more than a chart has pixels."""
+MAX_STEP = 2.5
+"""Two readings further apart than this many usual steps leave a hole: nobody looked in between."""
+
+
+def bin_width(trial_ends_s: Sequence[float], series_count: int) -> int:
+    """The least width of a bin, in seconds, with which all series of all trials fit into one report."""
+    longest_s = max(trial_ends_s, default=0.0)
+    for width in BIN_WIDTHS_S:
+        values = series_count * sum(bin_count(end_s, width) for end_s in trial_ends_s)
+        if values <= MAX_VALUES and bin_count(longest_s, width) <= MAX_BINS:
+            return width
+    return BIN_WIDTHS_S[-1]
+
+
+def bin_count(end_s: float, bin_s: int) -> int:
+    """Bins of a trial. A rest of less than half a bin is counted to the last one rather than drawn on its own."""
+    return max(1, round(end_s / bin_s))
+
+
+def counter_rates(t_s: Floats, counter: Floats, bins: int, bin_s: int) -> Floats:
+    """Per-second rate in each bin of a counter as read at times `t_s`.
+
+    Each pair of readings spreads its difference evenly over its time. A counter that went down was reset: that pair
+    says nothing. A bin of which less than half is covered is NaN.
+    """
+    difference = np.diff(counter)
+    return _bin_integral(t_s, difference, difference >= 0, bins, bin_s)
+
+
+def gauge_means(t_s: Floats, gauge: Floats, bins: int, bin_s: int) -> Floats:
+    """Mean over each bin of a gauge as read at times `t_s`, a straight line assumed between readings."""
+    area = (gauge[:-1] + gauge[1:]) / 2 * np.diff(t_s)
+    return _bin_integral(t_s, area, np.isfinite(area), bins, bin_s)
+
+
+def _bin_integral(t_s: Floats, increments: Floats, valid: NDArray[np.bool_], bins: int, bin_s: int) -> Floats:
+    steps_s = np.diff(t_s)
+    if not steps_s.size:
+        return np.full(bins, np.nan)
+    valid = valid & (steps_s > 0) & (steps_s <= MAX_STEP * np.median(steps_s))
+    edges_s = np.arange(bins + 1) * float(bin_s)
+
+    def per_bin(step_values: Floats) -> Floats:
+        total = np.concatenate(([0.0], np.cumsum(np.where(valid, step_values, 0.0))))
+        return np.diff(np.interp(edges_s, t_s, total))
+
+    covered_s = per_bin(steps_s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(covered_s >= bin_s / 2, per_bin(increments) / covered_s, np.nan)
+
+
+def load_rates(seconds: Sequence[Second], counts: Sequence[int], bins: int, bin_s: int) -> Floats:
+    """Per-second rate in each bin of what the load engine counted in each of its seconds."""
+    place = _bin_of(seconds, bins, bin_s)
+    length_s = np.array([second.length_ns for second in seconds], dtype=float) / 1e9
+    covered_s = np.bincount(place, length_s, bins)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(covered_s > 0, np.bincount(place, counts, bins) / covered_s, np.nan)
+
+
+def load_latency(seconds: Sequence[Second], latency_ns: Sequence[int | None], bins: int, bin_s: int) -> Floats:
+    """The highest of a bin's per-second percentiles. Percentiles are never averaged, which would say nothing."""
+    highest = np.full(bins, np.nan)
+    for place, value in zip(_bin_of(seconds, bins, bin_s), latency_ns, strict=True):
+        if value is not None:
+            highest[place] = np.fmax(highest[place], value)
+    return highest
+
+
+def _bin_of(seconds: Sequence[Second], bins: int, bin_s: int) -> NDArray[np.intp]:
+    middle_s = np.array([second.t_ns + second.length_ns / 2 for second in seconds], dtype=float) / 1e9
+    return np.clip(middle_s // bin_s, 0, bins - 1).astype(np.intp)
+
+
+def rounded(values: Floats) -> tuple[Value, ...]:
+    """Four significant digits, which is more than a chart can show; NaN becomes None."""
+    return tuple(_rounded(value) for value in values.tolist())
+
+
+def _rounded(value: float) -> Value:
+    if value != value:
+        return None
+    short = float(f"{value:.4g}")
+    return int(short) if short.is_integer() else short

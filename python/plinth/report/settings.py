@@ -1,0 +1,79 @@
+"""Factors and settings side by side, values that agree put together, so that differences stand out."""
+
+from collections.abc import Mapping, Sequence
+
+from plinth.model.facts import ServerFacts, Setting
+from plinth.model.pg_units import base_unit
+from plinth.model.plan import Variant
+from plinth.model.report import SettingCell, SettingRow
+
+
+def setting_text(value: str, unit: str | None) -> str:
+    """A value of pg_settings as SHOW would write it: ("16384", "8kB") -> "128MB", ("300", "s") -> "5min".
+
+    In the largest unit that divides it. Values that stand for something else, such as -1, stay bare.
+    """
+    if unit is None or not value.isdigit() or not int(value):
+        return value
+    size, family = base_unit(unit)
+    amount = int(value) * size
+    return next(
+        f"{amount // size}{name}" for name, size in reversed(family.items()) if (amount / size).denominator == 1
+    )
+
+
+def setting_rows(variants: Sequence[Variant], servers: Mapping[str, ServerFacts]) -> tuple[SettingRow, ...]:
+    """Factors first, then settings: those that differ between variants before those that do not."""
+    settings = {variant: {s.name: s for s in facts.settings} for variant, facts in servers.items()}
+    names = sorted({name for of_variant in settings.values() for name in of_variant})
+    rows = [_setting_row(name, variants, settings) for name in names]
+    factors = dict.fromkeys(name for variant in variants for name in variant.levels)
+    return (
+        *(_factor_row(name, variants) for name in factors),
+        *sorted(rows, key=lambda row: len(row.cells) == 1 and not row.unread),
+    )
+
+
+def _factor_row(name: str, variants: Sequence[Variant]) -> SettingRow:
+    cells = _Cells()
+    for variant in variants:
+        if name in variant.levels:
+            level = variant.levels[name]
+            text = ("on" if level else "off") if isinstance(level, bool) else str(level)
+            cells.add(text, "level", variant.id)
+    return SettingRow(name=name, kind="factor", default=None, cells=cells.rows(), unread=())
+
+
+def _setting_row(name: str, variants: Sequence[Variant], settings: Mapping[str, Mapping[str, Setting]]) -> SettingRow:
+    """A variant whose list lacks the setting was read to have the default, for the list holds all others."""
+    known = [of_variant[name] for of_variant in settings.values() if name in of_variant]
+    default = next((setting_text(s.boot_value, s.unit) for s in known if s.boot_value is not None), None)
+    cells = _Cells()
+    unread: list[str] = []
+    for variant in variants:
+        setting = settings.get(variant.id, {}).get(name)
+        if setting is not None:
+            cells.add(setting_text(setting.value, setting.unit), setting.source, variant.id)
+        elif variant.id in settings and default is not None:
+            cells.add(default, "default", variant.id)
+        else:
+            unread.append(variant.id)
+    return SettingRow(name=name, kind="setting", default=default, cells=cells.rows(), unread=tuple(unread))
+
+
+class _Cells:
+    """Variants by value; where a value came from does not make it another one."""
+
+    def __init__(self) -> None:
+        self._variants: dict[str, list[str]] = {}
+        self._sources: dict[str, dict[str, None]] = {}
+
+    def add(self, text: str, source: str, variant: str) -> None:
+        self._variants.setdefault(text, []).append(variant)
+        self._sources.setdefault(text, {})[source] = None
+
+    def rows(self) -> tuple[SettingCell, ...]:
+        return tuple(
+            SettingCell(text=text, source=", ".join(self._sources[text]), variants=tuple(variants))
+            for text, variants in self._variants.items()
+        )

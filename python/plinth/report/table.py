@@ -1,0 +1,74 @@
+"""The report as CSV: one row per trial, so that any program can do its own statistics."""
+
+import csv
+import io
+
+from plinth.model.report import Report
+
+_TRIAL_COLUMNS = (
+    "trial",
+    "block",
+    "variant",
+    "label",
+    "baseline",
+    "aa_twin",
+    "status",
+    "excluded",
+    "failure",
+    "started_unix_ns",
+    "tps",
+    "latency_p50_ns",
+    "latency_p95_ns",
+    "latency_p99_ns",
+    "latency_max_ns",
+    "failed",
+    "steady",
+    "safety",
+)
+
+
+def render_csv(report: Report) -> str:
+    """One row per trial in order of running, excluded and failed ones too. An empty field: not available.
+
+    The factors follow as columns of their own, named `factor:NAME`.
+    """
+    factors = list(dict.fromkeys(name for variant in report.variants for name in variant.levels))
+    results = {variant.id: variant for variant in report.analysis.variants}
+    points = {point.number: point for variant in results.values() for point in variant.trials}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*_TRIAL_COLUMNS, *(f"factor:{name}" for name in factors)))
+    for trial in report.trials:
+        variant, point = results[trial.variant], points[trial.number]
+        writer.writerow(
+            (
+                trial.number,
+                trial.block,
+                variant.id,
+                variant.label,
+                _bool(variant.is_baseline),
+                _bool(variant.is_aa_twin),
+                trial.status,
+                trial.excluded,
+                trial.failure,
+                trial.started_unix_ns,
+                point.tps,
+                point.latency_p50_ns,
+                point.latency_p95_ns,
+                point.latency_p99_ns,
+                point.latency_max_ns,
+                point.failed,
+                _bool(point.steady),
+                variant.safety.grade,
+                *(_field(variant.levels.get(name)) for name in factors),
+            )
+        )
+    return text.getvalue()
+
+
+def _bool(value: bool | None) -> str | None:
+    return None if value is None else str(value).lower()
+
+
+def _field(value: object) -> object:
+    return _bool(value) if isinstance(value, bool) else value

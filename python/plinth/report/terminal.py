@@ -1,0 +1,148 @@
+"""The ranked table and the answer, for a terminal."""
+
+import io
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
+from plinth.report.text import estimate, latency_pair, noise_sentence, number, ratio, variant_name
+
+_SAFETY_STYLES: dict[SafetyGrade, str] = {
+    "keeps": "green",
+    "unknown": "yellow",
+    "may lose recent commits": "yellow",
+    "does not keep": "bold red",
+}
+_VERDICT_STYLES: dict[Verdict, str] = {"better": "green", "worse": "red", "no difference shown": "", "undecided": "dim"}
+
+
+class _Layout(NamedTuple):
+    """How much is given up for a narrow terminal: intervals under their figures, columns left out."""
+
+    stacked: bool = False
+    without: frozenset[str] = frozenset()
+
+
+_LAYOUTS = (
+    _Layout(),
+    _Layout(stacked=True),
+    _Layout(stacked=True, without=frozenset({"p50 / p99"})),
+    _Layout(stacked=True, without=frozenset({"p50 / p99", "verdict"})),
+    _Layout(stacked=True, without=frozenset({"p50 / p99", "verdict", "ratio"})),
+)
+"""From wide to narrow. Safety is never left out: a fast figure without it would mislead."""
+
+
+def render_terminal(analysis: Analysis, *, width: int, color: bool) -> str:
+    """Table, answer, noise floor and warnings, at most `width` columns wide, but 40 at least; `color` with ANSI colours, else plain."""
+    console = Console(
+        file=io.StringIO(),
+        width=max(width, _NARROWEST),
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    with console.capture() as capture:
+        console.print(_fitting_table(analysis, console.width))
+        console.print()
+        console.print(Text(analysis.answer, style="bold"))
+        console.print(Text(noise_sentence(analysis.noise), style="bold yellow" if _alarming(analysis) else "dim"))
+        for warning in analysis.warnings:
+            console.print(Text(f"warning: {warning}", style="yellow"))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _alarming(analysis: Analysis) -> bool:
+    return analysis.noise is not None and analysis.noise.alarm
+
+
+class _Column(NamedTuple):
+    name: str
+    justify: Literal["left", "right"] = "left"
+    wraps: bool = False
+
+
+_COLUMNS = (
+    _Column("#", "right"),
+    _Column("variant", wraps=True),
+    _Column("tps", "right"),
+    _Column("ratio"),
+    _Column("p50 / p99", "right"),
+    _Column("commits", wraps=True),
+    _Column("verdict", wraps=True),
+)
+_BETWEEN = 2
+"""Blank columns between two columns of the table."""
+_NARROWEST = 40
+"""No narrower than this: figures that are cut off mislead."""
+
+
+def _fitting_table(analysis: Analysis, width: int) -> Table:
+    """The first layout in which no word has to be broken; else the narrowest, with labels broken."""
+    comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
+    for layout in _LAYOUTS:
+        columns = [column for column in _COLUMNS if column.name not in layout.without]
+        rows = [_cells(variant, comparisons.get(variant.id), layout) for variant in analysis.variants]
+        shown = [[cell for cell, column in zip(row, _COLUMNS, strict=True) if column in columns] for row in rows]
+        widths, spare = _widths(columns, shown, width)
+        if spare >= 0 or layout is _LAYOUTS[-1]:
+            return _table(columns, shown, widths)
+    raise AssertionError("the last layout is always taken")
+
+
+def _widths(columns: Sequence[_Column], rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], int]:
+    """Width of each column, what is left of `width` going to those that wrap; and what was left, below 0 if too little."""
+    texts = [[column.name, *(row[place].plain for row in rows)] for place, column in enumerate(columns)]
+    whole = [max(cell_len(line) for text in of_column for line in text.splitlines() or [""]) for of_column in texts]
+    least = [
+        max(cell_len(word) for text in of_column for word in text.split() or [""]) if column.wraps else natural
+        for column, of_column, natural in zip(columns, texts, whole, strict=True)
+    ]
+    spare = width - sum(least) - _BETWEEN * (len(columns) - 1)
+    wrapping = [place for place, column in enumerate(columns) if column.wraps]
+    for _ in range(max(0, spare)):
+        place = min(wrapping, key=lambda place: least[place] - whole[place])
+        least[place] += int(least[place] < whole[place])
+    if spare < 0:
+        least[wrapping[0]] = max(1, least[wrapping[0]] + spare)
+    return least, spare
+
+
+def _table(columns: Sequence[_Column], rows: Sequence[Sequence[Text]], widths: Sequence[int]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, _BETWEEN, 0, 0), header_style="dim")
+    for column, width in zip(columns, widths, strict=True):
+        table.add_column(column.name, justify=column.justify, width=width, no_wrap=not column.wraps, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layout) -> tuple[Text, ...]:
+    return (
+        Text(str(variant.rank or "-")),
+        Text(variant_name(variant), style="bold"),
+        _figure(estimate(variant.tps, number), layout),
+        _figure(estimate(comparison.ratio, ratio) if comparison else "", layout),
+        Text(latency_pair(variant)),
+        Text(variant.safety.grade, style=_SAFETY_STYLES[variant.safety.grade]),
+        Text(comparison.verdict, style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),
+    )
+
+
+def _figure(text: str, layout: _Layout) -> Text:
+    """A figure with its interval dimmed, behind it or under it."""
+    figure, bracket, interval = text.partition(" [")
+    cell = Text(figure)
+    if bracket:
+        cell.append("\n[" if layout.stacked else " [", style="dim").append(interval, style="dim")
+    return cell

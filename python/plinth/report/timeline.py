@@ -1,0 +1,186 @@
+"""The time series of all trials: which lines there are, and each trial's columns, in bins of one width."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.facts import StorageFacts
+from plinth.model.report import Panel, PanelGap, SeriesInfo, Value
+from plinth.report.catalogue import (
+    DEVICE,
+    HOST_LINES,
+    LOAD,
+    LOAD_LINES,
+    MAX_DEVICES,
+    PANEL_SOURCES,
+    PANELS,
+    WAITS,
+    Line,
+    Reading,
+    device_lines,
+    is_drawn,
+    wait_lines,
+)
+from plinth.report.series import (
+    Floats,
+    bin_count,
+    bin_width,
+    counter_rates,
+    gauge_means,
+    load_latency,
+    load_rates,
+    rounded,
+)
+
+
+class Track(NamedTuple):
+    """One reading over a trial: times since the load began, and values as read."""
+
+    t_s: Floats
+    values: Floats
+
+
+class TrialTracks(NamedTuple):
+    """What is drawn of one trial, before it is binned."""
+
+    contents: TrialContents
+    storage: StorageFacts | None
+    tracks: Mapping[Reading, Track]
+
+    @property
+    def end_s(self) -> float:
+        """End of the last second of the load; 0 when none was run."""
+        return max(((s.t_ns + s.length_ns) / 1e9 for s in self.contents.series), default=0.0)
+
+
+class Timelines(NamedTuple):
+    """Panels, lines, and per trial (in the bundle's order) its columns, the gaps in them and its end."""
+
+    panels: tuple[Panel, ...]
+    series: tuple[SeriesInfo, ...]
+    bin_s: int
+    columns: tuple[tuple[tuple[Value, ...] | None, ...], ...]
+    gaps: tuple[tuple[PanelGap, ...], ...]
+    ends_s: tuple[float, ...]
+
+
+def timelines(contents: BundleContents) -> Timelines:
+    """Bin everything that is drawn of every trial."""
+    storages = storage_of_variants(contents)
+    trials = [_tracks(trial, storages.get(trial.trial.variant)) for trial in contents.trials]
+    lines = _lines(trials)
+    ends_s = tuple(trial.end_s for trial in trials)
+    bin_s = bin_width(ends_s, len(lines))
+    columns = tuple(_columns(trial, lines, bin_s) for trial in trials)
+    return Timelines(
+        panels=PANELS,
+        series=tuple(SeriesInfo(panel=line.panel, label=line.label) for line in lines),
+        bin_s=bin_s,
+        columns=columns,
+        gaps=tuple(_gaps(trial, lines, of_trial) for trial, of_trial in zip(trials, columns, strict=True)),
+        ends_s=ends_s,
+    )
+
+
+def storage_of_variants(contents: BundleContents) -> dict[str, StorageFacts]:
+    """Storage by variant id, for those whose server stands on one that Plinth made or was given."""
+    clusters = {cluster.id: cluster.storage for cluster in contents.plan.clusters}
+    names = {variant.id: clusters.get(variant.cluster) for variant in contents.plan.variants}
+    return {variant: contents.storages[name] for variant, name in names.items() if name in contents.storages}
+
+
+def _tracks(trial: TrialContents, storage: StorageFacts | None) -> TrialTracks:
+    rows: dict[Reading, list[tuple[int, float]]] = {}
+    for sample in trial.read_samples():
+        reading = Reading(sample.source, sample.object, sample.metric)
+        if reading in rows or is_drawn(reading):
+            rows.setdefault(reading, []).append((sample.t_ns, sample.value))
+    tracks = {}
+    for reading, pairs in rows.items():
+        table = np.array(sorted(pairs), dtype=float)
+        tracks[reading] = Track(table[:, 0] / 1e9, table[:, 1])
+    return TrialTracks(trial, storage, tracks)
+
+
+def _lines(trials: Sequence[TrialTracks]) -> list[Line]:
+    """Lines that at least one trial has something of; a line of failures only where something failed."""
+    waits: dict[str, float] = {}
+    devices: dict[str, None] = {}
+    for trial in trials:
+        devices |= dict.fromkeys(_devices(trial))
+        for reading, track in trial.tracks.items():
+            if reading.source == WAITS:
+                waits[reading.object] = waits.get(reading.object, 0.0) + float(track.values.sum())
+    failed = any(second.failed for trial in trials for second in trial.contents.series)
+    seen = {reading for trial in trials for reading in trial.tracks}
+    load = [line for line in LOAD_LINES if failed or line.label != "failed"]
+    observed = [*device_lines(devices), *HOST_LINES, *wait_lines(waits)]
+    lines = load + [line for line in observed if seen.intersection(line.readings)]
+    place = {panel.id: place for place, panel in enumerate(PANELS)}
+    return sorted(lines, key=lambda line: place[line.panel])
+
+
+def _devices(trial: TrialTracks) -> list[str]:
+    """The devices under a trial's storage, without partitions of those, busiest first; all where none is known."""
+    written = {
+        reading.object: float(track.values[-1] - track.values[0])
+        for reading, track in trial.tracks.items()
+        if reading.source == DEVICE and reading.metric == "write_bytes"
+    }
+    if trial.storage is not None:
+        partitions = {node.name.removeprefix("/dev/") for node in trial.storage.stack if node.kind == "partition"}
+        below = [device for device in trial.storage.block_devices if device in written]
+        written = {d: written[d] for d in ([d for d in below if d not in partitions] or below)}
+    return sorted(written, key=lambda device: (-written[device], device))[:MAX_DEVICES]
+
+
+def _columns(trial: TrialTracks, lines: Sequence[Line], bin_s: int) -> tuple[tuple[Value, ...] | None, ...]:
+    bins = bin_count(trial.end_s, bin_s)
+    devices = set(_devices(trial))
+    return tuple(_column(trial, line, devices, bins, bin_s) for line in lines)
+
+
+def _column(trial: TrialTracks, line: Line, devices: set[str], bins: int, bin_s: int) -> tuple[Value, ...] | None:
+    if line.readings[0].source == LOAD:
+        return _load_column(trial.contents, line.readings[0].metric, bins, bin_s)
+    if line.readings[0].source == DEVICE and line.readings[0].object not in devices:
+        return None
+    binned = counter_rates if line.counter else gauge_means
+    parts = [
+        binned(track.t_s, track.values, bins, bin_s)
+        for reading in line.readings
+        if (track := trial.tracks.get(reading)) is not None
+    ]
+    if not parts:
+        return None
+    total = np.sum(parts, axis=0)
+    return rounded(total) if np.isfinite(total).any() else None
+
+
+def _load_column(trial: TrialContents, metric: str, bins: int, bin_s: int) -> tuple[Value, ...] | None:
+    if not trial.series:
+        return None
+    figures = [getattr(second, metric) for second in trial.series]
+    binned = load_latency if metric.startswith("latency") else load_rates
+    return rounded(binned(trial.series, figures, bins, bin_s))
+
+
+def _gaps(
+    trial: TrialTracks, lines: Sequence[Line], columns: Sequence[tuple[Value, ...] | None]
+) -> tuple[PanelGap, ...]:
+    filled = {line.panel for line, column in zip(lines, columns, strict=True) if column is not None}
+    return tuple(PanelGap(panel=p.id, reason=_reason(trial, p.id)) for p in PANELS if p.id not in filled)
+
+
+def _reason(trial: TrialTracks, panel: str) -> str:
+    source = PANEL_SOURCES[panel]
+    if source == DEVICE and trial.storage is not None and not trial.storage.block_devices:
+        return f"no block device is known under {trial.storage.filesystem} at {trial.storage.path}"
+    for gap in trial.contents.trial.gaps:
+        if gap.what == source or gap.what.startswith(f"{source}:"):
+            return gap.reason
+    if trial.contents.trial.failure is not None:
+        return f"the trial failed: {trial.contents.trial.failure}"
+    return f"the bundle has too few samples of {source} in this trial" if source != LOAD else "no load was run"
