@@ -9,7 +9,8 @@ from plinth.model.experiment import Level
 
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
-SafetyGrade = Literal["keeps", "may lose recent commits", "does not keep"]
+SafetyGrade = Literal["keeps", "unknown", "may lose recent commits", "does not keep"]
+"""In order of severity; "unknown" where the facts to judge by could not be had."""
 
 
 class Interval(Frozen):
@@ -104,8 +105,15 @@ class Comparison(Frozen):
 
     variant: str
     baseline: str
-    ratio: Estimate
-    p_value: float | None = Field(description="Two-sided, exact permutation test, Holm-corrected over all comparisons.")
+    ratio: Estimate = Field(description="Median of the ratios within blocks, which share the machine's drift.")
+    ratio_p_value: float | None = Field(
+        default=None,
+        description="Two-sided, of the bootstrap that gave the interval, Holm-corrected; the verdict rests on it.",
+    )
+    p_value: float | None = Field(
+        description="Two-sided, permutation test (exact for few trials), Holm-corrected over all comparisons; "
+        "None where so few trials could not give 0.05 however clear the difference."
+    )
     verdict: Verdict
     more_trials: int | None = Field(
         default=None, description="About how many more trials a variant would decide, when undecided."

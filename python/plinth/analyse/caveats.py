@@ -1,0 +1,161 @@
+"""What a sceptical reader must know: everything that weakens what the analysis says, each in one sentence."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+from plinth.analyse.comparison import MIN_TRIALS
+from plinth.analyse.trials import JudgedTrial, Measured, name_trials
+from plinth.analyse.wording import commit_clause
+from plinth.model.analysis import NoiseFloor, VariantResult
+from plinth.model.base import Gap
+from plinth.model.contents import BundleContents
+from plinth.model.trial import Trial
+
+Key = TypeVar("Key")
+MANY_FAILURES = 0.01
+BUSY_ENGINE = 0.9
+"""Share of its threads' time that the load engine may use before it, and not the server, sets the pace."""
+
+
+def caveats(
+    contents: BundleContents, measured: dict[str, Measured], results: Iterable[VariantResult], noise: NoiseFloor | None
+) -> tuple[str, ...]:
+    """All warnings, the weightiest first."""
+    return (
+        *_of_run(contents),
+        *_of_design(contents, noise),
+        *_of_safety(results),
+        *_of_comparability(measured),
+        *_of_trials(measured),
+        *_of_load(measured),
+        *_of_facts(contents, measured),
+    )
+
+
+def _of_run(contents: BundleContents) -> Iterator[str]:
+    manifest, plan = contents.manifest, contents.plan
+    if manifest.status != "complete":
+        why = f": {manifest.reason}" if manifest.reason else ""
+        yield f"the run is {manifest.status}{why}; {len(contents.trials)} of {len(plan.trials)} trials are in the bundle"
+    for override in plan.overrides:
+        yield f"differs from the experiment file: {override}"
+    yield from plan.warnings
+
+
+def _of_design(contents: BundleContents, noise: NoiseFloor | None) -> Iterator[str]:
+    measure = contents.plan.experiment.measure
+    several = sum(not variant.is_aa_twin for variant in contents.plan.variants) > 1
+    if measure.repeats < MIN_TRIALS:
+        yield f"{measure.repeats} trials of each variant: too few for intervals, which need {MIN_TRIALS}"
+    if several and measure.order == "sequential":
+        yield "trials ran variant after variant: a drift of the machine looks like a difference between variants"
+    if noise is None and several:
+        why = "its A/A pair has too few trials" if measure.aa else "no A/A pair was measured"
+        yield f"the noise floor is not known: {why}"
+    if noise and noise.alarm:
+        seen = max(noise.ratio.value, 1 / noise.ratio.value)
+        yield f"the A/A pair, twice the same variant, came out {seen:.2f}x apart: distrust small differences"
+
+
+def _of_safety(results: Iterable[VariantResult]) -> Iterator[str]:
+    for result in results:
+        if result.rank == 1 and not result.is_aa_twin and result.safety.grade != "keeps":
+            yield f"{result.label} ranks first, but {commit_clause(result.safety.grade)}: {result.safety.reasons[0]}"
+
+
+def _of_comparability(measured: dict[str, Measured]) -> Iterator[str]:
+    baseline = next(one for one in measured.values() if one.variant.is_baseline)
+    for one in measured.values():
+        if not one.counted:
+            yield f"{one.variant.label}: no trial counts, so it has no figures"
+        elif one is not baseline and not one.log_tps.keys() & baseline.log_tps.keys():
+            yield f"{one.variant.label} is not compared: no block has a counted trial of it and of {baseline.variant.label}"
+
+
+def _of_trials(measured: dict[str, Measured]) -> Iterator[str]:
+    def failed(judged: JudgedTrial) -> str | None:
+        trial = judged.contents.trial
+        return (trial.failure or "no reason was kept") if trial.status == "failed" else None
+
+    yield from _grouped(measured, "failed", failed)
+    yield from _grouped(measured, "excluded", lambda judged: judged.excluded)
+    yield from _checks(measured)
+    yield from _grouped(
+        measured,
+        "not steady",
+        lambda judged: None if judged.steadiness.steady is not False else judged.steadiness.reason,
+    )
+
+
+def _checks(measured: dict[str, Measured]) -> Iterator[str]:
+    for label, judged in _all_trials(measured):
+        for check in judged.contents.trial.checks:
+            if not check.ok:
+                yield (
+                    f"{label}, trial {judged.number}: check failed: {check.name}: "
+                    f"expected {check.expected}, got {check.got}"
+                )
+
+
+def _of_load(measured: dict[str, Measured]) -> Iterator[str]:
+    yield from _grouped(measured, "many failed transactions", lambda judged: _failures(judged.contents.trial))
+    yield from _grouped(measured, "the load engine was the bottleneck", _bottleneck)
+
+
+def _failures(trial: Trial) -> str | None:
+    totals = trial.measured
+    if totals is None or totals.failed <= MANY_FAILURES * (totals.done + totals.failed):
+        return None
+    most = max(trial.errors, key=lambda error: error.count, default=None)
+    return f"more than {MANY_FAILURES:.0%}" + (f", most often: {most.message}" if most else "")
+
+
+def _bottleneck(judged: JudgedTrial) -> str | None:
+    trial, engine = judged.contents.trial, judged.contents.trial.engine
+    if engine is None:
+        return None
+    available_ns = engine.threads * (trial.warmup_ns + trial.measured_ns)
+    if available_ns and engine.user_cpu_ns + engine.system_cpu_ns > BUSY_ENGINE * available_ns:
+        return f"its threads were busy more than {BUSY_ENGINE:.0%} of the time"
+    if judged.latency and engine.loop_lag_p99_ns > judged.latency.percentile_ns(500):
+        return "at p99 replies waited in it longer than the median latency"
+    return None
+
+
+def _of_facts(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
+    for storage in contents.storages.values():
+        yield from (f"{storage.name}: {note}" for note in storage.notes)
+        yield from _gaps(f"storage {storage.name}", storage.gaps)
+    yield from _gaps("host", contents.host.gaps)
+    for variant, server in contents.servers.items():
+        yield from _gaps(f"server of {measured[variant].variant.label}", server.gaps)
+    whats = {gap.what: None for _, judged in _all_trials(measured) for gap in judged.contents.trial.gaps}
+    for what in whats:
+        yield from _grouped(measured, f"n/a: {what}", lambda judged, what=what: _gap_reason(judged, what))
+
+
+def _gap_reason(judged: JudgedTrial, what: str) -> str | None:
+    reasons = dict.fromkeys(gap.reason for gap in judged.contents.trial.gaps if gap.what == what)
+    return "; ".join(reasons) or None
+
+
+def _gaps(of: str, gaps: Iterable[Gap]) -> Iterator[str]:
+    for gap in gaps:
+        yield f"{of}: n/a: {gap.what}: {gap.reason}"
+
+
+def _all_trials(measured: dict[str, Measured]) -> Iterator[tuple[str, JudgedTrial]]:
+    for one in measured.values():
+        for judged in one.trials:
+            yield one.variant.label, judged
+
+
+def _grouped(measured: dict[str, Measured], what: str, reason_of: Callable[[JudgedTrial], str | None]) -> Iterator[str]:
+    """One sentence for all trials of a variant with the same reason: "memory, trials 4, 7: failed: reason"."""
+    groups: dict[tuple[str, str], list[JudgedTrial]] = {}
+    for label, judged in _all_trials(measured):
+        reason = reason_of(judged)
+        if reason is not None:
+            groups.setdefault((label, reason), []).append(judged)
+    for (label, reason), trials in groups.items():
+        yield f"{label}, {name_trials(trials)}: {what}: {reason}"

@@ -1,0 +1,117 @@
+"""A variant against the baseline: ratio with interval, tests, noise floor, verdict."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plinth.analyse import permutation
+from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Pivot, estimate
+from plinth.model.analysis import Estimate, NoiseFloor, Verdict
+
+ALPHA = 1 - LEVEL
+EQUIVALENCE = 1.05
+"""A ratio whose whole interval lies inside 1/1.05 to 1.05 is no difference for practical purposes."""
+FEW_TRIALS = 5
+"""What a design with too few trials for an interval is advised to have."""
+MAX_TRIALS = 1000
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """tps of a variant over tps of the baseline; `pivot` and `p_value` (not yet corrected) are None without interval."""
+
+    estimate: Estimate
+    pivot: Pivot | None
+    p_value: float | None
+    permutation_p_value: float | None
+
+    @property
+    def log(self) -> float:
+        """Log of the ratio; 0 is no difference."""
+        return math.log(self.estimate.value)
+
+
+def compare(variant: dict[int, float], baseline: dict[int, float], seed: int, family: int) -> Ratio | None:
+    """The ratio from log(tps) by block, over the blocks that have both; None if there are none.
+
+    `family` is the number of comparisons that will be corrected together: it decides which permutation test
+    could reach 0.05 at all. That choice looks at the number of trials only, never at what they gave.
+    """
+    blocks = sorted(variant.keys() & baseline.keys())
+    if not blocks:
+        return None
+    logs = np.array([variant[block] - baseline[block] for block in blocks])
+    ratio, pivot = estimate(logs.tolist(), seed, "median of the ratios within blocks")
+    unpaired = len(variant) + len(baseline) - 2 * len(blocks)
+    if unpaired:
+        left_out = f"left out: {unpaired} trial{'s' if unpaired > 1 else ''} without a partner in the block"
+        ratio = ratio.model_copy(update={"note": f"{ratio.note}; {left_out}" if ratio.note else left_out})
+    permuted = None
+    if permutation.smallest_p_within_blocks(len(blocks)) * family <= ALPHA:
+        permuted = permutation.within_blocks(logs, seed)
+    elif permutation.smallest_p_over_all(len(variant), len(baseline)) * family <= ALPHA:
+        permuted = permutation.over_all(np.array(list(variant.values())), np.array(list(baseline.values())), seed)
+    return Ratio(ratio, pivot, float(pivot.p_value()) if pivot else None, permuted)
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's correction over the whole family; what has no p stays in the family, and stays without."""
+    corrected = permutation.holm([1.0 if p is None else p for p in p_values])
+    return [None if p is None else held for p, held in zip(p_values, corrected, strict=True)]
+
+
+def noise_floor(pair: Ratio) -> NoiseFloor | None:
+    """From the A/A pair: half the width of its interval, or what the pair itself shows where that is more."""
+    if pair.pivot is None or pair.p_value is None:
+        return None
+    smallest = math.exp(max(float(pair.pivot.half_width()), abs(pair.log)))
+    return NoiseFloor(ratio=pair.estimate, smallest_ratio=smallest, alarm=pair.p_value <= ALPHA)
+
+
+def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Verdict:
+    """`p_value` is Holm-corrected.
+
+    better, worse: told apart from 1 and larger than the noise floor. no difference shown: the whole interval
+    lies inside the margin. undecided: anything else.
+    """
+    if p_value is None or ratio.estimate.interval is None:
+        return "undecided"
+    if p_value <= ALPHA and (floor is None or abs(ratio.log) > math.log(floor.smallest_ratio)):
+        return "better" if ratio.log > 0 else "worse"
+    edge = margin(floor)
+    interval = ratio.estimate.interval
+    return "no difference shown" if 1 / edge <= interval.low and interval.high <= edge else "undecided"
+
+
+def margin(floor: NoiseFloor | None) -> float:
+    """The ratio up to which a difference counts as none: 5 %, or the noise floor where that is wider."""
+    return max(EQUIVALENCE, floor.smallest_ratio) if floor else EQUIVALENCE
+
+
+def more_trials(ratio: Ratio, pair: Ratio | None, family: int) -> int | None:
+    """About how many more trials of each would decide, if ratio and spread stay as seen; None if over a thousand.
+
+    Decided is: the interval, corrected for the family, narrower than the difference seen (and the noise floor too);
+    or else the whole interval inside the 5 % margin, whichever takes fewer trials.
+    """
+    n = ratio.estimate.n
+    if n < MIN_TRIALS:
+        return FEW_TRIALS - n
+    if ratio.pivot is None:
+        return None
+    spread = float(ratio.pivot.spread)
+    noise = max(spread, float(pair.pivot.spread)) if pair and pair.pivot else spread
+    told_apart = _half_widths(noise, n, ALPHA / family) <= abs(ratio.log)
+    alike = _half_widths(spread, n, ALPHA) <= math.log(EQUIVALENCE) - abs(ratio.log)
+    decided = told_apart | alike
+    return int(np.argmax(decided)) + 1 if decided.any() else None
+
+
+def _half_widths(spread: float, n: int, alpha: float) -> np.ndarray:
+    """Expected half-widths for n + 1, n + 2, ... trials: Student's t times the standard error of a normal's median."""
+    from scipy.special import stdtrit
+
+    trials = np.arange(n + 1, n + 1 + MAX_TRIALS)
+    return math.sqrt(math.pi / 2) * stdtrit(trials - 1, 1 - alpha / 2) * spread / np.sqrt(trials)

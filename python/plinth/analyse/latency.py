@@ -1,0 +1,89 @@
+"""Latency percentiles, only ever from merged histograms: percentiles cannot be averaged, counts can be summed."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plinth.model.analysis import LatencyPercentiles, StatementLatency
+from plinth.model.load import Histogram
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """A merged histogram: `values_ns` ascending, each the highest value of its bucket, and how many fell there."""
+
+    values_ns: Counts
+    counts: Counts
+    sum_ns: int
+    max_ns: int
+
+    @property
+    def count(self) -> int:
+        """Number of latencies."""
+        return int(self.counts.sum())
+
+    def percentile_ns(self, per_mille: int) -> int:
+        """The value of rank ceil(count * per_mille / 1000), never above the largest latency seen."""
+        rank = -(-self.count * per_mille // 1000)
+        place = int(np.searchsorted(np.cumsum(self.counts), rank))
+        return min(int(self.values_ns[place]), self.max_ns)
+
+    def percentiles(self) -> LatencyPercentiles:
+        """The percentiles that every table shows."""
+        return LatencyPercentiles(
+            p50_ns=self.percentile_ns(500),
+            p90_ns=self.percentile_ns(900),
+            p95_ns=self.percentile_ns(950),
+            p99_ns=self.percentile_ns(990),
+            p999_ns=self.percentile_ns(999),
+            max_ns=self.max_ns,
+            mean_ns=self.sum_ns / self.count,
+            count=self.count,
+        )
+
+
+def read(histogram: Histogram) -> Latency:
+    """The engine's sparse buckets as arrays."""
+    buckets = np.array(histogram.buckets, dtype=np.int64).reshape(-1, 2)
+    return Latency(buckets[:, 0], buckets[:, 1], histogram.sum_ns, histogram.max_ns)
+
+
+def merge(parts: Iterable[Latency]) -> Latency | None:
+    """The sum of histograms with the same buckets; None if nothing is in them."""
+    filled = [part for part in parts if len(part.counts)]
+    if not filled:
+        return None
+    values_ns, place = np.unique(np.concatenate([part.values_ns for part in filled]), return_inverse=True)
+    counts = np.zeros(len(values_ns), dtype=np.int64)
+    np.add.at(counts, place, np.concatenate([part.counts for part in filled]))
+    return Latency(values_ns, counts, sum(part.sum_ns for part in filled), max(part.max_ns for part in filled))
+
+
+def merge_transactions(histograms: Iterable[Histogram]) -> Latency | None:
+    """Whole transactions of every script."""
+    return merge(read(histogram) for histogram in histograms if histogram.scope == "transaction")
+
+
+def merge_statements(histograms: Iterable[Histogram]) -> tuple[StatementLatency, ...]:
+    """One figure for each statement of each script, in the order of the scripts' text."""
+    groups: dict[tuple[str, int], list[Histogram]] = {}
+    for histogram in histograms:
+        if histogram.scope == "statement" and histogram.statement is not None:
+            groups.setdefault((histogram.script, histogram.statement), []).append(histogram)
+    rows = ((parts, merge(read(part) for part in parts)) for _, parts in sorted(groups.items()))
+    return tuple(_statement(parts, latency) for parts, latency in rows if latency is not None)
+
+
+def _statement(parts: Sequence[Histogram], latency: Latency) -> StatementLatency:
+    first = parts[0]
+    return StatementLatency(
+        script=first.script,
+        statement=first.statement or 0,
+        line=first.line,
+        text=first.text or "",
+        latency=latency.percentiles(),
+    )

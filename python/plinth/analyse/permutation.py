@@ -1,0 +1,72 @@
+"""Permutation tests of "the variant makes no difference": exact where the arrangements can all be tried.
+
+They assume nothing of the noise, and so are the check on the bootstrap; but with few trials they cannot
+give a small p however clear the difference, which `smallest_p_*` tells beforehand.
+"""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+
+from plinth.analyse.bootstrap import Floats
+
+MAX_EXACT = 50_000
+SAMPLED = 20_000
+_TIE = 1e-9
+"""Arrangements that differ from the observed one by rounding alone count as equal to it."""
+
+
+def within_blocks(log_ratios: Floats, seed: int) -> float:
+    """Two-sided p when, within each block, the two variants are exchanged or not: all 2^n ways, or a sample of them.
+
+    `log_ratios` has one log(a/b) a block. The test of the randomised block design itself (Fisher 1935, section 21):
+    exact whatever drift the blocks share. Statistic: |mean|.
+    """
+    n = len(log_ratios)
+    if 2**n <= MAX_EXACT:
+        signs = 1 - 2 * ((np.arange(2**n)[:, np.newaxis] >> np.arange(n)) & 1)
+        return _share(np.abs(signs @ log_ratios), abs(float(log_ratios.sum())), sampled=False)
+    signs = np.random.default_rng((seed, n)).choice((-1, 1), (SAMPLED, n))
+    return _share(np.abs(signs @ log_ratios), abs(float(log_ratios.sum())), sampled=True)
+
+
+def over_all(a: Floats, b: Floats, seed: int) -> float:
+    """Two-sided p when the labels of all trials are shuffled: all ways, or a sample of them. `a`, `b` are logs.
+
+    Exact when trials are exchangeable; drift shared by the trials of a block makes it conservative.
+    Statistic: |mean(a) - mean(b)|.
+    """
+    pooled = np.concatenate((a, b))
+    pooled = pooled - pooled.mean()
+    if comb(len(pooled), len(a)) <= MAX_EXACT:
+        chosen = np.array(list(combinations(range(len(pooled)), len(a))))
+        return _share(np.abs(pooled[chosen].sum(axis=1)), abs(float(pooled[: len(a)].sum())), sampled=False)
+    order = np.argsort(np.random.default_rng((seed, len(pooled))).random((SAMPLED, len(pooled))), axis=1)
+    return _share(np.abs(pooled[order[:, : len(a)]].sum(axis=1)), abs(float(pooled[: len(a)].sum())), sampled=True)
+
+
+def smallest_p_within_blocks(n: int) -> float:
+    """The smallest two-sided p that n blocks can give: 2 of 2^n arrangements."""
+    return 2.0 ** (1 - n)
+
+
+def smallest_p_over_all(n_a: int, n_b: int) -> float:
+    """The smallest two-sided p that so many trials can give: by symmetry two arrangements if the sides are equal."""
+    return (2 if n_a == n_b else 1) / comb(n_a + n_b, n_a)
+
+
+def _share(arranged: Floats, observed: float, *, sampled: bool) -> float:
+    """The share of arrangements at least as far out; a sample counts the observed one too (Phipson and Smyth 2010)."""
+    beyond = int(np.count_nonzero(arranged >= observed * (1 - _TIE)))
+    return (beyond + 1) / (len(arranged) + 1) if sampled else beyond / len(arranged)
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Holm's step-down correction (1979): p values that may be held against one level for the whole family."""
+    corrected = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, i in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, p_values[i] * (len(p_values) - rank)))
+        corrected[i] = highest
+    return corrected

@@ -1,0 +1,74 @@
+"""What becomes of an acknowledged commit when the power goes: judged from the storage's facts and the server's settings.
+
+A judgement from facts, not a test: a device that lies about its flushes is not found here.
+"""
+
+from typing import get_args
+
+from plinth.model.analysis import Safety, SafetyGrade
+from plinth.model.facts import ServerFacts, StorageFacts
+from plinth.model.plan import Variant
+
+Finding = tuple[SafetyGrade, str]
+_SEVERITY: tuple[SafetyGrade, ...] = get_args(SafetyGrade)
+_OFF = {"off", "false", "no", "0"}
+
+_FLUSHES_OFF: dict[str, str] = {
+    "nobarrier": "the file system sends no flushes to the device",
+    "barrier=0": "the file system sends no flushes to the device",
+}
+"""Mount options under which fsync returns before the device's cache is written."""
+
+
+def judge(variant: Variant, storage: StorageFacts | None, server: ServerFacts | None, *, external: bool) -> Safety:
+    """The worst of what storage and settings allow; `storage` and `server` are None where they were never read."""
+    findings = [*_of_storage(storage, external=external), *_of_settings(variant, storage, server)]
+    if not findings:
+        reason = "fsync, synchronous_commit and full_page_writes are on, and the storage is not volatile"
+        return Safety(grade="keeps", reasons=(reason, "the device is trusted to keep what it says it has flushed"))
+    worst, _ = max(findings, key=lambda finding: _SEVERITY.index(finding[0]))
+    return Safety(grade=worst, reasons=tuple(reason for _, reason in findings))
+
+
+def _of_storage(storage: StorageFacts | None, *, external: bool) -> list[Finding]:
+    if storage is None:
+        why = "Plinth did not start this server and cannot see it" if external else "its facts were never read"
+        return [("unknown", f"the storage cannot be judged: {why}")]
+    findings: list[Finding] = []
+    if storage.volatile:
+        why = storage.volatile_reason or f"{storage.filesystem} loses everything at a power cut"
+        findings.append(("does not keep", f"{storage.name} is volatile: {why}"))
+    for option in storage.mount_options:
+        if option in _FLUSHES_OFF:
+            findings.append(("does not keep", f"{storage.name} is mounted with {option}: {_FLUSHES_OFF[option]}"))
+        if option == "volatile" and storage.filesystem == "overlay":
+            findings.append(("does not keep", f"{storage.name} is a volatile overlay, which leaves out every sync"))
+    return findings
+
+
+def _of_settings(variant: Variant, storage: StorageFacts | None, server: ServerFacts | None) -> list[Finding]:
+    findings: list[Finding] = []
+    if server is None:
+        findings.append(("unknown", "the settings in force were never read back from the server"))
+    off = _settings_off(variant, server)
+    if "fsync" in off:
+        findings.append(("does not keep", "fsync = off: nothing is flushed, and a power cut can corrupt everything"))
+    if "full_page_writes" in off and not (storage and storage.filesystem == "zfs"):
+        findings.append(
+            ("does not keep", "full_page_writes = off: a page torn by a power cut cannot be repaired from the WAL")
+        )
+    if "synchronous_commit" in off:
+        findings.append(
+            (
+                "may lose recent commits",
+                "synchronous_commit = off: a crash loses the commits of up to three times wal_writer_delay",
+            )
+        )
+    return findings
+
+
+def _settings_off(variant: Variant, server: ServerFacts | None) -> set[str]:
+    """Names of switched-off settings, as read back; as asked where the server never told. Defaults are all on."""
+    if server is None:
+        return {name for name, value in variant.settings.items() if str(value).lower() in _OFF}
+    return {setting.name for setting in server.settings if setting.value.lower() in _OFF}

@@ -1,0 +1,88 @@
+"""Was a trial in a steady state? One rule, on the throughput of its measured seconds.
+
+A trial is unsteady when its throughput shows a trend or a jump that is both large, more than a tenth of
+the mean, and clear, several times its own standard error. Seconds are autocorrelated, so that errors are
+widened by sqrt((1 + r) / (1 - r)), r the lag-1 autocorrelation of what is left after the fit (Bartlett 1946),
+corrected for its bias in short series (Marriott and Pope 1954).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plinth.analyse.bootstrap import Floats
+from plinth.model.load import Second
+
+MIN_SECONDS = 10
+MIN_SIDE = 5
+"""Seconds on each side of a jump; what is shorter is a dip, such as a checkpoint's."""
+FITTED = 2
+"""Parameters of either fit: a level and a slope, or two levels."""
+MIN_CHANGE = 0.10
+TREND_ERRORS = 3.0
+JUMP_ERRORS = 4.0
+"""More than for a trend, since the place of the jump is the largest of many."""
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """`steady` is None where the trial is too short to say; `reason` says what was seen otherwise."""
+
+    steady: bool | None
+    reason: str | None = None
+
+
+def steadiness(series: Sequence[Second]) -> Steadiness:
+    """The rule, on the seconds of the measured phase; a last piece shorter than half a second is left out."""
+    seconds = [second for second in series if second.phase == "measure" and second.length_ns >= 500_000_000]
+    if len(seconds) < MIN_SECONDS:
+        return Steadiness(None, f"{len(seconds)} measured seconds; {MIN_SECONDS} are needed to see a trend")
+    rates = np.array([second.done / second.length_ns for second in seconds])
+    if rates.mean() == 0:
+        return Steadiness(None, "nothing was done in any second")
+    rates /= rates.mean()
+    change, error = _trend(rates)
+    if abs(change) > MIN_CHANGE and abs(change) > TREND_ERRORS * error:
+        return Steadiness(False, f"throughput {_moved(change)} over the measured time")
+    change, error, place = _jump(rates)
+    if abs(change) > MIN_CHANGE and abs(change) > JUMP_ERRORS * error:
+        return Steadiness(False, f"throughput {_moved(change)} at once after {place} s")
+    return Steadiness(True)
+
+
+def _moved(change: float) -> str:
+    return f"{'rose' if change > 0 else 'fell'} by {abs(change):.0%} of its mean"
+
+
+def _trend(rates: Floats) -> tuple[float, float]:
+    """Change of a least-squares line from the first second to the last, and its standard error."""
+    n = len(rates)
+    time = np.arange(n) - (n - 1) / 2
+    slope = float(time @ rates / (time @ time))
+    left = rates - rates.mean() - slope * time
+    error = _noise(left) / np.sqrt(time @ time)
+    return slope * (n - 1), float(error * (n - 1))
+
+
+def _jump(rates: Floats) -> tuple[float, float, int]:
+    """The clearest difference between the mean after and before some second: change, standard error, second."""
+    clearest = (0.0, 1.0, 0)
+    for place in range(MIN_SIDE, len(rates) - MIN_SIDE + 1):
+        before, after = rates[:place], rates[place:]
+        left = np.concatenate((before - before.mean(), after - after.mean()))
+        error = float(_noise(left) * np.sqrt(1 / len(before) + 1 / len(after)))
+        change = float(after.mean() - before.mean())
+        if abs(change) * clearest[1] > abs(clearest[0]) * error:
+            clearest = (change, error, place)
+    return clearest
+
+
+def _noise(left: Floats) -> float:
+    """Standard deviation of the residuals of a fit of two parameters, widened for their autocorrelation."""
+    n, power = len(left), float(left @ left)
+    if power == 0:
+        return 0.0
+    seen = float(left[1:] @ left[:-1]) / power
+    r = min(max((n * seen + FITTED) / (n - 2 * FITTED), 0.0), 0.9)
+    return float(np.sqrt(power / (n - FITTED) * (1 + r) / (1 - r)))

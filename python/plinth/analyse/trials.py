@@ -1,0 +1,124 @@
+"""The trials of each variant: which count, and what each one says by itself."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from plinth.analyse.bootstrap import estimate
+from plinth.analyse.latency import Latency, merge, merge_statements, merge_transactions
+from plinth.analyse.steady import Steadiness, steadiness
+from plinth.model.analysis import Estimate, LatencyPercentiles, StatementLatency, TrialPoint
+from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.plan import Variant
+from plinth.model.trial import Trial
+
+
+@dataclass(frozen=True)
+class JudgedTrial:
+    """A trial with what the analysis makes of it; `excluded` names the rule by which it does not count."""
+
+    contents: TrialContents
+    excluded: str | None
+    latency: Latency | None
+    steadiness: Steadiness
+
+    @property
+    def number(self) -> int:
+        """The trial's place in the order of running."""
+        return self.contents.trial.number
+
+    @property
+    def counts(self) -> bool:
+        """Complete, and left out by no rule."""
+        return self.contents.trial.status == "complete" and self.excluded is None
+
+    def point(self) -> TrialPoint:
+        """The trial for tables and dots, whether it counts or not."""
+        trial = self.contents.trial
+        latency = self.latency.percentiles() if self.latency else None
+        totals = trial.measured or trial.totals
+        return TrialPoint(
+            number=trial.number,
+            block=trial.block,
+            tps=trial.tps,
+            latency_p50_ns=latency.p50_ns if latency else None,
+            latency_p95_ns=latency.p95_ns if latency else None,
+            latency_p99_ns=latency.p99_ns if latency else None,
+            latency_max_ns=latency.max_ns if latency else None,
+            failed=totals.failed if totals else 0,
+            steady=self.steadiness.steady,
+            excluded=self.excluded,
+            failure=trial.failure,
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A variant and its trials in order of running."""
+
+    variant: Variant
+    trials: tuple[JudgedTrial, ...]
+
+    @cached_property
+    def counted(self) -> tuple[JudgedTrial, ...]:
+        """The trials that the statistics rest on."""
+        return tuple(judged for judged in self.trials if judged.counts)
+
+    @cached_property
+    def log_tps(self) -> dict[int, float]:
+        """log(tps) of the counted trials, by block."""
+        done = ((judged.contents.trial.block, judged.contents.trial.tps) for judged in self.counted)
+        return {block: math.log(tps) for block, tps in done if tps}
+
+    def tps(self, seed: int) -> Estimate | None:
+        """Median of the counted trials with its interval."""
+        return estimate(list(self.log_tps.values()), seed, "median of the trials")[0] if self.counted else None
+
+    def latency(self) -> LatencyPercentiles | None:
+        """Percentiles of the counted trials' histograms, merged."""
+        merged = merge(judged.latency for judged in self.counted if judged.latency)
+        return merged.percentiles() if merged else None
+
+    def statements(self) -> tuple[StatementLatency, ...]:
+        """The same for each statement."""
+        return merge_statements(part for judged in self.counted for part in judged.contents.histograms)
+
+    def engine_cpu_ns_per_transaction(self) -> float | None:
+        """The load engine's CPU over all transactions of the counted trials, warm-up included; None if not known."""
+        known = [(trial.engine, trial.totals) for trial in self._counted_trials() if trial.engine and trial.totals]
+        done = sum(totals.done for _, totals in known)
+        return sum(engine.user_cpu_ns + engine.system_cpu_ns for engine, _ in known) / done if done else None
+
+    def failed(self) -> int:
+        """Failed transactions of the counted trials, measured phase."""
+        return sum(trial.measured.failed for trial in self._counted_trials() if trial.measured)
+
+    def retried(self) -> int:
+        """Transactions tried more than once in the counted trials, measured phase."""
+        return sum(trial.measured.retried for trial in self._counted_trials() if trial.measured)
+
+    def _counted_trials(self) -> Iterator[Trial]:
+        return (judged.contents.trial for judged in self.counted)
+
+
+def judge_trials(contents: BundleContents) -> dict[str, Measured]:
+    """Every variant of the plan by id, in the plan's order, with the trials that the bundle has of it."""
+    by_variant: dict[str, list[JudgedTrial]] = {variant.id: [] for variant in contents.plan.variants}
+    for trial in sorted(contents.trials, key=lambda trial: trial.trial.number):
+        by_variant[trial.trial.variant].append(_judge(trial))
+    return {variant.id: Measured(variant, tuple(by_variant[variant.id])) for variant in contents.plan.variants}
+
+
+def _judge(contents: TrialContents) -> JudgedTrial:
+    trial = contents.trial
+    excluded = trial.excluded
+    if excluded is None and trial.status == "complete" and not trial.tps:
+        excluded = "no transaction was done in the measured phase"
+    return JudgedTrial(contents, excluded, merge_transactions(contents.histograms), steadiness(contents.series))
+
+
+def name_trials(judged: Iterable[JudgedTrial]) -> str:
+    """Trials for people: "trial 4", "trials 4, 7"."""
+    numbers = sorted(one.number for one in judged)
+    return f"trial{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"

@@ -1,0 +1,153 @@
+"""The sentences of an analysis. Plain words, the effect, its interval, and what becomes of a commit."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plinth.analyse.comparison import EQUIVALENCE, margin
+from plinth.model.analysis import Comparison, Estimate, Interval, NoiseFloor, SafetyGrade, VariantResult, Verdict
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: its name for people and its safety grade."""
+
+    label: str
+    grade: SafetyGrade
+
+
+_ALONE: dict[SafetyGrade, str] = {
+    "keeps": "what it acknowledges it keeps",
+    "unknown": "whether it keeps what it acknowledges is not known",
+    "may lose recent commits": "it may lose recent commits",
+    "does not keep": "what it acknowledges it does not keep",
+}
+_BOTH: dict[SafetyGrade, str] = {
+    "keeps": "both keep what they acknowledge",
+    "unknown": "whether either keeps what it acknowledges is not known",
+    "may lose recent commits": "both may lose recent commits",
+    "does not keep": "neither keeps what it acknowledges",
+}
+
+
+def commit_clause(grade: SafetyGrade) -> str:
+    """What becomes of an acknowledged commit, of one variant."""
+    return _ALONE[grade]
+
+
+def times(estimate: Estimate) -> str:
+    """A ratio with its interval: "3.1x [2.8, 3.4]"; "3.1x" without one."""
+    if estimate.interval is None:
+        return f"{estimate.value:.3g}x"
+    low, high = estimate.interval.low, estimate.interval.high
+    digits = _digits(low, high)
+    while digits < 4 and any(bound != 1 and float(f"{bound:.{digits}f}") == 1 for bound in (low, high)):
+        digits += 1  # a bound that is not 1 does not read as 1
+    return f"{estimate.value:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def rate(estimate: Estimate) -> str:
+    """A throughput with its interval: "1,234 transactions/s [1,200, 1,260]"."""
+    digits = 0 if estimate.value >= 100 else 2
+    text = f"{estimate.value:,.{digits}f} transactions/s"
+    interval = estimate.interval
+    return f"{text} [{interval.low:,.{digits}f}, {interval.high:,.{digits}f}]" if interval else text
+
+
+def effect(variant: str, baseline: str, ratio: Estimate) -> str:
+    """ "memory is 3.1x [2.8, 3.4] faster than disk"; a ratio under 1 is turned round and called slower."""
+    if ratio.value >= 1:
+        return f"{variant} is {times(ratio)} faster than {baseline}"
+    return f"{variant} is {times(inverse(ratio))} slower than {baseline}"
+
+
+def inverse(ratio: Estimate) -> Estimate:
+    """The same comparison seen from the other side."""
+    interval = ratio.interval
+    turned = Interval(low=1 / interval.high, high=1 / interval.low, level=interval.level) if interval else None
+    return ratio.model_copy(update={"value": 1 / ratio.value, "interval": turned})
+
+
+def comparison_sentence(
+    verdict: Verdict, ratio: Estimate, variant: Side, baseline: Side, floor: NoiseFloor | None, more: int | None
+) -> str:
+    """One comparison in one sentence, with its safety clause."""
+    if verdict in ("better", "worse"):
+        text = effect(variant.label, baseline.label, ratio)
+    elif verdict == "no difference shown":
+        wide = margin(floor)
+        inside = "inside 5 %" if wide == EQUIVALENCE else f"inside the noise floor of {wide:.2f}x"
+        text = f"no difference shown between {variant.label} and {baseline.label}: {times(ratio)}, {inside}"
+    else:
+        text = f"whether {variant.label} is faster or slower than {baseline.label} is undecided: {_open(ratio, more)}"
+    return text + _safety_clause(verdict, variant, baseline)
+
+
+def single_sentence(result: VariantResult, tps: Estimate) -> str:
+    """The answer where there is nothing to compare with."""
+    few = f" ({tps.note})" if tps.note else ""
+    return f"{result.label} does {rate(tps)}{few}; {commit_clause(result.safety.grade)}"
+
+
+def ranking_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison]) -> str:
+    """The answer of several comparisons: the best that keeps its commits, the fastest that does not, the rest counted."""
+    by_id = {result.id: result for result in results}
+    baseline = by_id[comparisons[0].baseline]
+    winners = sorted((c for c in comparisons if c.verdict == "better"), key=lambda c: -c.ratio.value)
+    safe = [c for c in winners if by_id[c.variant].safety.grade == "keeps"]
+    unsafe = [c for c in winners if by_id[c.variant].safety.grade != "keeps"]
+    parts: list[str] = []
+    if safe:
+        parts.append(f"{effect(by_id[safe[0].variant].label, baseline.label, safe[0].ratio)} and keeps its commits")
+    elif any(result.safety.grade == "keeps" for result in results):
+        parts.append(f"nothing that keeps its commits is shown to be faster than {baseline.label}")
+    else:
+        parts.append("nothing here is known to keep its commits")
+    if unsafe and (not safe or unsafe[0].ratio.value > safe[0].ratio.value):
+        fastest = by_id[unsafe[0].variant]
+        than = "" if safe or parts[0].endswith(baseline.label) else f" than {baseline.label}"
+        parts.append(
+            f"{fastest.label} is {times(unsafe[0].ratio)} faster{than}, but {commit_clause(fastest.safety.grade)}"
+        )
+    rest = _counted(comparisons, told=bool(winners))
+    return "; ".join([*parts, rest] if rest else parts)
+
+
+def _counted(comparisons: Sequence[Comparison], *, told: bool) -> str | None:
+    """What the answer does not name: how many came out how. Once winners are told, only the undecided still matter."""
+    words: dict[Verdict, str] = {"undecided": "undecided"}
+    if not told:
+        words = {"worse": "slower", "no difference shown": "with no difference shown", **words}
+    counts = [(sum(c.verdict == verdict for c in comparisons), word) for verdict, word in words.items()]
+    said = ", ".join(f"{n} {word}" for n, word in counts if n)
+    return f"of {len(comparisons)} compared, {said}" if said else None
+
+
+def _safety_clause(verdict: Verdict, variant: Side, baseline: Side) -> str:
+    if variant.grade == baseline.grade:
+        return "" if variant.grade == "keeps" else f"; {_BOTH[variant.grade]}"
+    if variant.grade == "keeps":
+        return f"; and {variant.label} keeps what it acknowledges, which {baseline.label} {_denied(baseline.grade)}"
+    if verdict in ("better", "worse"):
+        return f"; {'but' if verdict == 'better' else 'and'} {commit_clause(variant.grade)}"
+    return f"; of {variant.label}: {commit_clause(variant.grade)}"
+
+
+def _denied(grade: SafetyGrade) -> str:
+    return {"unknown": "is not known to do", "may lose recent commits": "may not do"}.get(grade, "does not do")
+
+
+def _open(ratio: Estimate, more: int | None) -> str:
+    """What is known of an undecided ratio, and what it would take."""
+    if more is not None:
+        needed = f"about {more} more trial{'s' if more > 1 else ''} of each would be needed to tell"
+    else:
+        needed = "even a thousand more trials of each would hardly tell" if ratio.interval else ""
+    parts = [times(ratio), "" if ratio.interval else ratio.note or "", needed]
+    return "; ".join(part for part in parts if part)
+
+
+def _digits(low: float, high: float) -> int:
+    """Decimals that show half the width of an interval to one significant digit or better, from 0 to 4."""
+    half = (high - low) / 2
+    return 4 if half <= 0 else min(4, max(0, math.ceil(-math.log10(half))))
