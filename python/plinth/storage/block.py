@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from plinth.model.base import Gap
 from plinth.model.facts import StackNode
-from plinth.storage.readings import Readings, Value
+from plinth.system.readings import Readings, Value
 
 _SECTOR_BYTES = 512  # sysfs counts in these whatever the device's own sectors are
 _SERIAL_SHOWN = 6

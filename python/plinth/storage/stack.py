@@ -7,8 +7,8 @@ from typing import NamedTuple
 from plinth.model.base import Gap
 from plinth.model.facts import StackNode
 from plinth.storage.block import device_folder, read_device
-from plinth.storage.readings import Readings
 from plinth.system.mounts import MOUNTINFO, Mount, mount_of
+from plinth.system.readings import Readings
 
 SYSFS = Path("/sys")
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")

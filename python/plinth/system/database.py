@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 10
 
 
-def connect(to: Connection) -> "psycopg.Connection[tuple[Any, ...]]":
+def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.Connection[tuple[Any, ...]]":
     """A control connection, as the load engine would connect: without TLS, and by nothing but `to`.
 
     libpq reads PG* variables at every connect, and some of them cannot be overridden; so they leave this
@@ -32,7 +32,7 @@ def connect(to: Connection) -> "psycopg.Connection[tuple[Any, ...]]":
         password=to.password,
         options=to.options,
         application_name=f"{to.application_name} control",
-        connect_timeout=CONNECT_TIMEOUT_S,
+        connect_timeout=timeout_s,
         sslmode="disable",
         gssencmode="disable",
         autocommit=True,
