@@ -1,17 +1,17 @@
 """A plan, for people."""
 
+from rich.columns import Columns
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from plinth.model.plan import Need, Plan
 from plinth.model.units import format_duration, format_size
 
-_TRIALS_A_LINE = 8
-
 
 def show_plan(plan: Plan, console: Console) -> None:
-    """Print the plan: question, variants, order, steps, needs."""
+    """Print the plan: question, variants, order, steps, needs. A command that comes again is not repeated."""
     experiment, measure = plan.experiment, plan.experiment.measure
     console.print(f"[bold]{experiment.name}[/]: ", end="")
     console.print(experiment.question, markup=False)
@@ -22,14 +22,13 @@ def show_plan(plan: Plan, console: Console) -> None:
     for override in plan.overrides:
         console.print(f"  {override}", markup=False)
     console.print(_variants(plan))
+    console.print("  * the baseline that the others are compared to")
     differing = _differing_settings(plan)
     if differing is not None:
         console.print("\n[bold]Settings that differ between variants[/]")
         console.print(differing)
     console.print(f"\n[bold]Trials in order[/] ({measure.order}, seed {measure.seed})")
-    for number in range(0, len(plan.trials), _TRIALS_A_LINE):
-        row = plan.trials[number : number + _TRIALS_A_LINE]
-        console.print("  " + "  ".join(f"{trial.number}. {trial.variant}" for trial in row), markup=False)
+    console.print(Padding(Columns(f"{trial.number}. {trial.variant}" for trial in plan.trials), (0, 0, 0, 2)))
     console.print("\n[bold]Steps[/]")
     _print_steps(plan, console)
     console.print("\n[bold]Needs[/]")
@@ -46,7 +45,7 @@ def _variants(plan: Plan) -> Table:
     for variant in plan.variants:
         cluster = clusters[variant.cluster]
         scale = getattr(cluster.dataset, "scale", None)
-        mark = " (baseline)" if variant.is_baseline else ""
+        mark = " *" if variant.is_baseline else ""
         table.add_row(
             f"  {variant.id}{mark}",
             cluster.storage or "external",
@@ -75,10 +74,12 @@ def _differing_settings(plan: Plan) -> Table | None:
 
 def _print_steps(plan: Plan, console: Console) -> None:
     width = len(str(len(plan.steps)))
+    shown: set[tuple[str, ...]] = set()
     for number, step in enumerate(plan.steps, start=1):
         by = f" (as user {step.user})" if step.user else ""
         console.print(f"  {number:>{width}}. {step.title}{by}", markup=False, soft_wrap=True)
-        if step.argv is not None:
+        if step.argv is not None and step.argv not in shown:
+            shown.add(step.argv)
             console.print(f"  {'':>{width}}  $ {' '.join(step.argv)}", markup=False, soft_wrap=True, style="dim")
 
 

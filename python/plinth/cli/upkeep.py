@@ -80,18 +80,22 @@ def _shown(fact: Fact) -> str:
 
 
 def servers(*, as_json: AsJson = False) -> int:
-    """List the PostgreSQL installations that can be used."""
+    """List the PostgreSQL installations that can be used, and those that were found but do not run."""
     from plinth.server import find_installations
+    from plinth.system.owner import server_owner
+    from plinth.system.runner import Runner
 
-    found = find_installations()
+    survey = find_installations(server_owner(), Runner())
     if as_json:
-        print("[" + ",".join(installation.model_dump_json() for installation in found) + "]")
+        print("[" + ",".join(installation.model_dump_json() for installation in survey.installations) + "]")
         return 0
     table = Table(box=None, pad_edge=False)
     for title in ("version", "origin", "bindir"):
-        table.add_column(title)
-    for installation in found:
+        table.add_column(title, no_wrap=title == "version", overflow="fold")
+    for installation in survey.installations:
         table.add_row(installation.version, installation.origin, installation.bindir)
+    for place, reason in survey.rejected:
+        table.add_row("n/a", place.origin, f"{place.bindir}: {reason}")
     Console(highlight=False).print(table)
     return 0
 

@@ -168,6 +168,11 @@ class MeasureSpec(Frozen):
         default=True,
         description="Measure the baseline twice, as an A/A pair, to show what this machine can tell apart.",
     )
+    fresh_server: bool = Field(
+        default=True,
+        description="Start the server anew for each trial, so that all begin with empty shared buffers. False: restart or "
+        "reload only where a variant's settings need it.",
+    )
     stop_on_failure: bool = Field(default=False, description="End the run at the first failed trial.")
 
 

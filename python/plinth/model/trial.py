@@ -45,6 +45,9 @@ class Trial(Frozen):
     measured: Totals | None = None
     tps: float | None = Field(default=None, description="Transactions done in the measured phase, per second of it.")
     engine: EngineCost | None = None
+    observer_cpu_ns: int | None = Field(
+        default=None, description="CPU time of the observation, its queries in the server included."
+    )
     errors: tuple[LoadError, ...] = ()
     checks: tuple[Check, ...] = ()
     gaps: tuple[Gap, ...] = ()

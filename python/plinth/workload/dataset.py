@@ -1,6 +1,5 @@
 """What a dataset must offer, and which there are."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from plinth.model.experiment import DatasetSpec, NoDataset, TpcbDataset
@@ -36,12 +35,10 @@ class Dataset(Protocol):
         """What `load` does, for the plan."""
         ...
 
-    def load(
-        self, control: "psycopg.Connection", target: Connection, report: Report, check_interrupt: Callable[[], None]
-    ) -> None:
-        """Make tables, rows, keys and statistics, and verify the row counts.
+    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+        """Make tables, rows, keys and statistics, and verify the row counts. Raises RunError.
 
-        `check_interrupt` is called often, and may raise to end the load. Raises RunError.
+        Whatever is raised in it, such as Interrupted by a signal, ends the streams that it started.
         """
         ...
 
@@ -75,9 +72,7 @@ class Nothing:
         """Nothing is done."""
         return []
 
-    def load(
-        self, control: "psycopg.Connection", target: Connection, report: Report, check_interrupt: Callable[[], None]
-    ) -> None:
+    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
         """Nothing is loaded."""
 
     def before_trial(self, control: "psycopg.Connection") -> Snapshot:

@@ -5,7 +5,6 @@ before vacuum here, so that one pass of vacuum sets the visibility map of what t
 """
 
 import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from plinth.model.errors import RunError
@@ -29,6 +28,8 @@ SUMMED_ACCOUNTS_SCALE = 50
 _HEAP_BYTES_PER_SCALE = 13_500_000  # 61 rows a page of 8 kB
 _INDEX_BYTES_PER_SCALE = 2_250_000
 _LOAD_BYTES_PER_S = 40e6
+_POLL_S = 0.2
+_STOP_PATIENCE_S = 10.0
 
 
 class Tpcb:
@@ -62,16 +63,13 @@ class Tpcb:
         ]
         return [Step(id=f"dataset.{name}", title=title) for name, title in titles]
 
-    def load(
-        self, control: "psycopg.Connection", target: Connection, report: Report, check_interrupt: Callable[[], None]
-    ) -> None:
+    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts."""
         for statement in self._tables_sql():
             control.execute(statement.encode())
-        self._copy(target, report, check_interrupt)
+        self._copy(target, report)
         finishing = self._keys_sql() + self._vacuum_sql()
         for number, statement in enumerate(finishing):
-            check_interrupt()
             report(Progress("keys and vacuum", number, len(finishing), "statements", statement))
             control.execute(statement.encode())
         report(Progress("keys and vacuum", len(finishing), len(finishing), "statements"))
@@ -142,7 +140,7 @@ class Tpcb:
     def _vacuum_sql(self) -> list[str]:
         return [f"VACUUM ANALYZE {table}" for table in (*KEYS, "pgbench_history")]
 
-    def _copy(self, target: Connection, report: Report, check_interrupt: Callable[[], None]) -> None:
+    def _copy(self, target: Connection, report: Report) -> None:
         from plinth._native import BulkLoad, EngineError
 
         config = {
@@ -155,15 +153,14 @@ class Tpcb:
         try:
             bulk = BulkLoad(json.dumps(config))
             bulk.start()
-            while not bulk.wait(0.2):
-                try:
-                    check_interrupt()
-                except BaseException:
-                    bulk.stop()
-                    bulk.wait(10.0)
-                    raise
-                state = json.loads(bulk.progress())
-                report(Progress("load rows", state["rows_done"], state["rows_total"], "rows"))
+            try:
+                while not bulk.wait(_POLL_S):
+                    state = json.loads(bulk.progress())
+                    report(Progress("load rows", state["rows_done"], state["rows_total"], "rows"))
+            except BaseException:
+                bulk.stop()
+                bulk.wait(_STOP_PATIENCE_S)
+                raise
             result = json.loads(bulk.result())
         except EngineError as error:
             raise RunError(f"loading the dataset failed: {error}") from error

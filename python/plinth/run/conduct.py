@@ -1,0 +1,157 @@
+"""The run: provision, trials, undo; and its continuation after it was cut short."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plinth import __version__
+from plinth.bundle import BundleWriter, read_bundle, read_manifest, read_plan, verify_bundle
+from plinth.model.errors import Interrupted, RunError, UsageError
+from plinth.model.plan import Plan
+from plinth.observe import host_facts
+from plinth.run.command_log import CommandLog
+from plinth.run.interrupt import InterruptGuard
+from plinth.run.listener import Listener
+from plinth.run.provision import Provision, check_needs
+from plinth.run.site import Site
+from plinth.run.trial import TrialRunner
+from plinth.system.clean import clean
+from plinth.system.failures import from_os_error
+from plinth.system.journal import Journal
+from plinth.system.lock import DirectoryLock
+from plinth.system.owner import server_owner
+from plinth.system.runner import Runner
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """How a run went."""
+
+    failed_trials: int
+
+
+def run_plan(plan: Plan, experiment_toml: str, bundle: Path, listener: Listener) -> RunStatus:
+    """Do what the plan says and write it to `bundle`.
+
+    Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
+    everything that was made is undone.
+    """
+    check_needs(plan)
+    with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
+        writer = BundleWriter.create(bundle, plan, experiment_toml, __version__)
+        return _conduct(plan, writer, frozenset(), listener, guard)
+
+
+def resume_bundle(bundle: Path, listener: Listener) -> RunStatus:
+    """Finish the run of `bundle`: undo what it left behind, provision anew, and run the trials that are missing."""
+    manifest = read_manifest(bundle)
+    plan = read_plan(bundle)
+    with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
+        done = frozenset(contents.trial.number for contents in read_bundle(bundle).trials)
+        failed = sum(contents.trial.status == "failed" for contents in read_bundle(bundle).trials)
+        if len(done) == len(plan.trials):
+            if manifest.status != "complete":
+                BundleWriter.reopen(bundle, manifest).finish("complete")
+            verify_bundle(bundle)
+            listener.note("all trials are in the bundle: nothing to resume")
+            return RunStatus(failed)
+        _check_same_machine(plan)
+        left = clean(plan.run_id)
+        if error := left.error():
+            raise error
+        check_needs(plan)
+        status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard)
+        return RunStatus(status.failed_trials + failed)
+
+
+def _bundle_folder(bundle: Path) -> DirectoryLock:
+    """The bundle's folder, made and locked against a second Plinth."""
+    try:
+        bundle.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise from_os_error(error, "make the folder for the bundle", bundle) from error
+    return DirectoryLock(bundle)
+
+
+def _conduct(
+    plan: Plan, writer: BundleWriter, done: frozenset[int], listener: Listener, guard: InterruptGuard
+) -> RunStatus:
+    owner = server_owner()
+    site = Site.of(plan.experiment, plan.run_id, plan.host, owner, writer.path)
+    if not owner.is_us:
+        listener.note(owner.reason)
+    journal = Journal.create(plan.run_id)
+    runner = Runner(CommandLog(writer.logs / "commands.jsonl").record)
+    provision = Provision(plan, site, runner, journal, listener)
+    try:
+        failed = _run_trials(plan, provision, writer, done, listener)
+    except Interrupted as error:
+        with guard.shielded():
+            _undo(provision, journal, listener)
+            writer.finish("interrupted", error.message)
+        raise
+    except BaseException as error:
+        with guard.shielded():
+            _undo(provision, journal, listener)
+            writer.finish("failed", str(error))
+        raise
+    with guard.shielded():
+        _undo(provision, journal, listener)
+        writer.finish("complete")
+    return RunStatus(failed)
+
+
+def _run_trials(
+    plan: Plan, provision: Provision, writer: BundleWriter, done: frozenset[int], listener: Listener
+) -> int:
+    devices = provision.prepare(writer)
+    trials = TrialRunner(plan, provision, devices, listener)
+    variants = {variant.id: variant for variant in plan.variants}
+    described: set[str] = set()
+    failed = 0
+    for planned in plan.trials:
+        if planned.number in done:
+            continue
+        variant = variants[planned.variant]
+        listener.trial_started(planned, variant, len(plan.trials))
+        output = trials.run(planned, variant)
+        if output.server is not None and variant.id not in described:
+            writer.write_server(variant.id, output.server)
+            described.add(variant.id)
+        writer.write_trial(output.trial, output.load, output.samples, output.events)
+        listener.trial_ended(output.trial)
+        if output.trial.status == "failed":
+            failed += 1
+            if plan.experiment.measure.stop_on_failure:
+                raise RunError(
+                    f"trial {planned.number} failed: {output.trial.failure}", where=f"variant {variant.label}"
+                )
+    return failed
+
+
+def _undo(provision: Provision, journal: Journal, listener: Listener) -> None:
+    kept = provision.close()
+    journal.close()
+    for item in kept:
+        listener.note(f"could not undo: {item.step.title}: {item.error.message}; `plinth clean` tries again")
+
+
+def _check_same_machine(plan: Plan) -> None:
+    """Trials of two machines are not trials of one experiment."""
+    now = host_facts()
+    before = plan.host
+    differing = [
+        f"{what}: {then} then, {today} now"
+        for what, then, today in (
+            ("CPU", before.cpu_model, now.cpu_model),
+            ("cores", before.cores, now.cores),
+            ("memory", before.memory_total_bytes, now.memory_total_bytes),
+            ("kernel", before.kernel, now.kernel),
+        )
+        if then != today
+    ]
+    if differing:
+        raise UsageError(
+            "this is not the machine, or not as it was, that the bundle's trials were measured on",
+            details=differing,
+            hint="begin a new run here: `plinth run` with the bundle's experiment.toml",
+        )

@@ -1,0 +1,47 @@
+"""What a run tells while it goes on; the command line shows it, tests record it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from plinth.model.load import Second
+from plinth.model.plan import PlannedTrial, Variant
+from plinth.model.progress import Progress
+from plinth.model.trial import Trial
+
+
+@dataclass(frozen=True)
+class LiveSecond:
+    """One finished second of the trial that is running; `host` holds a few figures of the observer."""
+
+    second: Second
+    elapsed_s: float
+    total_s: float
+    host: dict[str, float]
+
+
+class Listener(Protocol):
+    """Gets called from the conductor's thread; must be quick."""
+
+    def phase(self, text: str) -> None:
+        """A new part of the run begins: "initialise cluster 1-disk"."""
+        ...
+
+    def progress(self, progress: Progress) -> None:
+        """How far a long task is."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something that the user must be told."""
+        ...
+
+    def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
+        """The trial begins; `total` is the number of trials."""
+        ...
+
+    def second(self, live: LiveSecond) -> None:
+        """A second of the trial has passed."""
+        ...
+
+    def trial_ended(self, trial: Trial) -> None:
+        """The trial is in the bundle."""
+        ...

@@ -1,0 +1,219 @@
+"""One trial: the server with its settings, the load, what is observed beside it, and what must hold afterwards."""
+
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.errors import RunError
+from plinth.model.facts import ServerFacts
+from plinth.model.load import Connection, LoadResult, Second
+from plinth.model.plan import Plan, PlannedTrial, Variant
+from plinth.model.trial import Check, Event, Sample, Trial
+from plinth.observe import Observation, Observer
+from plinth.run.listener import Listener, LiveSecond
+from plinth.run.provision import Provision, Server
+from plinth.server import connect, database_errors
+from plinth.workload import dataset_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+_POLL_S = 0.1
+_STOP_PATIENCE_S = 10.0
+_CONNECT_TIMEOUT_S = 10.0
+# A session's start commits a transaction or two of its own, and autovacuum and the control connection a few more.
+_OWN_COMMITS_PER_CLIENT = 2
+_OWN_COMMITS = 100
+
+
+@dataclass
+class TrialOutput:
+    """What a trial gives to the bundle."""
+
+    trial: Trial
+    load: LoadResult | None = None
+    samples: list[Sample] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    server: ServerFacts | None = None
+
+
+class TrialRunner:
+    """Runs the trials of one plan on what was provisioned."""
+
+    def __init__(
+        self, plan: Plan, provision: Provision, devices: dict[str, tuple[str, ...]], listener: Listener
+    ) -> None:
+        self._plan = plan
+        self._provision = provision
+        self._devices = devices
+        self._listener = listener
+
+    def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
+        """Run one trial. A failure of server or load gives a failed trial; Interrupted passes through."""
+        started = time.time_ns()
+        try:
+            return self._measure(trial, variant, started)
+        except RunError as error:
+            failure = "; ".join([error.message, *(f"| {line}" for line in error.details[-3:])])
+            return TrialOutput(_trial(trial, started, status="failed", failure=failure))
+
+    def _measure(self, trial: PlannedTrial, variant: Variant, started: int) -> TrialOutput:
+        server, facts = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
+        cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
+        dataset = dataset_of(cluster.dataset)
+        with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
+            before = dataset.before_trial(control)
+            control.execute("CHECKPOINT")
+            commits = _commits(control)
+        observer = Observer(
+            server.connection,
+            devices=self._devices.get(cluster.storage or "", ()),
+            postmaster_pid=self._provision.postmaster_pid(variant),
+            engine_pid=os.getpid(),
+            log_path=self._provision.log_path(variant),
+        )
+        observer.start(time.monotonic_ns())
+        load, failure = None, "the load was not started"
+        try:
+            config = self._config(trial, variant, server.connection, dataset.variables())
+            load, failure = self._load(config, server, observer)
+        finally:
+            observation = observer.stop(t0_monotonic_ns=_monotonic_ns(load.started_unix_ns) if load else None)
+        output = TrialOutput(
+            _trial(trial, started, status="failed", failure=failure),
+            load=load,
+            samples=observation.samples,
+            events=observation.events,
+            server=facts,
+        )
+        if load is None:
+            return output
+        checks: list[Check] = []
+        if failure is None:
+            with database_errors("check the trial", variant.label), connect(server.connection) as control:
+                checks = dataset.after_trial(control, before, variant.workload.builtin, load)
+                exclusive = variant.workload.builtin is not None and not observation.shares_database
+                checks.append(_commit_check(_commits(control) - commits, load, variant.workload.clients, exclusive))
+            failure = _failure_of(load, checks)
+        output.trial = _measured(output.trial, load, checks, observation, failure)
+        return output
+
+    def _config(
+        self, trial: PlannedTrial, variant: Variant, to: Connection, variables: dict[str, str]
+    ) -> dict[str, Any]:
+        workload, measure = variant.workload, self._plan.experiment.measure
+        cores = self._plan.host.cores
+        return {
+            "connection": to.model_dump(),
+            "clients": workload.clients,
+            "threads": min(workload.threads or min(cores, 8), workload.clients),
+            "protocol": workload.protocol,
+            "scripts": [script.model_dump() for script in variant.scripts],
+            "variables": variables | {name: str(value) for name, value in workload.variables.items()},
+            "warmup_s": measure.warmup_s,
+            "duration_s": measure.duration_s,
+            "transactions_per_client": None,
+            "seed": trial.seed,
+            "max_tries": workload.max_tries,
+            "connect_timeout_s": _CONNECT_TIMEOUT_S,
+            "stop_timeout_s": _STOP_PATIENCE_S,
+        }
+
+    def _load(self, config: dict[str, Any], server: Server, observer: Observer) -> tuple[LoadResult | None, str | None]:
+        """Drive the load to its end; returns its result, and why it is a failure."""
+        from plinth._native import EngineError, LoadRun
+
+        measure = self._plan.experiment.measure
+        total_s = measure.warmup_s + measure.duration_s
+        failure = None
+        try:
+            run = LoadRun(json.dumps(config))
+            run.start()
+            try:
+                while not run.wait(_POLL_S):
+                    progress = json.loads(run.progress())
+                    self._tell(progress, total_s, observer)
+                    if failure is None and progress["clients_open"] < config["clients"] and not server.alive():
+                        failure = "the server died during the trial"
+                        run.stop()
+            except BaseException:
+                run.stop()
+                run.wait(_STOP_PATIENCE_S)
+                raise
+            return LoadResult.model_validate_json(run.result()), failure
+        except EngineError as error:
+            return None, f"the load could not run: {error}"
+
+    def _tell(self, progress: dict[str, Any], total_s: float, observer: Observer) -> None:
+        for row in progress["seconds"]:
+            self._listener.second(
+                LiveSecond(Second.model_validate(row), progress["elapsed_ns"] / 1e9, total_s, observer.latest())
+            )
+
+
+def _commits(control: "psycopg.Connection[Any]") -> int:
+    """Committed transactions of this database, with what finished sessions have reported."""
+    row = control.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()").fetchone()
+    assert row is not None, "the database that we are in has a row"
+    return int(row[0])
+
+
+def _monotonic_ns(unix_ns: int) -> int:
+    """The instant of a wall clock on the monotonic one."""
+    return time.monotonic_ns() - (time.time_ns() - unix_ns)
+
+
+def _commit_check(commits: int, load: LoadResult, clients: int, exclusive: bool) -> Check:
+    """`exclusive`: a transaction of the script commits once, and nobody else works in this database."""
+    done = load.totals.done
+    most = done + load.totals.open + clients * _OWN_COMMITS_PER_CLIENT + _OWN_COMMITS
+    return Check(
+        name="pg_stat_database.xact_commit = transactions done, and a few of sessions' starts and maintenance",
+        expected=f"{done} to {most}" if exclusive else f"at least {done}",
+        got=str(commits),
+        ok=commits >= done and (commits <= most or not exclusive),
+    )
+
+
+def _failure_of(load: LoadResult, checks: list[Check]) -> str | None:
+    """Why a load that came to its end is still a failed trial."""
+    wrong = [check for check in checks if not check.ok]
+    if wrong:
+        return "; ".join(f"{check.name}: expected {check.expected}, got {check.got}" for check in wrong)
+    if load.measured.done == 0:
+        first = load.errors[0].message if load.errors else "no transaction ended in the measured time"
+        return f"nothing was measured: {first}"
+    lost = [error for error in load.errors if error.kind == "connection_lost"]
+    if lost:
+        return f"{sum(error.count for error in lost)} clients lost their connection: {lost[0].message}"
+    return None
+
+
+def _trial(trial: PlannedTrial, started_unix_ns: int, **fields: Any) -> Trial:
+    return Trial(
+        number=trial.number, block=trial.block, variant=trial.variant, started_unix_ns=started_unix_ns, **fields
+    )
+
+
+def _measured(
+    trial: Trial, load: LoadResult, checks: list[Check], observation: Observation, failure: str | None
+) -> Trial:
+    return trial.model_copy(
+        update={
+            "status": "complete" if failure is None else "failed",
+            "failure": failure,
+            "connect_ns": load.connect_ns,
+            "warmup_ns": load.warmup_ns,
+            "measured_ns": load.measured_ns,
+            "totals": load.totals,
+            "measured": load.measured,
+            "tps": load.measured.done / (load.measured_ns / 1e9) if load.measured_ns else None,
+            "engine": load.engine,
+            "errors": load.errors,
+            "checks": tuple(checks),
+            "gaps": tuple(observation.gaps),
+            "observer_cpu_ns": observation.cost_cpu_ns,
+        }
+    )

@@ -1,0 +1,146 @@
+"""The command line from outside: help, usage errors, exit codes, streams."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plinth.cli import COMMANDS
+
+PLINTH = [sys.executable, "-m", "plinth"]
+
+
+def plinth(*words, cwd=None, **environment):
+    import os
+
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **environment}
+    return subprocess.run([*PLINTH, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+
+
+def test_help_imports_nothing_heavy():
+    program = "import sys, plinth.cli; plinth.cli.main(['--help']); print(sorted(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0
+    modules = done.stderr
+    for heavy in ("cyclopts", "pydantic", "rich", "numpy", "duckdb", "psycopg", "plinth.model", "plinth.run"):
+        assert f"'{heavy}'" not in modules
+
+
+def test_help_names_every_command_and_the_exit_codes():
+    done = plinth("--help")
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert f"  {command.name} " in done.stdout
+    assert "Exit codes" in done.stdout
+    assert plinth().stdout == done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
+def test_every_command_explains_itself(command):
+    done = plinth(command.name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"plinth {command.name}" in done.stdout
+    assert len(done.stdout.splitlines()) > 3
+
+
+def test_version():
+    assert plinth("--version").stdout.startswith("plinth 0.")
+
+
+WRONG_USAGE = [
+    (["rnu", "x.toml"], 'Did you mean "run"'),
+    (["plan"], "FILE"),
+    (["plan", "x.toml", "--jsno"], "--jsno"),
+    (["plan", "no-such-file.toml"], "No such file or directory"),
+    (["report", "."], "not a bundle"),
+    (["resume", "no-such-bundle"], "not a bundle"),
+    (["verify", "."], "not a bundle"),
+    (["completion", "tcsh"], "tcsh"),
+    (["storage", "describe"], "PATH"),
+    (["clean", "../x"], "cannot be a run id"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG_USAGE, ids=[" ".join(row[0]) for row in WRONG_USAGE])
+def test_wrong_usage_is_exit_2_with_a_reason_on_stderr(words, said, tmp_path):
+    done = plinth(*words, cwd=tmp_path, PLINTH_STATE_DIR=str(tmp_path / "state"))
+    assert done.returncode == 2, done
+    assert said in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_init_writes_once_and_plan_accepts_it(tmp_path):
+    done = plinth("init", "first.toml", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "plinth plan first.toml" in done.stdout
+    again = plinth("init", "first.toml", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "there already" in again.stderr
+    planned = plinth("plan", "first.toml", "--json", cwd=tmp_path)
+    assert planned.returncode == 0, planned.stderr
+    assert json.loads(planned.stdout)["experiment"]["name"] == "first"
+
+
+def test_errors_of_an_experiment_file_come_all_at_once(tmp_path):
+    (tmp_path / "x.toml").write_text("spec = 1\nname = 'x'\nquestion = '?'\n[dataset]\nkid = 'tpcb'\n[workload]\nclints = 3\n")
+    done = plinth("plan", "x.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "x.toml:4: dataset.kind" in done.stderr
+    assert "x.toml:7: workload.clints: unknown key 'clints'" in done.stderr
+    assert "hint: did you mean 'clients'?" in done.stderr
+
+
+def test_schema_is_json_and_names_its_draft():
+    schema = json.loads(plinth("schema").stdout)
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    assert "storage" in schema["properties"]
+
+
+def test_a_setting_that_the_server_does_not_know_is_found_before_anything_runs(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    done = plinth("plan", "x.toml", "--set", "server.settings.shared_bufers=1GB", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--set server.settings.shared_bufers=1GB" in done.stderr
+    assert "shared_buffers" in done.stderr
+
+
+def test_a_script_with_a_syntax_error_says_file_line_and_column(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    (tmp_path / "bad.sql").write_text("\\set a 1\n\\set b 1 +\nSELECT :a;\n")
+    text = (tmp_path / "x.toml").read_text().replace('builtin = "tpcb-like"', 'script = "bad.sql"')
+    (tmp_path / "x.toml").write_text(text)
+    done = plinth("plan", "x.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "bad.sql:2:" in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_the_commands(shell):
+    done = plinth("completion", shell)
+    assert done.returncode == 0
+    assert "resume" in done.stdout
+
+
+def test_completion_for_bash_is_valid_bash(tmp_path):
+    script = tmp_path / "plinth.bash"
+    script.write_text(plinth("completion", "bash").stdout)
+    done = subprocess.run(["bash", "-n", str(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_output_may_be_cut_short(tmp_path):
+    done = subprocess.run(
+        f"{sys.executable} -m plinth schema | head -c 10", shell=True, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert "Traceback" not in done.stderr
+
+
+def test_describing_a_path_as_json():
+    facts = json.loads(plinth("storage", "describe", str(Path.cwd()), "--json").stdout)
+    assert facts["total_bytes"] > 0
+    assert facts["stack"]
