@@ -46,9 +46,9 @@ def ensure(path: Path) -> Path:
     What root makes can be entered by all (0755), since servers run as somebody else; other users'
     folders are their own (0700). Folders that are there keep their mode.
     """
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     mode = 0o755 if os.geteuid() == 0 else 0o700
     try:
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(exist_ok=True)
             folder.chmod(mode)

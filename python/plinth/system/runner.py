@@ -181,7 +181,7 @@ def _environment(owner: Owner | None) -> dict[str, str]:
 
 def _not_started(error: OSError, argv: Sequence[str], owner: Owner | None, cwd: Path | None) -> MissingCapability:
     command = " ".join(argv)
-    if cwd is not None and error.filename == str(cwd):
+    if cwd is not None and str(error.filename) == str(cwd):
         return MissingCapability(f"cannot enter the working directory {cwd}: {error.strerror}", where=command)
     if isinstance(error, FileNotFoundError):
         package = _DEBIAN_PACKAGES.get(argv[0])

@@ -36,7 +36,10 @@ def unmount(path: Path, label: str, runner: Runner) -> None:
     ours = _ours(path, label)
     if not ours:
         return
-    on_top = mount_of(path)
+    try:
+        on_top = mount_of(path)
+    except OSError as error:
+        raise Refused(f"not unmounted: something hides it: {error.strerror}", where=str(path)) from error
     if on_top not in ours:
         raise Refused(
             f"not unmounted: {on_top.source} ({on_top.filesystem}) is mounted over it",

@@ -1,0 +1,281 @@
+"""The journal's file: what is in it, who may take it over, and what happens to it when things go wrong."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError
+from plinth.model.progress import Progress
+from plinth.model.step import Step, Undo
+from plinth.system.clean import clean, pending_journals
+from plinth.system.directory import make_directory
+from plinth.system.journal import Journal, StillRunning, journal_path
+from plinth.system.owner import server_owner
+from plinth.system.paths import ensure, work_dir
+from plinth.system.process import ProcessMark
+from plinth.system.runner import Runner
+
+
+def directory_step(path: Path, journal: Journal, name: str = "test.directory") -> Step:
+    return Step(
+        id=name, title=f"make {path.name}", undo=Undo(kind="remove_directory", path=str(path), label=journal.label)
+    )
+
+
+def lines_of(journal: Journal) -> list[dict]:
+    return [json.loads(line) for line in journal.path.read_text().splitlines()]
+
+
+def made(journal: Journal, name: str) -> Path:
+    """A directory of ours, journaled."""
+    path = ensure(work_dir()) / name
+    journal.record(directory_step(path, journal, f"test.{name}"))
+    make_directory(path, journal.label, server_owner())
+    return path
+
+
+def test_a_step_is_on_disk_when_record_returns_and_struck_when_undone(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    step = directory_step(state_dir / "d", journal)
+    entry = journal.record(step)
+    header, recorded = lines_of(journal)
+    mark = ProcessMark.ours()
+    assert header == {"journal": 1, "run_id": "r1", **mark._asdict()}
+    assert (recorded["entry"], Step.model_validate(recorded["step"])) == (1, step)
+    journal.strike(entry)
+    assert lines_of(journal)[2:] == [{"strike": 1}]
+    assert journal.entries == ()
+    journal.close()
+    assert pending_journals() == ()
+
+
+def test_closing_keeps_the_file_only_while_something_is_left_to_undo(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    journal.record(Step(id="test.note", title="nothing to undo"))
+    entry = journal.record(directory_step(state_dir / "d", journal))
+    journal.close()
+    assert pending_journals() == (journal.path,)
+
+    again = Journal.take_over(journal.path)
+    assert again is not None
+    assert [e.number for e in again.entries] == [1, 2]
+    again.strike(entry)
+    again.close()
+    assert pending_journals() == ()
+
+
+def test_numbers_go_on_after_a_take_over(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    first = journal.record(directory_step(state_dir / "a", journal))
+    journal.record(directory_step(state_dir / "b", journal))
+    journal.strike(first)
+    journal.close()
+    again = Journal.take_over(journal.path)
+    assert again is not None
+    assert again.record(directory_step(state_dir / "c", journal)).number == 3
+    again.close()
+
+
+@pytest.mark.parametrize("run_id", ["", "../x", "a/b", ".hidden", "a b", "x" * 81])
+def test_a_run_id_that_is_no_file_name_is_refused(state_dir: Path, run_id: str) -> None:
+    with pytest.raises(UsageError, match="run id"):
+        Journal.create(run_id)
+    assert not state_dir.exists()
+
+
+def test_two_runs_cannot_share_a_name(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    with pytest.raises(Refused, match="there already"):
+        Journal.create("r1")
+    journal.close()
+
+
+def test_a_torn_last_line_at_every_byte_loses_only_that_line(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    kept = journal.record(directory_step(state_dir / "a", journal))
+    whole = journal.path.read_bytes()
+    journal.record(directory_step(state_dir / "b", journal))
+    both = journal.path.read_bytes()
+    journal.close()
+    for length in range(len(whole), len(both)):
+        journal.path.write_bytes(both[:length])
+        torn = Journal.take_over(journal.path)
+        assert torn is not None
+        assert torn.entries == (kept,)
+        torn.record(kept.step)  # lands on a line of its own
+        torn.close()
+        assert lines_of(journal)[-1]["entry"] == 2
+
+
+@pytest.mark.parametrize("length", [0, 1, 40])
+def test_a_torn_first_line_means_that_nothing_was_done(state_dir: Path, length: int) -> None:
+    journal = Journal.create("r1")
+    journal.record(directory_step(state_dir / "a", journal))
+    journal.close()
+    journal.path.write_bytes(journal.path.read_bytes()[:length])
+    assert clean().error() is None
+    assert pending_journals() == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"\0\0\0\0", "damaged"),
+        (b'{"entry": 2}', "damaged"),
+        (b'{"entry": 2, "step": {"id": "x"}}', "damaged"),
+        (b'{"strike": 7}', "damaged"),
+        (b'{"journal": 1, "pid": 1, "started_ticks": 1, "boot_id": ""}', "damaged"),
+    ],
+)
+def test_a_damaged_line_is_refused_by_file_and_line_and_nothing_is_touched(
+    state_dir: Path, line: bytes, expected: str
+) -> None:
+    journal = Journal.create("r1")
+    path = made(journal, "d")
+    journal.close()
+    content = journal.path.read_bytes() + line + b"\n"
+    journal.path.write_bytes(content)
+    error = clean().error()
+    assert isinstance(error, Refused)
+    assert f"{journal.path}:3" in error.details[0]
+    assert expected in error.details[0]
+    assert journal.path.read_bytes() == content
+    assert path.is_dir()
+
+
+def test_a_newer_version_is_refused(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    made(journal, "d")
+    journal.close()
+    journal.path.write_text(journal.path.read_text().replace('{"journal": 1', '{"journal": 2'))
+    with pytest.raises(Refused, match="version 2; this Plinth knows 1"):
+        clean("r1")
+
+
+def test_a_journal_of_another_user_is_refused(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    path = made(journal, "d")
+    journal.close()
+    os.chown(journal.path, 65534, 65534)
+    with pytest.raises(Refused, match="another user"):
+        clean("r1")
+    assert path.is_dir()
+
+
+def test_a_living_run_is_left_alone_until_it_is_dead(state_dir: Path) -> None:
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        journal = Journal.create("r1")
+        made(journal, "d")
+        os.write(writing, b"ready")
+        signal.pause()
+    assert os.read(reading, 5) == b"ready"
+    try:
+        with pytest.raises(StillRunning, match=f"pid {pid}") as refusal:
+            clean("r1")
+        assert refusal.value.exit_code == 4
+        everything = clean()
+        assert [run.pid for run in everything.living] == [pid]
+        assert everything.error() is None
+        assert (work_dir() / "d").is_dir()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    cleaned = clean("r1")
+    assert [step.title for step in cleaned.runs[0].undone] == ["make d"]
+    assert not (work_dir() / "d").exists()
+    assert clean("r1").runs == ()
+    assert clean().runs == ()
+
+
+def test_a_full_disk_stops_a_step_before_it_is_done_and_tears_no_line(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = scratch / "tiny"
+    tiny.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "plinth-test", tiny], check=True)
+    try:
+        monkeypatch.setenv("PLINTH_STATE_DIR", str(tiny / "state"))
+        journal = Journal.create("r1")
+        filler = tiny / "filler"
+        with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            while True:
+                file.write(bytes(4096))
+        with pytest.raises(MissingCapability, match="no space left") as full:
+            for number in range(200):  # until the journal's last page is full too
+                journal.record(directory_step(tiny / str(number), journal))
+        assert full.value.exit_code == 5
+        recorded = len(journal.entries)
+        assert len(lines_of(journal)) == recorded + 1
+        filler.unlink()
+        journal.record(directory_step(tiny / "after", journal))
+        assert [line["entry"] for line in lines_of(journal)[1:]] == list(range(1, recorded + 2))
+        journal.close()
+    finally:
+        subprocess.run(["umount", tiny], check=True)
+
+
+def test_undo_goes_backwards_and_reports(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    outer = made(journal, "outer")
+    journal.record(directory_step(outer / "inner", journal))
+    make_directory(outer / "inner", journal.label, server_owner())
+    told: list[Progress] = []
+    assert journal.undo_all(Runner(), told.append) == ()
+    assert [progress.detail for progress in told] == ["make inner", "make outer", ""]
+    assert [(p.done, p.total, p.unit) for p in told] == [(0, 2, "steps"), (1, 2, "steps"), (2, 2, "steps")]
+    assert not outer.exists()
+    journal.close()
+
+
+def test_what_something_stands_on_is_kept_when_that_cannot_be_undone(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    outer, other = made(journal, "outer"), made(journal, "other")
+    journal.record(directory_step(outer / "inner", journal, "test.inner"))
+    (outer / "inner").write_text("a file of somebody's")
+    kept = journal.undo_all(Runner())
+    assert [left.step.id for left in kept] == ["test.inner", "test.outer"]
+    assert "stands on it" in kept[1].error.message
+    assert not other.exists()
+    journal.close()
+
+    result = clean("r1")
+    error = result.error()
+    assert isinstance(error, Refused)
+    assert error.exit_code == 4
+    assert len(error.details) == 2
+    (outer / "inner").unlink()
+    assert clean("r1").error() is None
+    assert not outer.exists()
+    assert pending_journals() == ()
+
+
+def test_only_the_steps_asked_for_are_undone(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    a, b = made(journal, "a"), made(journal, "b")
+    assert journal.undo_steps("test.a", Runner()) == ()
+    assert (a.exists(), b.exists()) == (False, True)
+    assert [entry.step.id for entry in journal.entries] == ["test.b"]
+    journal.undo_all(Runner())
+    journal.close()
+
+
+def test_one_bad_journal_does_not_keep_others_from_being_cleaned(state_dir: Path) -> None:
+    bad, good = Journal.create("bad"), Journal.create("good")
+    path = made(good, "d")
+    bad.record(directory_step(state_dir / "x", bad))
+    bad.close()
+    good.close()
+    with bad.path.open("ab") as file:
+        file.write(b"rubbish\n")
+    result = clean()
+    assert [run.run_id for run in result.runs] == ["good"]
+    assert isinstance(result.error(), PlinthError)
+    assert not path.exists()
+    assert pending_journals() == (journal_path("bad"),)

@@ -1,0 +1,265 @@
+"""Undo touches only what bears our label: every way in which something else can stand where ours stood."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plinth.model.errors import PlinthError, Refused
+from plinth.model.step import Step, Undo
+from plinth.system.directory import LABEL_FILE, found_label, make_directory, remove_directory
+from plinth.system.owner import server_owner
+from plinth.system.runner import CommandError, Runner
+from plinth.system.undo import undo, undo_step
+
+LABEL = "plinth-test1"
+
+
+@pytest.fixture
+def ours(scratch: Path) -> Path:
+    """A directory of ours with something in it."""
+    path = scratch / "ours"
+    make_directory(path, LABEL, server_owner())
+    (path / "pgdata" / "base").mkdir(parents=True)
+    (path / "pgdata" / "PG_VERSION").write_text("18\n")
+    return path
+
+
+@pytest.fixture
+def precious(scratch: Path) -> Path:
+    """Somebody else's directory."""
+    path = scratch / "precious"
+    path.mkdir()
+    (path / "data").write_text("irreplaceable")
+    return path
+
+
+def mount_tmpfs(path: Path, source: str) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", source, path], check=True)
+
+
+@pytest.fixture
+def mounted(scratch: Path) -> Iterator[Path]:
+    """A tmpfs of ours."""
+    path = scratch / "mounted"
+    path.mkdir()
+    mount_tmpfs(path, LABEL)
+    yield path
+    while os.path.ismount(path):
+        subprocess.run(["umount", path], check=True)
+
+
+def unmount(path: Path, label: str = LABEL) -> None:
+    undo(Undo(kind="unmount", path=str(path), label=label), Runner())
+
+
+def test_a_directory_of_ours_belongs_to_the_server_user_and_is_removed_whole(ours: Path) -> None:
+    owner = server_owner()
+    found = ours.stat()
+    assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (owner.uid, owner.gid, 0o700)
+    assert found_label(ours) == LABEL
+    remove_directory(ours, LABEL)
+    assert not ours.exists()
+    remove_directory(ours, LABEL)  # a second time is no error
+
+
+def test_nothing_is_made_where_something_is(scratch: Path, precious: Path) -> None:
+    (scratch / "link").symlink_to(precious)
+    (scratch / "dangling").symlink_to(scratch / "nowhere")
+    (scratch / "file").write_text("")
+    for name in ("precious", "link", "dangling", "file"):
+        with pytest.raises(Refused, match="there already"):
+            make_directory(scratch / name, LABEL, server_owner())
+    assert sorted(path.name for path in precious.iterdir()) == ["data"]
+    assert not (scratch / "nowhere").exists()
+
+
+def test_links_are_removed_and_never_followed(ours: Path, precious: Path) -> None:
+    (ours / "to-directory").symlink_to(precious)
+    (ours / "pgdata" / "to-file").symlink_to(precious / "data")
+    remove_directory(ours, LABEL)
+    assert not ours.exists()
+    assert (precious / "data").read_text() == "irreplaceable"
+
+
+def foreign_directory(ours: Path, precious: Path) -> None:
+    ours.rename(ours.with_name("moved"))
+    precious.rename(ours)
+
+
+def foreign_file(ours: Path, precious: Path) -> None:
+    ours.rename(ours.with_name("moved"))
+    ours.write_text("somebody's file")
+
+
+def link_to_foreign(ours: Path, precious: Path) -> None:
+    ours.rename(ours.with_name("moved"))
+    ours.symlink_to(precious)
+
+
+def link_to_ours(ours: Path, precious: Path) -> None:
+    ours.rename(ours.with_name("moved"))
+    ours.symlink_to(ours.with_name("moved"))
+
+
+def label_removed(ours: Path, precious: Path) -> None:
+    (ours / LABEL_FILE).unlink()
+
+
+def label_of_another_run(ours: Path, precious: Path) -> None:
+    (ours / LABEL_FILE).write_text(LABEL + "0\n")
+
+
+def label_cut_short_beside_data(ours: Path, precious: Path) -> None:
+    (ours / LABEL_FILE).write_text(LABEL)
+
+
+def label_is_a_link(ours: Path, precious: Path) -> None:
+    (ours / LABEL_FILE).rename(precious / "label")
+    (ours / LABEL_FILE).symlink_to(precious / "label")
+
+
+def label_is_a_pipe(ours: Path, precious: Path) -> None:
+    (ours / LABEL_FILE).unlink()
+    os.mkfifo(ours / LABEL_FILE)
+
+
+@pytest.mark.parametrize(
+    "replace",
+    [
+        foreign_directory,
+        foreign_file,
+        link_to_foreign,
+        link_to_ours,
+        label_removed,
+        label_of_another_run,
+        label_cut_short_beside_data,
+        label_is_a_link,
+        label_is_a_pipe,
+    ],
+)
+def test_what_is_not_ours_is_refused_and_untouched(scratch: Path, ours: Path, precious: Path, replace) -> None:
+    replace(ours, precious)
+    before = listing(scratch)
+    with pytest.raises(Refused, match="not removed") as refusal:
+        remove_directory(ours, LABEL)
+    assert refusal.value.where == str(ours)
+    assert listing(scratch) == before
+
+
+def listing(folder: Path) -> list[tuple[str, int, bytes | None]]:
+    """Everything below a folder: path, inode, content."""
+    return sorted(
+        (str(path), path.lstat().st_ino, path.read_bytes() if path.is_file() else None) for path in folder.rglob("*")
+    )
+
+
+@pytest.mark.parametrize("label_bytes", [None, b"", b"plin", b"plinth-test1"])
+def test_a_directory_killed_while_it_was_made_is_ours(scratch: Path, label_bytes: bytes | None) -> None:
+    path = scratch / "begun"
+    path.mkdir()
+    if label_bytes is not None:
+        (path / LABEL_FILE).write_bytes(label_bytes)
+    remove_directory(path, LABEL)
+    assert not path.exists()
+
+
+def test_a_label_of_somebody_else_alone_in_a_directory_is_refused(scratch: Path) -> None:
+    path = scratch / "begun"
+    path.mkdir()
+    (path / LABEL_FILE).write_bytes(b"plinth-other")
+    with pytest.raises(Refused):
+        remove_directory(path, LABEL)
+
+
+@pytest.mark.parametrize("place", ["", "pgdata", "pgdata/base"])
+@pytest.mark.parametrize("bind", [False, True])
+def test_no_mount_is_crossed(ours: Path, precious: Path, place: str, bind: bool) -> None:
+    point = ours / place
+    before = listing(ours)
+    if bind:  # same device number as what it stands on
+        subprocess.run(["mount", "--bind", precious, point], check=True)
+    else:
+        mount_tmpfs(point, "somebody")
+        (point / "data").write_text("irreplaceable")
+    try:
+        with pytest.raises(Refused, match="something is mounted there"):
+            remove_directory(ours, LABEL)
+        assert (point / "data").read_text() == "irreplaceable"
+    finally:
+        subprocess.run(["umount", point], check=True)
+    assert listing(ours) == before
+    assert (precious / "data").exists()
+
+
+def test_our_mount_is_unmounted_once_and_then_left_alone(mounted: Path) -> None:
+    unmount(mounted)
+    assert not os.path.ismount(mounted)
+    unmount(mounted)
+
+
+def test_a_mount_without_our_label_is_left_alone(mounted: Path) -> None:
+    unmount(mounted, "plinth-test10")
+    assert os.path.ismount(mounted)
+
+
+def test_a_mount_stacked_on_ours_is_refused_and_both_stay(mounted: Path) -> None:
+    mount_tmpfs(mounted, "somebody")
+    with pytest.raises(Refused, match=r"somebody [(]tmpfs[)] is mounted over it"):
+        unmount(mounted)
+    subprocess.run(["umount", mounted], check=True)
+    assert os.path.ismount(mounted)
+    unmount(mounted)
+
+
+def test_our_mount_on_top_of_anothers_goes_alone(mounted: Path) -> None:
+    unmount(mounted)
+    mount_tmpfs(mounted, "somebody")
+    mount_tmpfs(mounted, LABEL)
+    unmount(mounted)
+    assert os.path.ismount(mounted)
+
+
+def test_a_mount_hidden_below_a_mount_on_its_parent_is_refused(scratch: Path, mounted: Path) -> None:
+    mount_tmpfs(scratch, "somebody")
+    try:
+        with pytest.raises(Refused, match="something hides it"):
+            unmount(mounted)
+        mounted.mkdir()
+        with pytest.raises(Refused, match="is mounted over it"):
+            unmount(mounted)
+    finally:
+        subprocess.run(["umount", scratch], check=True)
+    assert os.path.ismount(mounted)
+
+
+def test_a_mount_in_use_says_so(mounted: Path) -> None:
+    with (mounted / "open").open("w"), pytest.raises(CommandError) as error:
+        unmount(mounted)
+    assert "busy" in " ".join(error.value.details)
+    assert error.value.where == f"umount {mounted}"
+    assert os.path.ismount(mounted)
+
+
+def test_the_plan_shows_what_undo_will_run(mounted: Path) -> None:
+    step = Step(id="s", title="mount", undo=Undo(kind="unmount", path=str(mounted), label=LABEL))
+    undoing = undo_step(step)
+    assert undoing is not None
+    commands = []
+    undo(step.undo, Runner(commands.append))
+    assert [command.argv for command in commands] == [undoing.argv]
+    assert undo_step(Step(id="s", title="nothing to undo")) is None
+
+
+def test_a_directory_that_cannot_be_emptied_keeps_its_label(ours: Path) -> None:
+    subprocess.run(["chattr", "+i", ours / "pgdata" / "PG_VERSION"], check=True)
+    try:
+        with pytest.raises(PlinthError, match="cannot remove the directory"):
+            remove_directory(ours, LABEL)
+        assert found_label(ours) == LABEL
+    finally:
+        subprocess.run(["chattr", "-i", ours / "pgdata" / "PG_VERSION"], check=True)
+    remove_directory(ours, LABEL)
+    assert not ours.exists()
