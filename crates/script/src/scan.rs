@@ -2,7 +2,7 @@
 //! semicolon or before a backslash, unless these stand in a quotation, a comment or parentheses.
 
 use crate::error::ParseError;
-use crate::source::{Source, is_name_part, is_name_start};
+use crate::source::{Source, is_name_part, is_name_start, is_space};
 
 /// What ended a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) enum Ending {
     End,
 }
 
-/// A statement without its line comments; empty when there was nothing before its ending.
+/// A statement, without `--` comments before it; empty when there was nothing else before its ending.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) text: String,
@@ -41,7 +41,7 @@ struct Pending {
 
 impl Pending {
     fn push(&mut self, bytes: &[u8], at: usize) {
-        if self.start.is_none() && bytes.iter().all(u8::is_ascii_whitespace) {
+        if self.start.is_none() && bytes.iter().all(|&b| is_space(b)) {
             return;
         }
         self.start.get_or_insert(at);
@@ -80,7 +80,12 @@ impl<'a> Scanner<'a> {
                         return self.finish(pending, Ending::Backslash(at + 1));
                     }
                 },
-                b'-' if rest.starts_with(b"--") => self.offset += line_length(rest),
+                b'-' if rest.starts_with(b"--") => {
+                    self.offset += line_length(rest);
+                    if pending.start.is_some() {
+                        pending.push(self.between(at), at);
+                    }
+                }
                 _ => {
                     self.offset += self.piece_length(first, rest, &mut pending)?;
                     pending.push(self.between(at), at);
@@ -142,7 +147,11 @@ impl<'a> Scanner<'a> {
                 .error(parenthesis, "unclosed parenthesis in a statement"));
         }
         let mut text = pending.text;
-        text.truncate(text.trim_ascii_end().len());
+        let end = text
+            .iter()
+            .rposition(|&b| !is_space(b))
+            .map_or(0, |last| last + 1);
+        text.truncate(end);
         // Only ASCII characters delimit pieces, so that these are whole characters too.
         let text = String::from_utf8(text)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());

@@ -57,7 +57,7 @@ pub enum Command {
 /// A statement, ready for each of the three protocols.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlCommand {
-    /// The statement as written, with its semicolon if it has one, but without `--` comments.
+    /// The statement as written, with its semicolon if it has one, from behind `--` comments before it.
     pub text: String,
     /// Line of its first character, counted from 1.
     pub line: usize,

@@ -83,6 +83,11 @@ pub(crate) fn is_blank(b: u8) -> bool {
     matches!(b, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c')
 }
 
+/// White space between statements: C's isspace().
+pub(crate) fn is_space(b: u8) -> bool {
+    is_blank(b) || b == b'\n'
+}
+
 /// Length of the line continuation (a backslash before the line's end) at the start of `bytes`; 0 if there is none.
 pub(crate) fn continuation_length(bytes: &[u8]) -> usize {
     match bytes {

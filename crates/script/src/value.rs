@@ -95,6 +95,36 @@ impl Value {
         }
     }
 
+    /// The value that the text of a variable spells in an expression; `None` if it spells none.
+    /// pgbench takes `null`, any beginning of `true`, `yes`, `false` and `no`, `on`, `off` and `of`,
+    /// integers, and doubles, without regard to case.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        let lower = text.to_ascii_lowercase();
+        let begins = |word: &str| word.starts_with(&lower);
+        if lower == "null" {
+            return Some(Self::Null);
+        }
+        if begins("true") || begins("yes") || lower == "on" {
+            return Some(Self::Bool(true));
+        }
+        if begins("false") || begins("no") || lower == "off" || lower == "of" {
+            return Some(Self::Bool(false));
+        }
+        let number = lower.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+        let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
+        if digits.bytes().all(|b| b.is_ascii_digit()) {
+            return number.parse().ok().map(Self::Int);
+        }
+        let double: f64 = number.parse().ok()?;
+        // Beyond the limits of doubles, Rust says infinity, and C that it cannot.
+        let overflows = double.is_infinite() && !digits.starts_with("inf");
+        (!overflows).then_some(Self::Double(double))
+    }
+
     fn coercion(self, to: &'static str) -> EvalError {
         EvalError::Coercion {
             from: self.type_name(),
@@ -197,34 +227,5 @@ fn write_fixed(digits: &[u8], exponent: i32, out: &mut Vec<u8>) {
         out.extend_from_slice(&digits[..integer_digits]);
         out.push(b'.');
         out.extend_from_slice(&digits[integer_digits..]);
-    }
-}
-
-impl Value {
-    /// The value that the text of a variable spells in an expression; `None` if it spells none.
-    /// pgbench takes `null`, any beginning of `true`, `yes`, `false` and `no`, `on`, `off` and `of`,
-    /// integers, and doubles, without regard to case.
-    #[must_use]
-    pub fn from_text(text: &str) -> Option<Self> {
-        if text.is_empty() {
-            return None;
-        }
-        let lower = text.to_ascii_lowercase();
-        let begins = |word: &str| word.starts_with(&lower);
-        if lower == "null" {
-            return Some(Self::Null);
-        }
-        if begins("true") || begins("yes") || lower == "on" {
-            return Some(Self::Bool(true));
-        }
-        if begins("false") || begins("no") || lower == "off" || lower == "of" {
-            return Some(Self::Bool(false));
-        }
-        let number = lower.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
-        let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
-        if digits.bytes().all(|b| b.is_ascii_digit()) {
-            return number.parse().ok().map(Self::Int);
-        }
-        number.parse().ok().map(Self::Double)
     }
 }

@@ -1,6 +1,9 @@
 //! Expressions against the real pgbench: random ones, evaluated by both with the same seed.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
+
+use std::process::Output;
 
 use plinth_script::{Command, EvalError, Prng, Seeds, Symbols, Value, Variables, parse};
 use support::Server;
@@ -41,13 +44,11 @@ fn random_expressions_have_pgbenchs_values() {
         }
     }
 
-    let output = server.pgbench(&arguments(), &script);
-    let stderr = String::from_utf8(output.stderr).expect("text");
-    assert!(output.status.success(), "{stderr}");
-    let values: Vec<&str> = stderr.lines().filter_map(debugged).collect();
+    let output = server.pgbench(&arguments(), &[(&script, 1)]);
+    let values = debugged(&output);
     assert_eq!(values.len(), expected.len());
     for ((text, ours), theirs) in expected.iter().zip(values) {
-        assert_eq!(ours, theirs, "{text}");
+        assert_eq!(*ours, theirs, "{text}");
     }
 
     // pgbench does not look at the type that abs() gets, and makes what it will of a boolean.
@@ -56,7 +57,7 @@ fn random_expressions_have_pgbenchs_values() {
     failures.sort_by_key(|(text, message)| (message.clone(), text.len()));
     let step = failures.len().div_ceil(FAILURES);
     for (text, message) in failures.iter().step_by(step) {
-        let output = server.pgbench(&arguments(), &format!("\\set x {text}\n"));
+        let output = server.pgbench(&arguments(), &[(&format!("\\set x {text}\n"), 1)]);
         let stderr = String::from_utf8(output.stderr).expect("text");
         assert!(!output.status.success(), "pgbench has a value for {text}");
         let wanted = message.as_deref().unwrap_or("syntax error");
@@ -98,11 +99,9 @@ fn distributions_are_pgbenchs_over_a_million_draws() {
             &transactions.to_string(),
             &format!("--random-seed={SEED}"),
         ],
-        &script,
+        &[(&script, 1)],
     );
-    let stderr = String::from_utf8(output.stderr).expect("text");
-    assert!(output.status.success(), "{stderr}");
-    let theirs: Vec<&str> = stderr.lines().filter_map(debugged).collect();
+    let theirs = debugged(&output);
 
     let mut symbols = Symbols::new();
     let parsed = parse("sums", &script.replace("debug", ""), &mut symbols).expect("a script");
@@ -129,11 +128,12 @@ fn arguments() -> Vec<&'static str> {
     arguments
 }
 
-/// What pgbench's `debug()` printed in a line of its output, if that is one.
-fn debugged(line: &str) -> Option<&str> {
-    line.strip_prefix("debug(")
-        .and_then(|rest| rest.split_once("): "))
-        .map(|(_, value)| value)
+/// What the `debug()` of pgbench's only client printed, value by value.
+fn debugged(output: &Output) -> Vec<String> {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let value = |line: &str| Some(line.strip_prefix("debug(")?.split_once("): ")?.1.to_owned());
+    stderr.lines().filter_map(value).collect()
 }
 
 /// A value as `debug()` prints it.

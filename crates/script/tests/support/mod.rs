@@ -59,20 +59,53 @@ impl Server {
         assert!(status.success(), "{program} {args:?}: {output}");
     }
 
-    /// Runs pgbench with `args` and `script`.
-    pub(crate) fn pgbench(&self, args: &[&str], script: &str) -> Output {
-        let path = self.dir.path().join("script.sql");
-        std::fs::write(&path, script).expect("a script file");
-        Command::new(self.bin.join("pgbench"))
+    /// Runs pgbench with `args` and scripts, each with its weight.
+    pub(crate) fn pgbench(&self, args: &[&str], scripts: &[(&str, u64)]) -> Output {
+        let mut command = Command::new(self.bin.join("pgbench"));
+        command
             .args(["-n", "-U", "postgres", "-h"])
             .arg(self.dir.path())
-            .args(args)
-            .arg("-f")
-            .arg(&path)
-            .arg("postgres")
-            .output()
-            .expect("pgbench")
+            .args(args);
+        for (number, (script, weight)) in scripts.iter().enumerate() {
+            let path = self.dir.path().join(format!("script{number}.sql"));
+            std::fs::write(&path, script).expect("a script file");
+            command
+                .arg("-f")
+                .arg(format!("{}@{weight}", path.display()));
+        }
+        command.arg("postgres").output().expect("pgbench")
     }
+
+    /// What a query yields: columns separated by `|`, a row a line.
+    #[allow(dead_code, reason = "not every test queries")]
+    pub(crate) fn query(&self, sql: &str) -> String {
+        let mut command = Command::new(self.bin.join("psql"));
+        command
+            .args(["-XAtq", "-U", "postgres", "-c", sql, "-h"])
+            .arg(self.dir.path());
+        let output = command.arg("postgres").output().expect("psql");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+/// Values that pgbench's `debug()` printed, each with the number of its script.
+#[allow(dead_code, reason = "not every test looks at values")]
+pub(crate) fn debugged(output: &Output) -> Vec<(usize, String)> {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let parse = |line: &str| {
+        let (script, rest) = line
+            .strip_prefix("debug(script=")?
+            .split_once(",command=")?;
+        let (_, value) = rest.split_once("): ")?;
+        Some((script.parse().expect("a number"), value.to_owned()))
+    };
+    stderr.lines().filter_map(parse).collect()
 }
 
 impl Drop for Server {
