@@ -1,0 +1,37 @@
+"""Observation beside the load: the host, its devices and PostgreSQL's own statistics, once a second.
+
+What cannot be read is a gap with its reason, never a zero. Counters are kept as read, since whenever they began;
+those marked (gauge) are the state of the moment. Names are the kernel's and PostgreSQL's; times are in seconds and
+end in `_s`, sizes in bytes; a figure that moved between versions has its newest name in all of them.
+
+| source        | object             | metrics |
+|---------------|--------------------|---------|
+| host_cpu      | all                | user_s nice_s system_s idle_s iowait_s irq_s softirq_s steal_s guest_s guest_nice_s (guest is within user) |
+| host_memory   | all                | (gauges) total_bytes free_bytes available_bytes buffers_bytes cached_bytes dirty_bytes writeback_bytes anon_bytes shmem_bytes slab_bytes page_tables_bytes swap_total_bytes swap_free_bytes |
+| host          | all                | context_switches interrupts forks; (gauges) procs_running procs_blocked |
+| host          | all                | major_faults swap_in_bytes swap_out_bytes dirtied_bytes written_bytes |
+| host          | cpu, memory, io    | some_s full_s: pressure stall time |
+| process_cpu   | a process group    | user_s system_s; run_delay_s: runnable but not running; (gauge) processes |
+| process_io    | a process group    | rchar wchar syscr syscw read_bytes write_bytes cancelled_write_bytes, as /proc/PID/io |
+| device        | a kernel name      | reads reads_merged read_bytes read_time_s, the same of writes and discards; flushes flush_time_s; io_time_s weighted_io_time_s; (gauge) in_flight |
+| pg_database   | the load's database | the columns of pg_stat_database |
+| pg_bgwriter   | all                | buffers_clean maxwritten_clean buffers_alloc; up to 16 also buffers_backend buffers_backend_fsync |
+| pg_checkpointer | all              | num_timed num_requested write_time_s sync_time_s buffers_written; 17: restartpoints_*; 18: num_done slru_written |
+| pg_wal        | all                | insert_lsn_bytes; from 14 wal_records wal_fpi wal_bytes wal_buffers_full wal_write wal_sync wal_write_time_s wal_sync_time_s |
+| pg_io         | backend type/object/context | the columns of pg_stat_io, sizes as *_bytes; rows that never counted anything are left out |
+| pg_slru       | name               | the columns of pg_stat_slru |
+| pg_archiver   | all                | archived_count failed_count |
+| pg_wait       | type:event, or CPU | (gauge) backends: active client backends and parallel workers; CPU is "waits for nothing" |
+| pg_wait       | all                | (gauges) active idle idle_in_transaction: client backends |
+
+Process groups: backends, checkpointer, background writer, walwriter, autovacuum, walsender, walreceiver, io workers,
+logger, other postgres, load engine, observer, rest of host (CPU only). Ours are left out of all PostgreSQL figures
+that can be told apart: the observer's connection stands in another database than the load's, where there is one.
+
+Events: checkpoint_start, checkpoint_end, checkpoint_warning, gap, gap_end.
+"""
+
+from plinth.observe.host_facts import host_facts
+from plinth.observe.observer import Observation, Observer
+
+__all__ = ["Observation", "Observer", "host_facts"]

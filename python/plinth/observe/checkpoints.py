@@ -1,0 +1,78 @@
+"""Checkpoints as events: from the server's log where it tells of them, else from the counters."""
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.observe.source import Reading, Readout
+
+# Messages of LogCheckpointStart and LogCheckpointEnd in xlog.c and of checkpointer.c, PostgreSQL 13 to 18.
+_MESSAGES = re.compile(
+    r"LOG: +(?:"
+    r"(?P<checkpoint_start>(?:check|restart)point starting:.*)"
+    r"|(?P<checkpoint_end>(?:check|restart)point complete:.*)"
+    r"|(?P<checkpoint_warning>checkpoints are occurring too frequently.*))"
+)
+
+
+class Happening(NamedTuple):
+    """An event with the time of the monotonic clock at which it was seen."""
+
+    seen_ns: int
+    kind: str
+    text: str
+
+
+class ServerLog:
+    """The server's log file, followed from its present end. What it tells of checkpoints is in `happenings`."""
+
+    name = "server log"
+    sparse = False
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset: int | None = None
+        self._rest = b""
+        self.happenings: list[Happening] = []
+
+    @property
+    def followed(self) -> bool:
+        """Whether the file could be read at all."""
+        return self._offset is not None
+
+    def read(self) -> Readout:
+        """Lines that were added since the last look; the first look only finds the end."""
+        with self._path.open("rb") as log:
+            if self._offset is None:
+                self._offset = log.seek(0, 2)
+                return Readout([])
+            log.seek(self._offset)
+            added = log.read()
+        self._offset += len(added)
+        *lines, self._rest = (self._rest + added).split(b"\n")
+        seen_ns = time.monotonic_ns()
+        for line in lines:
+            if match := _MESSAGES.search(line.decode(errors="replace")):
+                kind = str(match.lastgroup)
+                self.happenings.append(Happening(seen_ns, kind, match[kind]))
+        return Readout([])
+
+
+def counted_checkpoints(series: Sequence[tuple[int, Sequence[Reading]]]) -> list[Happening]:
+    """Checkpoints from successive readings of pg_checkpointer: (time, readings). Seen at the reading after it."""
+    happenings = []
+    before: dict[str, float] = {}
+    for seen_ns, readings in series:
+        now = {reading.metric: reading.value for reading in readings}
+        grown = {metric: value - before.get(metric, value) for metric, value in now.items()}
+        started = [kind for kind in ("timed", "requested") if grown.get(f"num_{kind}", 0) > 0]
+        if started:
+            happenings.append(Happening(seen_ns, "checkpoint_start", f"counted: {', '.join(started)}"))
+        write_s, sync_s = grown.get("write_time_s", 0), grown.get("sync_time_s", 0)
+        if write_s > 0 or sync_s > 0:
+            text = f"counted: write {write_s:.3f} s, sync {sync_s:.3f} s"
+            happenings.append(Happening(seen_ns, "checkpoint_end", text))
+        before = now
+    return happenings

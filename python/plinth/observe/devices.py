@@ -1,0 +1,87 @@
+"""Block devices: what iostat(1) reads, with discards and flushes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from plinth.observe.proc import ProcFile
+from plinth.observe.source import Reading, Readout
+
+SECTOR_BYTES = 512
+"""/proc/diskstats counts sectors of 512 bytes, whatever the device's own are."""
+_MS = 1e-3
+# Fields after the name: kernel documentation, admin-guide/iostats. Discards came with 4.18, flushes with 5.5.
+_FIELDS: tuple[tuple[str, float], ...] = (
+    ("reads", 1),
+    ("reads_merged", 1),
+    ("read_bytes", SECTOR_BYTES),
+    ("read_time_s", _MS),
+    ("writes", 1),
+    ("writes_merged", 1),
+    ("write_bytes", SECTOR_BYTES),
+    ("write_time_s", _MS),
+    ("in_flight", 1),
+    ("io_time_s", _MS),
+    ("weighted_io_time_s", _MS),
+    ("discards", 1),
+    ("discards_merged", 1),
+    ("discard_bytes", SECTOR_BYTES),
+    ("discard_time_s", _MS),
+    ("flushes", 1),
+    ("flush_time_s", _MS),
+)
+_BEFORE_FLUSHES = 15
+
+
+class Devices:
+    """The given block devices by kernel name, or all that are not virtual when none is given."""
+
+    name = "device"
+    sparse = False
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(dict.fromkeys(names)) or real_devices()
+        self._uncounted = {name: reason for name in self._names if (reason := flushes_uncounted(name))}
+        self._diskstats = ProcFile("/proc/diskstats")
+
+    def read(self) -> Readout:
+        """Lines of /proc/diskstats."""
+        if not self._names:
+            return Readout([], {"device": "this host has no block device of its own"})
+        lines: dict[str, list[bytes]] = {}
+        for line in self._diskstats.read().splitlines():
+            _, _, name, rest = line.split(None, 3)
+            lines[name.decode()] = rest.split()
+        readings: list[Reading] = []
+        missing: dict[str, str] = {}
+        for name in self._names:
+            if (fields := lines.get(name)) is None:
+                missing[name] = "not in /proc/diskstats"
+                continue
+            if len(fields) <= _BEFORE_FLUSHES:
+                missing[f"flushes of {name}"] = "this kernel does not count them (Linux 5.5 and later do)"
+            elif name in self._uncounted:
+                missing[f"flushes of {name}"] = self._uncounted[name]
+                fields = fields[:_BEFORE_FLUSHES]
+            readings += [
+                Reading(name, metric, int(value) * factor)
+                for (metric, factor), value in zip(_FIELDS, fields, strict=False)
+            ]
+        return Readout(readings, missing)
+
+
+def real_devices() -> tuple[str, ...]:
+    """Whole block devices with hardware, or a hypervisor, behind them."""
+    return tuple(sorted(path.name for path in Path("/sys/block").glob("*") if "virtual" not in path.resolve().parts))
+
+
+def flushes_uncounted(name: str) -> str | None:
+    """Why the kernel leaves this device's flush counter at zero, if it does.
+
+    Only the multi-queue layer counts flushes, and only for whole devices (blk_account_io_flush in block/blk-flush.c).
+    """
+    device = Path("/sys/class/block") / name
+    if (device / "partition").exists():
+        return "the kernel counts them for the whole device only"
+    if device.exists() and not (device / "mq").exists():
+        return "the kernel does not count them for a device without request queue (md, dm, zram, ...)"
+    return None

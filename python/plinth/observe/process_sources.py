@@ -1,0 +1,199 @@
+"""CPU time, run delay and I/O of processes by group."""
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.observe.group_sums import Counters, GroupSums
+from plinth.observe.host import CPU_MODES, TICK_S, cpu_seconds
+from plinth.observe.proc import ProcFile, read_once
+from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, POSTGRES_GROUPS, REST_OF_HOST
+from plinth.observe.processes import Member, Processes
+from plinth.observe.source import Reading, Readout, Unreadable, reason_of
+
+# Places in /proc/PID/stat after the command's closing parenthesis; proc(5) counts from 1, with two before it.
+_STATE, _UTIME, _STIME, _CUTIME, _CSTIME = 0, 11, 12, 13, 14
+_ENDED_STATES = (b"Z", b"X")
+_ENDED = (FileNotFoundError, ProcessLookupError)
+
+
+class Family(NamedTuple):
+    """Counters that belong together, how they are read of a process, and of a parent with its ended children's.
+
+    `inherited`: a parent's counters take over those of a child that ended.
+    """
+
+    metrics: tuple[str, ...]
+    inherited: bool
+    of_process: Callable[[str], Counters]
+    of_parent: Callable[[str], Counters]
+
+
+def _stat(path: str) -> list[bytes]:
+    stat = read_once(f"{path}/stat")
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    if fields[_STATE] in _ENDED_STATES:
+        raise ProcessLookupError(f"{path} has ended")
+    return fields
+
+
+def _cpu(path: str) -> Counters:
+    fields = _stat(path)
+    return int(fields[_UTIME]) * TICK_S, int(fields[_STIME]) * TICK_S
+
+
+def _cpu_with_ended(path: str) -> Counters:
+    fields = _stat(path)
+    return (
+        (int(fields[_UTIME]) + int(fields[_CUTIME])) * TICK_S,
+        (int(fields[_STIME]) + int(fields[_CSTIME])) * TICK_S,
+    )
+
+
+def _delay(path: str) -> Counters:
+    # Second figure of schedstat (kernel documentation, sched-stats): of the main thread, and a backend has no other.
+    return (int(read_once(f"{path}/schedstat").split()[1]) / 1e9,)
+
+
+def _io(path: str) -> Counters:
+    return tuple(map(int, read_once(f"{path}/io").split()[1::2]))
+
+
+_CPU = Family(("user_s", "system_s"), True, _cpu, _cpu_with_ended)
+_DELAY = Family(("run_delay_s",), False, _delay, _delay)
+# The kernel adds the I/O of an ended child to its parent's own (wait_task_zombie in kernel/exit.c).
+_IO = Family(("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"), True, _io, _io)
+
+
+class _Groups:
+    """The counters of one family, summed by group."""
+
+    def __init__(self, family: Family, processes: Processes) -> None:
+        self._family = family
+        self._processes = processes
+        self._children: dict[int, Member] = {}
+        self.sums = GroupSums(len(family.metrics), heir=OTHER_POSTGRES if family.inherited else None)
+
+    def read_server(self) -> dict[str, str]:
+        """Read the postmaster and its children; gives the groups that cannot be had, and why."""
+        parent = self._processes.postmaster
+        if parent is None:
+            return dict.fromkeys(POSTGRES_GROUPS, "the server's process on this host is not known")
+        missing: dict[str, str] = {}
+        try:
+            # The parent first: what a child leaves to it meanwhile is then missed for one reading, not counted twice.
+            of_parent = self._family.of_parent(parent.path)
+            children = self._processes.children()
+        except _ENDED:
+            return dict.fromkeys(POSTGRES_GROUPS, f"the postmaster (process {parent.pid}) has ended")
+        except OSError as error:
+            return dict.fromkeys(POSTGRES_GROUPS, reason_of(error))
+        self.sums.advance(OTHER_POSTGRES, parent.pid, of_parent)
+        living = {child.pid: child for child in children if self._advance(child, missing)}
+        self.sums.end(self._children.keys() - living.keys())
+        self._children = living
+        return missing
+
+    def _advance(self, child: Member, missing: dict[str, str]) -> bool:
+        try:
+            self.sums.advance(child.group, child.pid, self._family.of_process(child.path))
+        except _ENDED:
+            return False
+        except OSError as error:
+            missing[child.group] = reason_of(error)
+        return True
+
+    def read_ourselves(self) -> dict[str, str]:
+        """Read the load engine's process and the observer's threads in it."""
+        engine = self._processes.engine
+        try:
+            of_engine = self._family.of_process(engine.path)
+            threads = self._processes.own_threads()
+            for thread in threads:
+                of_thread = self._family.of_process(thread.path)
+                self.sums.advance(OBSERVER, thread.pid, of_thread)
+                if engine.pid == os.getpid():
+                    of_engine = tuple(whole - part for whole, part in zip(of_engine, of_thread, strict=True))
+        except OSError as error:
+            return dict.fromkeys((LOAD_ENGINE, OBSERVER), reason_of(error))
+        self.sums.put(LOAD_ENGINE, of_engine)
+        return {}
+
+    def processes(self, group: str) -> int:
+        """How many of the server's processes are in a group now."""
+        return sum(child.group == group for child in self._children.values()) + (group == OTHER_POSTGRES)
+
+    def readings(self, groups: Iterable[str]) -> list[Reading]:
+        """The sums of these groups."""
+        return [
+            Reading(group, metric, value)
+            for group in groups
+            for metric, value in zip(self._family.metrics, self.sums.shown(group), strict=True)
+        ]
+
+
+class ProcessIo:
+    """Bytes and calls of reads and writes, as /proc/PID/io has them (proc(5)), by process group."""
+
+    name = "process_io"
+    sparse = False
+
+    def __init__(self, processes: Processes) -> None:
+        self._groups = _Groups(_IO, processes)
+
+    def read(self) -> Readout:
+        """The groups; one of which any process cannot be read is missing as a whole."""
+        missing = self._groups.read_server() | self._groups.read_ourselves()
+        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER)), missing)
+
+
+class ProcessDelay:
+    """Time that the server's processes were runnable but did not run, by process group: too few cores."""
+
+    name = "process_delay"
+    sparse = False
+
+    def __init__(self, processes: Processes) -> None:
+        self._groups = _Groups(_DELAY, processes)
+        self._kept = Path("/proc/self/schedstat").exists()
+
+    def read(self) -> Readout:
+        """The server's groups."""
+        if not self._kept:
+            raise Unreadable("this kernel keeps no /proc/PID/schedstat")
+        missing = self._groups.read_server()
+        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS)), missing)
+
+
+class ProcessCpu:
+    """CPU time by process group, the rest of the host's too, and how many processes there are."""
+
+    name = "process_cpu"
+    sparse = False
+
+    def __init__(self, processes: Processes) -> None:
+        self._groups = _Groups(_CPU, processes)
+        self._host = ProcFile("/proc/stat")
+
+    def read(self) -> Readout:
+        """The groups; the rest is what the host counted as busy less all groups."""
+        server_missing = self._groups.read_server()
+        missing = server_missing | self._groups.read_ourselves()
+        readings = self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER))
+        readings += [
+            Reading(group, "processes", self._groups.processes(group))
+            for group in _without(server_missing, *POSTGRES_GROUPS)
+        ]
+        return Readout(readings + self._rest(), missing)
+
+    def _rest(self) -> list[Reading]:
+        mode = dict(zip(CPU_MODES, cpu_seconds(self._host.read()), strict=False))
+        user, system = self._groups.sums.total()
+        host = (mode["user"] + mode["nice"] - user, mode["system"] + mode["irq"] + mode["softirq"] - system)
+        rest = self._groups.sums.never_falling(REST_OF_HOST, host)
+        return [Reading(REST_OF_HOST, metric, value) for metric, value in zip(_CPU.metrics, rest, strict=True)]
+
+
+def _without(missing: Collection[str], *groups: str) -> list[str]:
+    return [group for group in groups if group not in missing]

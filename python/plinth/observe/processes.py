@@ -1,0 +1,64 @@
+"""Who is who among the processes: the server's, the load engine's, and what the observer itself uses."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from plinth.observe.proc import ProcFile, read_once
+from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, group_of_title
+
+
+class Member(NamedTuple):
+    """A process or a thread, its group, and where /proc shows it."""
+
+    group: str
+    pid: int
+    path: str
+
+
+class Processes:
+    """The processes that are told apart.
+
+    `postmaster_pid` is None when the server is not on this host. `own_backend` and `own_threads` tell what is the
+    observer's, which is neither the server's work nor the load engine's. All else in the engine's process, such as
+    the progress display, counts as the load engine.
+    """
+
+    def __init__(
+        self,
+        *,
+        postmaster_pid: int | None,
+        engine_pid: int,
+        own_backend: Callable[[], int | None],
+        own_threads: Callable[[], Sequence[int]],
+    ) -> None:
+        self.postmaster = None if postmaster_pid is None else _process(OTHER_POSTGRES, postmaster_pid)
+        self.engine = _process(LOAD_ENGINE, engine_pid)
+        self._own_backend = own_backend
+        self._own_threads = own_threads
+        self._children = ProcFile(f"/proc/{postmaster_pid}/task/{postmaster_pid}/children")
+        self._groups: dict[int, str] = {}
+
+    def children(self) -> list[Member]:
+        """The postmaster's children, found without a search through /proc. Raises OSError when it has ended."""
+        pids = [int(pid) for pid in self._children.read().split()]
+        known = self._groups
+        self._groups = {pid: group for pid in pids if (group := known.get(pid) or _ask(pid))}
+        own_backend = self._own_backend()
+        return [
+            _process(OBSERVER if pid == own_backend else self._groups.get(pid, OTHER_POSTGRES), pid) for pid in pids
+        ]
+
+    def own_threads(self) -> list[Member]:
+        """The observer's threads."""
+        return [Member(OBSERVER, thread, f"/proc/self/task/{thread}") for thread in self._own_threads()]
+
+
+def _process(group: str, pid: int) -> Member:
+    return Member(group, pid, f"/proc/{pid}")
+
+
+def _ask(pid: int) -> str | None:
+    try:
+        return group_of_title(read_once(f"/proc/{pid}/cmdline"))
+    except (FileNotFoundError, ProcessLookupError):
+        return None

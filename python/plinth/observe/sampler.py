@@ -1,0 +1,105 @@
+"""A thread that reads its sources at each tick of an absolute schedule."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from plinth.model.base import Gap
+from plinth.observe.gaps import Outages
+from plinth.observe.source import Reading, Source, reason_of
+
+Series = list[tuple[int, list[Reading]]]
+"""Readings of one source: (time of the monotonic clock, all that was read then)."""
+
+
+class Sampler:
+    """Reads `sources` at once, then at every `t0_ns` + k x `interval_s`, and once more when it is stopped.
+
+    Where reading takes longer than the interval, ticks are missed rather than late. `interrupt` ends a wait of a
+    source, from another thread; `close` is called at the end, in the sampler's own.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        *,
+        t0_ns: int,
+        interval_s: float,
+        interrupt: Callable[[], None] = lambda: None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.series: dict[str, Series] = {source.name: [] for source in sources}
+        self.sources = tuple(sources)
+        self.outages = Outages()
+        self.cpu_ns = 0
+        self._t0_ns = t0_ns
+        self._interval_ns = round(interval_s * 1e9)
+        self._interrupt = interrupt
+        self._close = close
+        self._first_read = threading.Event()
+        self._ending = threading.Event()
+        self._missed = 0
+        self._longest_ns = 0
+        self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
+
+    @property
+    def thread_id(self) -> int | None:
+        """The kernel's id of the thread, while it runs."""
+        return self._thread.native_id if self._thread.is_alive() else None
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wait_for_first(self, timeout_s: float) -> bool:
+        """Wait until every source was read once."""
+        return self._first_read.wait(timeout_s)
+
+    def stop(self, timeout_s: float) -> bool:
+        """Take the last reading and end. False when a source still waits after twice `timeout_s`, and is left alone."""
+        self._ending.set()
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._interrupt()
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def gaps(self, t0_ns: int) -> list[Gap]:
+        """What is missing, and when since `t0_ns`."""
+        gaps = self.outages.gaps(t0_ns)
+        if self._missed:
+            reason = f"a reading of all its sources took up to {self._longest_ns / 1e9:.1f} s"
+            gaps.append(Gap(what=f"{self._missed} readings of {', '.join(self.series)}", reason=reason))
+        return gaps
+
+    def _run(self) -> None:
+        self._tick()
+        self._first_read.set()
+        due_ns = self._next_after(time.monotonic_ns())
+        while not self._ending.wait((due_ns - time.monotonic_ns()) / 1e9):
+            self._tick()
+            next_ns = self._next_after(time.monotonic_ns())
+            self._missed += (next_ns - due_ns) // self._interval_ns - 1
+            due_ns = next_ns
+        self._tick()
+        self._close()
+        self.cpu_ns = time.thread_time_ns()
+
+    def _next_after(self, now_ns: int) -> int:
+        return now_ns + self._interval_ns - (now_ns - self._t0_ns) % self._interval_ns
+
+    def _tick(self) -> None:
+        tick_ns = time.monotonic_ns()
+        for source in self.sources:
+            self._read(source, tick_ns)
+        self._longest_ns = max(self._longest_ns, time.monotonic_ns() - tick_ns)
+
+    def _read(self, source: Source, tick_ns: int) -> None:
+        read_ns = time.monotonic_ns()
+        try:
+            readings, missing = source.read()
+        except Exception as error:  # noqa: BLE001 - the observer must not end the run; the gap tells of what nobody foresaw
+            self.outages.lost(source.name, tick_ns, reason_of(error))
+            return
+        self.outages.read(source.name, tick_ns, missing)
+        self.series[source.name].append((read_ns, readings))

@@ -1,0 +1,24 @@
+"""What a sampler read, as rows of the bundle's tables."""
+
+from collections.abc import Iterator
+
+from plinth.model.trial import Sample
+from plinth.observe.sampler import Sampler, Series
+from plinth.observe.source import Reading
+
+
+def to_samples(sampler: Sampler, t0_ns: int) -> Iterator[Sample]:
+    """All readings of a sampler, with times since `t0_ns`."""
+    for source in sampler.sources:
+        series = sampler.series[source.name]
+        for read_ns, readings in _filled(series) if source.sparse else series:
+            for reading in readings:
+                yield Sample(read_ns - t0_ns, source.name, reading.object, reading.metric, reading.value)
+
+
+def _filled(series: Series) -> Iterator[tuple[int, list[Reading]]]:
+    """A sparse source's readings with a zero wherever it left out what it had at another time."""
+    seen = dict.fromkeys((of, metric) for _, readings in series for of, metric, _ in readings)
+    for read_ns, readings in series:
+        had = {(of, metric) for of, metric, _ in readings}
+        yield read_ns, [*readings, *(Reading(*key, 0.0) for key in seen if key not in had)]

@@ -1,0 +1,84 @@
+"""Running servers to be observed: one of each version for all tests, and new ones for those that break theirs."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import installations
+from plinth.model.experiment import ServerSpec
+from plinth.server import Cluster, ClusterLayout
+from plinth.system.directory import make_directory
+from plinth.system.journal import Journal
+from plinth.system.owner import server_owner
+from plinth.system.runner import Runner
+
+_SETTINGS = {"shared_buffers": "16MB", "autovacuum": False, "log_checkpoints": True, "track_io_timing": True}
+
+StartServer = Callable[..., Cluster]
+
+
+@pytest.fixture(scope="session")
+def start_server() -> Iterator[StartServer]:
+    """Makes and starts a cluster by the name of its installation; `settings` go over those that all have."""
+    owner, runner = server_owner(), Runner()
+    folder = Path(tempfile.mkdtemp(prefix="plinth-test-"))
+    folder.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLINTH_STATE_DIR", str(folder / "state"))
+        journal = Journal.create(f"observed-{os.getpid()}")
+        storage = folder / "storage"
+        make_directory(storage, journal.label, owner)
+        found = installations.find(owner, runner)
+        numbers = count(1)
+
+        def start(version: str = "18", **settings: object) -> Cluster:
+            name = f"c{next(numbers)}"
+            spec = ServerSpec.model_validate({"data_checksums": False})
+            layout = ClusterLayout(
+                journal.run_id, name, found[version], owner, spec, storage / name, folder / f"{name}.log"
+            )
+            cluster = Cluster(layout, runner, journal)
+            cluster.initdb()
+            cluster.start(_SETTINGS | settings)  # type: ignore[operator]
+            return cluster
+
+        yield start
+        assert journal.undo_all(runner) == ()
+        journal.close()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def running(start_server: StartServer) -> Callable[[str], Cluster]:
+    """The one running server of each version, for tests that leave it as it is."""
+    made: dict[str, Cluster] = {}
+
+    def server(version: str) -> Cluster:
+        if version not in made:
+            made[version] = start_server(version)
+        return made[version]
+
+    return server
+
+
+@pytest.fixture(scope="session")
+def breakable(start_server: StartServer) -> Cluster:
+    """A server of PostgreSQL 18 for tests that stop or break it; each starts it anew if it has to."""
+    return start_server("18")
+
+
+@pytest.fixture
+def server(running: Callable[[str], Cluster]) -> Cluster:
+    """A running server of PostgreSQL 18."""
+    return running("18")
+
+
+@pytest.fixture(params=installations.NAMES)
+def every_server(request: pytest.FixtureRequest, running: Callable[[str], Cluster]) -> Cluster:
+    """A running server of each version in turn."""
+    return running(request.param)

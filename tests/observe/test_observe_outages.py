@@ -1,0 +1,130 @@
+"""Servers that die, restart or hang while they are observed: gaps, and the host goes on being seen."""
+
+import os
+import signal
+import time
+
+import pytest
+from watching import INTERVAL_S, ask, client, wait_until, watching
+
+from plinth.observe.views import VIEWS
+from plinth.server import Cluster
+
+SERVER_SOURCES = [view.source for view in VIEWS]
+OBSERVERS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'plinth observer'"
+
+
+@pytest.fixture
+def cluster(breakable: Cluster) -> Cluster:
+    if not breakable.alive():
+        breakable.start(breakable.settings)
+    return breakable
+
+
+def test_a_killed_server_is_a_gap_and_the_host_goes_on(cluster: Cluster) -> None:
+    with watching(cluster) as watched:
+        cluster.kill()
+        killed_ns = time.monotonic_ns() - watched.started_ns
+        host = watched.live("host_cpu")
+        seen = len(host)
+        wait_until(lambda: len(host) >= seen + 5, "five further readings of the host")
+    after = {sample.source for sample in watched.seen.samples if sample.t_ns > killed_ns + 2 * INTERVAL_S * 1e9}
+    assert after >= {"host_cpu", "host_memory", "host", "device", "process_cpu"}
+    assert not after.intersection(SERVER_SOURCES), "nothing is made up for a dead server"
+    gap = next(gap for gap in watched.seen.gaps if "pg_wait" in gap.what)
+    assert all(source in gap.what for source in SERVER_SOURCES), "one gap for all that went with the connection"
+    assert "(from " in gap.what and gap.reason
+    assert "has ended" in watched.reason("process_cpu: backends")
+    assert "gap" in {event.kind for event in watched.seen.events}
+    engine = [s.t_ns for s in watched.seen.samples if s.source == "process_cpu" and s.object == "load engine"]
+    assert engine[-1] > killed_ns
+
+
+def test_after_a_crash_restart_the_gap_has_an_end(cluster: Cluster) -> None:
+    with client(cluster) as victim, watching(cluster) as watched:
+        before = watched.observer._session.backend_pid
+        os.kill(victim.info.backend_pid, signal.SIGKILL)
+        wait_until(
+            lambda: watched.observer._session.backend_pid not in (None, before), "the observer's return to the server"
+        )
+        wait_until(lambda: "commits_per_s" in watched.observer.latest(), "two readings after that")
+    gap = next(gap for gap in watched.seen.gaps if "pg_wait" in gap.what)
+    assert " until " in gap.what
+    assert [event.kind for event in watched.seen.events if event.kind.startswith("gap")][-1] == "gap_end"
+    assert watched.values("process_cpu", "backends", "processes")[-1] == 0, "the observer's new backend is not one"
+
+
+def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(server: Cluster) -> None:
+    with watching(server) as watched:
+        (stopped,) = [pid for (pid,) in ask(server, OBSERVERS)]
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            host = watched.live("host_cpu")
+            seen = len(host)
+            wait_until(lambda: len(host) >= seen + 5, "five further readings of the host")
+            began = time.monotonic()
+            watched.observation = watched.observer.stop()
+            assert time.monotonic() - began < 4
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+    missed = next(gap for gap in watched.seen.gaps if " readings of pg_database" in gap.what)
+    assert "took up to" in missed.reason
+    assert watched.seen.cost_cpu_ns > 0
+
+
+def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Cluster) -> None:
+    cluster.stop()
+    with watching(cluster, postmaster_pid=None) as watched:
+        cluster.start(cluster.settings)
+        wait_until(lambda: "commits_per_s" in watched.observer.latest(), "two readings of the database")
+    gap = next(gap for gap in watched.seen.gaps if "pg_wait" in gap.what)
+    assert "from" not in gap.what, "it was missing from the start"
+    assert "is not known" in watched.reason("process_cpu: backends")
+    assert "not known" in watched.reason("cost of the observer's queries")
+
+
+def test_no_room_for_the_observer_is_a_gap(cluster: Cluster) -> None:
+    few = {"max_connections": 1, "superuser_reserved_connections": 0, "max_wal_senders": 0}
+    cluster.stop()
+    cluster.start(cluster.settings | few)
+    with client(cluster), watching(cluster) as watched:
+        pass
+    assert "too many clients" in watched.reason("pg_wait")
+
+
+def test_a_database_of_its_own_is_not_the_loads(server: Cluster) -> None:
+    with client(server) as control:
+        control.execute("CREATE DATABASE of_load")
+    try:
+        elsewhere = server.connection.model_copy(update={"database": "of_load"})
+        where = "SELECT datname FROM pg_stat_activity WHERE application_name = 'plinth observer'"
+        for database, expected in (("of_load", "postgres"), ("postgres", "template1")):
+            connection = elsewhere.model_copy(update={"database": database})
+            with watching(server, connection=connection) as watched:
+                assert ask(server, where) == [(expected,)]
+            assert not watched.seen.shares_database
+    finally:
+        with client(server) as control:
+            control.execute("DROP DATABASE of_load")
+
+
+def test_a_strangers_template1_is_left_alone(server: Cluster) -> None:
+    with watching(server, postmaster_pid=None) as watched:
+        with client(server, "postgres") as control:
+            control.execute("CREATE DATABASE meanwhile")
+            control.execute("DROP DATABASE meanwhile")
+    assert watched.seen.shares_database
+
+
+def test_a_statement_that_fails_costs_its_source_alone(server: Cluster) -> None:
+    """The load's database goes away: its row is missing, all other views go on."""
+    with client(server) as control:
+        control.execute("CREATE DATABASE short_lived")
+        gone = server.connection.model_copy(update={"database": "short_lived"})
+        with watching(server, connection=gone) as watched:
+            control.execute("DROP DATABASE short_lived")
+            session = watched.live("pg_wal")
+            seen = len(session)
+            wait_until(lambda: len(session) >= seen + 3, "three further readings")
+    assert watched.reason("pg_database (from") == "the view has no row of it"
+    assert watched.grown("pg_wal", "all", "insert_lsn_bytes") > 0

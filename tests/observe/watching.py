@@ -1,0 +1,102 @@
+"""An observer at work on a real server, and questions about what it saw."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from plinth.model.trial import Sample
+from plinth.observe import Observation, Observer
+from plinth.observe.sampler import Series
+from plinth.server import Cluster, connect
+
+INTERVAL_S = 0.1
+_DEADLINE_S = 10.0
+
+
+def major(cluster: Cluster) -> int:
+    return cluster.layout.installation.major
+
+
+def ask(cluster: Cluster, query: str) -> list[tuple[Any, ...]]:
+    """All rows of a query in a connection of its own."""
+    with connect(cluster.connection) as control:
+        return control.execute(query).fetchall()  # type: ignore[arg-type]
+
+
+class Watched:
+    """An observer at work, and after the end what it saw."""
+
+    def __init__(self, observer: Observer, started_ns: int) -> None:
+        self.observer = observer
+        self.started_ns = started_ns
+        self.observation: Observation | None = None
+
+    @property
+    def seen(self) -> Observation:
+        assert self.observation is not None, "the observer is still at work"
+        return self.observation
+
+    def live(self, source: str) -> Series:
+        """The readings of a source so far, which go on growing."""
+        return next(s.series[source] for s in self.observer._samplers if source in s.series)
+
+    def live_growth(self, source: str, metric: str) -> float:
+        """How much a counter of a source's first object has grown so far."""
+        values = [next(r.value for r in readings if r.metric == metric) for _, readings in self.live(source)]
+        return values[-1] - values[0]
+
+    def values(self, source: str, of: str, metric: str) -> list[float]:
+        """All values of one metric in the order in which they were read."""
+        return [s.value for s in self.seen.samples if (s.source, s.object, s.metric) == (source, of, metric)]
+
+    def grown(self, source: str, of: str, metric: str) -> float:
+        """How much a counter grew from the first reading to the last."""
+        values = self.values(source, of, metric)
+        assert len(values) >= 2, f"{source} {of} {metric} was read {len(values)} times; gaps: {self.seen.gaps}"
+        return values[-1] - values[0]
+
+    def named(self, source: str) -> dict[tuple[str, str], list[Sample]]:
+        """(object, metric) -> its samples."""
+        found: dict[tuple[str, str], list[Sample]] = {}
+        for sample in self.seen.samples:
+            if sample.source == source:
+                found.setdefault((sample.object, sample.metric), []).append(sample)
+        return found
+
+    def reason(self, what: str) -> str:
+        """The reason of the only gap whose `what` holds the given words."""
+        reasons = [gap.reason for gap in self.seen.gaps if what in gap.what]
+        assert len(reasons) == 1, f"{len(reasons)} gaps hold {what!r}: {self.seen.gaps}"
+        return reasons[0]
+
+
+@contextmanager
+def watching(cluster: Cluster, **options: Any) -> Iterator[Watched]:
+    """Observe a server during the block."""
+    chosen = {"devices": (), "postmaster_pid": cluster.postmaster_pid, "engine_pid": os.getpid()}
+    chosen |= {"connection": cluster.connection, "interval_s": INTERVAL_S}
+    observer = Observer(**(chosen | options))
+    watched = Watched(observer, time.monotonic_ns())
+    observer.start(watched.started_ns)
+    try:
+        yield watched
+    finally:
+        watched.observation = observer.stop()
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Look every 10 ms; fail when it does not come."""
+    deadline = time.monotonic() + _DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"after {_DEADLINE_S:.0f} s there was still not: {what}"
+        time.sleep(0.01)
+
+
+def client(cluster: Cluster, database: str | None = None) -> "psycopg.Connection[tuple[Any, ...]]":
+    """A connection such as a load has."""
+    to = cluster.connection
+    return connect(to.model_copy(update={"database": database or to.database}))
