@@ -104,6 +104,7 @@ class Cluster:
             return Applied("start", tuple(sorted(map(str.lower, settings))))
         changed = _differing(self.settings, settings)
         if not changed:
+            self._check_taken(settings)
             return Applied("nothing", ())
         if self._needs_restart(changed):
             self.stop()
@@ -210,8 +211,13 @@ class Cluster:
         self.layout.check_socket_path(self._port)
 
     def _make_socket_directory(self) -> None:
-        self._entries.append(self._journal.record(self.layout.sockets_step()))
-        make_directory(self.layout.socket_directory, self.layout.label, self.layout.owner)
+        entry = self._journal.record(self.layout.sockets_step())
+        try:
+            make_directory(self.layout.socket_directory, self.layout.label, self.layout.owner)
+        except Refused:  # what is there is not ours to remove
+            self._journal.strike(entry)
+            raise
+        self._entries.append(entry)
 
     def _write(self, settings: Mapping[str, SettingValue]) -> None:
         owned: dict[str, SettingValue] = {

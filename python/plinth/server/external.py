@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.errors import MissingCapability, Refused, UsageError
+from plinth.model.errors import MissingCapability, PlinthError, UsageError
 from plinth.model.facts import ServerFacts
 from plinth.model.load import Connection
 from plinth.model.step import Step, Undo
@@ -62,9 +62,10 @@ class ExternalServer:
             self._entry = journal.record(self.step())
             try:
                 make_schema(control, self._label)
-            except Refused:
-                journal.strike(self._entry)
-                self._entry = None
+            except PlinthError:
+                if not control.closed:  # the server itself said no, and has rolled back
+                    journal.strike(self._entry)
+                    self._entry = None
                 raise
 
     def close(self, journal: Journal) -> None:

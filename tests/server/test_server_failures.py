@@ -1,0 +1,214 @@
+"""What goes wrong with managed clusters: told clearly, noticed, and nothing left behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
+from plinth.server import Cluster, ClusterLayout, connect
+from plinth.server import cluster as cluster_module
+from plinth.system.clean import clean
+from plinth.system.directory import make_directory
+from plinth.system.journal import Journal
+from plinth.system.owner import Owner
+from plinth.system.postmaster import serving
+from plinth.system.process import all_exit
+from plinth.system.runner import Runner
+
+MakeLayout = Callable[..., ClusterLayout]
+MakeCluster = Callable[..., Cluster]
+
+
+def end(pid: int) -> None:
+    """Kill a process and wait until it is gone."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        os.kill(pid, signal.SIGKILL)
+        assert all_exit([pidfd], 10)
+    finally:
+        os.close(pidfd)
+
+
+def test_a_directory_that_holds_something(make_layout: MakeLayout, journal: Journal, runner: Runner) -> None:
+    layout = make_layout()
+    layout.data_directory.mkdir()
+    (layout.data_directory / "mine").write_text("precious")
+    with pytest.raises(RunError) as caught:
+        Cluster(layout, runner, journal).initdb()
+    assert "initdb failed with exit code 1" in caught.value.message
+    assert (layout.data_directory / "mine").read_text() == "precious"
+
+
+def test_a_port_that_is_taken(make_cluster: MakeCluster, journal: Journal) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        cluster = make_cluster(listen="tcp", port=port)
+        with pytest.raises(MissingCapability) as caught:
+            cluster.start({})
+    assert f"port {port} of 127.0.0.1 cannot be had: Address already in use" in caught.value.message
+    assert caught.value.where == f"server.port = {port}"
+    assert caught.value.exit_code == 5
+    assert journal.entries == ()
+    cluster.start({})
+    assert cluster.connection.port == port
+
+
+def test_a_socket_path_that_is_too_long(
+    make_layout: MakeLayout, runner: Runner, journal: Journal, folder: Path
+) -> None:
+    root = folder / ("long" * 20)
+    cluster = Cluster(replace(make_layout(), socket_root=root), runner, journal)
+    with pytest.raises(UsageError) as caught:
+        cluster.start({})
+    assert "at most 107 are allowed" in caught.value.message
+    assert "TMPDIR" in (caught.value.hint or "")
+    assert journal.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "last_words"),
+    [
+        ({"huge_pages": "on", "shared_buffers": "1TB"}, "could not map anonymous shared memory"),
+        ({"shared_preload_libraries": "no_such_library"}, 'could not access file "no_such_library"'),
+        ({"max_connections": 10, "superuser_reserved_connections": 20}, "must be less than"),
+    ],
+)
+def test_a_server_that_does_not_come_up_shows_its_log(
+    cluster: Cluster, session_journal: Journal, settings: Mapping[str, str | int], last_words: str
+) -> None:
+    cluster.stop()
+    with pytest.raises(RunError) as caught:
+        cluster.start(settings)
+    assert "did not come up: it ended with exit code 1" in caught.value.message
+    assert caught.value.where == str(cluster.layout.log_path)
+    assert any(last_words in line for line in caught.value.details)
+    assert not any("shutting down" in line for line in caught.value.details), "nothing of the start before"
+    assert session_journal.entries == ()
+    assert not cluster.layout.socket_directory.exists()
+    cluster.start({})
+
+
+def test_a_damaged_data_directory(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    (cluster.layout.data_directory / "global" / "pg_control").write_bytes(b"\0" * 8192)
+    with pytest.raises(RunError, match="did not come up") as caught:
+        cluster.start({})
+    assert any("database files are incompatible with server" in line for line in caught.value.details)
+
+
+def test_a_server_killed_in_mid_trial_is_noticed(make_cluster: MakeCluster, journal: Journal) -> None:
+    cluster = make_cluster()
+    cluster.start({})
+    with connect(cluster.connection) as control:
+        control.execute("create table kept as select 42 as answer")
+    pid = cluster.postmaster_pid
+    assert pid is not None
+    end(pid)
+    assert not cluster.alive()
+    assert cluster.postmaster_pid is None
+    with pytest.raises(RunError) as caught:
+        cluster.check_alive()
+    assert "was ended by SIGKILL" in caught.value.message
+    assert caught.value.details != ()
+    assert cluster.apply({}).how == "start"
+    with connect(cluster.connection) as control:
+        assert control.execute("select answer from kept").fetchone() == (42,)
+    cluster.stop()
+    assert journal.entries == ()
+
+
+def test_kill_leaves_no_process(make_cluster: MakeCluster) -> None:
+    cluster = make_cluster()
+    cluster.start({})
+    with connect(cluster.connection):
+        assert len(serving(cluster.layout.data_directory)) > 3
+        cluster.kill()
+    assert serving(cluster.layout.data_directory) == []
+    cluster.start({})
+    assert any("was not properly shut down" in line for line in cluster.log_tail())
+
+
+def test_two_servers_in_one_data_directory(make_cluster: MakeCluster, runner: Runner, journal: Journal) -> None:
+    first = make_cluster()
+    first.start({})
+    with pytest.raises(Refused, match=rf"the server runs already \(pid {first.postmaster_pid}\)"):
+        first.start({})
+    with pytest.raises(Refused, match="another server runs in this data directory"):
+        Cluster(first.layout, runner, journal).start({})
+    first.check_alive()
+
+
+def test_a_socket_directory_that_is_somebody_elses(make_cluster: MakeCluster, journal: Journal) -> None:
+    cluster = make_cluster()
+    cluster.layout.socket_directory.mkdir()
+    try:
+        with pytest.raises(Refused, match="it is there already"):
+            cluster.start({})
+        assert journal.entries == ()
+        assert cluster.layout.socket_directory.is_dir()
+    finally:
+        cluster.layout.socket_directory.rmdir()
+
+
+def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
+    make_cluster: MakeCluster, journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_module, "STOP_PATIENCE_S", 0.2)
+    monkeypatch.setattr(cluster_module, "IMMEDIATE", (signal.SIGQUIT, 0.2))
+    cluster = make_cluster()
+    cluster.start({})
+    pid = cluster.postmaster_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    with pytest.raises(RunError, match="ended without a checkpoint"):
+        cluster.stop()
+    assert serving(cluster.layout.data_directory) == []
+    assert journal.entries == ()
+
+
+_DIES_WITH_A_SERVER = """
+import os, signal, sys
+from pathlib import Path
+from plinth.model.experiment import ServerSpec
+from plinth.server import Cluster, ClusterLayout, find_installation
+from plinth.system.journal import Journal
+from plinth.system.owner import server_owner
+from plinth.system.runner import Runner
+
+run_id, data = sys.argv[1], Path(sys.argv[2])
+owner, runner = server_owner(), Runner()
+installation = find_installation(18, None, owner, runner)
+layout = ClusterLayout(run_id, "c", installation, owner, ServerSpec(), data, data.parent.with_suffix(".log"))
+cluster = Cluster(layout, runner, Journal.create(run_id))
+cluster.start({})
+print(cluster.postmaster_pid, layout.socket_directory, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_clean_stops_what_a_killed_plinth_left(cluster: Cluster, folder: Path, owner: Owner, runner: Runner) -> None:
+    cluster.stop()
+    storage = folder / "storage"
+    make_directory(storage, "plinth-killed", owner)
+    data = storage / "data"
+    runner.run(["cp", "-a", str(cluster.layout.data_directory), str(data)], owner=owner)
+    killed = subprocess.run(
+        [sys.executable, "-c", _DIES_WITH_A_SERVER, "killed", str(data)], capture_output=True, text=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    pid, sockets = killed.stdout.split()
+    assert int(pid) in serving(data), "it outlives the one who started it"
+    assert Path(sockets).is_dir()
+    result = clean("killed")
+    assert result.error() is None
+    assert [step.id for step in result.runs[0].undone] == ["server.c.sockets", "server.c.start"]
+    assert serving(data) == []
+    assert not Path(sockets).exists()
+    assert clean("killed").runs == (), "a second time there is nothing to do"
