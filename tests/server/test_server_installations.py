@@ -139,13 +139,13 @@ class TestClosedToTheServersUser:
 
     @pytest.fixture(autouse=True)
     def state_dir(self, program_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        assert os.geteuid() == 0, "this test needs root: only root has another user for its servers"
         path = program_folder / "state"
         monkeypatch.setenv("PLINTH_STATE_DIR", str(path))
         return path
 
     @pytest.fixture
     def closed(self, program_folder: Path, installations: Mapping[str, Installation]) -> Path:
-        assert os.geteuid() == 0, "this test needs root: only root has another user for its servers"
         closed = program_folder / "closed"
         package = Path(installations["18"].bindir).parent.parent
         shutil.copytree(package / "pginstall", closed / package.name / "pginstall", symlinks=True)
