@@ -36,7 +36,8 @@ $(STAMPS)/native: $(RUST_SOURCES) $(STAMPS)/python
 	@touch $@
 
 $(VIEWER): $(WEB_SOURCES) $(STAMPS)/python
-	@scripts/build-viewer.sh
+	@scripts/npm.sh ci
+	@scripts/npm.sh run build
 
 test-deps: build
 	@scripts/test-deps.sh
@@ -44,6 +45,7 @@ test-deps: build
 test: test-deps ## every test: Rust, Python, viewer, and the checks
 	@$(MAKE) --no-print-directory check
 	cargo test --workspace --quiet
+	scripts/npm.sh test
 	$(BIN)/pytest
 
 check: build ## lints, types, import rules, generated files
@@ -54,12 +56,15 @@ check: build ## lints, types, import rules, generated files
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python scripts/generated.py --check
+	scripts/npm.sh run check
 
 fmt: build ## format everything, and make the generated files anew
 	cargo fmt --all
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 	$(BIN)/python scripts/generated.py
+	scripts/npm.sh run types
+	scripts/npm.sh run format
 
 bench: build ## the load engine beside pgbench, into benchmarks/runs/
 	$(BIN)/python benchmarks/engine_vs_pgbench.py

@@ -3,7 +3,7 @@
     python scripts/generated.py           write them
     python scripts/generated.py --check   exit 1 and name those that are not fresh
 
-schemas/*.json and docs/reference/*.md come from the models and from the commands' own help.
+docs/reference/ comes from the models and from the commands' own help.
 """
 
 import json
@@ -30,8 +30,8 @@ from plinth.model.experiment import (
     WorkloadSpec,
 )
 from plinth.model.plan import Plan
-from plinth.model.report import Report
 from plinth.model.trial import Trial
+from plinth.report import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -71,11 +71,15 @@ def experiment_reference() -> str:
 
 
 def type_text(model: type[BaseModel], name: str) -> str:
-    schema = model.model_json_schema(by_alias=True)["properties"][model.model_fields[name].alias or name]
-    options = [option for option in schema.get("anyOf", [schema]) if option.get("type") != "null"]
-    if any("$ref" in option or "oneOf" in option for option in options) or schema.get("type") == "object":
+    own = model.model_json_schema(by_alias=True)["properties"][model.model_fields[name].alias or name]
+    options = [option for option in own.get("anyOf", [own]) if option.get("type") != "null"]
+    if any("$ref" in option or "oneOf" in option for option in options) or own.get("type") == "object":
         return "table"
-    kinds = [kind for option in options for kind in ([option["type"]] if isinstance(option.get("type"), str) else option.get("type", []))]
+    kinds = [
+        kind
+        for option in options
+        for kind in ([option["type"]] if isinstance(option.get("type"), str) else option.get("type", []))
+    ]
     return " or ".join(dict.fromkeys(kinds)) or "text"
 
 
@@ -124,25 +128,34 @@ def cli_reference() -> str:
             check=True,
             env={"COLUMNS": "100", "PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
         ).stdout
-        parts += ["", f"## plinth {command.name}", "", "```text", re.sub(r"[ \t]+$", "", shown, flags=re.M).strip(), "```"]
+        parts += [
+            "",
+            f"## plinth {command.name}",
+            "",
+            "```text",
+            re.sub(r"[ \t]+$", "", shown, flags=re.M).strip(),
+            "```",
+        ]
     return "\n".join(parts) + "\n"
 
 
 def generated() -> dict[str, str]:
     """Every generated file: path below the root -> text."""
     return {
-        "schemas/experiment.schema.json": schema_text(json_schema()),
-        "schemas/plan.schema.json": schema_text(Plan.model_json_schema()),
-        "schemas/trial.schema.json": schema_text(Trial.model_json_schema()),
-        "schemas/analysis.schema.json": schema_text(Analysis.model_json_schema()),
-        "schemas/report.schema.json": schema_text(Report.model_json_schema()),
+        "docs/reference/experiment.schema.json": schema_text(json_schema()),
+        "docs/reference/plan.schema.json": schema_text(Plan.model_json_schema()),
+        "docs/reference/trial.schema.json": schema_text(Trial.model_json_schema()),
+        "docs/reference/analysis.schema.json": schema_text(Analysis.model_json_schema()),
+        "docs/reference/report.schema.json": schema.schema_text(),
         "docs/reference/experiment.md": experiment_reference(),
         "docs/reference/commands.md": cli_reference(),
     }
 
 
 def main() -> int:
-    stale = [name for name, text in generated().items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text]
+    stale = [
+        name for name, text in generated().items() if not (ROOT / name).is_file() or (ROOT / name).read_text() != text
+    ]
     if sys.argv[1:] == ["--check"]:
         for name in stale:
             print(f"not fresh: {name}; `make fmt` makes it anew", file=sys.stderr)

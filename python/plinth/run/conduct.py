@@ -65,6 +65,8 @@ def resume_bundle(bundle: Path, listener: Listener) -> RunStatus:
 
 def _bundle_folder(bundle: Path) -> DirectoryLock:
     """The bundle's folder, made and locked against a second Plinth."""
+    if bundle.exists() and not bundle.is_dir():
+        raise UsageError("the place for the bundle is a file", where=str(bundle), hint="give another --bundle")
     try:
         bundle.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,0 +1,174 @@
+"""The command as a user runs it: a project folder, a state directory of its own, and what must not be left behind."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from plinth.system.mounts import mounts_within
+
+EXPERIMENT = """\
+spec = 1
+name = "quick"
+question = "Is memory faster than disk?"
+
+[storage.disk]
+kind = "directory"
+[storage.memory]
+kind = "tmpfs"
+size = "1GiB"
+
+[dataset]
+kind = "tpcb"
+scale = 1
+
+[workload]
+builtin = "tpcb-like"
+clients = 4
+
+[matrix]
+storage = ["disk", "memory"]
+
+[measure]
+warmup = "200ms"
+duration = "1s"
+repeats = 2
+"""
+
+
+class Running:
+    """A `plinth` that was started; its stderr is read line by line as it comes."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._queue: queue.Queue[str | None] = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._queue.put(line)
+        self._queue.put(None)
+
+    def wait_for(self, text: str, timeout_s: float = 60) -> str:
+        """The first further line on stderr that holds `text`."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            line = self._queue.get(timeout=max(0.01, deadline - time.monotonic()))
+            assert line is not None, f"ended before it said {text!r}:\n{''.join(self.lines)}"
+            self.lines.append(line)
+            if text in line:
+                return line
+
+    def end(self, timeout_s: float = 90) -> tuple[int, str]:
+        """Exit code and all of stderr, once it has ended."""
+        code = self.process.wait(timeout_s)
+        while (line := self._queue.get(timeout=10)) is not None:
+            self.lines.append(line)
+        return code, "".join(self.lines)
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+
+class Project:
+    """A folder with an experiment file; commands run in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.state = folder / "state"
+        self.bundle = folder / "bundle"
+        self.write(EXPERIMENT)
+
+    def write(self, text: str) -> None:
+        (self.folder / "x.toml").write_text(text)
+
+    def environment(self, **changes: str) -> dict[str, str]:
+        return {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "PLINTH_STATE_DIR": str(self.state), **changes}
+
+    def plinth(self, *words: object, timeout_s: float = 120, prefix: tuple[str, ...] = (), **env: str):
+        """Run a command to its end."""
+        return subprocess.run(
+            [*prefix, sys.executable, "-m", "plinth", *map(str, words)],
+            cwd=self.folder,
+            env=self.environment(**env),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+        )
+
+    def run(self, *words: object, **kwargs):
+        """`plinth run x.toml` to its end."""
+        return self.plinth("run", "x.toml", "--bundle", self.bundle, *words, **kwargs)
+
+    def start(self, *words: object, command: tuple[object, ...] | None = None) -> Running:
+        """`plinth run x.toml`, left running."""
+        arguments = command or ("run", "x.toml", "--bundle", self.bundle, *words)
+        return Running(
+            subprocess.Popen(
+                [sys.executable, "-m", "plinth", *map(str, arguments)],
+                cwd=self.folder,
+                env=self.environment(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        )
+
+    def trials(self, bundle: Path | None = None) -> list[dict]:
+        """The trial.json of every trial, in order."""
+        return [
+            json.loads(path.read_text()) for path in sorted((bundle or self.bundle).glob("trials/[0-9]*/trial.json"))
+        ]
+
+    def status(self) -> str:
+        return json.loads((self.bundle / "manifest.json").read_text())["status"]
+
+    def postmasters(self) -> list[int]:
+        """The pids of the servers that run on this project's storages."""
+        return [int(path.read_text().split()[0]) for path in self.state.glob("work/*/*/postmaster.pid")]
+
+    def left_behind(self) -> list[str]:
+        """What a run should have undone: journals, storages, mounts, servers."""
+        left = [str(path) for path in self.state.glob("journal/*.jsonl")]
+        left += [str(path) for path in self.state.glob("work/*")]
+        left += [str(mount.point) for mount in mounts_within(self.folder) if mount.source != "plinth-test"]
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = entry.read_bytes()
+            except OSError:  # it has ended
+                continue
+            if str(self.state).encode() in words and b"postgres" in words:
+                left.append(words.replace(b"\0", b" ").decode())
+        return left
+
+
+@pytest.fixture
+def project(scratch: Path) -> Iterator[Project]:
+    """A project; what a failed test leaves behind is cleaned up by Plinth itself."""
+    made = Project(scratch)
+    yield made
+    made.plinth("clean")
+
+
+@pytest.fixture
+def nothing_left(project: Project) -> Callable[[], None]:
+    def check() -> None:
+        assert project.left_behind() == []
+
+    return check
+
+
+@pytest.fixture
+def interrupt() -> int:
+    return signal.SIGINT

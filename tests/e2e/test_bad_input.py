@@ -1,0 +1,171 @@
+"""What bad input gets: a clear error, the right exit code, and nothing left behind."""
+
+import os
+import socket
+import subprocess
+
+import pytest
+
+ONE = ("--set", "storage=disk", "--set", "measure.repeats=1", "--set", "measure.aa=false")
+
+
+def fails(project, code, *said, words=ONE, **kwargs):
+    done = project.run(*words, **kwargs)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    for text in said:
+        assert text in done.stderr
+    assert project.left_behind() == []
+    return done
+
+
+def with_storage(project, line):
+    project.write((project.folder / "x.toml").read_text().replace('kind = "directory"', f'kind = "directory"\n{line}'))
+
+
+def with_server(project, *lines):
+    text = "\n".join(("[server]", *lines, "", "[dataset]"))
+    project.write((project.folder / "x.toml").read_text().replace("[dataset]", text))
+
+
+def test_a_storage_path_that_is_not_there(project):
+    with_storage(project, f'path = "{project.folder}/nope"')
+    fails(project, 2, f"{project.folder}/nope")
+
+
+def test_a_storage_path_that_is_a_file(project):
+    with_storage(project, f'path = "{project.folder}/x.toml"')
+    fails(project, 2, "x.toml", "irectory")
+
+
+def test_a_storage_path_that_cannot_be_written(project):
+    readonly = project.folder / "ro"
+    readonly.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "plinth-test", readonly], check=True)
+    try:
+        with_storage(project, f'path = "{readonly}"')
+        fails(project, 5, str(readonly), "ead-only")
+    finally:
+        subprocess.run(["umount", readonly], check=True)
+
+
+def test_too_little_space_is_said_before_anything_is_made(project):
+    small = project.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0755", "plinth-test", small], check=True)
+    try:
+        with_storage(project, f'path = "{small}"')
+        done = fails(project, 5, "this machine has not what the plan needs", str(small), "--scale-to-fit")
+        assert "make storage" not in done.stderr
+        assert not project.bundle.exists()
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_space_that_runs_out_in_the_middle_of_a_load(project):
+    small = project.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=800m,mode=0755", "plinth-test", small], check=True)
+    try:
+        with_storage(project, f'path = "{small}"')
+        running = project.start(*ONE, "--set", "dataset.scale=10")
+        running.wait_for("load tpcb")
+        status = os.statvfs(small)
+        with (small / "filler").open("wb") as file:  # others fill the disk meanwhile
+            os.posix_fallocate(file.fileno(), 0, max(0, status.f_bavail * status.f_frsize - 30 * 2**20))
+        code, said = running.end()
+        assert code == 1, said
+        assert "No space left on device" in said
+        assert "Traceback" not in said
+        (small / "filler").unlink()
+        assert project.left_behind() == []
+        assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_tmpfs_that_is_smaller_than_its_data(project):
+    fails(project, 5, "size of storage memory", words=("--set", "storage.memory.size=64MiB"))
+
+
+def test_scale_to_fit_cuts_what_does_not(project):
+    done = project.plinth("plan", "x.toml", "--set", "dataset.scale=100000", "--scale-to-fit")
+    assert done.returncode == 0, done.stderr
+    assert "scale-to-fit: dataset.scale 100000 ->" in done.stdout
+    assert "NOT ENOUGH" not in done.stdout
+
+
+def test_a_port_that_is_taken(project):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with_server(project, 'listen = "tcp"', f"port = {port}")
+        fails(project, 5, f"port {port}", "leave server.port out")
+
+
+def test_a_socket_path_that_is_too_long(project):
+    deep = project.folder / ("d" * 100)
+    deep.mkdir()
+    fails(project, 2, "107", TMPDIR=str(deep))
+
+
+def test_broken_binaries(project):
+    broken = project.folder / "broken"
+    broken.mkdir()
+    for name in ("postgres", "initdb"):
+        (broken / name).write_text("#!/bin/sh\necho nonsense\nexit 127\n")
+        (broken / name).chmod(0o755)
+    with_server(project, f'bindir = "{broken}"')
+    fails(project, 5, str(broken))
+
+
+def test_a_version_that_is_not_installed(project):
+    with_server(project, "version = 13")
+    fails(project, 5, "no PostgreSQL 13", "server.bindir")
+
+
+def test_a_server_that_does_not_come_up_shows_its_log(project):
+    with_server(project, 'settings.huge_pages = "on"', 'settings.shared_buffers = "16MB"')
+    fails(project, 1, "ended with exit code 1", "could not map anonymous shared memory")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("no_such_thing=1", "has no setting 'no_such_thing'"),
+        ("shared_bufers=64MB", "shared_buffers"),
+        ("shared_buffers=64 parsecs", "shared_buffers"),
+        ("wal_level=maximal", "wal_level"),
+        ("max_connections=-5", "max_connections"),
+        ("shared_buffers=100TB", "exceeds integer range"),
+        ("port=1", "set by Plinth"),
+    ],
+)
+def test_settings_that_the_server_would_refuse(project, setting, said):
+    fails(project, 2, said, words=(*ONE, "--set", f"server.settings.{setting}"))
+
+
+def test_a_bundle_folder_that_cannot_be(project):
+    project.bundle.write_text("a file")
+    fails(project, 2, str(project.bundle))
+    project.bundle.unlink()
+    project.bundle.mkdir()
+    (project.bundle / "precious").write_text("")
+    fails(project, 4, "not empty", "plinth resume")
+    assert [p.name for p in project.bundle.iterdir() if not p.name.startswith(".")] == ["precious"]
+
+
+def test_a_script_whose_sql_always_fails_is_a_failed_trial_with_its_message(project):
+    (project.folder / "wrong.sql").write_text("SELECT * FROM no_such_table;\n")
+    project.write((project.folder / "x.toml").read_text().replace('builtin = "tpcb-like"', 'script = "wrong.sql"'))
+    done = fails(project, 1)
+    assert "no_such_table" in done.stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "failed"
+    assert trial["errors"][0]["sqlstate"] == "42P01"
+
+
+def test_inherited_pg_variables_do_not_reach_a_managed_server(project):
+    done = project.run(*ONE, PGHOST="nowhere.invalid", PGPORT="1", PGDATABASE="nope", PGOPTIONS="-c nonsense=1")
+    assert done.returncode in (0, 3), done.stderr

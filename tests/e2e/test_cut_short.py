@@ -1,0 +1,132 @@
+"""Whatever ends a run: nothing is left that the journal does not name, and no result is lost."""
+
+import os
+import signal
+
+import pytest
+
+PHASES = ["make storage memory", "initialise cluster 1-disk", "load tpcb", "initialise cluster 2-memory", "trial 1 of"]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+def test_interrupted_in_every_phase(project, nothing_left, phase, number):
+    running = project.start()
+    running.wait_for(phase)
+    running.signal(number)
+    code, said = running.end()
+    assert code == 130, said
+    assert f"interrupted by {number.name}" in said
+    assert "Traceback" not in said
+    assert project.status() == "interrupted"
+    nothing_left()
+
+
+def test_a_second_signal_does_not_stop_the_undoing(project, nothing_left):
+    running = project.start()
+    running.wait_for("trial 1 of")
+    running.signal(signal.SIGINT)
+    running.wait_for("undo what this run made")
+    running.signal(signal.SIGINT)
+    code, said = running.end()
+    assert code == 130, said
+    nothing_left()
+
+
+def test_kill_then_clean_then_resume(project, nothing_left):
+    running = project.start()
+    running.wait_for("trial 2 of")
+    running.signal(signal.SIGKILL)
+    assert running.end()[0] == -signal.SIGKILL
+    assert project.left_behind() != []
+    kept = project.trials()
+    assert len(kept) >= 2
+
+    # The bundle opens as it is.
+    assert project.plinth("report", project.bundle).returncode == 0
+    unsealed = project.plinth("verify", project.bundle)
+    assert unsealed.returncode == 1
+    assert "plinth resume" in unsealed.stderr
+
+    cleaned = project.plinth("clean")
+    assert cleaned.returncode == 0, cleaned.stderr
+    assert "undone" in cleaned.stdout
+    nothing_left()
+    again = project.plinth("clean")
+    assert (again.returncode, again.stdout) == (0, "nothing to clean\n")
+
+    resumed = project.plinth("resume", project.bundle)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    trials = project.trials()
+    assert [t["number"] for t in trials] == list(range(1, 7))
+    assert trials[: len(kept)] == kept
+    assert project.status() == "complete"
+    assert project.plinth("verify", project.bundle).returncode == 0
+    nothing_left()
+
+
+def test_resume_cleans_up_by_itself_and_a_complete_bundle_has_nothing_to_resume(project, nothing_left):
+    running = project.start("--set", "measure.repeats=1")
+    running.wait_for("load tpcb")
+    running.signal(signal.SIGKILL)
+    running.end()
+    resumed = project.plinth("resume", project.bundle)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    nothing_left()
+    trials = project.trials()
+    once_more = project.plinth("resume", project.bundle)
+    assert once_more.returncode in (0, 3), once_more.stderr
+    assert "nothing to resume" in once_more.stderr
+    assert project.trials() == trials
+
+
+def test_a_living_run_is_neither_cleaned_nor_resumed(project, nothing_left):
+    running = project.start()
+    running.wait_for("trial 1 of")
+    cleaned = project.plinth("clean")
+    assert "still going" in cleaned.stdout
+    resumed = project.plinth("resume", project.bundle)
+    assert resumed.returncode == 4, resumed.stderr
+    code, said = running.end()
+    assert code in (0, 3), said
+    nothing_left()
+
+
+def test_a_server_that_is_killed_fails_its_trial_and_no_other(project, nothing_left):
+    running = project.start("--set", "measure.duration=2s")
+    running.wait_for("trial 1 of")
+    # The next server is up once its pid is there.
+    victims = wait_for_new_postmaster(project, running)
+    os.kill(victims, signal.SIGKILL)
+    code, said = running.end()
+    assert code == 1, said
+    failed = [trial for trial in project.trials() if trial["status"] == "failed"]
+    assert len(failed) == 1, said
+    assert "FAILED" in said
+    assert len(project.trials()) == 6
+    assert project.status() == "complete"
+    nothing_left()
+
+
+def wait_for_new_postmaster(project, running):
+    import time
+
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for path in project.state.glob("work/*/*/postmaster.pid"):
+            lines = path.read_text().splitlines()
+            if len(lines) >= 8 and lines[7].strip() == "ready":
+                return int(lines[0])
+        assert running.process.poll() is None
+    raise AssertionError("no server came up")
+
+
+def test_a_second_plinth_in_the_same_folder_is_refused(project, nothing_left):
+    running = project.start()
+    running.wait_for("initialise cluster")
+    second = project.run()
+    assert second.returncode == 4, second.stderr
+    assert str(running.process.pid) in second.stderr
+    running.signal(signal.SIGINT)
+    assert running.end()[0] == 130
+    nothing_left()

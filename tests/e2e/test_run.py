@@ -1,0 +1,126 @@
+"""The main job: one file, one command, a report."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+WEB = Path(__file__).resolve().parents[2] / "web"
+
+
+@pytest.fixture
+def finished(project):
+    """A run with everything in it, small."""
+    done = project.run("--set", "measure.repeats=3")
+    assert done.returncode in (0, 3), done.stderr
+    project.output = done.stdout
+    return project
+
+
+def test_the_whole_way(finished, nothing_left):
+    nothing_left()
+    assert finished.status() == "complete"
+    trials = finished.trials()
+    assert [t["number"] for t in trials] == list(range(1, 10))
+    assert {t["variant"] for t in trials} == {"disk", "memory", "disk-aa"}
+    for trial in trials:
+        assert trial["status"] == "complete", trial["failure"]
+        totals = trial["totals"]
+        assert totals["scheduled"] == totals["done"] + totals["failed"] + totals["skipped"] + totals["open"]
+        assert trial["tps"] > 0
+        # The engine's total against the database's own: rows of history, three sums of balances, xact_commit.
+        assert len(trial["checks"]) == 5
+        assert all(check["ok"] for check in trial["checks"]), trial["checks"]
+
+    # stdout: the table, the verdict, the report
+    assert "memory" in finished.output
+    assert "what it acknowledges it does not keep" in finished.output
+    assert str(finished.bundle / "derived" / "report.html") in finished.output
+
+    # every form of the results
+    as_json = finished.plinth("report", finished.bundle, "--json")
+    assert as_json.returncode == 0, as_json.stderr
+    assert json.loads(as_json.stdout)
+    markdown = finished.plinth("report", finished.bundle, "--markdown").stdout
+    assert "| " in markdown
+    assert "does not keep" in markdown
+    rows = list(csv.reader(io.StringIO(finished.plinth("report", finished.bundle, "--csv").stdout)))
+    assert len(rows) >= 9
+    table = finished.plinth("report", finished.bundle)
+    assert table.returncode == 0
+    assert "memory" in table.stdout
+    assert finished.plinth("verify", finished.bundle).returncode == 0
+    html = finished.plinth("report", finished.bundle, "--html")
+    report = Path(html.stdout.strip())
+    assert report.is_file()
+    checked = subprocess.run(["node", WEB / "e2e" / "check.mjs", report], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_analysis_needs_nothing_but_the_bundle(finished, scratch):
+    moved = scratch / "elsewhere"
+    finished.bundle.rename(moved)
+    done = finished.plinth("report", moved, "--json", PLINTH_STATE_DIR="/nonexistent")
+    assert done.returncode == 0, done.stderr
+
+
+def test_json_on_stdout_progress_on_stderr(project):
+    done = project.run("--json", "--set", "storage=disk", "--set", "measure.repeats=1")
+    assert done.returncode in (0, 3), done.stderr
+    assert json.loads(done.stdout)["experiment"] == "quick"
+    assert "trial 1 of 2" in done.stderr
+
+
+def test_another_postgresql_over_tcp_with_scram_and_a_script(project, nothing_left):
+    (project.folder / "lookup.sql").write_text(
+        "\\set aid random_gaussian(1, 100000 * :scale, 5)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+    )
+    text = (project.folder / "x.toml").read_text()
+    project.write(
+        text.replace('builtin = "tpcb-like"', 'script = "lookup.sql"').replace(
+            "[dataset]", '[server]\nversion = 15\nlisten = "tcp"\n\n[dataset]'
+        )
+    )
+    done = project.run("--set", "storage=disk", "--set", "measure.repeats=1")
+    assert done.returncode in (0, 3), done.stderr
+    assert all(t["status"] == "complete" and t["engine"]["server_version"].startswith("15") for t in project.trials())
+    nothing_left()
+
+
+def test_settings_as_factors_are_read_back(project):
+    done = project.run(
+        *("--set", "storage=disk", "--set", "measure.repeats=1"),
+        *("--set", 'matrix."server.settings.fsync"=[true, false]'),
+        *("--set", "server.settings.shared_buffers=64MB"),
+    )
+    assert done.returncode in (0, 3), done.stderr
+    for variant, fsync in (("disk-fsync-on", "on"), ("disk-fsync-off", "off")):
+        facts = json.loads((project.bundle / "env" / f"server-{variant}.json").read_text())
+        values = {setting["name"]: setting["value"] for setting in facts["settings"]}
+        assert values["fsync"] == fsync
+        assert values["shared_buffers"] == "8192"
+    assert "fsync" in done.stdout
+
+
+def test_without_root(project):
+    """As a user with no rights: in a user namespace, where we are nobody special and may not mount."""
+    if os.geteuid() == 0:
+        prefix = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
+    else:
+        prefix = ()
+    done = project.run("--set", "measure.repeats=1", prefix=prefix, HOME=str(project.folder))
+    assert done.returncode in (0, 3), done.stderr
+    assert "/dev/shm stands in" in done.stderr
+    facts = json.loads((project.bundle / "env" / "storage-memory.json").read_text())
+    assert facts["volatile"]
+    assert facts["path"].startswith("/dev/shm/")
+    assert not list(Path("/dev/shm").glob(f"plinth-{_run_id(project)}*"))
+    assert project.left_behind() == []
+
+
+def _run_id(project):
+    return json.loads((project.bundle / "manifest.json").read_text())["run_id"]
