@@ -94,7 +94,7 @@ def default_text(field: Any) -> str:
 
 def meaning(field: Any) -> str:
     words = field.description or ""
-    allowed = [word for word in literals(field.annotation)]
+    allowed = list(literals(field.annotation))
     if len(allowed) > 1:
         words += " Allowed: " + ", ".join(f"`{word}`" for word in allowed) + "."
     if field.examples:
