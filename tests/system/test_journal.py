@@ -279,3 +279,30 @@ def test_one_bad_journal_does_not_keep_others_from_being_cleaned(state_dir: Path
     assert isinstance(result.error(), PlinthError)
     assert not path.exists()
     assert pending_journals() == (journal_path("bad"),)
+
+
+def test_where_no_run_ever_was_there_is_nothing_to_clean(state_dir: Path) -> None:
+    assert clean().runs == ()
+    assert clean("r1").runs == ()
+    assert not state_dir.exists()
+
+
+def test_a_state_directory_that_is_closed_to_us_is_an_error_and_not_nothing(state_dir: Path, in_child) -> None:
+    Journal.create("r1").record(Step(id="s", title="t"))
+    state_dir.chmod(0o700)
+
+    def clean_closed() -> int:
+        with pytest.raises(PlinthError, match="cannot look for journals: permission denied") as error:
+            clean()
+        return error.value.exit_code
+
+    assert in_child(clean_closed, user="nobody").value == 5
+    state_dir.chmod(0o755)
+    assert isinstance(in_child(clean_all_as_other, user="nobody").value, str)
+
+
+def clean_all_as_other() -> str:
+    error = clean().error()
+    assert error is not None
+    assert "permission denied" in error.details[0]
+    return error.message

@@ -10,7 +10,7 @@ from plinth.system.failures import from_os_error
 
 def describe(path: Path) -> StorageFacts:
     """The facts of the place where `path`, a directory or a file, stands."""
-    return storage_facts(path.resolve().name or "/", "directory", path, ())
+    return storage_facts(Path(os.path.realpath(path)).name or "/", "directory", path, ())
 
 
 def storage_facts(name: str, kind: str, path: Path, notes: tuple[str, ...]) -> StorageFacts:
@@ -24,7 +24,7 @@ def storage_facts(name: str, kind: str, path: Path, notes: tuple[str, ...]) -> S
     return StorageFacts(
         name=name,
         kind=kind,
-        path=str(path.resolve()),
+        path=os.path.realpath(path),
         filesystem=stack.mount.filesystem,
         mount_options=tuple(options),
         total_bytes=space.f_blocks * space.f_frsize,

@@ -1,12 +1,13 @@
 """A directory: on the file system that is there; nothing is formatted or mounted."""
 
+import os
 from pathlib import Path
 
 from plinth.model.errors import RunError
 from plinth.model.experiment import DirectoryStorage
 from plinth.storage.actions import Action, make_labelled
 from plinth.storage.protocol import Storage
-from plinth.storage.reach import check_parent, nearest_existing
+from plinth.storage.reach import check_new_directory, nearest_existing
 from plinth.system.paths import ensure
 from plinth.system.runner import Runner
 
@@ -31,7 +32,7 @@ class Directory(Storage[DirectoryStorage]):
         """The parent must be one that we may write to and that the user who runs servers can enter."""
         if self.spec.path is None:
             ensure(self._parent)
-        check_parent(self._parent, self.owner, runner)
+        check_new_directory(self.mount_point, self.owner, runner)
 
     def confirm(self) -> None:
         """The directory belongs to the user who runs servers."""
@@ -45,4 +46,4 @@ class Directory(Storage[DirectoryStorage]):
 
     @property
     def _parent(self) -> Path:
-        return self.work_root if self.spec.path is None else Path(self.spec.path).resolve()
+        return self.work_root if self.spec.path is None else Path(os.path.realpath(self.spec.path))

@@ -1,5 +1,6 @@
 """The registry: what makes each kind of storage."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,4 +20,4 @@ _MAKERS: dict[str, Callable[[str, Any, Surroundings], Storage[Any]]] = {
 
 def make(name: str, spec: StorageSpec, *, run_id: str, host: HostFacts, owner: Owner, work_root: Path) -> Storage[Any]:
     """The storage that `spec` describes. Nothing is touched: `work_root` need not be there yet."""
-    return _MAKERS[spec.kind](name, spec, Surroundings(run_id, host, owner, work_root.resolve()))
+    return _MAKERS[spec.kind](name, spec, Surroundings(run_id, host, owner, Path(os.path.realpath(work_root))))

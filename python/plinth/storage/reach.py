@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from plinth.model.errors import MissingCapability, UsageError
+from plinth.model.errors import MissingCapability, Refused, UsageError
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import CommandError, Runner
@@ -20,8 +20,9 @@ def free_bytes(path: Path) -> int:
     return space.f_bavail * space.f_frsize
 
 
-def check_parent(parent: Path, owner: Owner, runner: Runner) -> None:
-    """Raise unless `parent` is a directory in which we can make one that `owner` can reach, with space left."""
+def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
+    """Raise unless we can make the directory `path` where `owner` can reach it, with space left."""
+    parent = path.parent
     try:
         if not parent.is_dir():
             parent.stat()  # tells apart what is missing, and what is closed, from what is not a directory
@@ -41,6 +42,12 @@ def check_parent(parent: Path, owner: Owner, runner: Runner) -> None:
         what = "space" if space.f_bavail == 0 else "inodes"
         raise MissingCapability(
             f"no {what} left on its file system", where=str(parent), hint="free some there, or choose another place"
+        )
+    if os.path.lexists(path):
+        raise Refused(
+            "it is there already, and not made by this run",
+            where=str(path),
+            hint="plinth clean removes what a dead run left; move away what is not Plinth's",
         )
     check_reachable(parent, owner, runner)
 

@@ -41,6 +41,7 @@ def read_stack(path: Path, sysfs: Path = SYSFS) -> Stack:
 class _Walk:
     def __init__(self, sysfs: Path) -> None:
         self._sysfs = sysfs
+        self._seen: set[int] = set()
         self.nodes: list[StackNode] = []
         self.devices: list[str] = []
         self.volatile_reasons: list[str] = []
@@ -49,9 +50,11 @@ class _Walk:
     def down_from(self, path: Path) -> Mount:
         """Add everything from the mount of `path` down."""
         mount = mount_of(path)
-        self._add_mount(mount)
-        self._add_filesystem(mount, path)
-        self._below(mount)
+        if mount.id not in self._seen:  # two loop files may be in one file system
+            self._seen.add(mount.id)
+            self._add_mount(mount)
+            self._add_filesystem(mount, path)
+            self._below(mount)
         return mount
 
     def _add_mount(self, mount: Mount) -> None:

@@ -8,7 +8,7 @@ from plinth.model.experiment import TmpfsStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, label_root, make_labelled, mount
 from plinth.storage.protocol import Memory, Storage, Surroundings
-from plinth.storage.reach import check_parent, free_bytes
+from plinth.storage.reach import check_new_directory, free_bytes
 from plinth.system.mounts import mount_of
 from plinth.system.paths import ensure
 from plinth.system.runner import Runner
@@ -48,7 +48,8 @@ class Tmpfs(Storage[TmpfsStorage]):
     def check(self, runner: Runner) -> None:
         """The mount point can be made and reached, and the size is one."""
         _check_size(self.spec, self.name)
-        check_parent(ensure(self.work_root), self.owner, runner)
+        ensure(self.work_root)
+        check_new_directory(self.mount_point, self.owner, runner)
 
     def confirm(self) -> None:
         """What is mounted is our tmpfs, of the size asked for rounded up to whole pages."""
@@ -93,7 +94,7 @@ class SharedMemory(Storage[TmpfsStorage]):
     def check(self, runner: Runner) -> None:
         """/dev/shm is a tmpfs with as much left as was asked for."""
         _check_size(self.spec, self.name)
-        check_parent(SHARED_MEMORY, self.owner, runner)
+        check_new_directory(self.mount_point, self.owner, runner)
         self.confirm()
         free = free_bytes(SHARED_MEMORY)
         if free < self.spec.size_bytes:

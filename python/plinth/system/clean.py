@@ -6,6 +6,7 @@ from typing import NamedTuple
 from plinth.model.errors import PlinthError, Refused, RunError
 from plinth.model.progress import Report
 from plinth.model.step import Step
+from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal, NotUndone, StillRunning, journal_path
 from plinth.system.paths import journal_dir
 from plinth.system.runner import Runner
@@ -42,7 +43,13 @@ class CleanResult(NamedTuple):
 
 def pending_journals() -> tuple[Path, ...]:
     """The journals that there are, of living runs and of dead ones; each is named after its run."""
-    return tuple(sorted(journal_dir().glob("*.jsonl")))
+    folder = journal_dir()
+    try:
+        return tuple(sorted(path for path in folder.iterdir() if path.suffix == ".jsonl"))
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise from_os_error(error, "look for journals", folder, hint="clean as the user whose runs they were") from error
 
 
 def clean(run_id: str | None = None, report: Report | None = None, runner: Runner | None = None) -> CleanResult:
@@ -51,7 +58,8 @@ def clean(run_id: str | None = None, report: Report | None = None, runner: Runne
     Only what a journal names and what still bears its label is touched. StillRunning when the run named is alive.
     """
     if run_id is not None:
-        return CleanResult(_clean_one(journal_path(run_id), runner or Runner(), report))
+        path = journal_path(run_id)
+        return CleanResult(_clean_one(path, runner or Runner(), report) if path in pending_journals() else ())
     runs: list[CleanedRun] = []
     living: list[StillRunning] = []
     unreadable: list[PlinthError] = []

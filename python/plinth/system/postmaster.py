@@ -24,7 +24,7 @@ def serving(data_directory: Path) -> list[int]:
     A process counts when its program is called postgres and its working directory is the data directory,
     into which PostgreSQL changes before it does anything there.
     """
-    resolved = data_directory.resolve()
+    resolved = _real(data_directory)
     return [int(process.name) for process in Path("/proc").glob("[0-9]*") if _serves(int(process.name), resolved)]
 
 
@@ -35,7 +35,7 @@ def postmaster_pid(data_directory: Path) -> int | None:
     except OSError:
         return None
     pid = abs(int(first_line)) if first_line.lstrip("-").isdigit() else 0
-    return pid if pid and _serves(pid, data_directory.resolve()) else None
+    return pid if pid and _serves(pid, _real(data_directory)) else None
 
 
 def end_server(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]] = (FAST, IMMEDIATE, KILL)) -> None:
@@ -84,6 +84,10 @@ def stop_labelled_server(data_directory: Path, label: str) -> None:
         )
 
 
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # unlike Path.resolve, never fails
+
+
 def _serves(pid: int, data_directory: Path) -> bool:
     try:
         folder = str(Path(f"/proc/{pid}/cwd").readlink()).removesuffix(" (deleted)")
@@ -102,7 +106,7 @@ def _open_serving(data_directory: Path, opened: ExitStack) -> dict[int, int]:
         except ProcessLookupError:
             continue
         opened.callback(os.close, pidfd)
-        if _serves(pid, data_directory.resolve()):
+        if _serves(pid, _real(data_directory)):
             processes[pid] = pidfd
     return processes
 
