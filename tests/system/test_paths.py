@@ -81,27 +81,33 @@ def test_places_that_cannot_hold_the_state(scratch: Path, state_dir: Path, in_ch
     assert in_child(closed, user="nobody").value.where == str(scratch / "closed" / "work")
 
 
-def test_root_runs_servers_as_postgres_or_else_as_nobody_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    postgres = pwd.getpwnam("postgres")
+def account(name: str, uid: int, gid: int) -> pwd.struct_passwd:
+    return pwd.struct_passwd((name, "x", uid, gid, "", "/", "/bin/sh"))
+
+
+POSTGRES, NOBODY = account("postgres", 70, 71), account("nobody", 65534, 65533)
+
+
+@pytest.mark.parametrize(
+    ("accounts", "expected", "reason"),
+    [
+        ([POSTGRES, NOBODY], ("postgres", 70, 71), "servers run as user postgres."),
+        ([NOBODY], ("nobody", 65534, 65533), "there is no user postgres: servers run as user nobody."),
+    ],
+)
+def test_root_runs_servers_as_postgres_or_else_as_nobody_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, accounts: list[pwd.struct_passwd], expected: tuple[str, int, int], reason: str
+) -> None:
+    monkeypatch.setattr(pwd, "getpwnam", {found.pw_name: found for found in accounts}.__getitem__)
     owner = server_owner()
-    assert (owner.name, owner.uid, owner.gid) == ("postgres", postgres.pw_uid, postgres.pw_gid)
+    assert owner[:3] == expected
     assert not owner.is_us
-    assert "refuses to run as root" in owner.reason
+    assert owner.reason.startswith("PostgreSQL refuses to run as root")
+    assert owner.reason.endswith(reason)
 
-    everyone = pwd.getpwnam
 
-    def without(*names: str):
-        def found(name: str) -> pwd.struct_passwd:
-            if name in names:
-                raise KeyError(name)
-            return everyone(name)
-
-        return found
-
-    monkeypatch.setattr(pwd, "getpwnam", without("postgres"))
-    assert server_owner().name == "nobody"
-    assert "no user postgres" in server_owner().reason
-    monkeypatch.setattr(pwd, "getpwnam", without("postgres", "nobody"))
+def test_root_with_nobody_to_run_servers_is_told_how_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pwd, "getpwnam", {}.__getitem__)
     with pytest.raises(MissingCapability, match="neither a user postgres nor a user nobody") as error:
         server_owner()
     assert "useradd" in (error.value.hint or "")
