@@ -1,15 +1,22 @@
 """Bundles: what is written is read back, and whatever cuts a run short leaves whole trials."""
 
-import os
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 from plinth.bundle import BundleWriter, read_bundle, read_manifest, verify_bundle
-from plinth.bundle.tables import read_histograms, read_samples, read_series, write_histograms, write_samples, write_series
+from plinth.bundle.tables import (
+    read_histograms,
+    read_samples,
+    read_series,
+    write_histograms,
+    write_samples,
+    write_series,
+)
 from plinth.model.errors import Refused, RunError, UsageError
 from plinth.model.facts import HostFacts
 from plinth.model.load import Histogram, Second
@@ -194,7 +201,7 @@ def test_kill_in_the_middle_of_a_trial_leaves_a_bundle_that_opens(tmp_path, inst
     """The process kills itself with SIGKILL when it comes to `instant` of the second trial."""
     program = textwrap.dedent(f"""
         import os, pathlib, signal, sys
-        sys.path.insert(0, {str(os.path.dirname(__file__))!r})
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
         from test_bundle import PLAN, trial
         from plinth.bundle import BundleWriter, writer
         w = BundleWriter.create(pathlib.Path({str(tmp_path / "b")!r}), PLAN, "", "0.1.0")

@@ -108,10 +108,7 @@ def test_settings_as_factors_are_read_back(project):
 
 def test_without_root(project):
     """As a user with no rights: in a user namespace, where we are nobody special and may not mount."""
-    if os.geteuid() == 0:
-        prefix = ("unshare", "--user", "--map-user=1000", "--map-group=1000")
-    else:
-        prefix = ()
+    prefix = ("unshare", "--user", "--map-user=1000", "--map-group=1000") if os.geteuid() == 0 else ()
     done = project.run("--set", "measure.repeats=1", prefix=prefix, HOME=str(project.folder))
     assert done.returncode in (0, 3), done.stderr
     assert "/dev/shm stands in" in done.stderr

@@ -128,7 +128,7 @@ class TestWhereAConnectionStringLeads:
         server = ExternalServer(f"{string} options='-c work_mem=1MB'", "r")
         with connect(server.connection) as control:
             assert control.execute("select current_setting('work_mem')").fetchone() == ("1MB",)
-            assert control.execute("show search_path").fetchone() == (f'"{server.schema}"',)
+            assert control.execute("show search_path").fetchone() == (f'"{server.schema}","$user",public',)
 
     def test_gibberish(self) -> None:
         with pytest.raises(UsageError, match="cannot be read") as caught:
@@ -163,13 +163,16 @@ def test_our_schema_is_made_and_dropped(host: Cluster, string: str, journal: Jou
     assert journal.entries == ()
 
 
-def test_tables_of_others_are_out_of_reach(string: str, at_host: Connection, journal: Journal) -> None:
+def test_our_tables_go_before_others_of_the_same_name(string: str, at_host: Connection, journal: Journal) -> None:
     with connect(at_host) as theirs:
         theirs.execute("create table public.pgbench_accounts as select 'precious' as aid")
     server = ExternalServer(string, "r")
     server.open(journal)
     with connect(server.connection) as load:
-        load.execute("drop table if exists pgbench_accounts")
+        assert load.execute("select aid from pgbench_accounts").fetchone() == ("precious",)
+        load.execute("create table pgbench_accounts (aid int)")
+        assert load.execute("select count(*) from pgbench_accounts").fetchone() == (0,)
+        load.execute("drop table pgbench_accounts")
     server.close(journal)
     with connect(at_host) as theirs:
         assert theirs.execute("select aid from public.pgbench_accounts").fetchone() == ("precious",)

@@ -13,10 +13,11 @@ from plinth.model.step import Step
 from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Place, Surroundings, build_plan, expand, scale_to_fit
 from plinth.run.site import Site
-from plinth.server import SettingsProbe, find_installation
+from plinth.server import SettingsProbe, external_step, find_installation
 from plinth.storage import Storage
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
+from plinth.system.undo import undo_step
 from plinth.workload import check_scripts, dataset_of, scripts_of
 
 
@@ -115,8 +116,7 @@ def _place(storage: Storage) -> Place:
 def _provision_steps(site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
     steps = [step for storage in site.used_storages(list(clusters)) for step in storage.steps()]
     for cluster in clusters:
-        if cluster.storage is not None:
-            steps += site.layout(cluster).steps()
+        steps += [external_step(site.run_id)] if cluster.storage is None else site.layout(cluster).steps()
         for step in dataset_of(cluster.dataset).steps():
             steps.append(
                 step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
@@ -141,9 +141,5 @@ def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: Pla
 
 def _teardown_steps(site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
     """What the journal undoes at the end, the last first."""
-    titles = {"unmount": "unmount", "remove_directory": "remove", "stop_server": "stop the server in"}
-    return [
-        Step(id=f"undo.{step.id}", title=f"{titles[step.undo.kind]} {step.undo.path}")
-        for step in reversed(_provision_steps(site, clusters))
-        if step.undo is not None
-    ]
+    undone = map(undo_step, reversed(_provision_steps(site, clusters)))
+    return [step for step in undone if step is not None]

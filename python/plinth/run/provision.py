@@ -1,11 +1,11 @@
 """What a run stands on: storages made, clusters initialised and loaded, one server running at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from plinth.bundle import BundleWriter
-from plinth.model.errors import MissingCapability, RunError
+from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.experiment import SettingValue
 from plinth.model.facts import ServerFacts
 from plinth.model.load import Connection
@@ -95,19 +95,19 @@ class Provision:
     def close(self) -> tuple[NotUndone, ...]:
         """Stop the servers and undo every step; returns what could not be undone."""
         self._listener.phase("undo what this run made")
-        problems = []
         for server in self._managed.values():
             if server.alive():
-                try:
-                    server.stop()
-                except RunError as error:
-                    problems.append(error)
+                self._try(server.stop)
         for external in self._external.values():
-            external.close(self._journal)
-        kept = self._journal.undo_all(self._runner)
-        for problem in problems:
-            self._listener.note(problem.message)
-        return kept
+            self._try(lambda external=external: external.close(self._journal))
+        return self._journal.undo_all(self._runner)
+
+    def _try(self, ending: Callable[[], None]) -> None:
+        """End one thing; what goes wrong with it must not keep the rest from being undone."""
+        try:
+            ending()
+        except PlinthError as error:
+            self._listener.note(f"{error.message} ({error.where})")
 
     def _prepare_managed(self, planned: PlannedCluster, settings: Mapping[str, SettingValue]) -> None:
         cluster = Cluster(self.site.layout(planned), self._runner, self._journal)

@@ -1,7 +1,7 @@
 """The server under test: installations, managed clusters, external servers, and settings that are read back."""
 
 from plinth.server.cluster import Applied, Cluster
-from plinth.server.external import ExternalServer
+from plinth.server.external import ExternalServer, external_step
 from plinth.server.installations import Survey, find_installation, find_installations
 from plinth.server.layout import ClusterLayout
 from plinth.server.settings import SettingDefinition, SettingsProbe, check_settings, describe_settings
@@ -19,6 +19,7 @@ __all__ = [
     "connect",
     "database_errors",
     "describe_settings",
+    "external_step",
     "find_installation",
     "find_installations",
 ]

@@ -21,10 +21,10 @@ _NO_TLS = "Plinth's load engine speaks no TLS yet"
 
 
 class ExternalServer:
-    """A server that somebody else runs. `connection` has search_path set to our schema, and to nothing else.
+    """A server that somebody else runs. `connection` looks into our schema first, and then where it always looks.
 
-    So a table of yours that has the name of one of ours is neither read nor dropped; scripts name yours with
-    their schema.
+    What a dataset makes is made in our schema and found there, whatever else has its name; scripts without a dataset
+    find the tables that are there.
     """
 
     def __init__(self, connection_string: str, run_id: str) -> None:
@@ -45,16 +45,12 @@ class ExternalServer:
     @property
     def connection(self) -> Connection:
         """Where the load goes."""
-        options = f'{self._plain.options or ""} -c search_path="{self.schema}"'.strip()
+        options = f'{self._plain.options or ""} -c search_path="{self.schema}","$user",public'.strip()
         return self._plain.model_copy(update={"options": options})
 
     def step(self) -> Step:
         """Making our schema."""
-        return Step(
-            id="server.external.schema",
-            title=f"make the schema {self.schema} on {self._where}",
-            undo=Undo(kind="drop_schema", path=self._where, label=self._label),
-        )
+        return _step(self._label, self._where)
 
     def open(self, journal: Journal) -> None:
         """Make our schema. Refused when there is one of that name."""
@@ -98,6 +94,19 @@ class ExternalServer:
     def _control(self, doing: str) -> "psycopg.Connection[tuple[Any, ...]]":
         with database_errors(doing, self._where):
             return connect(self._plain)
+
+
+def external_step(run_id: str) -> Step:
+    """Making a run's schema, before it is known where the connection string leads."""
+    return _step(label_of(run_id), "the external server")
+
+
+def _step(label: str, where: str) -> Step:
+    return Step(
+        id="server.external.schema",
+        title=f"make the schema {schema_of(label)} on {where}",
+        undo=Undo(kind="drop_schema", path=where, label=label),
+    )
 
 
 def resolve(connection_string: str) -> Connection:
