@@ -75,11 +75,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Control {
     pub(crate) fn new(threads: usize, timeline: Timeline) -> Self {
         let roll = Roll {
-            connecting: threads,
+            connecting: 0,
             clients_connected: 0,
             first_error: None,
             started: None,
-            running: threads,
+            running: 0,
             reports: Vec::new(),
             broken: None,
         };
@@ -124,6 +124,13 @@ impl Control {
     }
 
     // --- connecting and ending ---
+
+    /// The threads are about to start.
+    pub(crate) fn launch(&self) {
+        let mut roll = lock(&self.roll);
+        roll.connecting = self.counters.len();
+        roll.running = self.counters.len();
+    }
 
     /// A thread has connected its clients. Waits for all threads; the last one starts the load. `None` when
     /// there is nothing to run: nobody connected.

@@ -157,6 +157,7 @@ impl LoadRun {
             source,
         })?;
         *is_started = true;
+        self.prepared.control.launch();
         for thread in 0..config.threads() {
             let prepared = Arc::clone(&self.prepared);
             let addresses = Arc::clone(&addresses);
@@ -188,7 +189,7 @@ impl LoadRun {
         let elapsed_ns = started.map_or(0, |started| started.at.elapsed().as_nanos() as u64);
         let timeline = control.timeline();
         let phase = match started {
-            _ if control.wait_ended(Duration::ZERO) => "done",
+            _ if self.is_started() && control.wait_ended(Duration::ZERO) => "done",
             None => "connect",
             Some(_) => match timeline.phase(timeline.row(elapsed_ns)) {
                 Phase::Warmup => "warmup",
@@ -205,6 +206,13 @@ impl LoadRun {
             clients_open,
             seconds: control.series().news(),
         }
+    }
+
+    fn is_started(&self) -> bool {
+        *self
+            .is_started
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the run: no transaction begins any more, those under way are finished within the stop timeout.
@@ -250,6 +258,9 @@ impl LoadRun {
             return Ok(Arc::clone(result));
         }
         let (started, reports) = control.take_reports().map_err(RunError::Broken)?;
+        if started.is_none() && !control.is_stopping() {
+            return Err(RunError::State("no client connected: there is no result"));
+        }
         let rows = control.series().rows();
         let merged = RunResult::merge(
             &self.prepared.programs,

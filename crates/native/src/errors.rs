@@ -1,0 +1,80 @@
+//! Rust's errors as Python's exceptions, with their parts as attributes.
+
+use plinth_load::{PrepareError, RunError, ScriptError as LoadScriptError};
+use plinth_script::ParseError;
+use pyo3::prelude::*;
+use pyo3::{create_exception, exceptions::PyException};
+
+create_exception!(
+    plinth._native,
+    EngineError,
+    PyException,
+    "What the engine could not do."
+);
+create_exception!(
+    plinth._native,
+    ConfigError,
+    EngineError,
+    "A configuration that makes no sense."
+);
+create_exception!(
+    plinth._native,
+    ConnectError,
+    EngineError,
+    "No client could connect: sqlstate (if the server said no), message."
+);
+create_exception!(
+    plinth._native,
+    ScriptError,
+    EngineError,
+    "A script that cannot be run: file, line, column, message, hint."
+);
+
+/// A script that cannot be parsed.
+pub(crate) fn parse_error(py: Python<'_>, error: &ParseError) -> PyErr {
+    let exception = ScriptError::new_err(error.to_string());
+    let value = exception.value(py);
+    let attributes = value
+        .setattr("file", &error.file)
+        .and_then(|()| value.setattr("line", error.line))
+        .and_then(|()| value.setattr("column", error.column))
+        .and_then(|()| value.setattr("message", &error.message))
+        .and_then(|()| value.setattr("hint", &error.hint));
+    attributes.err().unwrap_or(exception)
+}
+
+/// A load that cannot be prepared.
+pub(crate) fn prepare_error(py: Python<'_>, error: &PrepareError) -> PyErr {
+    match error {
+        PrepareError::Config(error) => ConfigError::new_err(error.to_string()),
+        PrepareError::Script(LoadScriptError::Parse(error)) => parse_error(py, error),
+        PrepareError::Script(LoadScriptError::Statement { file, line, source }) => {
+            let error = ParseError {
+                file: file.clone(),
+                line: *line,
+                column: 1,
+                message: source.to_string(),
+                hint: None,
+            };
+            parse_error(py, &error)
+        }
+    }
+}
+
+/// A connection that could not be opened.
+pub(crate) fn connect_error(py: Python<'_>, sqlstate: Option<&str>, message: &str) -> PyErr {
+    let exception = ConnectError::new_err(message.to_owned());
+    let value = exception.value(py);
+    let attributes = value
+        .setattr("sqlstate", sqlstate)
+        .and_then(|()| value.setattr("message", message));
+    attributes.err().unwrap_or(exception)
+}
+
+/// A run that did not do what it should.
+pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
+    match error {
+        RunError::Connect(error) => connect_error(py, error.sqlstate(), &error.to_string()),
+        error => EngineError::new_err(error.to_string()),
+    }
+}

@@ -1,0 +1,40 @@
+//! Waiting outside Python's lock, and yet for Ctrl-C.
+
+use std::time::Duration;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+/// Runs `wait` without Python's lock. `wait` asks now and then whether to go on; it is told to give up when a
+/// signal's handler has raised an exception, which is then raised here.
+pub(crate) fn patiently<T: Send>(
+    py: Python<'_>,
+    wait: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,
+) -> PyResult<T> {
+    let mut raised = None;
+    let result = py.detach(|| {
+        wait(&mut || match Python::attach(|py| py.check_signals()) {
+            Ok(()) => true,
+            Err(exception) => {
+                raised = Some(exception);
+                false
+            }
+        })
+    });
+    match raised {
+        Some(exception) => Err(exception),
+        None => Ok(result),
+    }
+}
+
+/// A timeout as Python gives it.
+pub(crate) fn timeout(seconds: f64) -> PyResult<Duration> {
+    if seconds == f64::INFINITY {
+        return Ok(Duration::MAX);
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!(
+            "timeout_s: got {seconds}, a time from 0 up is needed"
+        ))
+    })
+}

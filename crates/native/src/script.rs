@@ -1,0 +1,75 @@
+//! The script language, for checking scripts before they run.
+
+use plinth_load::AUTOMATIC_VARIABLES;
+use plinth_script::{BUILTINS, Command, Symbols};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::errors::parse_error;
+use crate::json::to_json;
+
+#[derive(Serialize)]
+struct Parsed<'a> {
+    statements: Vec<Statement<'a>>,
+    variables_used: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Statement<'a> {
+    index: usize,
+    line: usize,
+    text: &'a str,
+}
+
+#[pyfunction]
+pub(crate) fn parse_script(
+    py: Python<'_>,
+    name: &str,
+    source: &str,
+    known_variables: Vec<String>,
+) -> PyResult<String> {
+    let mut symbols = Symbols::new();
+    let script = plinth_script::parse(name, source, &mut symbols)
+        .map_err(|error| parse_error(py, &error))?;
+    let known: Vec<&str> = known_variables
+        .iter()
+        .map(String::as_str)
+        .chain(AUTOMATIC_VARIABLES)
+        .collect();
+    plinth_script::check_variables(std::slice::from_ref(&script), &symbols, &known, false)
+        .map_err(|error| parse_error(py, &error))?;
+    let statements = script.commands.iter().filter_map(|command| match command {
+        Command::Sql(sql) => Some(sql),
+        _ => None,
+    });
+    let mut variables_used = Vec::new();
+    for read in &script.reads {
+        let name = symbols.name(read.slot);
+        if !variables_used.contains(&name) {
+            variables_used.push(name);
+        }
+    }
+    to_json(&Parsed {
+        statements: statements
+            .enumerate()
+            .map(|(index, sql)| Statement {
+                index,
+                line: sql.line,
+                text: &sql.text,
+            })
+            .collect(),
+        variables_used,
+    })
+}
+
+#[pyfunction]
+pub(crate) fn builtin_script(name: &str) -> PyResult<&'static str> {
+    plinth_script::builtin(name).ok_or_else(|| {
+        let known: Vec<_> = BUILTINS.iter().map(|(name, _)| *name).collect();
+        PyValueError::new_err(format!(
+            "no built-in script {name:?}; there are {}",
+            known.join(", ")
+        ))
+    })
+}

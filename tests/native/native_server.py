@@ -1,0 +1,133 @@
+"""Real servers for the load engine: started, stopped and crashed as a test needs it."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from plinth import _native
+from plinth.model.facts import Installation
+from plinth.model.load import LoadResult
+from plinth.system.owner import Owner
+
+Load = Callable[..., _native.LoadRun]
+Finished = Callable[[_native.LoadRun], LoadResult]
+
+HBA = """\
+local all all trust
+host all md5_user 127.0.0.1/32 md5
+host all clear_user 127.0.0.1/32 password
+host all all 127.0.0.1/32 scram-sha-256
+"""
+SETTINGS = """\
+fsync = off
+shared_buffers = 64MB
+max_connections = 600
+deadlock_timeout = 20ms
+restart_after_crash = on
+"""
+PASSWORD = "correct horse"
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A PostgreSQL server of the test's own, on a Unix socket (trust) and on TCP (passwords)."""
+
+    def __init__(self, installation: Installation, owner: Owner, settings: str = "") -> None:
+        self.installation = installation
+        self.folder = Path(tempfile.mkdtemp(prefix="plinth-native-", dir="/tmp"))
+        self.port = free_port()
+        self._owner = owner
+        self._process: subprocess.Popen[bytes] | None = None
+        os.chown(self.folder, owner.uid, owner.gid)
+        self.folder.chmod(0o755)
+        self._run(
+            "initdb", "-D", str(self.data), "-U", "postgres", "--no-sync", "--auth=trust", "--locale=C", "-E", "UTF8"
+        )
+        (self.data / "pg_hba.conf").write_text(HBA)
+        with (self.data / "postgresql.conf").open("a") as configuration:
+            configuration.write(f"{SETTINGS}port = {self.port}\nunix_socket_directories = '{self.folder}'\n{settings}")
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.folder / "data"
+
+    @property
+    def pid(self) -> int:
+        """The postmaster."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        with (self.folder / "log").open("ab") as log:
+            argv = [f"{self.installation.bindir}/postgres", "-D", str(self.data)]
+            self._process = subprocess.Popen(argv, stdout=log, stderr=log, **self._as_owner())
+        self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Wait until it takes connections."""
+        assert self._process is not None
+        while subprocess.run([f"{self.installation.bindir}/pg_isready", "-q", *self.where()]).returncode != 0:
+            assert self._process.poll() is None, (self.folder / "log").read_text()
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop it, fast unless another signal is given, and wait for its end."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait()
+            self._process = None
+
+    def remove(self) -> None:
+        """Stop it and delete everything."""
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def where(self) -> list[str]:
+        """Options of libpq's programs."""
+        return ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres"]
+
+    def connection(self, **changes: Any) -> dict[str, Any]:
+        """The engine's connection: the Unix socket, unless changed."""
+        here = {"host": str(self.folder), "port": self.port, "user": "postgres", "database": "postgres"}
+        return here | changes
+
+    def connect(self) -> "psycopg.Connection[Any]":
+        """A control connection."""
+        return psycopg.connect(
+            host=str(self.folder), port=self.port, user="postgres", dbname="postgres", autocommit=True
+        )
+
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run statements; the rows of the last."""
+        with self.connect() as connection:
+            cursor = connection.execute(sql)  # type: ignore[arg-type]
+            return cursor.fetchall() if cursor.description else []
+
+    def pgbench(self, *options: str) -> str:
+        """Run the installation's pgbench."""
+        argv = [f"{self.installation.bindir}/pgbench", *self.where(), *options, "postgres"]
+        return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+    def _run(self, program: str, *arguments: str) -> None:
+        argv = [f"{self.installation.bindir}/{program}", *arguments]
+        subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, **self._as_owner())
+
+    def _as_owner(self) -> dict[str, Any]:
+        if self._owner.is_us:
+            return {}
+        return {"user": self._owner.uid, "group": self._owner.gid, "extra_groups": [], "cwd": "/"}
