@@ -4,7 +4,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,13 @@ from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 
-_SETTINGS = {"shared_buffers": "16MB", "autovacuum": False, "log_checkpoints": True, "track_io_timing": True}
+_SETTINGS = {
+    "shared_buffers": "16MB",
+    "fsync": False,
+    "autovacuum": False,
+    "log_checkpoints": True,
+    "track_io_timing": True,
+}
 
 StartServer = Callable[..., Cluster]
 
@@ -34,20 +39,22 @@ def start_server() -> Iterator[StartServer]:
         storage = folder / "storage"
         make_directory(storage, journal.label, owner)
         found = installations.find(owner, runner)
-        numbers = count(1)
+        clusters: list[Cluster] = []
 
         def start(version: str = "18", **settings: object) -> Cluster:
-            name = f"c{next(numbers)}"
+            name = f"c{len(clusters)}"
             spec = ServerSpec.model_validate({"data_checksums": False})
             layout = ClusterLayout(
                 journal.run_id, name, found[version], owner, spec, storage / name, folder / f"{name}.log"
             )
-            cluster = Cluster(layout, runner, journal)
-            cluster.initdb()
-            cluster.start(_SETTINGS | settings)  # type: ignore[operator]
-            return cluster
+            clusters.append(Cluster(layout, runner, journal))
+            clusters[-1].initdb()
+            clusters[-1].start(_SETTINGS | settings)  # type: ignore[operator]
+            return clusters[-1]
 
         yield start
+        for cluster in clusters:
+            cluster.kill()
         assert journal.undo_all(runner) == ()
         journal.close()
     shutil.rmtree(folder)

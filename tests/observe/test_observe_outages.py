@@ -25,16 +25,14 @@ def test_a_killed_server_is_a_gap_and_the_host_goes_on(cluster: Cluster) -> None
     with watching(cluster) as watched:
         cluster.kill()
         killed_ns = time.monotonic_ns() - watched.started_ns
-        host = watched.live("host_cpu")
-        seen = len(host)
-        wait_until(lambda: len(host) >= seen + 5, "five further readings of the host")
+        watched.wait_for_readings("host_cpu", 5)
     after = {sample.source for sample in watched.seen.samples if sample.t_ns > killed_ns + 2 * INTERVAL_S * 1e9}
     assert after >= {"host_cpu", "host_memory", "host", "device", "process_cpu"}
     assert not after.intersection(SERVER_SOURCES), "nothing is made up for a dead server"
     gap = next(gap for gap in watched.seen.gaps if "pg_wait" in gap.what)
     assert all(source in gap.what for source in SERVER_SOURCES), "one gap for all that went with the connection"
     assert "(from " in gap.what and gap.reason
-    assert "has ended" in watched.reason("process_cpu: backends")
+    assert "has ended" in watched.reason("process_cpu: the server's processes")
     assert "gap" in {event.kind for event in watched.seen.events}
     engine = [s.t_ns for s in watched.seen.samples if s.source == "process_cpu" and s.object == "load engine"]
     assert engine[-1] > killed_ns
@@ -59,9 +57,7 @@ def test_a_server_that_does_not_answer_holds_up_neither_the_host_nor_the_end(ser
         (stopped,) = [pid for (pid,) in ask(server, OBSERVERS)]
         os.kill(stopped, signal.SIGSTOP)
         try:
-            host = watched.live("host_cpu")
-            seen = len(host)
-            wait_until(lambda: len(host) >= seen + 5, "five further readings of the host")
+            watched.wait_for_readings("host_cpu", 5)
             began = time.monotonic()
             watched.observation = watched.observer.stop()
             assert time.monotonic() - began < 4
@@ -79,7 +75,7 @@ def test_a_server_that_is_not_there_yet_is_seen_when_it_comes(cluster: Cluster) 
         wait_until(lambda: "commits_per_s" in watched.observer.latest(), "two readings of the database")
     gap = next(gap for gap in watched.seen.gaps if "pg_wait" in gap.what)
     assert "from" not in gap.what, "it was missing from the start"
-    assert "is not known" in watched.reason("process_cpu: backends")
+    assert "is not known" in watched.reason("process_cpu: the server's processes")
     assert "not known" in watched.reason("cost of the observer's queries")
 
 
@@ -123,8 +119,6 @@ def test_a_statement_that_fails_costs_its_source_alone(server: Cluster) -> None:
         gone = server.connection.model_copy(update={"database": "short_lived"})
         with watching(server, connection=gone) as watched:
             control.execute("DROP DATABASE short_lived")
-            session = watched.live("pg_wal")
-            seen = len(session)
-            wait_until(lambda: len(session) >= seen + 3, "three further readings")
+            watched.wait_for_readings("pg_wal", 3)
     assert watched.reason("pg_database (from") == "the view has no row of it"
     assert watched.grown("pg_wal", "all", "insert_lsn_bytes") > 0

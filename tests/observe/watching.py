@@ -44,6 +44,11 @@ class Watched:
         """The readings of a source so far, which go on growing."""
         return next(s.series[source] for s in self.observer._samplers if source in s.series)
 
+    def wait_for_readings(self, source: str, further: int) -> None:
+        """Wait until a source was read so many times more."""
+        until = len(self.live(source)) + further
+        wait_until(lambda: len(self.live(source)) >= until, f"{further} further readings of {source}")
+
     def live_growth(self, source: str, metric: str) -> float:
         """How much a counter of a source's first object has grown so far."""
         values = [next(r.value for r in readings if r.metric == metric) for _, readings in self.live(source)]

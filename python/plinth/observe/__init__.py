@@ -11,18 +11,20 @@ end in `_s`, sizes in bytes; a figure that moved between versions has its newest
 | host          | all                | context_switches interrupts forks; (gauges) procs_running procs_blocked |
 | host          | all                | major_faults swap_in_bytes swap_out_bytes dirtied_bytes written_bytes |
 | host          | cpu, memory, io    | some_s full_s: pressure stall time |
-| process_cpu   | a process group    | user_s system_s; run_delay_s: runnable but not running; (gauge) processes |
+| process_cpu   | a process group    | user_s system_s; of the server's groups also (gauge) processes |
+| process_delay | a process group    | run_delay_s: runnable but not running, of the server's groups |
 | process_io    | a process group    | rchar wchar syscr syscw read_bytes write_bytes cancelled_write_bytes, as /proc/PID/io |
 | device        | a kernel name      | reads reads_merged read_bytes read_time_s, the same of writes and discards; flushes flush_time_s; io_time_s weighted_io_time_s; (gauge) in_flight |
 | pg_database   | the load's database | the columns of pg_stat_database |
 | pg_bgwriter   | all                | buffers_clean maxwritten_clean buffers_alloc; up to 16 also buffers_backend buffers_backend_fsync |
 | pg_checkpointer | all              | num_timed num_requested write_time_s sync_time_s buffers_written; 17: restartpoints_*; 18: num_done slru_written |
 | pg_wal        | all                | insert_lsn_bytes; from 14 wal_records wal_fpi wal_bytes wal_buffers_full wal_write wal_sync wal_write_time_s wal_sync_time_s |
-| pg_io         | backend type/object/context | the columns of pg_stat_io, sizes as *_bytes; rows that never counted anything are left out |
+| pg_io         | backend type/object/context | the columns of pg_stat_io, sizes as *_bytes; times of WAL are in pg_wal |
 | pg_slru       | name               | the columns of pg_stat_slru |
-| pg_archiver   | all                | archived_count failed_count |
-| pg_wait       | type:event, or CPU | (gauge) backends: active client backends and parallel workers; CPU is "waits for nothing" |
-| pg_wait       | all                | (gauges) active idle idle_in_transaction: client backends |
+| pg_wait       | type:event, or CPU | (gauge) backends: active client backends and parallel workers; CPU: waits for nothing |
+| pg_activity   | all                | (gauges) active idle idle_in_transaction: client backends and parallel workers |
+
+Of pg_io, pg_slru and pg_wait, what was zero throughout is left out; what was seen once is there at every reading.
 
 Process groups: backends, checkpointer, background writer, walwriter, autovacuum, walsender, walreceiver, io workers,
 logger, other postgres, load engine, observer, rest of host (CPU only). Ours are left out of all PostgreSQL figures

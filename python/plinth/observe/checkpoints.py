@@ -45,12 +45,14 @@ class ServerLog:
     def read(self) -> Readout:
         """Lines that were added since the last look; the first look only finds the end."""
         with self._path.open("rb") as log:
+            end = log.seek(0, 2)
             if self._offset is None:
-                self._offset = log.seek(0, 2)
+                self._offset = end
                 return Readout([])
-            log.seek(self._offset)
+            # A file that is shorter than it was has begun anew.
+            begin = log.seek(self._offset if self._offset <= end else 0)
             added = log.read()
-        self._offset += len(added)
+        self._offset = begin + len(added)
         *lines, self._rest = (self._rest + added).split(b"\n")
         seen_ns = time.monotonic_ns()
         for line in lines:

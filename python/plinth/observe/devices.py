@@ -9,7 +9,7 @@ from plinth.observe.source import Reading, Readout
 SECTOR_BYTES = 512
 """/proc/diskstats counts sectors of 512 bytes, whatever the device's own are."""
 _MS = 1e-3
-# Fields after the name: kernel documentation, admin-guide/iostats. Discards came with 4.18, flushes with 5.5.
+# Fields after the name: kernel documentation, admin-guide/iostats. Discards came with Linux 4.18, flushes with 5.5.
 _FIELDS: tuple[tuple[str, float], ...] = (
     ("reads", 1),
     ("reads_merged", 1),
@@ -57,11 +57,11 @@ class Devices:
             if (fields := lines.get(name)) is None:
                 missing[name] = "not in /proc/diskstats"
                 continue
-            if len(fields) <= _BEFORE_FLUSHES:
-                missing[f"flushes of {name}"] = "this kernel does not count them (Linux 5.5 and later do)"
-            elif name in self._uncounted:
-                missing[f"flushes of {name}"] = self._uncounted[name]
+            if name in self._uncounted:
                 fields = fields[:_BEFORE_FLUSHES]
+            if absent := [metric for metric, _ in _FIELDS[len(fields) :]]:
+                reason = self._uncounted.get(name, "this kernel does not count them")
+                missing[f"{', '.join(absent)} of {name}"] = reason
             readings += [
                 Reading(name, metric, int(value) * factor)
                 for (metric, factor), value in zip(_FIELDS, fields, strict=False)

@@ -3,7 +3,10 @@
 import os
 from pathlib import Path
 
+# Places in what stat_fields gives; proc(5) counts from 1, with two fields before them.
+STATE, PARENT, UTIME, STIME, CUTIME, CSTIME = 0, 1, 11, 12, 13, 14
 _CHUNK = 1 << 16
+_ENDED_STATES = (b"Z", b"X")
 
 
 class ProcFile:
@@ -48,3 +51,15 @@ def read_once(path: str) -> bytes:
         raise OSError(error.errno, error.strerror, path) from error
     finally:
         os.close(fd)
+
+
+def stat_fields(path: str) -> list[bytes]:
+    """What `path`/stat, of a process or thread, tells after the command's name, which may hold anything.
+
+    Raises ProcessLookupError for a process that has ended, though its parent has not yet looked.
+    """
+    stat = read_once(f"{path}/stat")
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    if fields[STATE] in _ENDED_STATES:
+        raise ProcessLookupError(f"{path} has ended")
+    return fields

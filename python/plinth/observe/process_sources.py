@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 from plinth.observe.group_sums import Counters, GroupSums
 from plinth.observe.host import CPU_MODES, TICK_S, cpu_seconds
-from plinth.observe.proc import ProcFile, read_once
+from plinth.observe.proc import CSTIME, CUTIME, STIME, UTIME, ProcFile, read_once, stat_fields
 from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, POSTGRES_GROUPS, REST_OF_HOST
 from plinth.observe.processes import Member, Processes
 from plinth.observe.source import Reading, Readout, Unreadable, reason_of
 
-# Places in /proc/PID/stat after the command's closing parenthesis; proc(5) counts from 1, with two before it.
-_STATE, _UTIME, _STIME, _CUTIME, _CSTIME = 0, 11, 12, 13, 14
-_ENDED_STATES = (b"Z", b"X")
 _ENDED = (FileNotFoundError, ProcessLookupError)
 
 
@@ -30,24 +27,16 @@ class Family(NamedTuple):
     of_parent: Callable[[str], Counters]
 
 
-def _stat(path: str) -> list[bytes]:
-    stat = read_once(f"{path}/stat")
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    if fields[_STATE] in _ENDED_STATES:
-        raise ProcessLookupError(f"{path} has ended")
-    return fields
-
-
 def _cpu(path: str) -> Counters:
-    fields = _stat(path)
-    return int(fields[_UTIME]) * TICK_S, int(fields[_STIME]) * TICK_S
+    fields = stat_fields(path)
+    return int(fields[UTIME]) * TICK_S, int(fields[STIME]) * TICK_S
 
 
 def _cpu_with_ended(path: str) -> Counters:
-    fields = _stat(path)
+    fields = stat_fields(path)
     return (
-        (int(fields[_UTIME]) + int(fields[_CUTIME])) * TICK_S,
-        (int(fields[_STIME]) + int(fields[_CSTIME])) * TICK_S,
+        (int(fields[UTIME]) + int(fields[CUTIME])) * TICK_S,
+        (int(fields[STIME]) + int(fields[CSTIME])) * TICK_S,
     )
 
 
@@ -86,7 +75,9 @@ class _Groups:
             of_parent = self._family.of_parent(parent.path)
             children = self._processes.children()
         except _ENDED:
-            return dict.fromkeys(POSTGRES_GROUPS, f"the postmaster (process {parent.pid}) has ended")
+            return dict.fromkeys(
+                POSTGRES_GROUPS, f"the postmaster, process {parent.pid}, has ended or is hidden from us"
+            )
         except OSError as error:
             return dict.fromkeys(POSTGRES_GROUPS, reason_of(error))
         self.sums.advance(OTHER_POSTGRES, parent.pid, of_parent)
@@ -145,7 +136,9 @@ class ProcessIo:
     def read(self) -> Readout:
         """The groups; one of which any process cannot be read is missing as a whole."""
         missing = self._groups.read_server() | self._groups.read_ourselves()
-        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER)), missing)
+        return Readout(
+            self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER)), _told(missing)
+        )
 
 
 class ProcessDelay:
@@ -163,7 +156,7 @@ class ProcessDelay:
         if not self._kept:
             raise Unreadable("this kernel keeps no /proc/PID/schedstat")
         missing = self._groups.read_server()
-        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS)), missing)
+        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS)), _told(missing))
 
 
 class ProcessCpu:
@@ -185,7 +178,7 @@ class ProcessCpu:
             Reading(group, "processes", self._groups.processes(group))
             for group in _without(server_missing, *POSTGRES_GROUPS)
         ]
-        return Readout(readings + self._rest(), missing)
+        return Readout(readings + self._rest(), _told(missing))
 
     def _rest(self) -> list[Reading]:
         mode = dict(zip(CPU_MODES, cpu_seconds(self._host.read()), strict=False))
@@ -193,6 +186,16 @@ class ProcessCpu:
         host = (mode["user"] + mode["nice"] - user, mode["system"] + mode["irq"] + mode["softirq"] - system)
         rest = self._groups.sums.never_falling(REST_OF_HOST, host)
         return [Reading(REST_OF_HOST, metric, value) for metric, value in zip(_CPU.metrics, rest, strict=True)]
+
+
+def _told(missing: dict[str, str]) -> dict[str, str]:
+    """`missing`, where a server that is missing as a whole is one thing and not ten."""
+    reasons = {missing.get(group) for group in POSTGRES_GROUPS}
+    reason = reasons.pop()
+    if reasons or reason is None:
+        return missing
+    others = {part: why for part, why in missing.items() if part not in POSTGRES_GROUPS}
+    return {"the server's processes": reason} | others
 
 
 def _without(missing: Collection[str], *groups: str) -> list[str]:

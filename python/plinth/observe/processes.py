@@ -1,9 +1,10 @@
 """Who is who among the processes: the server's, the load engine's, and what the observer itself uses."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from plinth.observe.proc import ProcFile, read_once
+from plinth.observe.proc import PARENT, ProcFile, read_once, stat_fields
 from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, group_of_title
 
 
@@ -35,12 +36,12 @@ class Processes:
         self.engine = _process(LOAD_ENGINE, engine_pid)
         self._own_backend = own_backend
         self._own_threads = own_threads
-        self._children = ProcFile(f"/proc/{postmaster_pid}/task/{postmaster_pid}/children")
+        self._children = _Children(postmaster_pid or 0)
         self._groups: dict[int, str] = {}
 
     def children(self) -> list[Member]:
-        """The postmaster's children, found without a search through /proc. Raises OSError when it has ended."""
-        pids = [int(pid) for pid in self._children.read().split()]
+        """The postmaster's children. Raises OSError when it has ended."""
+        pids = self._children.pids()
         known = self._groups
         self._groups = {pid: group for pid in pids if (group := known.get(pid) or _ask(pid))}
         own_backend = self._own_backend()
@@ -51,6 +52,32 @@ class Processes:
     def own_threads(self) -> list[Member]:
         """The observer's threads."""
         return [Member(OBSERVER, thread, f"/proc/self/task/{thread}") for thread in self._own_threads()]
+
+
+class _Children:
+    """The children of a process: from one file where the kernel has it (CONFIG_PROC_CHILDREN), else by a search."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._file = ProcFile(f"/proc/{pid}/task/{pid}/children")
+        self._has_file = Path("/proc/thread-self/children").exists()
+
+    def pids(self) -> list[int]:
+        if self._has_file:
+            return [int(pid) for pid in self._file.read().split()]
+        return children_by_search(self._pid)
+
+
+def children_by_search(parent: int) -> list[int]:
+    """The children of a process, from the parent that each process of the host names."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if int(stat_fields(str(folder))[PARENT]) == parent:
+                found.append(int(folder.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile
+    return found
 
 
 def _process(group: str, pid: int) -> Member:

@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -89,9 +90,10 @@ class Session:
         """End a wait for the server, from another thread; there will be no further connection."""
         self._interrupted = True
         connection = self._connection
-        if connection is not None and not connection.closed:
-            with socket.socket(fileno=os.dup(connection.fileno())) as shared:
-                shared.shutdown(socket.SHUT_RDWR)
+        if connection is not None:
+            with suppress(OSError, psycopg.Error):  # it has just ended, and so has the wait
+                with socket.socket(fileno=os.dup(connection.fileno())) as shared:
+                    shared.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,0 +1,250 @@
+"""Process groups: titles, sums that survive processes, and real work that shows where it was done."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from watching import ask, client, wait_until, watching
+
+from plinth.observe.group_sums import GroupSums
+from plinth.observe.process_groups import POSTGRES_GROUPS, group_of_title
+from plinth.observe.process_sources import ProcessCpu, ProcessIo
+from plinth.observe.processes import Processes, children_by_search
+from plinth.server import Cluster
+
+BURNED_S = 0.5
+
+
+@pytest.mark.parametrize(
+    ("title", "group"),
+    [
+        ("postgres: checkpointer ", "checkpointer"),
+        ("postgres: my: cluster: checkpointer ", "checkpointer"),
+        ("postgres: background writer ", "background writer"),
+        ("postgres: walwriter ", "walwriter"),
+        ("postgres: autovacuum launcher ", "autovacuum"),
+        ("postgres: autovacuum worker bench", "autovacuum"),
+        ("postgres: walsender repl [local] streaming 0/3000148", "walsender"),
+        ("postgres: walreceiver streaming 0/3000148", "walreceiver"),
+        ("postgres: io worker 12", "io workers"),
+        ("postgres: logger ", "logger"),
+        ("postgres: archiver last was 000000010000000000000001", "other postgres"),
+        ("postgres: startup recovering 000000010000000000000001", "other postgres"),
+        ("postgres: stats collector ", "other postgres"),
+        ("postgres: logical replication launcher ", "other postgres"),
+        ("postgres: logical replication apply worker for subscription 16384", "other postgres"),
+        ("postgres: parallel worker for PID 4711 ", "backends"),
+        ("postgres: bench bench [local] idle", "backends"),
+        ("postgres: bench bench ::1(51234) UPDATE waiting", "backends"),
+        ("postgres: checkpointer bench [local] idle", "backends"),
+        ("/usr/lib/postgresql/15/bin/postgres -D data", None),
+        ("", None),
+    ],
+)
+def test_group_of_title(title: str, group: str | None) -> None:
+    assert group_of_title(title.encode().replace(b" -D ", b"\0-D\0")) == group
+
+
+def test_groups_are_those_that_the_server_itself_tells(every_server: Cluster) -> None:
+    """Against pg_stat_activity, which has every process but postmaster and logger."""
+    groups = {"client backend": "backends", "io worker": "io workers", "autovacuum launcher": "autovacuum"}
+    with client(every_server):
+        processes = Processes(
+            postmaster_pid=every_server.postmaster_pid,
+            engine_pid=os.getpid(),
+            own_backend=lambda: None,
+            own_threads=list,
+        )
+        others = "SELECT pid, backend_type FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        shown = dict(ask(every_server, others))
+        found = {child.pid: child.group for child in processes.children()}
+    assert "client backend" in shown.values()
+    for pid, kind in shown.items():
+        expected = groups.get(kind, kind if kind in POSTGRES_GROUPS else "other postgres")
+        assert found[pid] == expected, kind
+
+
+def test_children_are_found_by_search_where_the_kernel_does_not_list_them(server: Cluster) -> None:
+    pid = server.postmaster_pid
+    assert pid is not None
+    listed = Path(f"/proc/{pid}/task/{pid}/children")
+    wait_until(
+        lambda: sorted(children_by_search(pid)) == sorted(map(int, listed.read_text().split())), "the same children"
+    )
+    assert len(children_by_search(pid)) > 3
+
+
+Lives = Sequence[tuple[Sequence[int], int]]
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 50), min_size=1, max_size=5), st.integers(0, 20)), max_size=8))
+def test_no_time_is_lost_or_counted_twice_when_processes_end(lives: Lives) -> None:
+    """Each process counts up, does some last work unseen, and is inherited by its parent."""
+    sums = GroupSums(1, heir="parent")
+    inherited = done = 0.0
+    sums.advance("parent", 1, (0.0,))
+    for pid, (steps, unseen) in enumerate(lives, start=2):
+        counter = 0.0
+        for step in steps:
+            counter += step
+            sums.advance("group", pid, (counter,))
+        inherited += counter + unseen
+        done += counter + unseen
+        sums.advance("parent", 1, (inherited,))
+        sums.end([pid])
+        assert sums.total() == (done,)
+    seen = float(sum(sum(steps) for steps, _ in lives))
+    assert sums.shown("group") == (seen,)
+    assert sums.shown("parent") == (done - seen,)
+
+
+def test_a_number_given_again_is_another_process() -> None:
+    sums = GroupSums(1, heir=None)
+    for now in (5.0, 7.0, 2.0, 3.0):
+        sums.advance("group", 9, (now,))
+    assert sums.shown("group") == (10.0,)
+
+
+def test_what_is_shown_never_falls() -> None:
+    sums = GroupSums(1, heir="parent")
+    sums.advance("parent", 1, (4.0,))
+    sums.advance("child", 2, (3.0,))
+    assert sums.shown("parent") == (4.0,)
+    sums.end([2])  # before the parent was read with what it inherits
+    assert sums.shown("parent") == (4.0,)
+    sums.advance("parent", 1, (7.5,))
+    assert sums.shown("parent") == (4.5,)
+
+
+def busy_sql(seconds: float) -> str:
+    return f"""DO $$ BEGIN
+        WHILE clock_timestamp() < now() + interval '{seconds} s' LOOP PERFORM sqrt(generate_series(1, 1000)); END LOOP;
+        END $$"""
+
+
+def cpu_of(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def test_work_in_a_backend_is_its_groups(every_server: Cluster) -> None:
+    with client(every_server) as load:
+        before = cpu_of(load.info.backend_pid)
+        with watching(every_server) as watched:
+            load.execute(busy_sql(BURNED_S))  # type: ignore[arg-type]
+        burned = cpu_of(load.info.backend_pid) - before
+    grown = {group: watched.grown("process_cpu", group, "user_s") for group in (*POSTGRES_GROUPS, "rest of host")}
+    grown["backends"] += watched.grown("process_cpu", "backends", "system_s")
+    assert grown.pop("backends") == pytest.approx(burned, abs=0.03), (
+        "two clock ticks, and what came after the last look"
+    )
+    assert grown.pop("rest of host") >= 0
+    assert all(seconds < 0.1 for seconds in grown.values()), grown
+    assert watched.values("process_cpu", "backends", "processes")[-1] == 1, "the observer's own is not among them"
+    assert watched.grown("process_io", "observer", "rchar") > 0
+
+
+def test_backends_that_came_and_went_between_readings_are_other_postgres(server: Cluster) -> None:
+    burned = 0.0
+    with watching(server, interval_s=30) as watched:
+        for _ in range(3):
+            with client(server) as load:
+                pid = load.info.backend_pid
+                load.execute(busy_sql(0.1))  # type: ignore[arg-type]
+                burned += cpu_of(pid)
+            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), "the backend's end")
+    other = sum(watched.grown("process_cpu", "other postgres", metric) for metric in ("user_s", "system_s"))
+    assert burned - 0.05 <= other <= burned + 0.1
+    assert watched.grown("process_cpu", "backends", "user_s") == 0
+    assert watched.grown("process_io", "other postgres", "rchar") > 0
+
+
+def burn(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(1000))
+
+
+def test_work_in_this_process_is_the_load_engines(server: Cluster) -> None:
+    with watching(server) as watched:
+        worker = threading.Thread(target=burn, args=(BURNED_S,))
+        worker.start()
+        worker.join()
+    engine = sum(watched.grown("process_cpu", "load engine", metric) for metric in ("user_s", "system_s"))
+    assert BURNED_S - 0.05 <= engine <= BURNED_S + 0.3
+    assert watched.grown("process_cpu", "backends", "user_s") == 0
+    assert watched.grown("process_cpu", "observer", "user_s") < 0.2
+
+
+def test_an_engine_in_another_process_and_its_end(server: Cluster) -> None:
+    script = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\ninput()"
+    engine = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
+    try:
+        with watching(server, engine_pid=engine.pid) as watched:
+            wait_until(lambda: cpu_of(engine.pid) > 0.3, "the engine's work")
+            watched.wait_for_readings("process_cpu", 2)
+            engine.communicate(b"\n")
+            watched.wait_for_readings("process_cpu", 2)
+    finally:
+        engine.kill()
+        engine.wait()
+    assert sum(watched.values("process_cpu", "load engine", metric)[-1] for metric in ("user_s", "system_s")) >= 0.25
+    assert "No such file" in watched.reason("process_cpu: load engine")
+
+
+def test_bytes_written_by_a_backend_are_its_groups(server: Cluster) -> None:
+    with client(server) as load:
+        load.execute("CREATE TABLE copied (payload text)")
+        with watching(server) as watched:
+            load.execute("INSERT INTO copied SELECT repeat('x', 1000) FROM generate_series(1, 8000)")
+            load.execute("CHECKPOINT")
+        load.execute("DROP TABLE copied")
+    written = sum(
+        watched.grown("process_io", group, "wchar")
+        for group in ("backends", "checkpointer", "walwriter", "background writer")
+    )
+    assert written >= 2 * 8_000_000, "once as WAL, once as data"
+    assert watched.grown("process_io", "observer", "write_bytes") == 0
+
+
+def test_what_may_not_be_read_is_a_gap(in_child: Callable[..., object]) -> None:
+    """Another user's process, here the first one of all: its CPU time may be read, its I/O may not."""
+
+    def look() -> tuple[set[str], dict[str, str], set[str]]:
+        processes = Processes(postmaster_pid=1, engine_pid=os.getpid(), own_backend=lambda: None, own_threads=list)
+        cpu, io = ProcessCpu(processes).read(), ProcessIo(processes).read()
+        return {r.object for r in cpu.readings}, dict(io.missing), {r.object for r in io.readings}
+
+    result = in_child(look, "nobody" if os.geteuid() == 0 else None)
+    cpu_groups, io_missing, io_groups = result.value  # type: ignore[attr-defined]
+    assert "other postgres" in cpu_groups
+    assert io_missing["the server's processes"] == "/proc/1/io: Permission denied"
+    assert not io_groups.intersection(POSTGRES_GROUPS)
+
+
+def test_one_process_that_may_not_be_read_takes_its_group_along(
+    server: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sum that lacks one process would be a wrong sum."""
+    import plinth.observe.process_sources as sources
+
+    (checkpointer,) = ask(server, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")[0]
+    real = sources.read_once
+
+    def refuse(path: str) -> bytes:
+        if path == f"/proc/{checkpointer}/io":
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(sources, "read_once", refuse)
+    with watching(server) as watched:
+        pass
+    assert watched.reason("process_io: checkpointer") == f"/proc/{checkpointer}/io: Permission denied"
+    assert not watched.values("process_io", "checkpointer", "rchar")
+    assert watched.values("process_io", "walwriter", "rchar")
