@@ -24,7 +24,8 @@ class Postmaster:
         self._data_directory = layout.data_directory
         self._version = layout.installation.version
         self._log = ServerLog(layout.log_path)
-        self._process = runner.spawn(step.argv, owner=layout.owner, log_path=layout.log_path)
+        # There from its first instant, since the journal knows a server by the directory that it works in.
+        self._process = runner.spawn(step.argv, owner=layout.owner, cwd=layout.data_directory, log_path=layout.log_path)
 
     @property
     def pid(self) -> int:
