@@ -53,7 +53,9 @@ def test_units_become_si():
 
 
 def test_dotted_factors_may_be_written_without_quotes():
-    unquoted = VALID.replace('"workload.clients" = [1, 16]', "workload.clients = [1, 16]\nserver.settings.fsync = [true, false]")
+    unquoted = VALID.replace(
+        '"workload.clients" = [1, 16]', "workload.clients = [1, 16]\nserver.settings.fsync = [true, false]"
+    )
     assert load(unquoted).matrix == {
         "storage": ["disk", "memory"],
         "workload.clients": [1, 16],
@@ -112,7 +114,7 @@ def test_all_errors_come_at_once_in_order_of_lines():
 
 
 def test_invalid_toml_says_line_and_column():
-    ((where, _, message, _),) = problems('spec = 1\nname = ramdisk\n')
+    ((where, _, message, _),) = problems("spec = 1\nname = ramdisk\n")
     assert where == "x.toml:2"
     assert "not valid TOML" in message
     assert "column 8" in message

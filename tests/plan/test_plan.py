@@ -175,7 +175,13 @@ def test_scale_to_fit_leaves_alone_what_fits_and_gives_up_on_what_cannot():
 
 @pytest.mark.parametrize(
     ("value", "unit_bytes", "expected"),
-    [("1GB", 1, GIB), ("128MB", 1, 128 * 2**20), (16384, 8192, 128 * 2**20), ("16384", 8192, 128 * 2**20), ("-1", 1, None)],
+    [
+        ("1GB", 1, GIB),
+        ("128MB", 1, 128 * 2**20),
+        (16384, 8192, 128 * 2**20),
+        ("16384", 8192, 128 * 2**20),
+        ("-1", 1, None),
+    ],
 )
 def test_sizes_of_settings(value, unit_bytes, expected):
     assert setting_bytes(value, unit_bytes) == expected
