@@ -94,3 +94,45 @@ class LoadRun:
 
         Raises EngineError as long as the run has not ended, and when it never began.
         """
+
+@final
+class BulkLoad:
+    """A bulk load: a dataset's generated rows, sent into empty tables by several COPY streams at once.
+
+    Tables, keys, vacuum and analyze are the caller's. When a stream fails or the load is stopped, the others
+    withdraw: their COPY leaves no rows.
+    """
+
+    def __new__(cls, config_json: str) -> BulkLoad:
+        """Checks the configuration. Opens nothing.
+
+        JSON: {"connection": as of LoadRun, "generator": {"kind": "tpcb", "scale", "fillfactor": null}, "streams",
+        "freeze": false, "connect_timeout_s"}.
+        Raises ConfigError.
+        """
+
+    def start(self) -> None:
+        """Connects all streams, and returns when they send. May be called once.
+
+        Raises ConnectError if one cannot connect.
+        """
+
+    def progress(self) -> str:
+        """How far the load is.
+
+        Returns JSON: {"rows_done", "rows_total", "bytes_sent", "streams_open", "finished"}.
+        """
+
+    def stop(self) -> None:
+        """Ends the load: the streams withdraw. Returns at once."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits for the end of the load, at most `timeout_s` seconds; whether it has ended."""
+
+    def result(self) -> str:
+        """The result.
+
+        Returns JSON: {"rows", "bytes_sent", "elapsed_ns", "user_cpu_ns", "system_cpu_ns", "interrupted",
+        "errors": [{"kind", "sqlstate", "table", "stream", "message"}]}.
+        Raises EngineError as long as the load has not ended.
+        """

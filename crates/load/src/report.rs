@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use plinth_thread::CpuTime;
 use serde::Serialize;
 
 use crate::control::Started;
@@ -11,13 +12,6 @@ use crate::program::Programs;
 use crate::recorder::{Recorder, Totals};
 use crate::series::SeriesRow;
 use crate::timeline::Timeline;
-
-/// CPU time of a thread.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CpuTime {
-    pub(crate) user_ns: u64,
-    pub(crate) system_ns: u64,
-}
 
 /// What one thread brings home.
 #[derive(Debug)]
@@ -139,6 +133,7 @@ impl RunResult {
         let mut statements = vec![Latencies::new(); programs.statements.len()];
         let mut errors = Errors::default();
         let mut lag = Latencies::new();
+        let mut cpu = CpuTime::default();
         let mut engine = EngineCost {
             user_cpu_ns: 0,
             system_cpu_ns: 0,
@@ -158,14 +153,14 @@ impl RunResult {
             merge_each(&mut statements, &recorder.statements);
             errors.merge(recorder.errors);
             lag.merge(&recorder.lag);
-            engine.user_cpu_ns += report.cpu.user_ns;
-            engine.system_cpu_ns += report.cpu.system_ns;
+            cpu += report.cpu;
             engine.bytes_sent += report.bytes_sent;
             engine.bytes_received += report.bytes_received;
             engine.server_version = engine.server_version.or(report.server_version);
             end_ns = end_ns.max(report.end_ns);
             interrupted |= report.interrupted;
         }
+        (engine.user_cpu_ns, engine.system_cpu_ns) = (cpu.user_ns, cpu.system_ns);
         engine.loop_lag_p99_ns = lag.summary().map_or(0, |lag| lag.p99_ns);
         let warmup_ns = timeline.warmup_ns.min(end_ns);
         Self {

@@ -6,11 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::signal::SigSet;
-use nix::sys::time::TimeValLike;
 use plinth_connect::{Address, ConnectError};
 use plinth_script::Seeds;
+use plinth_thread::{CpuTime, block_signals};
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 use thiserror::Error;
@@ -18,7 +16,7 @@ use thiserror::Error;
 use crate::config::{Config, ConfigError, nanoseconds};
 use crate::control::{Connecting, Control};
 use crate::program::{Programs, ScriptError};
-use crate::report::{CpuTime, Report, RunResult};
+use crate::report::{Report, RunResult};
 use crate::series::SeriesRow;
 use crate::timeline::{Phase, Timeline};
 use crate::worker::Assignment;
@@ -290,8 +288,7 @@ impl Prepared {
     fn work(&self, thread: usize, addresses: &[Address]) {
         let mut has_connected = false;
         let result = panic::catch_unwind(AssertUnwindSafe(|| {
-            // Signals are for the program's own threads, which know what to do with them.
-            SigSet::all().thread_block().map_err(io::Error::from)?;
+            block_signals()?;
             let assignment = Assignment {
                 thread,
                 config: &self.config,
@@ -310,7 +307,7 @@ impl Prepared {
                 return Ok(None);
             };
             let mut report = assignment.run(connected, started.at)?;
-            report.cpu = thread_cpu()?;
+            report.cpu = CpuTime::of_this_thread()?;
             Ok(Some(report))
         }));
         let report = result.map_err(|_| "a thread panicked".to_owned()).and_then(
@@ -321,15 +318,6 @@ impl Prepared {
         }
         self.control.ended(report, has_connected);
     }
-}
-
-/// CPU time that this thread has used.
-fn thread_cpu() -> io::Result<CpuTime> {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
-    Ok(CpuTime {
-        user_ns: usage.user_time().num_nanoseconds() as u64,
-        system_ns: usage.system_time().num_nanoseconds() as u64,
-    })
 }
 
 /// Raises the soft limit of open files as far as `clients` sockets need it.

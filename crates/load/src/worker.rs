@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use mio::{Events, Poll, Token, Waker};
 use plinth_connect::{Address, ConnectError, Opened};
 use plinth_script::{Prng, ThreadSeeds};
+use plinth_thread::CpuTime;
 use plinth_wire::frontend;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -18,7 +19,7 @@ use crate::errors::{ErrorKind, Failure, Place};
 use crate::program::Programs;
 use crate::readiness::{self, Alarm};
 use crate::recorder::Recorder;
-use crate::report::{CpuTime, Report};
+use crate::report::Report;
 
 /// Bytes read at once; a reply may be longer.
 const READ_BYTES: usize = 64 * 1024;

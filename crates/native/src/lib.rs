@@ -1,6 +1,7 @@
 //! The leaf that Python imports as `plinth._native`: conversion and exceptions, nothing else.
 //! `python/plinth/_native.pyi` says what is here, and in which form.
 
+mod bulk;
 mod errors;
 mod json;
 mod load;
@@ -18,6 +19,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ConfigError", py.get_type::<errors::ConfigError>())?;
     module.add("ConnectError", py.get_type::<errors::ConnectError>())?;
     module.add("ScriptError", py.get_type::<errors::ScriptError>())?;
+    module.add_class::<bulk::BulkLoad>()?;
     module.add_class::<load::LoadRun>()?;
     module.add_function(wrap_pyfunction!(script::parse_script, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_script, module)?)

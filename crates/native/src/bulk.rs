@@ -1,0 +1,53 @@
+//! `BulkLoad`: the bulk loader.
+
+use plinth_bulk::{BulkRun, RunError};
+use pyo3::prelude::*;
+
+use crate::errors::{ConfigError, EngineError, connect_error};
+use crate::json::{from_json, to_json};
+use crate::patience::{patiently, timeout};
+
+/// Generated rows, sent by several COPY streams at once.
+#[pyclass(frozen, module = "plinth._native")]
+pub(crate) struct BulkLoad {
+    run: BulkRun,
+}
+
+#[pymethods]
+impl BulkLoad {
+    #[new]
+    fn new(config_json: &str) -> PyResult<Self> {
+        let config = from_json(config_json)?;
+        let run = BulkRun::new(config).map_err(|error| ConfigError::new_err(error.to_string()))?;
+        Ok(Self { run })
+    }
+
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        patiently(py, |keep_waiting| self.run.start(keep_waiting))?
+            .map_err(|error| bulk_error(py, &error))
+    }
+
+    fn progress(&self) -> PyResult<String> {
+        to_json(&self.run.progress())
+    }
+
+    fn stop(&self) {
+        self.run.stop();
+    }
+
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
+        let timeout = timeout(timeout_s)?;
+        patiently(py, |keep_waiting| self.run.wait(timeout, keep_waiting))
+    }
+
+    fn result(&self, py: Python<'_>) -> PyResult<String> {
+        to_json(&self.run.result().map_err(|error| bulk_error(py, &error))?)
+    }
+}
+
+fn bulk_error(py: Python<'_>, error: &RunError) -> PyErr {
+    match error {
+        RunError::Connect(error) => connect_error(py, error.sqlstate(), &error.to_string()),
+        error => EngineError::new_err(error.to_string()),
+    }
+}
