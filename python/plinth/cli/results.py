@@ -53,7 +53,7 @@ def report(
     elif as_json:
         text = built.model_dump_json(indent=1) + "\n"
     elif output is None:
-        rendering.print_terminal(built, Console(highlight=False))
+        _print_table(analysis)
         return 0
     else:
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
@@ -83,8 +83,17 @@ def show_results(contents: BundleContents, analysis: Analysis, as_json: bool) ->
     if as_json:
         print(analysis.model_dump_json(indent=1))
         return
-    rendering.print_terminal(built, Console(highlight=False))
+    _print_table(analysis)
     print(f"\nReport: {path}\nBundle: {contents.path}")
+
+
+def _print_table(analysis: Analysis) -> None:
+    """The ranked table on stdout, as wide as the terminal and coloured where that is wanted."""
+    from plinth.report import render_terminal
+
+    console = Console()
+    color = console.is_terminal and not console.no_color
+    print(render_terminal(analysis, width=console.width, color=color), end="")
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,1 +1,9 @@
 """From a bundle and its analysis to a report: one HTML file, Markdown, CSV, JSON and the terminal table."""
+
+from plinth.report.build import build_report
+from plinth.report.html import render_html
+from plinth.report.markdown import render_markdown
+from plinth.report.table import render_csv
+from plinth.report.terminal import render_terminal
+
+__all__ = ["build_report", "render_csv", "render_html", "render_markdown", "render_terminal"]
