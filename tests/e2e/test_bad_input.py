@@ -91,7 +91,7 @@ def test_a_tmpfs_that_is_smaller_than_its_data(project):
 def test_scale_to_fit_cuts_what_does_not(project):
     done = project.plinth("plan", "x.toml", "--set", "dataset.scale=100000", "--scale-to-fit")
     assert done.returncode == 0, done.stderr
-    assert "scale-to-fit: dataset.scale 100000 ->" in done.stdout
+    assert "differs from the file: dataset.scale=" in done.stdout
     assert "NOT ENOUGH" not in done.stdout
 
 

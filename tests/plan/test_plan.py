@@ -153,22 +153,23 @@ def test_needs_are_held_against_what_is_there():
 
 def test_scale_to_fit_halves_until_all_needs_are_met():
     e = experiment(dataset={"kind": "tpcb", "scale": 1000})
-    cut, notes = scale_to_fit(e, lambda x: plan_of(x))
+    cut, overrides = scale_to_fit(e, lambda x: plan_of(x))
     assert cut.dataset.scale < 100
     assert all(need.met for need in plan_of(cut).needs)
-    assert notes == [f"scale-to-fit: dataset.scale 1000 -> {cut.dataset.scale}"]
+    assert overrides == (f"dataset.scale={cut.dataset.scale}",)
 
 
 def test_scale_to_fit_cuts_levels_and_keeps_those_that_fit():
     e = experiment(matrix={"storage": ["disk"], "dataset.scale": [1, 1_000_000]})
-    cut, _ = scale_to_fit(e, lambda x: plan_of(x, available_bytes=20 * GIB))
+    cut, overrides = scale_to_fit(e, lambda x: plan_of(x, available_bytes=20 * GIB))
+    assert overrides == (f"dataset.scale={cut.matrix['dataset.scale']}",)
     assert cut.matrix["dataset.scale"][0] == 1
     assert 1 < cut.matrix["dataset.scale"][1] < 1_000_000
 
 
 def test_scale_to_fit_leaves_alone_what_fits_and_gives_up_on_what_cannot():
     e = experiment()
-    assert scale_to_fit(e, plan_of) == (e, [])
+    assert scale_to_fit(e, plan_of) == (e, ())
     with pytest.raises(MissingCapability):
         scale_to_fit(e, lambda x: plan_of(x, available_bytes=2**20))
 

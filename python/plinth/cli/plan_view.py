@@ -20,7 +20,7 @@ def show_plan(plan: Plan, console: Console) -> None:
         f"{format_duration(measure.duration_s)} measured; about {format_duration(plan.estimated_s)} in all\n"
     )
     for override in plan.overrides:
-        console.print(f"  {override}", markup=False)
+        console.print(f"  differs from the file: {override}", markup=False)
     console.print(_variants(plan))
     console.print("  * the baseline that the others are compared to")
     differing = _differing_settings(plan)

@@ -72,7 +72,9 @@ class Plan(Frozen):
     schema_version: int = PLAN_VERSION
     run_id: str = Field(description="Mark of everything that this run makes.")
     experiment: Experiment
-    overrides: tuple[str, ...] = Field(default=(), description="--set and --scale-to-fit, as given and as cut.")
+    overrides: tuple[str, ...] = Field(
+        default=(), description="KEY=VALUE of each --set, then what --scale-to-fit cut, in the same form."
+    )
     host: HostFacts
     clusters: tuple[PlannedCluster, ...]
     variants: tuple[Variant, ...]

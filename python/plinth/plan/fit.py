@@ -10,13 +10,12 @@ _USED_SHARE = 0.8
 """Of what is available; the rest is left to the machine."""
 
 
-def scale_to_fit(experiment: Experiment, plan_of: Callable[[Experiment], Plan]) -> tuple[Experiment, list[str]]:
-    """The experiment with the largest dataset.scale that fits, and what was cut, for people.
+def scale_to_fit(experiment: Experiment, plan_of: Callable[[Experiment], Plan]) -> tuple[Experiment, tuple[str, ...]]:
+    """The experiment with a dataset.scale that fits, and what was cut in the form of `--set`: KEY=VALUE.
 
     Halves the scale (of the dataset, or of each level that is a factor; equal levels become one) until `plan_of`
     shows no unmet need. Raises MissingCapability when even the smallest does not fit.
     """
-    notes: list[str] = []
     cut = experiment
     while not fits(plan_of(cut)):
         smaller = _halved(cut)
@@ -26,9 +25,10 @@ def scale_to_fit(experiment: Experiment, plan_of: Callable[[Experiment], Plan]) 
                 hint="`plinth plan FILE` shows what it needs and what is there",
             )
         cut = smaller
-    if cut is not experiment:
-        notes = [f"scale-to-fit: {change}" for change in _changes(experiment, cut)]
-    return cut, notes
+    if cut is experiment:
+        return cut, ()
+    scales = _scales(cut)
+    return cut, (f"dataset.scale={scales if len(scales) > 1 else scales[0]}",)
 
 
 def fits(plan: Plan) -> bool:
@@ -51,11 +51,3 @@ def _halved(experiment: Experiment) -> Experiment | None:
     if "dataset.scale" in experiment.matrix:
         return experiment.model_copy(update={"matrix": {**experiment.matrix, "dataset.scale": halved}})
     return experiment.model_copy(update={"dataset": experiment.dataset.model_copy(update={"scale": halved[0]})})
-
-
-def _changes(before: Experiment, after: Experiment) -> list[str]:
-    return [f"dataset.scale {_list(_scales(before))} -> {_list(_scales(after))}"]
-
-
-def _list(levels: list[Level]) -> str:
-    return ", ".join(str(level) for level in levels)

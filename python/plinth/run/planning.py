@@ -28,10 +28,10 @@ def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool 
     MissingCapability when there is no such server, or when `fit` finds no size that fits.
     """
     planner = _Planner(loaded, run_id, bundle)
-    experiment, notes = loaded.experiment, []
+    experiment, cuts = loaded.experiment, ()
     if fit:
-        experiment, notes = scale_to_fit(experiment, planner.plan)
-    return planner.plan(experiment, tuple(notes))
+        experiment, cuts = scale_to_fit(experiment, planner.plan)
+    return planner.plan(experiment, cuts)
 
 
 class _Planner:
@@ -47,7 +47,7 @@ class _Planner:
         self._installations: dict[tuple[int, str | None], Installation] = {}
         self._probes: dict[str, SettingsProbe] = {}
 
-    def plan(self, experiment: Experiment, notes: tuple[str, ...] = ()) -> Plan:
+    def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
         site = Site.of(experiment, self.run_id, self.host, self.owner, self.bundle)
         variants, keys = expand(experiment, self._scripts)
         installations = {key.id: self._installation(key) for key in keys if key.server.connection is None}
@@ -56,7 +56,7 @@ class _Planner:
             experiment,
             variants,
             keys,
-            (*(f"--set {override}" for override in self.loaded.overrides), *notes),
+            (*self.loaded.overrides, *cuts),
             Surroundings(
                 run_id=self.run_id,
                 host=self.host,
