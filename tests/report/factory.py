@@ -442,7 +442,7 @@ def _rates(tps: float, pace: Pace) -> dict[tuple[str, str, str], float]:
         "reads": 2.0,
         "read_bytes": 16_384.0,
         "flushes": tps * 0.6 * pace.write_share,
-        "io_time_s": min(0.97, tps / 1400) * pace.write_share,
+        "io_time_s": min(0.8, tps / 1600) * pace.write_share,
     }
     return (
         {("host_cpu", "all", metric): rate for metric, rate in host_cpu.items()}

@@ -60,8 +60,8 @@ class ReportServer(Frozen):
     origin: str
     run_as: str
     run_as_reason: str
-    data_directory: str | None
     data_checksums: bool | None
+    data_directories: tuple[str, ...]
     variants: tuple[str, ...]
 
 
@@ -91,7 +91,7 @@ class Panel(Frozen):
     unit: Unit
     shape: Literal["lines", "stack"]
     scale: Literal["linear", "log"] = "linear"
-    note: str = Field(description="What is shown, and how seconds were put together into bins.")
+    note: str = Field(description="What is shown, and where it was read.")
 
 
 class SeriesInfo(Frozen):
@@ -195,7 +195,6 @@ class Report(Frozen):
     trials: tuple[ReportTrial, ...]
     storages: tuple[StorageFacts, ...]
     host: HostFacts
-    deviations: tuple[str, ...] = Field(description="Where the run was not what the experiment file says.")
     gaps: tuple[NotAvailable, ...]
     reproduction: Reproduction
     disclosures: tuple[Disclosure, ...]

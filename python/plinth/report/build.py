@@ -50,7 +50,6 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         trials=tuple(_trial(trial, place, binned) for place, trial in enumerate(contents.trials)),
         storages=tuple(contents.storages.values()),
         host=contents.host,
-        deviations=_deviations(contents),
         gaps=_gaps(contents),
         reproduction=_reproduction(contents),
         disclosures=disclosures(contents, analysis),
@@ -100,12 +99,22 @@ def _servers(servers: Mapping[str, ServerFacts]) -> tuple[ReportServer, ...]:
             origin=f"{origin.bindir} ({origin.origin})" if origin else "external",
             run_as=facts.run_as,
             run_as_reason=facts.run_as_reason,
-            data_directory=facts.data_directory,
             data_checksums=facts.data_checksums,
+            data_directories=(),
             variants=(),
         )
         alike.setdefault(server, []).append(variant)
-    return tuple(server.model_copy(update={"variants": tuple(variants)}) for server, variants in alike.items())
+    return tuple(
+        server.model_copy(
+            update={
+                "variants": tuple(variants),
+                "data_directories": tuple(
+                    dict.fromkeys(d for variant in variants if (d := servers[variant].data_directory) is not None)
+                ),
+            }
+        )
+        for server, variants in alike.items()
+    )
 
 
 def _trial(contents: TrialContents, place: int, binned: Timelines) -> ReportTrial:
@@ -126,29 +135,6 @@ def _trial(contents: TrialContents, place: int, binned: Timelines) -> ReportTria
         checks=trial.checks,
         errors=trial.errors,
     )
-
-
-def _deviations(contents: BundleContents) -> tuple[str, ...]:
-    """Where the run was not what the experiment file says, or what was asked for could not be had."""
-    plan, manifest = contents.plan, contents.manifest
-    ended = [] if manifest.status == "complete" else [f"the run is {manifest.status}: {manifest.reason or 'no reason'}"]
-    missing = len(plan.trials) - len(contents.trials)
-    unfinished = [f"{missing} of {len(plan.trials)} planned trials are not in the bundle"] if missing else []
-    overridden = [f"changed on the command line: {override}" for override in plan.overrides]
-    notes = [f"storage {facts.name}: {note}" for facts in contents.storages.values() for note in facts.notes]
-    failed = [f"trial {t.trial.number} failed: {t.trial.failure}" for t in contents.trials if t.trial.failure]
-    excluded = [
-        f"trial {t.trial.number} is left out of the statistics: {t.trial.excluded}"
-        for t in contents.trials
-        if t.trial.excluded
-    ]
-    checks = [
-        f"trial {t.trial.number}: {check.name}: expected {check.expected}, got {check.got}"
-        for t in contents.trials
-        for check in t.trial.checks
-        if not check.ok
-    ]
-    return (*ended, *unfinished, *overridden, *plan.warnings, *notes, *failed, *excluded, *checks)
 
 
 def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:

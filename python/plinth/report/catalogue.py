@@ -36,20 +36,30 @@ WAITS = "pg_wait"
 DEVICE = "device"
 LOAD = "load"
 
-_BINS = "In a wider bin the mean."
-_RATE = f"From counters read once a second. {_BINS}"
 PANELS = (
-    Panel(id="tps", title="Transactions", unit="per_s", shape="lines", note=f"As the load engine counted. {_BINS}"),
+    Panel(id="tps", title="Transactions", unit="per_s", shape="lines", note="As the load engine counted them."),
     Panel(
         id="latency",
         title="Latency",
         unit="ns",
         shape="lines",
         scale="log",
-        note="Percentiles of the transactions that ended in each second; in a wider bin the highest of its seconds.",
+        note="Percentiles of the transactions that ended in each second.",
     ),
-    Panel(id="device_bytes", title="Device throughput", unit="bytes_per_s", shape="lines", note=_RATE),
-    Panel(id="device_ops", title="Device writes and flushes", unit="per_s", shape="lines", note=_RATE),
+    Panel(
+        id="device_bytes",
+        title="Device throughput",
+        unit="bytes_per_s",
+        shape="lines",
+        note="Of the devices under the data directory, from /proc/diskstats.",
+    ),
+    Panel(
+        id="device_ops",
+        title="Device writes and flushes",
+        unit="per_s",
+        shape="lines",
+        note="Requests that the devices finished; a flush empties the device's own cache.",
+    ),
     Panel(
         id="device_busy",
         title="Device utilisation",
@@ -57,22 +67,28 @@ PANELS = (
         shape="lines",
         note="Share of time with a request under way, as %util of iostat: an SSD can do more at 100 %.",
     ),
-    Panel(id="cpu_mode", title="Host CPU by mode", unit="cores", shape="stack", note=_RATE),
-    Panel(id="cpu_group", title="CPU by process group", unit="cores", shape="stack", note=_RATE),
+    Panel(id="cpu_mode", title="Host CPU by mode", unit="cores", shape="stack", note="All cores, from /proc/stat."),
+    Panel(
+        id="cpu_group",
+        title="CPU by process group",
+        unit="cores",
+        shape="stack",
+        note="User and system time, from /proc/PID/stat.",
+    ),
     Panel(
         id="memory",
         title="Dirty memory",
         unit="bytes",
         shape="lines",
-        note=f"Written by programs, not yet to storage. {_BINS}",
+        note="Written by programs, not yet to storage, from /proc/meminfo.",
     ),
-    Panel(id="wal", title="WAL written", unit="bytes_per_s", shape="lines", note=_RATE),
+    Panel(id="wal", title="WAL written", unit="bytes_per_s", shape="lines", note="Advance of the WAL insert position."),
     Panel(
         id="waits",
         title="What backends wait for",
         unit="count",
         shape="stack",
-        note=f"Active backends by what each waited for when looked at; CPU: for nothing. {_BINS}",
+        note="Active backends by what each waited for when looked at; CPU: for nothing.",
     ),
 )
 PANEL_SOURCES: Mapping[str, str] = {

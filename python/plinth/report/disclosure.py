@@ -121,8 +121,8 @@ def _percentiles(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _failures(contents: BundleContents, analysis: Analysis) -> _Score:
-    failed = sum(trial.measured.failed for trial in _counted(contents) if trial.measured)
-    return _yes_or_no(True, f"{failed:,} failed transactions, none of them in a latency")
+    counts = [trial.measured.failed for trial in _counted(contents) if trial.measured]
+    return _yes_or_no(bool(counts), f"{sum(counts):,} failed transactions, none of them in a latency")
 
 
 def _agrees(contents: BundleContents, analysis: Analysis) -> _Score:
@@ -135,7 +135,8 @@ def _client(contents: BundleContents, analysis: Analysis) -> _Score:
     costs = [v.engine_cpu_ns_per_transaction for v in analysis.variants if v.engine_cpu_ns_per_transaction is not None]
     if not costs:
         return _yes_or_no(False, "n/a: not measured")
-    return _yes_or_no(True, f"{min(costs) / 1000:.3g} to {max(costs) / 1000:.3g} us of CPU a transaction")
+    least, most = (f"{cost / 1000:.3g}" for cost in (min(costs), max(costs)))
+    return _yes_or_no(True, f"{least if least == most else f'{least} to {most}'} us of CPU a transaction")
 
 
 def _own_machine(contents: BundleContents, analysis: Analysis) -> _Score:

@@ -18,7 +18,7 @@ def render_markdown(report: Report) -> str:
         _ranking(report),
         _text(report.noise),
         _section("Differences between variants", _differences(report)),
-        _section("Warnings", _list((*analysis.warnings, *report.deviations))),
+        _section("Warnings", _list(analysis.warnings)),
         _section("Not available", _list(f"{gap.where}: {gap.what}: n/a: {gap.reason}" for gap in report.gaps)),
         _section("Run it again", _reproduction(report)),
         _section("Disclosure", _list(f"{_MARKS[d.status]}: {d.claim} ({d.evidence})" for d in report.disclosures)),

@@ -10,7 +10,7 @@ from plinth.model.report import Report
 def json_schema() -> dict[str, Any]:
     """JSON Schema, draft 2020-12, of `plinth report --json`."""
     schema = Report.model_json_schema(mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_without_titles(schema)}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_as_written(schema)}
 
 
 def schema_text() -> str:
@@ -18,20 +18,20 @@ def schema_text() -> str:
     return json.dumps(json_schema(), indent=2) + "\n"
 
 
-def _without_titles(node: Any) -> Any:
-    """Titles that only repeat a property's name; those of models stay, for types are named by them."""
+def _as_written(node: Any) -> Any:
+    """The schema of what is really written: every key of an object, also those that have a default.
+
+    Titles that only repeat a property's name are left out; those of models stay, for types are named by them.
+    """
     if isinstance(node, list):
-        return [_without_titles(item) for item in node]
+        return [_as_written(item) for item in node]
     if not isinstance(node, dict):
         return node
-    is_model = node.get("type") == "object" and "properties" in node
-    return {
-        key: {name: _without_titles(item) for name, item in value.items()}
-        if key == "properties"
-        else _without_titles(value)
-        for key, value in node.items()
-        if key != "title" or is_model
-    }
+    properties = node.get("properties")
+    if properties is None:
+        return {key: _as_written(value) for key, value in node.items() if key != "title"}
+    keys = {name: _as_written(value) for name, value in properties.items()}
+    return {**{k: _as_written(v) for k, v in node.items()}, "properties": keys, "required": list(keys)}
 
 
 if __name__ == "__main__":

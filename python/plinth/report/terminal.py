@@ -37,6 +37,9 @@ _LAYOUTS = (
 )
 """From wide to narrow. Safety is never left out: a fast figure without it would mislead."""
 
+_MAX_WARNINGS = 6
+"""The weightiest come first; a screen of gaps would hide the answer."""
+
 
 def render_terminal(analysis: Analysis, *, width: int, color: bool) -> str:
     """Table, answer, noise floor and warnings, at most `width` columns wide, but 40 at least; `color` with ANSI colours, else plain."""
@@ -57,8 +60,12 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool) -> str:
         console.print()
         console.print(Text(analysis.answer, style="bold"))
         console.print(Text(noise_sentence(analysis.noise), style="bold yellow" if _alarming(analysis) else "dim"))
-        for warning in analysis.warnings:
+        for warning in analysis.warnings[:_MAX_WARNINGS]:
             console.print(Text(f"warning: {warning}", style="yellow"))
+        if (left := len(analysis.warnings) - _MAX_WARNINGS) > 0:
+            console.print(
+                Text(f"{left} more warning{'s' * (left > 1)}: in every form of `plinth report`", style="yellow")
+            )
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 

@@ -22,10 +22,11 @@ def ratio(value: float) -> str:
 
 
 def latency(latency_ns: float) -> str:
-    """A latency in the unit that keeps it at one or more: 85 us, 1.23 ms, 2.1 s."""
+    """A latency in the unit that keeps it at one or more, with three significant digits: 85.0 us, 1.23 ms, 264 ms."""
     for unit, size_ns in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if latency_ns >= size_ns:
-            return f"{number(latency_ns / size_ns)} {unit}"
+            figure = latency_ns / size_ns
+            return f"{figure:,.0f} {unit}" if figure >= 100 else f"{figure:#.3g} {unit}"
     return f"{latency_ns:.0f} ns"
 
 

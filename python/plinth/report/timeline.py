@@ -1,5 +1,6 @@
 """The time series of all trials: which lines there are, and each trial's columns, in bins of one width."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -178,8 +179,9 @@ def _reason(trial: TrialTracks, panel: str) -> str:
     source = PANEL_SOURCES[panel]
     if source == DEVICE and trial.storage is not None and not trial.storage.block_devices:
         return f"no block device is known under {trial.storage.filesystem} at {trial.storage.path}"
+    names_source = re.compile(rf"(^|, ){source}($|[:, ])")
     for gap in trial.contents.trial.gaps:
-        if gap.what == source or gap.what.startswith(f"{source}:"):
+        if names_source.search(gap.what):
             return gap.reason
     if trial.contents.trial.failure is not None:
         return f"the trial failed: {trial.contents.trial.failure}"

@@ -1,0 +1,203 @@
+// Opens a report in a real browser, without network, and says what is wrong with it.
+//
+//   node e2e/check.mjs REPORT.html [--screenshots DIRECTORY]
+//
+// Prints findings as JSON; exits with 1 when `failures` is not empty. CHROMIUM names another browser program.
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+import { clippedText, cursorState, lowContrast, panes, ranking } from "./page.mjs";
+
+const MAX_BYTES = 5_000_000;
+const MAX_READY_MS = 1000;
+// The bound is on what the page needs; other work on the machine only ever adds to it.
+const LOADS = 10;
+const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const FLAGS = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const VIEWS = [
+  { name: "light", width: 1280, height: 900, colorScheme: "light" },
+  { name: "dark", width: 1280, height: 900, colorScheme: "dark" },
+  { name: "phone", width: 390, height: 844, colorScheme: "light" },
+];
+
+const findings = { failures: [] };
+const fail = (text) => findings.failures.push(text);
+
+async function openPage(browser, url, view) {
+  const context = await browser.newContext({
+    viewport: { width: view.width, height: view.height },
+    colorScheme: view.colorScheme,
+    offline: true,
+  });
+  const page = await context.newPage();
+  const said = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) said.push(`${message.type()}: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => said.push(`uncaught: ${error.message}`));
+  page.on("request", (request) => {
+    if (!/^(file|data|blob):/.test(request.url())) said.push(`asks the network for ${request.url()}`);
+  });
+  await page.goto(url);
+  await page.waitForFunction(() => performance.getEntriesByName("plinth-ready").length > 0, null, {
+    timeout: 30_000,
+  });
+  return { page, said };
+}
+
+async function loadTime(browser, url) {
+  const times_ms = [];
+  for (let load = 0; load < LOADS && !times_ms.some((ms) => ms < MAX_READY_MS); load += 1) {
+    const { page } = await openPage(browser, url, VIEWS[0]);
+    times_ms.push(
+      await page.evaluate(() => Math.round(performance.getEntriesByName("plinth-ready")[0].startTime)),
+    );
+    await page.context().close();
+  }
+  findings.ready_ms = times_ms;
+  if (Math.min(...times_ms) >= MAX_READY_MS)
+    fail(`ready after ${times_ms.join(", ")} ms; at most ${MAX_READY_MS}`);
+}
+
+async function checkCharts(page) {
+  const charts = await page.evaluate(() => window.plinth.charts());
+  findings.charts = charts.map(({ id, series }) => ({
+    id,
+    series: series.length,
+    points: series.reduce((sum, each) => sum + each.points, 0),
+  }));
+  const visible = await page.locator(".chart:visible").count();
+  if (visible !== charts.length) fail(`${visible} places for charts, but ${charts.length} charts`);
+  if (charts.length === 0) fail("no charts");
+  for (const { id, points } of findings.charts) if (points === 0) fail(`chart ${id} has no data`);
+  findings.gaps = await page.locator(".gap:visible").allTextContents();
+  for (const text of findings.gaps) if (!/^n\/a: .{8,}/.test(text)) fail(`a gap without a reason: "${text}"`);
+  findings.ranking = await page.evaluate(ranking);
+  for (const row of findings.ranking) if (row.problem) fail(`ranking: ${row.variant}: ${row.problem}`);
+}
+
+async function checkCursor(page) {
+  const chart = page.locator("#seconds .chart:visible").first();
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
+  await chart.hover({ position: { x: box.width * 0.6, y: box.height / 2 } });
+  const hovered = await page.evaluate(cursorState);
+  await chart.focus();
+  await page.keyboard.press("ArrowRight");
+  const moved = await page.evaluate(cursorState);
+  findings.cursor = { hovered, moved };
+  for (const [how, state] of Object.entries({ hovered, moved })) {
+    if (state.charts < 2) fail(`cursor, ${how}: only ${state.charts} charts to sync`);
+    if (state.times.length !== 1)
+      fail(`cursor, ${how}: charts stand at different times: ${state.times.join(", ")}`);
+    if (state.lines !== state.charts) fail(`cursor, ${how}: ${state.lines} lines in ${state.charts} charts`);
+    if (state.offsets.length !== 1)
+      fail(`cursor, ${how}: lines stand at different places: ${state.offsets.join(", ")}`);
+    if (state.silent.length > 0) fail(`cursor, ${how}: no figure in ${state.silent.join(", ")}`);
+  }
+  if (!(Number(moved.times[0]) > Number(hovered.times[0])))
+    fail("cursor: the right arrow key does not move it on");
+  await page.keyboard.press("Escape");
+  if ((await page.evaluate(cursorState)).lines !== 0) fail("cursor: Escape does not take it away");
+}
+
+async function checkSelector(page) {
+  findings.selector = {};
+  for (const side of ["left", "right"]) {
+    for (const select of [
+      page.locator(`select[data-side=${side}]`),
+      page.locator(`select[data-trials=${side}]`),
+    ]) {
+      const values = await select
+        .locator("option")
+        .evaluateAll((options) => options.map((option) => option.value));
+      const now = await select.inputValue();
+      const other = values.find((value) => value !== now && value !== "");
+      if (other === undefined) continue;
+      const name = await select.getAttribute("aria-label");
+      const before = await page.evaluate(panes, side);
+      await select.selectOption(other);
+      const after = await page.evaluate(panes, side);
+      findings.selector[name] = `${now} -> ${other}`;
+      if (after.names.join() === before.names.join())
+        fail(`selector "${name}": the panes keep the name of the old trial`);
+      if (after.drawing === before.drawing) fail(`selector "${name}": the charts keep the old trial's lines`);
+    }
+  }
+  const unknown = await page.evaluate(() =>
+    window.plinth
+      .charts()
+      .filter((chart) => !chart.series.length)
+      .map(({ id }) => id),
+  );
+  for (const id of unknown) fail(`after selecting, chart ${id} has no data`);
+}
+
+async function checkLook(page, view) {
+  const wide = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  if (wide > 0) fail(`${view.name}: the page is ${wide} px wider than the window`);
+  for (const text of await page.evaluate(clippedText)) fail(`${view.name}: ${text}`);
+  for (const text of await page.evaluate(lowContrast)) fail(`${view.name}: ${text}`);
+}
+
+async function screenshots(page, view, directory) {
+  await page.screenshot({ path: join(directory, `${view.name}.png`), fullPage: true });
+}
+
+async function check(file, directory) {
+  const url = pathToFileURL(resolve(file)).href;
+  const profile = await mkdtemp(join(tmpdir(), "plinth-check-"));
+  const browser = await chromium.launch({
+    executablePath: PROGRAM,
+    args: FLAGS,
+    env: { ...process.env, HOME: profile },
+  });
+  try {
+    findings.file = resolve(file);
+    findings.size_bytes = (await stat(file)).size;
+    if (findings.size_bytes > MAX_BYTES) fail(`${findings.size_bytes} bytes; at most ${MAX_BYTES}`);
+    await loadTime(browser, url);
+    for (const view of VIEWS) {
+      const { page, said } = await openPage(browser, url, view);
+      await page.evaluate(() => window.plinth.charts());
+      if (directory) await screenshots(page, view, directory);
+      await checkLook(page, view);
+      if (view.name === "light") {
+        await checkCharts(page);
+        await checkCursor(page);
+        await checkSelector(page);
+      }
+      for (const text of said) fail(`${view.name}: ${text}`);
+      await page.context().close();
+    }
+  } finally {
+    await browser.close();
+    await rm(profile, { recursive: true, force: true });
+  }
+}
+
+const [file, option, directory] = process.argv.slice(2);
+if (!file || (option && (option !== "--screenshots" || !directory))) {
+  console.error("usage: node e2e/check.mjs REPORT.html [--screenshots DIRECTORY]");
+  process.exit(2);
+}
+try {
+  await check(file, directory);
+} catch (error) {
+  fail(`the check broke off: ${error.message}`);
+}
+console.log(JSON.stringify(findings, null, 2));
+process.exitCode = findings.failures.length > 0 ? 1 : 0;

@@ -1,0 +1,141 @@
+// Looks at a page from inside. Each function is sent to the browser on its own: it may use nothing outside of itself.
+
+/** Each row of the ranking, and what is wrong with its bar. */
+export function ranking() {
+  return [...document.querySelectorAll(".ranking tbody tr")].map((row) => {
+    const svg = row.querySelector(".bar svg");
+    const variant = row.querySelector("th").firstChild.textContent;
+    const measured = row.querySelector(".na") === null;
+    const hatched = [...svg.querySelectorAll("rect")].some((rect) =>
+      rect.getAttribute("fill")?.startsWith("url("),
+    );
+    const safe = row.querySelector(".badge").classList.contains("keeps");
+    const problem =
+      measured &&
+      !(svg.querySelector(".fill")?.getBoundingClientRect().width > 0) &&
+      row.offsetParent !== null
+        ? "no bar"
+        : measured && hatched === safe
+          ? `safe is ${safe}, but hatched is ${hatched}`
+          : null;
+    return { variant, hatched, trials: svg.querySelectorAll(".trial").length, problem };
+  });
+}
+
+/** Where the synced cursor stands in the charts of the time series. */
+export function cursorState() {
+  const visible = (element) => element.offsetParent !== null;
+  const charts = [...document.querySelectorAll("#seconds .chart")].filter(visible);
+  const lines = charts.map((chart) => chart.querySelector(".cursor")).filter((line) => line && !line.hidden);
+  const left = (line) => line.getBoundingClientRect().left - line.parentElement.getBoundingClientRect().left;
+  return {
+    charts: charts.length,
+    lines: lines.length,
+    times: [...new Set(lines.map((line) => line.dataset.t))],
+    offsets: [...new Set(lines.map((line) => Math.round(left(line))))],
+    silent: charts
+      .filter((chart) =>
+        [...chart.parentElement.querySelectorAll("output")].every((output) => output.textContent === ""),
+      )
+      .map((chart) => chart.getAttribute("aria-label")),
+  };
+}
+
+/** The names of the panes of one side, and all that is drawn in them. */
+export function panes(side) {
+  const found = [...document.querySelectorAll(`.pane:${side === "left" ? "first" : "last"}-child`)];
+  const paths = (pane) =>
+    [...pane.querySelectorAll(".chart:not([hidden]) svg path")].map((path) => path.getAttribute("d"));
+  return {
+    names: [...new Set(found.map((pane) => pane.querySelector(".pane-name").textContent))],
+    drawing: found.flatMap(paths).join("|"),
+  };
+}
+
+/** Text that stands out of its chart, over other text of its chart, or out of a box that hides it. */
+export function clippedText() {
+  const found = [];
+  for (const svg of document.querySelectorAll(".chart svg")) {
+    if (svg.parentElement.offsetParent === null) continue;
+    const chart = svg.closest(".chart").getAttribute("aria-label");
+    const outer = svg.getBoundingClientRect();
+    const boxes = [...svg.querySelectorAll("text")]
+      .filter((text) => text.textContent.trim() !== "")
+      .map((text) => ({ text: text.textContent, box: text.getBoundingClientRect() }));
+    for (const { text, box } of boxes) {
+      const out = Math.max(
+        outer.left - box.left,
+        box.right - outer.right,
+        outer.top - box.top,
+        box.bottom - outer.bottom,
+      );
+      if (out > 1) found.push(`"${text}" stands ${Math.round(out)} px out of chart "${chart}"`);
+    }
+    boxes.forEach((a, i) => {
+      for (const b of boxes.slice(i + 1)) {
+        const across = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+        const down = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+        if (across > 1 && down > 2) found.push(`"${a.text}" and "${b.text}" overlap in chart "${chart}"`);
+      }
+    });
+  }
+  for (const element of document.querySelectorAll("body *")) {
+    if (!(element instanceof HTMLElement) || element.offsetParent === null) continue;
+    const { overflowX, textOverflow } = getComputedStyle(element);
+    const hides = overflowX === "hidden" || overflowX === "clip" || textOverflow === "ellipsis";
+    if (hides && element.scrollWidth > element.clientWidth + 1 && !element.closest(".chart")) {
+      found.push(`"${element.textContent.slice(0, 40)}" is cut off`);
+    }
+    const outer = element.closest(".scrolling, pre, nav, .chart, .skip");
+    if (outer === null && element.getBoundingClientRect().right > document.documentElement.clientWidth + 1) {
+      found.push(`"${element.textContent.slice(0, 40)}" stands out of the window`);
+    }
+  }
+  return [...new Set(found)];
+}
+
+/** Text with less contrast than WCAG 2.2 asks for (4.5, for large text 3). */
+export function lowContrast() {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  canvas.canvas.width = canvas.canvas.height = 1;
+  const paint = (layers) => {
+    for (const layer of layers) {
+      canvas.fillStyle = layer;
+      canvas.fillRect(0, 0, 1, 1);
+    }
+    return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const luminance = (rgb) => {
+    const [r, g, b] = rgb.map((c) =>
+      c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4,
+    );
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const backgrounds = (element) => {
+    const layers = [];
+    for (let each = element; each; each = each.parentElement)
+      layers.unshift(getComputedStyle(each).backgroundColor);
+    return ["white", ...layers];
+  };
+  const found = new Map();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    const drawn =
+      element.closest("script, noscript, option, .skip") === null && element.getClientRects().length > 0;
+    if (!drawn || walker.currentNode.textContent.trim() === "") continue;
+    const style = getComputedStyle(element);
+    const behind = backgrounds(element);
+    const colour = element instanceof SVGElement ? style.fill : style.color;
+    const [a, b] = [luminance(paint([...behind, colour])), luminance(paint(behind))];
+    const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    const large = Number.parseFloat(style.fontSize) >= 24;
+    if (contrast < (large ? 3 : 4.5)) {
+      found.set(
+        `${colour} on ${behind.at(-1)}`,
+        `contrast ${contrast.toFixed(2)} of "${walker.currentNode.textContent.trim().slice(0, 40)}"`,
+      );
+    }
+  }
+  return [...found.values()];
+}

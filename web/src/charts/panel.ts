@@ -1,0 +1,115 @@
+/** One panel of the time series as a chart. */
+import type { Panel } from "../format/report";
+import { binaryAxis, linearAxis, logAxis, roundStep } from "../model/axis";
+import { drawn, type Line, type PanelData, points, type Span } from "../model/timeline";
+import { tick } from "../model/units";
+import { COLOURS } from "../model/variants";
+import type { EChartsOption } from "./chart";
+import type { Theme } from "./theme";
+
+/** Where the plot stands in its chart, in pixels; the cursor needs it too. */
+export const PLOT = { left: 64, right: 14, top: 8, bottom: 22 };
+
+/** What panels side by side have in common. */
+export interface Scale {
+  readonly highest: number;
+  readonly lowest: number;
+  readonly end_s: number;
+}
+
+/** Name of a line's colour: percentiles are shades of one hue, all else has hues of its own. */
+export function lineColour(panel: Panel, place: number): string {
+  return panel.scale === "log" ? `shade-${(place % 3) + 1}` : `c-${(place % COLOURS) + 1}`;
+}
+
+/** The option of a panel's chart. */
+export function panelOption(
+  data: PanelData,
+  scale: Scale,
+  bin_s: number,
+  end_s: number,
+  spans: readonly Span[],
+  theme: Theme,
+): EChartsOption {
+  const step_s = roundStep(scale.end_s, 6);
+  return {
+    grid: { ...PLOT, containLabel: false },
+    xAxis: {
+      type: "value",
+      min: 0,
+      max: scale.end_s,
+      interval: step_s,
+      axisLine: { lineStyle: { color: theme.rule } },
+      axisTick: { show: true, length: 3, lineStyle: { color: theme.rule } },
+      splitLine: { show: false },
+      axisLabel: {
+        color: theme.muted,
+        fontSize: 11,
+        margin: 6,
+        showMaxLabel: scale.end_s % step_s === 0,
+        alignMaxLabel: "right",
+        formatter: (value: number) => (value === 0 ? "0 s" : String(value)),
+      },
+    },
+    yAxis: { ...yAxis(data.panel, scale), ...axisLook(data.panel, theme) },
+    series: drawn(data).map((line, index) => ({
+      ...lineSeries(line, data.panel, bin_s, end_s, theme),
+      ...(index === 0 ? { markArea: areas(spans, theme) } : {}),
+    })),
+  } as EChartsOption;
+}
+
+function yAxis(panel: Panel, scale: Scale): object {
+  if (panel.scale === "log") return { type: "log", ...logAxis(scale.lowest, scale.highest) };
+  // A share of slightly more than all comes of ticks that were late; it is drawn, at the edge.
+  if (panel.unit === "fraction" && scale.highest <= 1.02)
+    return { type: "value", min: 0, max: 1, interval: 0.5 };
+  const axis = panel.unit === "bytes" || panel.unit === "bytes_per_s" ? binaryAxis : linearAxis;
+  const { max, step } = axis(scale.highest);
+  return { type: "value", min: 0, max, interval: step };
+}
+
+function axisLook(panel: Panel, theme: Theme): object {
+  return {
+    axisLine: { show: false },
+    axisTick: { show: false },
+    splitLine: { lineStyle: { color: theme.rule, width: 1 } },
+    axisLabel: {
+      color: theme.muted,
+      fontSize: 11,
+      margin: 8,
+      formatter: (value: number) => tick(value, panel.unit),
+    },
+  };
+}
+
+function lineSeries(line: Line, panel: Panel, bin_s: number, end_s: number, theme: Theme): object {
+  const colour = theme.colour(lineColour(panel, line.place));
+  const data = points(line.values, bin_s, end_s);
+  const stacked = panel.shape === "stack";
+  return {
+    type: "line",
+    name: line.label,
+    data,
+    ...(stacked ? { stack: "all", areaStyle: { color: colour, opacity: 0.75 } } : {}),
+    showSymbol: false,
+    silent: true,
+    lineStyle: { color: colour, width: stacked ? 0.75 : 1.5 },
+    itemStyle: { color: colour },
+    connectNulls: false,
+  };
+}
+
+function areas(spans: readonly Span[], theme: Theme): object {
+  return {
+    silent: true,
+    label: { show: false },
+    data: spans.map((span) => [
+      {
+        xAxis: span.from_s,
+        itemStyle: { color: span.kind === "warm-up" ? theme.warmup : theme.checkpoint, opacity: 1 },
+      },
+      { xAxis: span.to_s },
+    ]),
+  };
+}

@@ -1,0 +1,91 @@
+/** The page: reads the report in it, and shows it from top to bottom. */
+import "./styles/fonts.css";
+import "./styles/page.css";
+import "./styles/parts.css";
+import { type ChartContent, contents } from "./charts/chart";
+import { parseReport } from "./format/read";
+import type { Report } from "./format/report";
+import { initialFocus, Store } from "./model/focus";
+import { disclosureView } from "./views/disclosure";
+import { h } from "./views/dom";
+import { latencyView } from "./views/latency";
+import { machineView } from "./views/machine";
+import { masthead } from "./views/masthead";
+import { odditiesView } from "./views/oddities";
+import { rankingView } from "./views/ranking";
+import { reproduceView } from "./views/reproduce";
+import { settingsView } from "./views/settings";
+import { storageView } from "./views/storage";
+import { timelineView } from "./views/timeline";
+import { trialsView } from "./views/trials";
+
+declare global {
+  interface Window {
+    /** For checks of a finished page: what each visible chart holds. */
+    plinth?: { readonly charts: () => ChartContent[] };
+  }
+}
+
+function page(report: Report): HTMLElement[] {
+  const start = initialFocus(report);
+  const focus = start && new Store(start);
+  const sections = [
+    rankingView(report),
+    focus && trialsView(report, focus),
+    focus && timelineView(report, focus),
+    focus && latencyView(report, focus),
+    settingsView(report),
+    storageView(report),
+    machineView(report),
+    odditiesView(report),
+    disclosureView(report),
+    reproduceView(report),
+  ].filter((section) => section !== null);
+  return [masthead(report), navigation(sections), h("main", { id: "main" }, ...sections), footer(report)];
+}
+
+function navigation(sections: readonly HTMLElement[]): HTMLElement {
+  const links = sections.map((section) => {
+    const title = section.querySelector("h2")?.textContent ?? section.id;
+    return h("a", { href: `#${section.id}` }, title);
+  });
+  return h("nav", { "aria-label": "Sections" }, ...links);
+}
+
+function footer(report: Report): HTMLElement {
+  const { run } = report;
+  return h(
+    "footer",
+    {},
+    `Plinth ${run.plinth_version}, run ${run.run_id}. One file, no network; raw data is in the bundle.`,
+  );
+}
+
+async function show(): Promise<void> {
+  const place = document.getElementById("plinth-report");
+  try {
+    const report = parseReport(place?.textContent ?? "");
+    // Charts measure their labels when they are drawn: the font has to be there.
+    await document.fonts.load("12px InterVariable");
+    document.title = `${report.analysis.experiment}: ${report.analysis.answer}`;
+    const elements = page(report);
+    document.body.append(h("a", { class: "skip", href: "#main" }, "To the results"), ...elements);
+    await charted();
+    window.plinth = { charts: contents };
+    performance.mark("plinth-ready");
+  } catch (error) {
+    console.error(error);
+    document.body.append(
+      h("main", { class: "unreadable" }, error instanceof Error ? error.message : String(error)),
+    );
+  }
+}
+
+/** Charts near the window are drawn once they are laid out: before the second frame from now. */
+function charted(): Promise<void> {
+  return new Promise((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve()));
+  });
+}
+
+void show();

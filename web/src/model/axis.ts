@@ -1,0 +1,48 @@
+/** Ends of axes: round figures, few of them, the same for charts that are read side by side. */
+
+export interface Axis {
+  readonly max: number;
+  readonly step: number;
+}
+
+/** The end of a linear axis from 0 and its step, of 1, 2, 2.5 or 5 times a power of ten: the tightest of `steps` at most. */
+export function linearAxis(highest: number, steps = 4): Axis {
+  if (!(highest > 0)) return { max: 1, step: 1 };
+  const power = 10 ** Math.floor(Math.log10(highest / steps));
+  return tightest(
+    highest,
+    steps,
+    [1, 2, 2.5, 5, 10, 20].map((digit) => digit * power),
+  );
+}
+
+/** A round distance between the ticks of an axis that ends where its data does. */
+export function roundStep(range: number, steps: number): number {
+  const power = 10 ** Math.floor(Math.log10(range / steps));
+  return [1, 2, 5, 10].map((digit) => digit * power).find((step) => step * steps >= range) ?? 10 * power;
+}
+
+/** Like linearAxis, for sizes: steps are powers of two or three quarters of one, so that ticks are short in KiB, MiB, ... */
+export function binaryAxis(highest: number, steps = 4): Axis {
+  if (!(highest > 0)) return { max: 1, step: 1 };
+  const power = 2 ** Math.floor(Math.log2(highest / steps));
+  return tightest(
+    highest,
+    steps,
+    [1, 1.5, 2, 3, 4].map((digit) => digit * power),
+  );
+}
+
+function tightest(highest: number, steps: number, sizes: readonly number[]): Axis {
+  const axes = sizes
+    .map((step) => ({ step, max: step * Math.ceil(highest / step - 1e-9) }))
+    .filter(({ step, max }) => Math.round(max / step) <= steps);
+  return axes.reduce((best, axis) => (axis.max < best.max ? axis : best));
+}
+
+/** Whole powers of ten around the figures. */
+export function logAxis(lowest: number, highest: number): { min: number; max: number } {
+  if (!(highest > 0) || !Number.isFinite(lowest)) return { min: 1, max: 10 };
+  const min = 10 ** Math.floor(Math.log10(lowest));
+  return { min, max: Math.max(10 * min, 10 ** Math.ceil(Math.log10(highest) - 1e-9)) };
+}

@@ -1,0 +1,72 @@
+/** Variants for the ranking and for colours. */
+import type { Comparison, Estimate, Report, Safety, VariantResult } from "../format/report";
+
+export interface RankedRow {
+  readonly variant: VariantResult;
+  readonly comparison: Comparison | null;
+  /** Throughput against the baseline's; of the A/A twin too, which has no verdict. */
+  readonly ratio: Estimate | null;
+  readonly workload: string;
+}
+
+/** The ranking, the fastest first, each with its comparison to the baseline. */
+export function ranking(report: Report): RankedRow[] {
+  const comparisons = new Map(report.analysis.comparisons.map((each) => [each.variant, each]));
+  return report.analysis.variants.map((variant, place) => ({
+    variant,
+    comparison: comparisons.get(variant.id) ?? null,
+    ratio: (variant.is_aa_twin ? report.analysis.noise : comparisons.get(variant.id))?.ratio ?? null,
+    workload: report.variants[place]?.workload ?? "",
+  }));
+}
+
+/** The comparison that the answer is about: of the fastest variant, or of the next where that is the baseline. */
+export function headline(report: Report): RankedRow | null {
+  return ranking(report).find((row) => row.comparison !== null && !row.variant.is_aa_twin) ?? null;
+}
+
+/** The end of the ranking's axis: nothing that is drawn may stand out of it. */
+export function highestTps(rows: readonly RankedRow[]): number {
+  return Math.max(
+    0,
+    ...rows.flatMap(({ variant }) => [
+      variant.tps?.value ?? 0,
+      variant.tps?.interval?.high ?? 0,
+      ...variant.trials.map((trial) => trial.tps ?? 0),
+    ]),
+  );
+}
+
+export type Hatch = "none" | "sparse" | "dense";
+
+/** How a bar is hatched: the less a variant keeps, the denser. */
+export function hatch(grade: Safety["grade"]): Hatch {
+  if (grade === "keeps") return "none";
+  return grade === "does not keep" ? "dense" : "sparse";
+}
+
+/** Colours in a chart. */
+export const COLOURS = 8;
+
+/**
+ * Colour of each variant: its place in the palette, or null for grey.
+ *
+ * Few variants have a colour each, the A/A twin its baseline's. Of many, only those in focus are coloured.
+ */
+export function colourPlaces(
+  variants: readonly VariantResult[],
+  focused: readonly string[],
+): Map<string, number | null> {
+  const own = variants.filter((variant) => !variant.is_aa_twin);
+  const baseline = variants.find((variant) => variant.is_baseline);
+  const order = [...own].sort((a, b) => Number(b.is_baseline) - Number(a.is_baseline)).map((each) => each.id);
+  const coloured = own.length <= COLOURS ? order : [...new Set(focused)];
+  const places = new Map<string, number | null>(variants.map((variant) => [variant.id, null]));
+  coloured.forEach((id, place) => {
+    places.set(id, place % COLOURS);
+  });
+  for (const variant of variants) {
+    if (variant.is_aa_twin && baseline) places.set(variant.id, places.get(baseline.id) ?? null);
+  }
+  return places;
+}

@@ -1,0 +1,60 @@
+/** The host and the servers. */
+import type { Report, ReportServer } from "../format/report";
+import { shortList } from "../model/settings";
+import { size } from "../model/units";
+import { h, section } from "./dom";
+import { factList, row } from "./facts";
+import { labelOf } from "./focused";
+
+export function machineView(report: Report): HTMLElement {
+  const { host } = report;
+  return section(
+    "machine",
+    "Machine and server",
+    "What it ran on, and where each fact was read.",
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "article",
+        {},
+        h("h3", {}, "Host"),
+        h(
+          "dl",
+          { class: "facts" },
+          row("processor", `${host.cpu_model}, ${host.cores} cores usable`),
+          row(
+            "memory",
+            `${size(host.memory_total_bytes)}, ${size(host.memory_available_bytes)} available before the run`,
+          ),
+          row("kernel", host.kernel),
+          row("operating system", host.os),
+          row("started as root", host.is_root ? "yes" : "no"),
+        ),
+        factList(host.facts, host.gaps),
+      ),
+      ...report.servers.map((server) => serverBox(report, server)),
+    ),
+  );
+}
+
+function serverBox(report: Report, server: ReportServer): HTMLElement {
+  const checksums = server.data_checksums === null ? "n/a: not read" : server.data_checksums ? "on" : "off";
+  return h(
+    "article",
+    {},
+    h("h3", {}, `PostgreSQL ${server.version}`),
+    h(
+      "dl",
+      { class: "facts" },
+      row("programs", server.origin),
+      row("runs as", `${server.run_as}: ${server.run_as_reason}`),
+      row(
+        "data directories",
+        server.data_directories.length > 0 ? server.data_directories.join(", ") : "n/a: external",
+      ),
+      row("data checksums", checksums),
+      row("variants", shortList(server.variants.map((id) => labelOf(report, id)))),
+    ),
+  );
+}

@@ -1,0 +1,104 @@
+/** The head of the page: which run, the question, the answer, and the figures that carry it. */
+import type { Report } from "../format/report";
+import { ratioParts, size } from "../model/units";
+import { headline } from "../model/variants";
+import { h } from "./dom";
+import { safetyBadge } from "./safety";
+
+const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short", timeZone: "UTC" });
+
+export function masthead(report: Report): HTMLElement {
+  const { run, analysis, host } = report;
+  const versions = [...new Set(report.servers.map((server) => `PostgreSQL ${server.version}`))];
+  const about = [
+    `${day.format(new Date(run.created_unix_ns / 1e6))} UTC`,
+    ...versions,
+    `${host.cores} cores, ${size(host.memory_total_bytes)}`,
+    host.os,
+  ];
+  return h(
+    "header",
+    { class: "masthead" },
+    h(
+      "p",
+      { class: "kicker" },
+      h("b", {}, "Plinth"),
+      h("span", {}, analysis.experiment),
+      h("span", {}, about.join(" · ")),
+    ),
+    run.status !== "complete" &&
+      h(
+        "p",
+        { class: "notice" },
+        `This run is ${run.status}${run.reason ? `: ${run.reason}` : ""}. Results so far.`,
+      ),
+    h("p", { class: "question" }, analysis.question),
+    h("h1", {}, analysis.answer),
+    keyFigures(report),
+    analysis.warnings.length > 0 && warnings(analysis.warnings),
+  );
+}
+
+function keyFigures(report: Report): HTMLElement {
+  const { analysis } = report;
+  const figures: HTMLElement[] = [];
+  const top = headline(report);
+  if (top?.comparison) {
+    const { figure, interval } = ratioParts(top.comparison.ratio);
+    const baseline = analysis.variants.find((variant) => variant.is_baseline)?.label ?? "the baseline";
+    figures.push(
+      keyFigure(
+        "Effect",
+        h("span", {}, figure, interval && h("small", {}, ` ${interval}`)),
+        `throughput of ${top.variant.label} against ${baseline}; 95 % interval${interval ? "" : ": n/a, too few trials"}`,
+      ),
+      keyFigure(
+        "Commits at a power cut",
+        safetyBadge(top.variant.safety),
+        top.variant.safety.reasons.join("; "),
+      ),
+    );
+  }
+  const percent = analysis.noise
+    ? `${Number(((analysis.noise.smallest_ratio - 1) * 100).toPrecision(2))} %`
+    : "n/a";
+  figures.push(
+    keyFigure(
+      "Noise floor",
+      percent,
+      report.noise.replace(/^Noise floor: /, ""),
+      analysis.noise?.alarm ?? false,
+    ),
+    keyFigure(
+      "Trials",
+      h("span", {}, String(analysis.trials_counted), h("small", {}, ` of ${analysis.trials_planned}`)),
+      "counted of those planned; every one is shown below",
+    ),
+  );
+  return h("dl", { class: "figures" }, ...figures);
+}
+
+function keyFigure(name: string, figure: Node | string, note: string, alarming = false): HTMLElement {
+  return h(
+    "div",
+    alarming ? { class: "alarming" } : {},
+    h("dt", {}, name),
+    h("dd", { class: "figure" }, figure),
+    h("dd", { class: "note" }, note),
+  );
+}
+
+/** The weightiest come first; the rest on demand. */
+const MOST_WARNINGS = 4;
+
+function warnings(texts: readonly string[]): HTMLElement {
+  const list = (shown: readonly string[]) => h("ul", {}, ...shown.map((text) => h("li", {}, text)));
+  const rest = texts.slice(MOST_WARNINGS);
+  return h(
+    "aside",
+    { class: "warnings", "aria-label": "Warnings" },
+    h("h2", {}, texts.length === 1 ? "One warning" : `${texts.length} warnings`),
+    list(texts.slice(0, MOST_WARNINGS)),
+    rest.length > 0 && h("details", {}, h("summary", {}, `${rest.length} more`), list(rest)),
+  );
+}

@@ -1,0 +1,162 @@
+/** The ranking: a table whose bars carry the median, its interval and every trial. */
+import type { Report } from "../format/report";
+import { linearAxis } from "../model/axis";
+import { interval, latency, number, ratioParts } from "../model/units";
+import { colourPlaces, hatch, highestTps, type RankedRow, ranking } from "../model/variants";
+import { h, scrolling, section, svg } from "./dom";
+import { safetyBadge } from "./safety";
+
+const ROW_PX = 30;
+/** Of more variants than this, the rest are shown on demand; the baseline always is. */
+const MOST_ROWS = 15;
+
+export function rankingView(report: Report): HTMLElement {
+  const rows = ranking(report);
+  const { max, step } = linearAxis(highestTps(rows));
+  const colours = colourPlaces(report.analysis.variants, []);
+  const heads = [
+    "",
+    "Variant",
+    axis(max, step),
+    "tps",
+    "Ratio to baseline",
+    "Latency p50 / p99",
+    "Commits",
+    "Verdict",
+  ];
+  const table = h(
+    "table",
+    { class: "ranking" },
+    h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    h(
+      "tbody",
+      {},
+      ...rows.map((row, place) => {
+        const element = rankedRow(row, max, (colours.get(row.variant.id) ?? 0) + 1);
+        element.classList.toggle("more", place >= MOST_ROWS && !row.variant.is_baseline);
+        return element;
+      }),
+    ),
+  );
+  return section(
+    "ranking",
+    "Ranking",
+    "Median throughput of each variant. Line: 95 % interval. Ticks: trials. Hatched: may lose acknowledged commits.",
+    patterns(),
+    scrolling("Ranking of the variants", table),
+    rows.length > MOST_ROWS && showAll(table, rows.length),
+  );
+}
+
+function showAll(table: HTMLElement, count: number): HTMLElement {
+  table.classList.add("short");
+  const button = h("button", { type: "button" }, `Show all ${count} variants`);
+  button.addEventListener("click", () => {
+    table.classList.remove("short");
+    button.remove();
+  });
+  return button;
+}
+
+function rankedRow(row: RankedRow, max: number, colour: number): HTMLElement {
+  const { variant, comparison, workload } = row;
+  const ratio = row.ratio && ratioParts(row.ratio);
+  const tps = variant.tps;
+  return h(
+    "tr",
+    { class: variant.is_aa_twin ? "twin" : variant.is_baseline ? "baseline" : null },
+    h("td", { class: "rank" }, variant.is_aa_twin ? "=" : String(variant.rank ?? "–")),
+    h(
+      "th",
+      { scope: "row", title: workload },
+      variant.label,
+      variant.is_baseline && h("span", { class: "role" }, "baseline"),
+    ),
+    h("td", { class: "bar", style: `--bar: var(--c-${colour})` }, bar(row, max)),
+    h(
+      "td",
+      { class: "num", "data-label": "tps" },
+      tps
+        ? figure(number(tps.value), tps.interval && interval(tps.interval, number))
+        : h("span", { class: "na" }, "n/a: no trial counts"),
+    ),
+    h("td", { class: "num", "data-label": "ratio" }, ratio ? figure(ratio.figure, ratio.interval) : ""),
+    h(
+      "td",
+      { class: "num", "data-label": "p50 / p99" },
+      variant.latency
+        ? `${latency(variant.latency.p50_ns)} / ${latency(variant.latency.p99_ns)}`
+        : h("span", { class: "na" }, "n/a"),
+    ),
+    h("td", {}, safetyBadge(variant.safety)),
+    h("td", { class: "verdict", title: comparison?.sentence }, comparison ? verdict(comparison) : ""),
+  );
+}
+
+function verdict(comparison: NonNullable<RankedRow["comparison"]>): string {
+  const more = comparison.more_trials === null ? "" : ` (about ${comparison.more_trials} more trials)`;
+  return comparison.verdict + more;
+}
+
+function figure(text: string, bounds: string | null): HTMLElement {
+  return h("span", {}, text, bounds && h("small", {}, ` ${bounds}`));
+}
+
+/** Bar to the median, whisker over the interval, a tick for each trial; in percent of the axis. */
+function bar({ variant }: RankedRow, max: number): SVGElement {
+  const at = (tps: number) => `${((100 * tps) / max).toFixed(3)}%`;
+  const middle = ROW_PX / 2;
+  const drawing = svg("svg", {
+    height: ROW_PX,
+    role: "img",
+    "aria-hidden": "true",
+    "data-points": variant.trials.length,
+  });
+  if (variant.tps) {
+    const box = { x: 0, y: 7, width: at(variant.tps.value), height: ROW_PX - 14 };
+    drawing.append(svg("rect", { ...box, class: "fill" }));
+    const pattern = hatch(variant.safety.grade);
+    if (pattern !== "none") drawing.append(svg("rect", { ...box, fill: `url(#hatch-${pattern})` }));
+    const bounds = variant.tps.interval;
+    if (bounds) {
+      const [low, high] = [at(bounds.low), at(bounds.high)];
+      drawing.append(
+        svg("line", { x1: low, x2: high, y1: middle, y2: middle, class: "whisker" }),
+        svg("line", { x1: low, x2: low, y1: middle - 4, y2: middle + 4, class: "whisker" }),
+        svg("line", { x1: high, x2: high, y1: middle - 4, y2: middle + 4, class: "whisker" }),
+      );
+    }
+  }
+  for (const trial of variant.trials) {
+    if (trial.tps !== null && trial.excluded === null && trial.failure === null) {
+      drawing.append(
+        svg("line", { x1: at(trial.tps), x2: at(trial.tps), y1: ROW_PX - 6, y2: ROW_PX, class: "trial" }),
+      );
+    }
+  }
+  return drawing;
+}
+
+function axis(max: number, step: number): HTMLElement {
+  const ticks = Array.from({ length: Math.round(max / step) + 1 }, (_, i) => i * step);
+  return h(
+    "div",
+    { class: "axis", "aria-hidden": "true" },
+    ...ticks.map((tick) => h("span", { style: `left:${(100 * tick) / max}%` }, number(tick))),
+  );
+}
+
+/** Hatching for SVG bars; one definition for the page. */
+function patterns(): SVGElement {
+  const lines = (id: string, gap: number) =>
+    svg(
+      "pattern",
+      { id, width: gap, height: gap, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+      svg("rect", { width: gap / 2, height: gap, class: "hatching" }),
+    );
+  return svg(
+    "svg",
+    { width: 0, height: 0, class: "definitions", "aria-hidden": "true" },
+    svg("defs", {}, lines("hatch-dense", 6), lines("hatch-sparse", 12)),
+  );
+}

@@ -1,0 +1,110 @@
+/** The seconds of one trial, or of two side by side on the same scales, under one cursor. */
+import type { CursorTime } from "../charts/cursor";
+import type { Mark, Report, ReportTrial } from "../format/report";
+import { type Focus, Store } from "../model/focus";
+import { binAt, highest, lowestAboveZero, type PanelData, panelsOf } from "../model/timeline";
+import { UNIT_NAMES } from "../model/units";
+import { h, scrolling, section } from "./dom";
+import { labelOf, trialOf } from "./focused";
+import { entry } from "./key";
+import { Pane } from "./pane";
+import { picker } from "./picker";
+
+const LEAD =
+  "One trial, or two side by side on the same scales. Move over a chart, or use the arrow keys in it, to read figures.";
+
+export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
+  const cursor = new Store<CursorTime>(null);
+  const rows = report.panels.map((panel) => ({
+    panel,
+    left: new Pane(report, `${panel.id}-left`, cursor),
+    right: new Pane(report, `${panel.id}-right`, cursor),
+  }));
+  const happenings = h("div", { class: "panes" });
+  const body = h(
+    "div",
+    { class: "panels" },
+    ...rows.map(({ panel, left, right }) =>
+      h(
+        "section",
+        { class: "panel", "aria-label": panel.title },
+        h("h3", {}, panel.title, h("small", {}, ` ${UNIT_NAMES[panel.unit]}`)),
+        h("p", { class: "note" }, panel.note),
+        h("div", { class: "panes" }, left.element, right.element),
+      ),
+    ),
+    happenings,
+  );
+  const time = h("output", { class: "cursor-time" });
+  cursor.watch((t_s) => {
+    time.textContent = t_s === null ? "" : bin(t_s, report.bin_s);
+  });
+  focus.watch(({ left, right }) => {
+    const trials = [trialOf(report, left), right === null ? undefined : trialOf(report, right)] as const;
+    body.classList.toggle("paired", trials[1] !== undefined);
+    happenings.replaceChildren(
+      ...trials.filter((trial) => trial !== undefined).map((trial) => events(report, trial)),
+    );
+    const data = trials.map((trial) => trial && panelsOf(report, trial));
+    rows.forEach((row, place) => {
+      const shown = [data[0]?.[place], data[1]?.[place]] as const;
+      const scale = scaleOf(shown, trials);
+      row.left.show(shown[0], trials[0], scale);
+      row.right.show(shown[1], trials[1], scale);
+    });
+  });
+  return section(
+    "seconds",
+    "Second by second",
+    report.bin_s === 1 ? LEAD : `${LEAD} ${binned(report.bin_s)}`,
+    h("ul", { class: "key" }, entry("warm-up", "warmup", "area"), entry("checkpoint", "checkpoint", "area")),
+    h(
+      "div",
+      { class: "controls pickers" },
+      picker(report, focus, "left"),
+      picker(report, focus, "right"),
+      time,
+    ),
+    body,
+  );
+}
+
+/** What happened in the trials, as the server's log or its counters tell it. */
+function events(report: Report, trial: ReportTrial): HTMLElement {
+  const title = `Events of trial ${trial.number}, ${labelOf(report, trial.variant)}: ${trial.marks.length}`;
+  const row = (mark: Mark) =>
+    h(
+      "tr",
+      {},
+      h("td", { class: "num" }, `${mark.t_s.toFixed(1)} s`),
+      h("td", {}, mark.kind),
+      h("td", {}, mark.text),
+    );
+  return h(
+    "details",
+    {},
+    h("summary", {}, title),
+    scrolling(title, h("table", {}, h("tbody", {}, ...trial.marks.map(row)))),
+  );
+}
+
+function binned(bin_s: number): string {
+  return (
+    `To keep this file small, each point stands for ${bin_s} s: their mean, or of latencies the highest second. ` +
+    "The bundle has every second."
+  );
+}
+
+function bin(t_s: number, bin_s: number): string {
+  const from = (binAt(t_s, bin_s, Number.POSITIVE_INFINITY) ?? 0) * bin_s;
+  return bin_s === 1 ? `second ${from}` : `seconds ${from} to ${from + bin_s}`;
+}
+
+function scaleOf(shown: readonly (PanelData | undefined)[], trials: readonly (ReportTrial | undefined)[]) {
+  const data = shown.filter((each) => each !== undefined);
+  return {
+    highest: Math.max(0, ...data.map(highest)),
+    lowest: Math.min(Number.POSITIVE_INFINITY, ...data.map(lowestAboveZero)),
+    end_s: Math.max(1, ...trials.map((trial) => trial?.end_s ?? 0)),
+  };
+}

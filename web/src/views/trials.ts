@@ -1,0 +1,72 @@
+/** Every trial as a dot, those that do not count too, with the reason. */
+import { Chart } from "../charts/chart";
+import type { Theme } from "../charts/theme";
+import { type Dot, type Measure, reasonOut, trialsOption } from "../charts/trials";
+import type { Report } from "../format/report";
+import type { Focus, Store } from "../model/focus";
+import { colourPlaces } from "../model/variants";
+import { h, section } from "./dom";
+import { focusedVariants } from "./focused";
+import { variantKey } from "./key";
+
+export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
+  const holder = h("div", {
+    class: "chart tall",
+    role: "img",
+    "aria-label": "Throughput of every trial in order of running",
+  });
+  const key = h("div", {});
+  let measure: Measure = "tps";
+  const colours = () => colourPlaces(report.analysis.variants, focusedVariants(report, focus.value));
+  const option = (theme: Theme) => trialsOption(report, measure, colours(), theme);
+
+  const chart = new Chart("trials", holder, option, (dot) => {
+    focus.set({ ...focus.value, left: (dot as Dot).point.number });
+  });
+  focus.watch(() => {
+    chart.draw(option);
+    key.replaceChildren(variantKey(report, colours()));
+  });
+  const choose = (chosen: Measure) => {
+    measure = chosen;
+    chart.draw(option);
+  };
+  return section(
+    "trials",
+    "Every trial",
+    "In order of running, block by block: drift and outliers show here. Choose a dot to see its seconds below.",
+    h("div", { class: "controls" }, measureChoice(choose), key),
+    holder,
+    outs(report),
+  );
+}
+
+function measureChoice(choose: (measure: Measure) => void): HTMLElement {
+  const option = (measure: Measure, text: string, checked: boolean) => {
+    const input = h("input", { type: "radio", name: "measure", value: measure, checked });
+    input.addEventListener("change", () => choose(measure));
+    return h("label", {}, input, text);
+  };
+  return h(
+    "fieldset",
+    { class: "choice" },
+    h("legend", {}, "Throughput"),
+    option("tps", "tps", true),
+    option("relative", "against the variant's median", false),
+  );
+}
+
+function outs(report: Report): HTMLElement {
+  const out = report.analysis.variants.flatMap((variant) =>
+    variant.trials
+      .filter((point) => reasonOut(point) !== null)
+      .map((point) => ({ number: point.number, text: `${variant.label}: ${reasonOut(point)}` })),
+  );
+  if (out.length === 0) return h("p", { class: "footnote" }, `All ${report.trials.length} trials count.`);
+  return h(
+    "div",
+    { class: "footnote" },
+    h("p", {}, "Not counted; hollow above, a failed one as a cross:"),
+    h("ul", {}, ...out.map((each) => h("li", {}, `Trial ${each.number}, ${each.text}`))),
+  );
+}

@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import { binaryAxis, linearAxis, logAxis, roundStep } from "../src/model/axis";
+import { duration, latency, number, ratio, ratioParts, size, tick, withUnit } from "../src/model/units";
+
+test.each([
+  [0, "0"],
+  [0.01234, "0.0123"],
+  [2.3456, "2.35"],
+  [3, "3"],
+  [99.96, "100"],
+  [12345.6, "12,346"],
+])("number(%d) is %s", (value, text) => expect(number(value)).toBe(text));
+
+test.each([
+  [1.004, "1.00×"],
+  [1.5, "1.50×"],
+  [3.16, "3.2×"],
+  [240.4, "240×"],
+])("ratio(%d) is %s", (value, text) => expect(ratio(value)).toBe(text));
+
+test.each([
+  [850, "850 ns"],
+  [85_000, "85.0 µs"],
+  [1_234_567, "1.23 ms"],
+  [11_000_000, "11.0 ms"],
+  [999_900_000, "1,000 ms"],
+  [2_100_000_000, "2.10 s"],
+])("latency(%d) is %s", (ns, text) => expect(latency(ns)).toBe(text));
+
+test("sizes are binary, durations in people's units", () => {
+  expect(size(1536)).toBe("1.5 KiB");
+  expect(size(0)).toBe("0 B");
+  expect(duration(59.6)).toBe("1 min 00 s");
+  expect(duration(4830)).toBe("1 h 20 min");
+});
+
+test("what is not known is n/a, never zero", () => {
+  expect(withUnit(null, "per_s")).toBe("n/a");
+  expect(withUnit(undefined, "bytes")).toBe("n/a");
+  expect(withUnit(0, "bytes")).toBe("0 B");
+  expect(withUnit(0.5, "fraction")).toBe("50 %");
+});
+
+test("ticks drop zeros that figures in a column keep", () => {
+  expect(tick(1e7, "ns")).toBe("10 ms");
+  expect(tick(0, "ns")).toBe("0");
+  expect(tick(16 * 2 ** 20, "bytes_per_s")).toBe("16 MiB/s");
+});
+
+test("a ratio without interval has none", () => {
+  const without = { value: 3, interval: null, n: 2, method: "", note: "too few" };
+  expect(ratioParts(without)).toEqual({ figure: "3.0×", interval: null });
+  expect(ratioParts({ ...without, interval: { low: 2.81, high: 3.4, level: 0.95 } }).interval).toBe(
+    "[2.8, 3.4]",
+  );
+});
+
+describe("axes", () => {
+  const highs = [1e-9, 0.013, 0.99, 1, 1.01, 7, 63, 64, 65, 1234, 9_999_999];
+
+  test.each(highs)("hold %d tightly, in at most four steps", (high) => {
+    for (const axis of [linearAxis, binaryAxis]) {
+      const { max, step } = axis(high);
+      expect(max).toBeGreaterThanOrEqual(high * (1 - 1e-9));
+      expect(max).toBeLessThanOrEqual(high * 2);
+      expect(Math.round(max / step)).toBeLessThanOrEqual(4);
+    }
+  });
+
+  test("are sound without data", () => {
+    expect(linearAxis(0)).toEqual({ max: 1, step: 1 });
+    expect(logAxis(Number.POSITIVE_INFINITY, 0)).toEqual({ min: 1, max: 10 });
+  });
+
+  test("a logarithmic axis ends at powers of ten and is never empty", () => {
+    expect(logAxis(3, 40)).toEqual({ min: 1, max: 100 });
+    expect(logAxis(10, 10)).toEqual({ min: 10, max: 100 });
+  });
+
+  test.each([
+    [35, 6, 10],
+    [300, 15, 20],
+    [15, 15, 1],
+  ])("a range of %d in at most %d steps: %d", (range, steps, step) =>
+    expect(roundStep(range, steps)).toBe(step),
+  );
+});

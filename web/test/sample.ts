@@ -1,0 +1,190 @@
+/** A small report for tests: invented figures, two variants and an A/A twin, two trials each. */
+import type { Report, ReportTrial, SettingRow, VariantResult } from "../src/format/report";
+
+const estimate = (value: number) => ({
+  value,
+  interval: { low: value * 0.95, high: value * 1.05, level: 0.95 },
+  n: 2,
+  method: "test",
+  note: null,
+});
+
+export function variant(id: string, tps: number | null, changes: Partial<VariantResult> = {}): VariantResult {
+  return {
+    id,
+    label: id,
+    levels: { storage: id },
+    rank: 1,
+    is_baseline: false,
+    is_aa_twin: false,
+    tps: tps === null ? null : estimate(tps),
+    latency: null,
+    statements: [],
+    failed: 0,
+    retried: 0,
+    engine_cpu_ns_per_transaction: null,
+    safety: { grade: "keeps", reasons: [] },
+    trials: [],
+    ...changes,
+  };
+}
+
+export function trial(number: number, id: string, changes: Partial<ReportTrial> = {}): ReportTrial {
+  return {
+    number,
+    block: 1,
+    variant: id,
+    status: "complete",
+    failure: null,
+    excluded: null,
+    started_unix_ns: 0,
+    warmup_s: 1,
+    end_s: 3.5,
+    columns: [
+      [10, 20, 30, 40],
+      [1, null, 3, 4],
+      [1, 1, 1, 1],
+      [2, 2, null, 2],
+    ],
+    marks: [],
+    panel_gaps: [],
+    checks: [],
+    errors: [],
+    ...changes,
+  };
+}
+
+export function point(
+  number: number,
+  tps: number | null,
+  changes: Partial<VariantResult["trials"][number]> = {},
+) {
+  return {
+    number,
+    block: 1,
+    tps,
+    latency_p50_ns: null,
+    latency_p95_ns: null,
+    latency_p99_ns: null,
+    latency_max_ns: null,
+    failed: 0,
+    steady: null,
+    excluded: null,
+    failure: null,
+    ...changes,
+  };
+}
+
+export function setting(name: string, cells: Record<string, string[]>, unread: string[] = []): SettingRow {
+  return {
+    name,
+    kind: "setting",
+    default: null,
+    cells: Object.entries(cells).map(([text, variants]) => ({ text, source: "test", variants })),
+    unread,
+  };
+}
+
+export function report(changes: Partial<Report> = {}): Report {
+  const variants = [
+    variant("memory", 3000, {
+      safety: { grade: "does not keep", reasons: ["volatile"] },
+      trials: [point(1, 2900), point(4, 3010)],
+    }),
+    variant("disk", 1000, {
+      is_baseline: true,
+      rank: 2,
+      trials: [point(2, 990), point(5, 1400, { excluded: "rule" })],
+    }),
+    variant("disk-aa", 1010, {
+      is_aa_twin: true,
+      rank: 2,
+      trials: [point(3, 1010), point(6, null, { failure: "killed" })],
+    }),
+  ];
+  return {
+    schema_version: 1,
+    run: {
+      run_id: "test",
+      plinth_version: "0",
+      created_unix_ns: 0,
+      ended_unix_ns: null,
+      status: "complete",
+      reason: null,
+      bundle: "bundle",
+    },
+    analysis: {
+      schema_version: 1,
+      run_id: "test",
+      experiment: "test",
+      question: "?",
+      answer: "!",
+      variants,
+      comparisons: [
+        {
+          variant: "memory",
+          baseline: "disk",
+          ratio: estimate(3),
+          ratio_p_value: null,
+          p_value: 0.01,
+          verdict: "better",
+          more_trials: null,
+          sentence: "faster",
+        },
+      ],
+      noise: { ratio: estimate(1.01), smallest_ratio: 1.05, alarm: false },
+      warnings: [],
+      trials_planned: 6,
+      trials_counted: 4,
+    },
+    noise: "",
+    variants: variants.map(({ id, label, levels }) => ({
+      id,
+      label,
+      levels,
+      storage: id,
+      workload: `${id} work`,
+      latency_curve: [],
+    })),
+    servers: [],
+    settings: [],
+    panels: [
+      { id: "tps", title: "Transactions", unit: "per_s", shape: "lines", scale: "linear", note: "" },
+      { id: "waits", title: "Waits", unit: "count", shape: "stack", scale: "linear", note: "" },
+      { id: "device", title: "Device", unit: "fraction", shape: "lines", scale: "linear", note: "" },
+    ],
+    series: [
+      { panel: "tps", label: "done" },
+      { panel: "tps", label: "failed" },
+      { panel: "waits", label: "CPU" },
+      { panel: "waits", label: "IO" },
+      { panel: "device", label: "disk0" },
+    ],
+    bin_s: 1,
+    trials: [
+      trial(1, "memory"),
+      trial(2, "disk"),
+      trial(3, "disk-aa"),
+      trial(4, "memory"),
+      trial(5, "disk", { excluded: "rule" }),
+      trial(6, "disk-aa", { failure: "killed", columns: [null, null, null, null, null] }),
+    ],
+    storages: [],
+    host: {
+      cores: 2,
+      memory_total_bytes: 1,
+      memory_available_bytes: 1,
+      is_root: false,
+      can_mount: false,
+      kernel: "",
+      os: "",
+      cpu_model: "",
+      facts: [],
+      gaps: [],
+    },
+    gaps: [],
+    reproduction: { commands: [], experiment_toml: "", overrides: [], seed: 1, versions: [], steps: [] },
+    disclosures: [],
+    ...changes,
+  };
+}

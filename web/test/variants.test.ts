@@ -1,0 +1,94 @@
+import { describe, expect, test, vi } from "vitest";
+import { initialFocus, Store, typicalTrial } from "../src/model/focus";
+import { differs, shortList, valueFor } from "../src/model/settings";
+import { colourPlaces, hatch, headline, highestTps, ranking } from "../src/model/variants";
+import { report, setting, variant } from "./sample";
+
+describe("ranking", () => {
+  test("joins results, comparisons and workloads; the twin has the A/A ratio but no verdict", () => {
+    const rows = ranking(report());
+    expect(
+      rows.map((row) => [row.variant.id, row.comparison?.verdict, row.ratio?.value, row.workload]),
+    ).toEqual([
+      ["memory", "better", 3, "memory work"],
+      ["disk", undefined, undefined, "disk work"],
+      ["disk-aa", undefined, 1.01, "disk-aa work"],
+    ]);
+  });
+
+  test("the headline is about the fastest variant that was compared", () => {
+    expect(headline(report())?.variant.id).toBe("memory");
+    const none = report();
+    expect(headline({ ...none, analysis: { ...none.analysis, comparisons: [] } })).toBeNull();
+  });
+
+  test("the axis holds intervals and trials that stand out", () => {
+    expect(highestTps(ranking(report()))).toBeCloseTo(3150);
+  });
+
+  test("the less a variant keeps, the denser its hatching", () => {
+    expect(hatch("keeps")).toBe("none");
+    expect(hatch("unknown")).toBe("sparse");
+    expect(hatch("may lose recent commits")).toBe("sparse");
+    expect(hatch("does not keep")).toBe("dense");
+  });
+});
+
+describe("colours", () => {
+  test("few variants have their own, the baseline the first, the twin its baseline's", () => {
+    const places = colourPlaces(report().analysis.variants, []);
+    expect(Object.fromEntries(places)).toEqual({ disk: 0, "disk-aa": 0, memory: 1 });
+  });
+
+  test("of many, only those in focus are coloured", () => {
+    const many = Array.from({ length: 20 }, (_, i) => variant(`v${i}`, i));
+    const places = colourPlaces(many, ["v7", "v3", "v7"]);
+    expect([...places].filter(([, place]) => place !== null)).toEqual([
+      ["v3", 1],
+      ["v7", 0],
+    ]);
+  });
+});
+
+describe("focus", () => {
+  test("begins with the baseline beside the fastest", () => {
+    expect(initialFocus(report())).toEqual({ left: 2, right: 4 });
+  });
+
+  test("a typical trial counts and is nearest to the median", () => {
+    expect(typicalTrial(report(), "memory")?.number).toBe(4);
+    expect(typicalTrial(report(), "disk")?.number).toBe(2);
+    expect(typicalTrial(report(), "nobody")).toBeUndefined();
+  });
+
+  test("there is none without trials", () => {
+    expect(initialFocus(report({ trials: [] }))).toBeNull();
+  });
+
+  test("whoever watches is told the present value and each new one", () => {
+    const store = new Store(1);
+    const listener = vi.fn();
+    store.watch(listener);
+    store.set(2);
+    expect(listener.mock.calls).toEqual([[1], [2]]);
+  });
+});
+
+describe("settings", () => {
+  test("differ by value or where one could not be read", () => {
+    expect(differs(setting("fsync", { on: ["a", "b"] }))).toBe(false);
+    expect(differs(setting("fsync", { on: ["a"], off: ["b"] }))).toBe(true);
+    expect(differs(setting("fsync", { on: ["a"] }, ["b"]))).toBe(true);
+  });
+
+  test("a value is looked up by variant", () => {
+    const row = setting("fsync", { on: ["a"], off: ["b"] });
+    expect(valueFor(row, "b")).toBe("off");
+    expect(valueFor(row, "c")).toBeNull();
+  });
+
+  test("long lists are cut", () => {
+    expect(shortList(["a", "b"])).toBe("a, b");
+    expect(shortList(["a", "b", "c", "d", "e"], 2)).toBe("a, b and 3 more");
+  });
+});
