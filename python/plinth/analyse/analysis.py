@@ -114,5 +114,9 @@ def _answer(results: list[VariantResult], comparisons: list[Comparison]) -> str:
         return wording.ranking_answer(results, comparisons)
     if comparisons:
         return comparisons[0].sentence
-    first = results[0]
-    return wording.single_sentence(first, first.tps) if first.tps else "nothing was measured: no trial counts"
+    fastest = results[0]
+    if fastest.tps is None:
+        return "nothing was measured: no trial counts"
+    missing = [result.label for result in results if result.tps is None and not result.is_aa_twin]
+    compared = f"; no trial of {', '.join(missing)} counts, so nothing is compared" if missing else ""
+    return wording.single_sentence(fastest, fastest.tps) + compared

@@ -1,9 +1,8 @@
 """What a sceptical reader must know: everything that weakens what the analysis says, each in one sentence."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from plinth.analyse.comparison import MIN_TRIALS
+from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause
 from plinth.model.analysis import NoiseFloor, VariantResult
@@ -11,14 +10,13 @@ from plinth.model.base import Gap
 from plinth.model.contents import BundleContents
 from plinth.model.trial import Trial
 
-Key = TypeVar("Key")
 MANY_FAILURES = 0.01
 BUSY_ENGINE = 0.9
 """Share of its threads' time that the load engine may use before it, and not the server, sets the pace."""
 
 
 def caveats(
-    contents: BundleContents, measured: dict[str, Measured], results: Iterable[VariantResult], noise: NoiseFloor | None
+    contents: BundleContents, measured: dict[str, Measured], results: Sequence[VariantResult], noise: NoiseFloor | None
 ) -> tuple[str, ...]:
     """All warnings, the weightiest first."""
     return (
@@ -57,7 +55,9 @@ def _of_design(contents: BundleContents, noise: NoiseFloor | None) -> Iterator[s
         yield f"the A/A pair, twice the same variant, came out {seen:.2f}x apart: distrust small differences"
 
 
-def _of_safety(results: Iterable[VariantResult]) -> Iterator[str]:
+def _of_safety(results: Sequence[VariantResult]) -> Iterator[str]:
+    if sum(result.rank is not None and not result.is_aa_twin for result in results) < 2:
+        return
     for result in results:
         if result.rank == 1 and not result.is_aa_twin and result.safety.grade != "keeps":
             yield f"{result.label} ranks first, but {commit_clause(result.safety.grade)}: {result.safety.reasons[0]}"

@@ -74,20 +74,15 @@ def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Ve
     """`p_value` is Holm-corrected.
 
     better, worse: told apart from 1 and larger than the noise floor. no difference shown: the whole interval
-    lies inside the margin. undecided: anything else.
+    lies inside 5 %, and so not on a machine too noisy to tell. undecided: anything else.
     """
     if p_value is None or ratio.estimate.interval is None:
         return "undecided"
     if p_value <= ALPHA and (floor is None or abs(ratio.log) > math.log(floor.smallest_ratio)):
         return "better" if ratio.log > 0 else "worse"
-    edge = margin(floor)
     interval = ratio.estimate.interval
-    return "no difference shown" if 1 / edge <= interval.low and interval.high <= edge else "undecided"
-
-
-def margin(floor: NoiseFloor | None) -> float:
-    """The ratio up to which a difference counts as none: 5 %, or the noise floor where that is wider."""
-    return max(EQUIVALENCE, floor.smallest_ratio) if floor else EQUIVALENCE
+    tight = interval.low >= 1 / EQUIVALENCE and interval.high <= EQUIVALENCE
+    return "no difference shown" if tight else "undecided"
 
 
 def more_trials(ratio: Ratio, pair: Ratio | None, family: int) -> int | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,8 @@ class Latency:
 
 def read(histogram: Histogram) -> Latency:
     """The engine's sparse buckets as arrays."""
-    buckets = np.array(histogram.buckets, dtype=np.int64).reshape(-1, 2)
+    numbers = chain.from_iterable(histogram.buckets)
+    buckets = np.fromiter(numbers, dtype=np.int64, count=2 * len(histogram.buckets)).reshape(-1, 2)
     return Latency(buckets[:, 0], buckets[:, 1], histogram.sum_ns, histogram.max_ns)
 
 

@@ -14,7 +14,7 @@ from plinth.analyse.bootstrap import Floats
 MAX_EXACT = 50_000
 SAMPLED = 20_000
 _TIE = 1e-9
-"""Arrangements that differ from the observed one by rounding alone count as equal to it."""
+"""Arrangements that differ from the observed one by rounding alone, relative to all that is summed, count as equal."""
 
 
 def within_blocks(log_ratios: Floats, seed: int) -> float:
@@ -24,11 +24,12 @@ def within_blocks(log_ratios: Floats, seed: int) -> float:
     exact whatever drift the blocks share. Statistic: |mean|.
     """
     n = len(log_ratios)
-    if 2**n <= MAX_EXACT:
+    exact = 2**n <= MAX_EXACT
+    if exact:
         signs = 1 - 2 * ((np.arange(2**n)[:, np.newaxis] >> np.arange(n)) & 1)
-        return _share(np.abs(signs @ log_ratios), abs(float(log_ratios.sum())), sampled=False)
-    signs = np.random.default_rng((seed, n)).choice((-1, 1), (SAMPLED, n))
-    return _share(np.abs(signs @ log_ratios), abs(float(log_ratios.sum())), sampled=True)
+    else:
+        signs = np.random.default_rng((seed, n)).choice((-1, 1), (SAMPLED, n))
+    return _share(signs @ log_ratios, float(log_ratios.sum()), float(np.abs(log_ratios).sum()), exact=exact)
 
 
 def over_all(a: Floats, b: Floats, seed: int) -> float:
@@ -39,11 +40,13 @@ def over_all(a: Floats, b: Floats, seed: int) -> float:
     """
     pooled = np.concatenate((a, b))
     pooled = pooled - pooled.mean()
-    if comb(len(pooled), len(a)) <= MAX_EXACT:
-        chosen = np.array(list(combinations(range(len(pooled)), len(a))))
-        return _share(np.abs(pooled[chosen].sum(axis=1)), abs(float(pooled[: len(a)].sum())), sampled=False)
-    order = np.argsort(np.random.default_rng((seed, len(pooled))).random((SAMPLED, len(pooled))), axis=1)
-    return _share(np.abs(pooled[order[:, : len(a)]].sum(axis=1)), abs(float(pooled[: len(a)].sum())), sampled=True)
+    n, exact = len(pooled), comb(len(pooled), len(a)) <= MAX_EXACT
+    if exact:
+        chosen = np.array(list(combinations(range(n), len(a))))
+    else:
+        chosen = np.argsort(np.random.default_rng((seed, n)).random((SAMPLED, n)), axis=1)[:, : len(a)]
+    observed = float(pooled[: len(a)].sum())
+    return _share(pooled[chosen].sum(axis=1), observed, float(np.abs(pooled).sum()), exact=exact)
 
 
 def smallest_p_within_blocks(n: int) -> float:
@@ -56,10 +59,10 @@ def smallest_p_over_all(n_a: int, n_b: int) -> float:
     return (2 if n_a == n_b else 1) / comb(n_a + n_b, n_a)
 
 
-def _share(arranged: Floats, observed: float, *, sampled: bool) -> float:
+def _share(arranged: Floats, observed: float, summed: float, *, exact: bool) -> float:
     """The share of arrangements at least as far out; a sample counts the observed one too (Phipson and Smyth 2010)."""
-    beyond = int(np.count_nonzero(arranged >= observed * (1 - _TIE)))
-    return (beyond + 1) / (len(arranged) + 1) if sampled else beyond / len(arranged)
+    beyond = int(np.count_nonzero(np.abs(arranged) >= abs(observed) - _TIE * summed))
+    return beyond / len(arranged) if exact else (beyond + 1) / (len(arranged) + 1)
 
 
 def holm(p_values: list[float]) -> list[float]:

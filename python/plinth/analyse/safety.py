@@ -18,16 +18,20 @@ _FLUSHES_OFF: dict[str, str] = {
     "barrier=0": "the file system sends no flushes to the device",
 }
 """Mount options under which fsync returns before the device's cache is written."""
+_TRUSTED: tuple[Finding, ...] = (
+    ("keeps", "every commit is flushed before it is acknowledged, to storage that is not volatile"),
+    ("keeps", "the device is trusted to keep what it says it has flushed"),
+)
+"""What remains to be said where nothing speaks against a variant."""
 
 
 def judge(variant: Variant, storage: StorageFacts | None, server: ServerFacts | None, *, external: bool) -> Safety:
     """The worst of what storage and settings allow; `storage` and `server` are None where they were never read."""
-    findings = [*_of_storage(storage, external=external), *_of_settings(variant, storage, server)]
-    if not findings:
-        reason = "fsync, synchronous_commit and full_page_writes are on, and the storage is not volatile"
-        return Safety(grade="keeps", reasons=(reason, "the device is trusted to keep what it says it has flushed"))
+    findings = [*_of_storage(storage, external=external), *_of_settings(variant, storage, server), *_TRUSTED]
     worst, _ = max(findings, key=lambda finding: _SEVERITY.index(finding[0]))
-    return Safety(grade=worst, reasons=tuple(reason for _, reason in findings))
+    return Safety(
+        grade=worst, reasons=tuple(reason for grade, reason in findings if (grade == "keeps") == (worst == "keeps"))
+    )
 
 
 def _of_storage(storage: StorageFacts | None, *, external: bool) -> list[Finding]:
@@ -53,7 +57,9 @@ def _of_settings(variant: Variant, storage: StorageFacts | None, server: ServerF
     off = _settings_off(variant, server)
     if "fsync" in off:
         findings.append(("does not keep", "fsync = off: nothing is flushed, and a power cut can corrupt everything"))
-    if "full_page_writes" in off and not (storage and storage.filesystem == "zfs"):
+    if "full_page_writes" in off and storage and storage.filesystem == "zfs":
+        findings.append(("keeps", "full_page_writes = off, on zfs, which never overwrites a page in place"))
+    elif "full_page_writes" in off:
         findings.append(
             ("does not keep", "full_page_writes = off: a page torn by a power cut cannot be repaired from the WAL")
         )

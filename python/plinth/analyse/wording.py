@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plinth.analyse.comparison import EQUIVALENCE, margin
+from plinth.analyse.comparison import EQUIVALENCE
 from plinth.model.analysis import Comparison, Estimate, Interval, NoiseFloor, SafetyGrade, VariantResult, Verdict
 
 
@@ -16,6 +16,7 @@ class Side:
     grade: SafetyGrade
 
 
+NEAR = f"{EQUIVALENCE - 1:.0%}"
 _ALONE: dict[SafetyGrade, str] = {
     "keeps": "what it acknowledges it keeps",
     "unknown": "whether it keeps what it acknowledges is not known",
@@ -27,6 +28,14 @@ _BOTH: dict[SafetyGrade, str] = {
     "unknown": "whether either keeps what it acknowledges is not known",
     "may lose recent commits": "both may lose recent commits",
     "does not keep": "neither keeps what it acknowledges",
+}
+
+
+_ALL: dict[SafetyGrade, str] = {
+    "keeps": "all keep what they acknowledge",
+    "unknown": "whether any of them keeps what it acknowledges is not known",
+    "may lose recent commits": "all of them may lose recent commits",
+    "does not keep": "none of them keeps what it acknowledges",
 }
 
 
@@ -75,11 +84,9 @@ def comparison_sentence(
     if verdict in ("better", "worse"):
         text = effect(variant.label, baseline.label, ratio)
     elif verdict == "no difference shown":
-        wide = margin(floor)
-        inside = "inside 5 %" if wide == EQUIVALENCE else f"inside the noise floor of {wide:.2f}x"
-        text = f"no difference shown between {variant.label} and {baseline.label}: {times(ratio)}, {inside}"
+        text = f"no difference shown between {variant.label} and {baseline.label}: {times(ratio)}, inside {NEAR}"
     else:
-        text = f"whether {variant.label} is faster or slower than {baseline.label} is undecided: {_open(ratio, more)}"
+        text = f"whether {variant.label} is faster or slower than {baseline.label} is undecided: {_open(ratio, floor, more)}"
     return text + _safety_clause(verdict, variant, baseline)
 
 
@@ -92,25 +99,31 @@ def single_sentence(result: VariantResult, tps: Estimate) -> str:
 def ranking_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison]) -> str:
     """The answer of several comparisons: the best that keeps its commits, the fastest that does not, the rest counted."""
     by_id = {result.id: result for result in results}
-    baseline = by_id[comparisons[0].baseline]
+    baseline = by_id[comparisons[0].baseline].label
+    grades: set[SafetyGrade] = {by_id[id_].safety.grade for c in comparisons for id_ in (c.variant, c.baseline)}
     winners = sorted((c for c in comparisons if c.verdict == "better"), key=lambda c: -c.ratio.value)
-    safe = [c for c in winners if by_id[c.variant].safety.grade == "keeps"]
-    unsafe = [c for c in winners if by_id[c.variant].safety.grade != "keeps"]
-    parts: list[str] = []
-    if safe:
-        parts.append(f"{effect(by_id[safe[0].variant].label, baseline.label, safe[0].ratio)} and keeps its commits")
-    elif any(result.safety.grade == "keeps" for result in results):
-        parts.append(f"nothing that keeps its commits is shown to be faster than {baseline.label}")
+    if len(grades) == 1:
+        parts = [effect(by_id[winners[0].variant].label, baseline, winners[0].ratio)] if winners else []
+        parts = parts or [f"nothing is shown to be faster than {baseline}"]
+        parts += [_ALL[grade] for grade in grades if grade != "keeps"]
     else:
-        parts.append("nothing here is known to keep its commits")
-    if unsafe and (not safe or unsafe[0].ratio.value > safe[0].ratio.value):
-        fastest = by_id[unsafe[0].variant]
-        than = "" if safe or parts[0].endswith(baseline.label) else f" than {baseline.label}"
-        parts.append(
-            f"{fastest.label} is {times(unsafe[0].ratio)} faster{than}, but {commit_clause(fastest.safety.grade)}"
-        )
+        parts = _mixed_answer(by_id, baseline, winners)
     rest = _counted(comparisons, told=bool(winners))
     return "; ".join([*parts, rest] if rest else parts)
+
+
+def _mixed_answer(by_id: dict[str, VariantResult], baseline: str, winners: Sequence[Comparison]) -> list[str]:
+    """Where some keep their commits and some do not: never a winner without its safety."""
+    safe = next((c for c in winners if by_id[c.variant].safety.grade == "keeps"), None)
+    unsafe = next((c for c in winners if by_id[c.variant].safety.grade != "keeps"), None)
+    if safe:
+        parts = [f"{effect(by_id[safe.variant].label, baseline, safe.ratio)} and keeps its commits"]
+    else:
+        parts = [f"nothing that keeps its commits is shown to be faster than {baseline}"]
+    if unsafe and (not safe or unsafe.ratio.value > safe.ratio.value):
+        fastest = by_id[unsafe.variant]
+        parts.append(f"{fastest.label} is {times(unsafe.ratio)} faster, but {commit_clause(fastest.safety.grade)}")
+    return parts
 
 
 def _counted(comparisons: Sequence[Comparison], *, told: bool) -> str | None:
@@ -137,14 +150,20 @@ def _denied(grade: SafetyGrade) -> str:
     return {"unknown": "is not known to do", "may lose recent commits": "may not do"}.get(grade, "does not do")
 
 
-def _open(ratio: Estimate, more: int | None) -> str:
+def _open(ratio: Estimate, floor: NoiseFloor | None, more: int | None) -> str:
     """What is known of an undecided ratio, and what it would take."""
+    parts = [times(ratio)]
+    if ratio.interval is None and ratio.note:
+        parts.append(ratio.note)
+    if floor and abs(math.log(ratio.value)) <= math.log(floor.smallest_ratio):
+        parts.append(f"the noise floor is {floor.smallest_ratio:.2f}x")
+    elif ratio.interval and not ratio.interval.low <= 1 <= ratio.interval.high:
+        parts.append("clear by itself, but not as one of several comparisons")
     if more is not None:
-        needed = f"about {more} more trial{'s' if more > 1 else ''} of each would be needed to tell"
-    else:
-        needed = "even a thousand more trials of each would hardly tell" if ratio.interval else ""
-    parts = [times(ratio), "" if ratio.interval else ratio.note or "", needed]
-    return "; ".join(part for part in parts if part)
+        parts.append(f"about {more} more trial{'s' if more > 1 else ''} of each would be needed to tell")
+    elif ratio.interval:
+        parts.append("even a thousand more trials of each would hardly tell")
+    return "; ".join(parts)
 
 
 def _digits(low: float, high: float) -> int:

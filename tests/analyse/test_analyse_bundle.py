@@ -1,0 +1,259 @@
+"""Whole analyses of bundles whose throughputs are given: answer, verdicts, ranking, warnings."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from analyse_bundles import HOST, SECOND_NS, bundle, edit_trial, histogram, seconds, server_facts, storage_facts
+
+from plinth.analyse import analyse
+from plinth.model.analysis import Analysis
+from plinth.model.base import Gap
+from plinth.model.load import EngineCost, LoadError, Totals
+from plinth.model.trial import Check
+
+DISK = [1000, 1040, 980, 1010, 960]
+TWIN = [1010, 1000, 990, 1030, 985]
+MEMORY = [3100, 3000, 3150, 2800, 3200]
+TUNED = [1805, 1830, 1775, 1819, 1765]
+SLOW = [500, 530, 490, 510, 470]
+SAME = [1005, 1030, 975, 1019, 965]
+WILD = [1500, 700, 1900, 800, 1300]
+RAMDISK = {"disk": DISK, "A/A": TWIN, "memory": MEMORY}
+
+
+def verdicts(analysis: Analysis) -> dict[str, str]:
+    return {comparison.variant: comparison.verdict for comparison in analysis.comparisons}
+
+
+def test_the_main_question() -> None:
+    analysis = analyse(bundle(RAMDISK))
+    assert analysis.answer == "memory is 3.1x [2.8, 3.5] faster than disk; but what it acknowledges it does not keep"
+    assert verdicts(analysis) == {"memory": "better"}
+    assert [(result.label, result.rank) for result in analysis.variants] == [
+        ("memory", 1),
+        ("disk", 2),
+        ("disk (A/A)", 2),
+    ]
+    assert (analysis.trials_planned, analysis.trials_counted) == (15, 15)
+    assert analysis.noise is not None and not analysis.noise.alarm
+    assert 1 < analysis.noise.smallest_ratio < 1.1
+    assert analysis.warnings == (
+        "memory ranks first, but what it acknowledges it does not keep: "
+        "memory is volatile: tmpfs loses everything at a power cut",
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict"), [(TUNED, "better"), (SLOW, "worse"), (SAME, "no difference shown"), (WILD, "undecided")]
+)
+def test_verdicts(other: list[float], verdict: str) -> None:
+    analysis = analyse(bundle({"disk": DISK, "A/A": TWIN, "other": other}))
+    assert verdicts(analysis) == {"other": verdict}
+    assert (analysis.comparisons[0].more_trials is not None) == (verdict == "undecided")
+
+
+@pytest.mark.parametrize(
+    ("tps", "answer"),
+    [
+        ({"disk": DISK}, "disk does 1,000 transactions/s [959, 1,043]; what it acknowledges it keeps"),
+        (
+            {"disk": DISK, "tuned": TUNED, "slow": SLOW, "memory": MEMORY},
+            "tuned is 1.80x [1.77, 1.84] faster than disk and keeps its commits; memory is 3.1x [2.8, 3.5] faster, "
+            "but what it acknowledges it does not keep",
+        ),
+        (
+            {"disk": DISK, "slow": SLOW, "memory": MEMORY},
+            "nothing that keeps its commits is shown to be faster than disk; memory is 3.1x [2.8, 3.5] faster, "
+            "but what it acknowledges it does not keep",
+        ),
+        (
+            {"disk": DISK, "slow": SLOW, "same": SAME, "wild": WILD},
+            "nothing is shown to be faster than disk; of 3 compared, 1 slower, 1 with no difference shown, 1 undecided",
+        ),
+        ({"disk": DISK, "tuned": TUNED, "slow": SLOW}, "tuned is 1.80x [1.77, 1.84] faster than disk"),
+        (
+            {"memory": SLOW, "disk": DISK, "tuned": TUNED},
+            "tuned is 3.6x [3.5, 3.8] faster than memory and keeps its commits",
+        ),
+        (
+            {"disk": DISK, "memory": [None] * 5},
+            "disk does 1,000 transactions/s [959, 1,043]; what it acknowledges it keeps; "
+            "no trial of memory counts, so nothing is compared",
+        ),
+        ({"disk": [None] * 5, "memory": [None] * 5}, "nothing was measured: no trial counts"),
+    ],
+)
+def test_answer(tps: dict, answer: str) -> None:
+    assert analyse(bundle(tps)).answer == answer
+
+
+def test_a_difference_under_the_noise_floor_is_not_called_better() -> None:
+    loud = {"disk": DISK, "A/A": [700, 1500, 800, 1400, 900], "other": [value * 1.08 for value in DISK]}
+    analysis = analyse(bundle(loud))
+    comparison = analysis.comparisons[0]
+    assert analysis.noise is not None and analysis.noise.smallest_ratio > 1.08
+    assert comparison.ratio.value == pytest.approx(1.08)
+    assert comparison.verdict == "undecided"
+    quiet = analyse(bundle({"disk": DISK, "A/A": TWIN, "other": [1.08 * v for v in (1001, 1039, 981, 1011, 959)]}))
+    assert quiet.comparisons[0].verdict == "better"
+
+
+def test_a_pair_that_is_told_apart_raises_an_alarm() -> None:
+    analysis = analyse(bundle({"disk": DISK, "A/A": TUNED, "memory": MEMORY}))
+    assert analysis.noise is not None and analysis.noise.alarm
+    assert analysis.noise.smallest_ratio >= 1.8
+    assert any("distrust small differences" in warning for warning in analysis.warnings)
+
+
+def test_two_trials_have_figures_but_no_verdict() -> None:
+    analysis = analyse(bundle({name: values[:2] for name, values in RAMDISK.items()}))
+    comparison = analysis.comparisons[0]
+    assert comparison.verdict == "undecided" and comparison.ratio.interval is None
+    assert comparison.more_trials == 3
+    assert analysis.noise is None
+    assert "2 trials of each variant: too few for intervals, which need 3" in analysis.warnings
+    assert "the noise floor is not known: its A/A pair has too few trials" in analysis.warnings
+
+
+def test_the_same_bundle_gives_the_same_analysis_and_the_seed_matters_little() -> None:
+    assert analyse(bundle(RAMDISK)) == analyse(bundle(RAMDISK))
+    one, two = (analyse(bundle(RAMDISK, seed=seed)).comparisons[0] for seed in (1, 2))
+    assert one.verdict == two.verdict
+    assert one.ratio.interval and two.ratio.interval
+    assert one.ratio.interval.low == pytest.approx(two.ratio.interval.low, rel=0.01)
+
+
+def test_throughput_in_other_units_changes_no_ratio() -> None:
+    plain, thousandth = (
+        analyse(bundle({name: [value * factor for value in values] for name, values in RAMDISK.items()}))
+        for factor in (1, 0.001)
+    )
+    assert plain.answer == thousandth.answer
+    assert plain.comparisons[0].ratio_p_value == thousandth.comparisons[0].ratio_p_value
+
+
+def test_many_comparisons_are_corrected() -> None:
+    close = [1105, 1030, 1075, 1019, 1065]
+    alone = analyse(bundle({"disk": DISK, "close": close}))
+    among = analyse(bundle({"disk": DISK, "close": close, **{f"same{i}": SAME for i in range(8)}}))
+    assert verdicts(alone)["close"] == "better"
+    assert verdicts(among)["close"] == "undecided"
+    assert alone.comparisons[0].ratio == next(c for c in among.comparisons if c.variant == "close").ratio
+
+
+def test_failed_and_excluded_trials_are_shown_but_do_not_count() -> None:
+    contents = bundle({"disk": [1000, 1040, None, 1010, 960], "A/A": TWIN, "memory": MEMORY})
+    number = next(one.trial.number for one in contents.trials if one.trial.variant == "memory" and one.trial.block == 5)
+    analysis = analyse(edit_trial(contents, number, excluded="the engine lagged"))
+    by_id = {result.id: result for result in analysis.variants}
+    assert [point.failure for point in by_id["disk"].trials if point.block == 3] == ["the server ended in mid-trial"]
+    assert by_id["disk"].tps is not None and by_id["disk"].tps.n == 4
+    assert len(by_id["memory"].trials) == 5
+    assert analysis.comparisons[0].ratio.n == 3
+    assert analysis.trials_counted == 13
+    assert any("failed: the server ended in mid-trial" in warning for warning in analysis.warnings)
+    assert any("excluded: the engine lagged" in warning for warning in analysis.warnings)
+
+
+def test_a_trial_that_did_nothing_is_excluded_by_name() -> None:
+    contents = bundle(RAMDISK)
+    analysis = analyse(edit_trial(contents, 1, tps=0.0))
+    point = next(point for result in analysis.variants for point in result.trials if point.number == 1)
+    assert point.excluded == "no transaction was done in the measured phase"
+    assert analysis.trials_counted == 14
+
+
+def test_percentiles_come_from_merged_histograms() -> None:
+    contents = bundle({"disk": [1000, 1000, 1000]})
+    for number, buckets in ((1, {1_000_000: 99}), (2, {1_000_000: 100}), (3, {50_000_000: 1})):
+        contents = edit_trial(contents, number, histograms=(histogram(buckets),))
+    latency = analyse(contents).variants[0].latency
+    assert latency is not None
+    assert (latency.p99_ns, latency.p999_ns, latency.count) == (1_000_000, 50_000_000, 200)
+
+
+def test_engine_cost_is_per_transaction() -> None:
+    result = analyse(bundle({"disk": [1000] * 3})).variants[0]
+    assert result.engine_cpu_ns_per_transaction == pytest.approx(5 * SECOND_NS / 30_000)
+
+
+def test_what_a_sceptic_must_know_is_said() -> None:
+    contents = bundle(RAMDISK, order="sequential")
+    totals = Totals(scheduled=1000, done=900, failed=100, skipped=0, open=0, retries=0, retried=0)
+    error = LoadError(
+        kind="sql",
+        sqlstate="40001",
+        script=None,
+        statement=0,
+        line=1,
+        message="could not serialize",
+        count=100,
+        first_ns=0,
+    )
+    busy = EngineCost(
+        user_cpu_ns=20 * SECOND_NS,
+        system_cpu_ns=9 * SECOND_NS,
+        loop_lag_p99_ns=0,
+        bytes_sent=0,
+        bytes_received=0,
+        threads=1,
+        server_version=None,
+    )
+    contents = edit_trial(contents, 1, measured=totals, errors=(error,), engine=busy)
+    contents = edit_trial(contents, 2, checks=(Check(name="commits", expected="10", got="9", ok=False),))
+    contents = edit_trial(contents, 3, gaps=(Gap(what="pg_wait", reason="permission denied"),))
+    contents = edit_trial(contents, 4, gaps=(Gap(what="pg_wait", reason="permission denied"),))
+    contents = edit_trial(contents, 5, series=seconds([1000.0] * 15 + [500.0] * 15))
+    lagging = busy.model_copy(update={"user_cpu_ns": 0, "loop_lag_p99_ns": 3_000_000})
+    contents = edit_trial(contents, 6, engine=lagging)
+    contents = replace(
+        contents,
+        manifest=contents.manifest.model_copy(update={"status": "interrupted", "reason": "Ctrl-C"}),
+        plan=contents.plan.model_copy(update={"overrides": ("measure.duration=5s",), "warnings": ("little space",)}),
+        host=HOST.model_copy(update={"gaps": (Gap(what="governor", reason="no cpufreq"),)}),
+        storages={**contents.storages, "memory": storage_facts("memory", volatile=True, notes=("/dev/shm stands in",))},
+    )
+    said = analyse(contents).warnings
+    for expected in (
+        "the run is interrupted: Ctrl-C; 15 of 15 trials are in the bundle",
+        "differs from the experiment file: measure.duration=5s",
+        "little space",
+        "trials ran variant after variant: a drift of the machine looks like a difference between variants",
+        "disk, trial 1: many failed transactions: more than 1%, most often: could not serialize",
+        "disk, trial 1: the load engine was the bottleneck: its threads were busy more than 90% of the time",
+        "disk, trial 2: check failed: commits: expected 10, got 9",
+        "disk, trials 3, 4: n/a: pg_wait: permission denied",
+        "host: n/a: governor: no cpufreq",
+        "memory: /dev/shm stands in",
+    ):
+        assert expected in said
+    assert any("trial 5: not steady: throughput fell by" in warning for warning in said)
+    assert any("trial 6: the load engine was the bottleneck: at p99" in warning for warning in said)
+
+
+def test_settings_make_a_variant_unsafe() -> None:
+    contents = bundle({"disk": DISK, "tuned": TUNED})
+    contents = replace(contents, servers={"disk": server_facts(), "tuned": server_facts(synchronous_commit="off")})
+    analysis = analyse(contents)
+    assert analysis.answer == "tuned is 1.80x [1.77, 1.84] faster than disk; but it may lose recent commits"
+
+
+def test_what_was_never_read_is_not_called_safe() -> None:
+    analysis = analyse(replace(bundle({"disk": DISK}), servers={}, storages={}))
+    assert analysis.variants[0].safety.grade == "unknown"
+    assert analysis.answer.endswith("whether it keeps what it acknowledges is not known")
+
+
+def test_an_analysis_needs_no_scipy_stats_and_opens_nothing() -> None:
+    code = (
+        "import sys; sys.addaudithook(lambda event, _: sys.exit(event) if event.startswith(('socket.', 'subprocess.')) else None)\n"
+        "from analyse_bundles import bundle; from plinth.analyse import analyse\n"
+        f"analyse(bundle({ {'disk': DISK, 'A/A': TWIN, 'wild': WILD}!r}))\n"
+        "sys.exit('scipy.stats' if 'scipy.stats' in sys.modules else 0)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=__file__.rsplit("/", 1)[0], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
