@@ -1,4 +1,7 @@
-"""From a bundle and its analysis to a report: one HTML file, Markdown, CSV, JSON and the terminal table."""
+"""From a bundle and its analysis to a report: one HTML file, Markdown, CSV, JSON and the terminal table.
+
+JSON is the report itself: `build_report(contents, analysis).model_dump_json()`.
+"""
 
 from plinth.report.build import build_report
 from plinth.report.html import render_html

@@ -1,7 +1,6 @@
-"""The JSON Schema of a report, made from the model: `python -m plinth.report.schema > docs/reference/report.schema.json`."""
+"""The JSON Schema of a report, made from the model; published as docs/reference/report.schema.json."""
 
 import json
-import sys
 from typing import Any
 
 from plinth.model.report import Report
@@ -32,7 +31,3 @@ def _as_written(node: Any) -> Any:
         return {key: _as_written(value) for key, value in node.items() if key != "title"}
     keys = {name: _as_written(value) for name, value in properties.items()}
     return {**{k: _as_written(v) for k, v in node.items()}, "properties": keys, "required": list(keys)}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(schema_text())
