@@ -2,43 +2,16 @@
 //! script. It never blocks; what it needs from its thread it finds in [`Context`].
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::os::fd::OwnedFd;
 
-use mio::Registry;
 use plinth_script::{Prng, Variables};
-use plinth_wire::{Scanner, ServerError, frontend};
+use plinth_wire::{Scanner, ServerError};
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 
-use crate::errors::{ErrorKind, Failure, Place};
+use crate::context::Context;
+use crate::errors::{ErrorKind, Failure, Place, Trouble};
+use crate::link::Link;
 use crate::program::{Programs, Step};
-use crate::readiness;
-use crate::recorder::{Outcome, Recorder};
-
-/// What a thread lends to its clients.
-#[derive(Debug)]
-pub(crate) struct Context<'a> {
-    pub(crate) programs: &'a Programs,
-    pub(crate) recorder: Recorder,
-    pub(crate) registry: Registry,
-    /// Chooses scripts.
-    pub(crate) choose: Prng,
-    /// Clients asleep: when to wake them, and who.
-    pub(crate) sleepers: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Clients that could go on at once and let the others go first.
-    pub(crate) waiting_for_turn: Vec<usize>,
-    /// No transaction begins, and none is tried again, from here on.
-    pub(crate) ends_ns: u64,
-    /// Measured transactions of each client.
-    pub(crate) limit: u64,
-    /// 0 for no limit.
-    pub(crate) max_tries: u32,
-    pub(crate) bytes_sent: u64,
-    pub(crate) rollback: Vec<u8>,
-    /// Where messages are put together before they are sent.
-    pub(crate) out: Vec<u8>,
-}
+use crate::recorder::Outcome;
 
 /// What a client is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,47 +30,14 @@ enum State {
     Closed,
 }
 
-/// Why a client cannot go on.
-#[derive(Debug)]
-struct Trouble {
-    failure: Failure,
-    /// Line of the command that is to blame, when it is not a statement under way.
-    line: Option<usize>,
-}
-
-impl Trouble {
-    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            failure: Failure {
-                kind,
-                sqlstate: None,
-                message: message.into(),
-            },
-            line: None,
-        }
-    }
-
-    fn protocol(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::Protocol, message)
-    }
-
-    fn script(line: usize, message: impl Into<String>) -> Self {
-        Self {
-            line: Some(line),
-            ..Self::new(ErrorKind::Script, message)
-        }
-    }
-}
-
+/// One connection and its script.
 #[derive(Debug)]
 pub(crate) struct Client {
     /// Its number on its thread.
     index: usize,
-    socket: OwnedFd,
+    link: Link,
     scanner: Scanner,
     state: State,
-    /// Bytes that the socket would not take yet.
-    unsent: Vec<u8>,
 
     variables: Variables,
     random: Prng,
@@ -122,7 +62,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(
         index: usize,
-        socket: OwnedFd,
+        link: Link,
         scanner: Scanner,
         random: Prng,
         number: usize,
@@ -130,10 +70,9 @@ impl Client {
     ) -> Self {
         Self {
             index,
-            socket,
+            link,
             scanner,
             state: State::New,
-            unsent: Vec::new(),
             variables: programs.variables(number),
             random,
             random_at_start: random,
@@ -149,8 +88,8 @@ impl Client {
         }
     }
 
-    pub(crate) fn socket(&self) -> &OwnedFd {
-        &self.socket
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -188,23 +127,16 @@ impl Client {
             Some(errno) => format!("the connection was lost: {errno}"),
             None => "the server closed the connection unexpectedly".to_owned(),
         };
-        let trouble = Trouble::new(ErrorKind::ConnectionLost, message);
-        self.settle(Err(trouble), context, now_ns);
+        self.settle(Err(Trouble::lost(message)), context, now_ns);
     }
 
     /// Sends on what the socket would not take before.
     pub(crate) fn writable(&mut self, context: &mut Context<'_>, now_ns: u64) {
-        if self.unsent.is_empty() {
-            return;
-        }
-        let unsent = std::mem::take(&mut self.unsent);
-        let result = self.send(&unsent, context).and_then(|()| {
-            if self.unsent.is_empty() {
-                self.watch(context, readiness::READ)
-            } else {
-                Ok(())
-            }
-        });
+        let flushed = self
+            .link
+            .flush(&context.registry)
+            .map(|sent| context.bytes_sent += sent as u64);
+        let result = flushed.map_err(|error| Trouble::lost(format!("cannot send: {error}")));
         self.settle(result, context, now_ns);
     }
 
@@ -258,11 +190,8 @@ impl Client {
     }
 
     fn close(&mut self) {
-        // A farewell: a server that does not hear it any more is none the worse, and sees the end all the same.
-        let _ = rustix::net::send(&self.socket, &frontend::TERMINATE, SendFlags::NOSIGNAL);
-        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        self.link.close();
         self.state = State::Closed;
-        self.unsent = Vec::new();
     }
 
     fn frames(
@@ -497,33 +426,11 @@ impl Client {
         result
     }
 
-    /// Sends `bytes`, now or as the socket takes them.
     #[inline]
     fn send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<(), Trouble> {
-        let sent = match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
-            Ok(sent) => sent,
-            Err(Errno::AGAIN | Errno::INTR) => 0,
-            // The server's last words may still be in the socket: reading them tells what happened.
-            Err(Errno::PIPE | Errno::CONNRESET) => bytes.len(),
-            Err(errno) => {
-                let message = format!("cannot send: {errno}");
-                return Err(Trouble::new(ErrorKind::ConnectionLost, message));
-            }
-        };
-        context.bytes_sent += sent as u64;
-        if sent < bytes.len() {
-            self.unsent.extend_from_slice(&bytes[sent..]);
-            self.watch(context, readiness::READ_WRITE)?;
-        }
+        let sent = self.link.send(bytes, &context.registry);
+        context.bytes_sent +=
+            sent.map_err(|error| Trouble::lost(format!("cannot send: {error}")))? as u64;
         Ok(())
-    }
-
-    fn watch(&self, context: &Context<'_>, interest: mio::Interest) -> Result<(), Trouble> {
-        readiness::change(&context.registry, &self.socket, self.index, interest).map_err(|error| {
-            Trouble::new(
-                ErrorKind::ConnectionLost,
-                format!("cannot wait for the socket: {error}"),
-            )
-        })
     }
 }

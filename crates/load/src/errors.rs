@@ -77,6 +77,43 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
+/// Why a client cannot go on.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) failure: Failure,
+    /// Line of the command that is to blame, when it is not a statement under way.
+    pub(crate) line: Option<usize>,
+}
+
+impl Trouble {
+    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            failure: Failure {
+                kind,
+                sqlstate: None,
+                message: message.into(),
+            },
+            line: None,
+        }
+    }
+
+    /// The connection cannot be used any more.
+    pub(crate) fn lost(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::ConnectionLost, message)
+    }
+
+    pub(crate) fn protocol(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Protocol, message)
+    }
+
+    pub(crate) fn script(line: usize, message: impl Into<String>) -> Self {
+        Self {
+            line: Some(line),
+            ..Self::new(ErrorKind::Script, message)
+        }
+    }
+}
+
 /// The same thing at the same place, counted.
 #[derive(Debug, Clone)]
 pub(crate) struct Counted {

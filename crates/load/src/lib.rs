@@ -7,9 +7,11 @@
 
 mod client;
 mod config;
+mod context;
 mod control;
 mod errors;
 mod latencies;
+mod link;
 mod program;
 mod readiness;
 mod recorder;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use plinth_connect::{Address, ConnectError};
 use plinth_script::Seeds;
-use plinth_thread::{CpuTime, block_signals};
+use plinth_thread::{CpuTime, block_signals, do_not_preempt};
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 use thiserror::Error;
@@ -289,6 +289,8 @@ impl Prepared {
         let mut has_connected = false;
         let result = panic::catch_unwind(AssertUnwindSafe(|| {
             block_signals()?;
+            // Where it cannot be had the engine costs more, and its CPU figures say so.
+            let _ = do_not_preempt();
             let assignment = Assignment {
                 thread,
                 config: &self.config,

@@ -10,14 +10,15 @@ use plinth_script::{Prng, ThreadSeeds};
 use plinth_thread::CpuTime;
 use plinth_wire::frontend;
 use rustix::io::Errno;
-use rustix::net::RecvFlags;
 
-use crate::client::{Client, Context};
+use crate::client::Client;
 use crate::config::{Config, nanoseconds};
+use crate::context::Context;
 use crate::control::Control;
 use crate::errors::{ErrorKind, Failure, Place};
+use crate::link::Link;
 use crate::program::Programs;
-use crate::readiness::{self, Alarm};
+use crate::readiness::Alarm;
 use crate::recorder::Recorder;
 use crate::report::Report;
 
@@ -179,12 +180,11 @@ impl<'a> Worker<'a> {
         for (index, (number, Opened { socket, session })) in
             connected.opened.into_iter().enumerate()
         {
-            rustix::io::ioctl_fionbio(&socket, true)?;
-            readiness::watch(poll.registry(), &socket, index)?;
+            let link = Link::new(socket, index, poll.registry())?;
             let random = assignment.client_seeds[number];
             clients.push(Client::new(
                 index,
-                socket,
+                link,
                 session.scanner,
                 random,
                 number,
@@ -296,17 +296,12 @@ impl<'a> Worker<'a> {
     #[inline]
     fn read(&mut self, index: usize, to_the_end: bool, batch_began_ns: &mut Option<u64>) {
         while self.clients[index].is_open() {
-            let received = rustix::net::recv(
-                self.clients[index].socket(),
-                &mut *self.buffer,
-                RecvFlags::empty(),
-            );
+            let received = self.clients[index].link().receive(&mut self.buffer);
             let now_ns = self.tick();
             let lag_ns = now_ns - *batch_began_ns.get_or_insert(now_ns);
             self.context.recorder.lag.record(lag_ns);
             let (bytes, error) = match received {
-                Ok((bytes, _)) if bytes > 0 => (bytes, None),
-                Ok(_) => (0, None),
+                Ok(bytes) => (bytes, None),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR) => continue,
                 Err(errno) => (0, Some(errno)),
