@@ -98,11 +98,11 @@ class Observer:
         self._t0_ns = t0_monotonic_ns
         session = self._session
         # The server first: by the time that processes are told apart, our own backend is known.
-        self._begin(self._server_sources, interrupt=session.interrupt, close=session.close)
-        self._begin(self._host_sources)
+        self._begin("the server", self._server_sources, interrupt=session.interrupt, close=session.close)
+        self._begin("the host", self._host_sources)
 
-    def _begin(self, sources: Sequence[Source], **ends: Callable[[], None]) -> None:
-        sampler = Sampler(sources, t0_ns=self._t0_ns, interval_s=self._interval_s, **ends)
+    def _begin(self, name: str, sources: Sequence[Source], **ends: Callable[[], None]) -> None:
+        sampler = Sampler(name, sources, t0_ns=self._t0_ns, interval_s=self._interval_s, **ends)
         self._samplers.append(sampler)
         sampler.start()
         sampler.wait_for_first(_FIRST_READING_TIMEOUT_S)
@@ -120,7 +120,7 @@ class Observer:
         for sampler in reversed(self._samplers):
             if not sampler.stop(_LAST_READING_TIMEOUT_S):
                 reason = "the reading under way did not end; the cost of its thread is not known"
-                gaps.append(Gap(what=f"end of {', '.join(sampler.series)}", reason=reason))
+                gaps.append(Gap(what=f"the last reading of {sampler.name}", reason=reason))
             gaps += sampler.gaps(t0_ns)
         duration_ns = time.monotonic_ns() - self._started_ns
         cost_cpu_ns = sum(sampler.cpu_ns for sampler in self._samplers)

@@ -16,11 +16,12 @@ class Sampler:
     """Reads `sources` at once, then at every `t0_ns` + k x `interval_s`, and once more when it is stopped.
 
     Where reading takes longer than the interval, ticks are missed rather than late. `interrupt` ends a wait of a
-    source, from another thread; `close` is called at the end, in the sampler's own.
+    source, from another thread; `close` is called at the end, in the sampler's own. `name` is for people: "the host".
     """
 
     def __init__(
         self,
+        name: str,
         sources: Sequence[Source],
         *,
         t0_ns: int,
@@ -28,6 +29,7 @@ class Sampler:
         interrupt: Callable[[], None] = lambda: None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
+        self.name = name
         self.series: dict[str, Series] = {source.name: [] for source in sources}
         self.sources = tuple(sources)
         self.outages = Outages()
@@ -68,8 +70,8 @@ class Sampler:
         """What is missing, and when since `t0_ns`."""
         gaps = self.outages.gaps(t0_ns)
         if self._missed:
-            reason = f"a reading of all its sources took up to {self._longest_ns / 1e9:.1f} s"
-            gaps.append(Gap(what=f"{self._missed} readings of {', '.join(self.series)}", reason=reason))
+            reason = f"reading all of it once took up to {self._longest_ns / 1e9:.1f} s"
+            gaps.append(Gap(what=f"{self._missed} readings of {self.name}", reason=reason))
         return gaps
 
     def _run(self) -> None:
@@ -78,7 +80,7 @@ class Sampler:
         due_ns = self._next_after(time.monotonic_ns())
         while not self._ending.wait((due_ns - time.monotonic_ns()) / 1e9):
             self._tick()
-            next_ns = self._next_after(time.monotonic_ns())
+            next_ns = max(self._next_after(time.monotonic_ns()), due_ns + self._interval_ns)
             self._missed += (next_ns - due_ns) // self._interval_ns - 1
             due_ns = next_ns
         self._tick()
