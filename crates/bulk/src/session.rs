@@ -130,8 +130,13 @@ impl<'c> Session<'c> {
 
     /// The error of a broken connection: what the server said last, if it said why.
     fn last_words(&mut self, broken: io::Error) -> SessionError {
-        while let Ok(true) = self.receive(RecvFlags::DONTWAIT) {}
-        self.without_words(broken)
+        loop {
+            match self.receive(RecvFlags::DONTWAIT) {
+                Ok(true) => {}
+                Ok(false) => return self.without_words(broken),
+                Err(error) => return error,
+            }
+        }
     }
 
     fn without_words(&mut self, broken: io::Error) -> SessionError {
