@@ -51,7 +51,7 @@ class Server:
         self.folder = Path(tempfile.mkdtemp(prefix="plinth-native-", dir="/tmp"))
         self.port = free_port()
         self._owner = owner
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[Any] | None = None
         os.chown(self.folder, owner.uid, owner.gid)
         self.folder.chmod(0o755)
         self._run(

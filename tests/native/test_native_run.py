@@ -45,6 +45,13 @@ def test_stop_cuts_off_what_does_not_end(server: Server, load: Load) -> None:
     assert (result.interrupted, result.errors) == (True, ())
 
 
+def test_stop_before_the_start_runs_nothing(server: Server, load: Load, finished: Finished) -> None:
+    run = load(server.connection(), "select 1;", clients=3)
+    run.stop()
+    result = finished(run)
+    assert (result.totals.scheduled, result.interrupted, result.series) == (0, True, ())
+
+
 def test_stop_after_the_end_changes_nothing(server: Server, load: Load, finished: Finished) -> None:
     run = load(server.connection(), "select 1;", transactions_per_client=3)
     result = finished(run)

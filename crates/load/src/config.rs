@@ -97,6 +97,9 @@ impl ConfigError {
     }
 }
 
+/// No server takes more: PostgreSQL's greatest `max_connections`.
+const MOST_CLIENTS: usize = 262_143;
+
 /// Longest time that a key takes; keeps every sum of times in nanoseconds far inside 64 bits.
 const LONGEST_S: f64 = 366.0 * 86_400.0;
 
@@ -114,6 +117,10 @@ impl Config {
             if count == 0 {
                 return Err(ConfigError::new(key, "got 0, at least 1 is needed"));
             }
+        }
+        if self.clients > MOST_CLIENTS {
+            let message = format!("got {}, at most {MOST_CLIENTS} are allowed", self.clients);
+            return Err(ConfigError::new("clients", message));
         }
         if self.scripts.iter().all(|script| script.weight == 0) {
             return Err(ConfigError::new(
@@ -209,7 +216,8 @@ mod tests {
 
     #[test]
     fn wrong_values_name_their_key() {
-        let cases: [(&[(&str, &str)], &str); 12] = [
+        let cases: [(&[(&str, &str)], &str); 13] = [
+            (&[("clients", "262144")], "clients"),
             (&[("variables", r#"{"a": "\u0000"}"#)], "variables"),
             (&[("clients", "0")], "clients"),
             (&[("threads", "0")], "threads"),

@@ -1,8 +1,8 @@
 //! The load engine: threads, connections, schedule and recorder.
 //!
-//! [`LoadRun`] is a run as seen from outside. Inside, [`worker`](self) threads share nothing while they run but
-//! counters and, once a second, the series: each polls its own sockets, and each connection is a state machine
-//! ([`client`](self)) over messages that were put together before the run ([`program`](self)).
+//! [`LoadRun`] is a run as seen from outside. Inside, each thread (`worker`) polls its own sockets, and each
+//! connection (`client`) is a state machine over messages that were put together before the run (`program`). While
+//! they run, threads share nothing but counters and, once a second, the series.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod client;

@@ -48,7 +48,7 @@ impl Alarm {
     /// Wakes at `at_ns` instead of when it was set for before; a time already past wakes at once.
     #[inline]
     pub(crate) fn set(&mut self, at_ns: u64, now_ns: u64) -> io::Result<()> {
-        if at_ns == self.set_for_ns {
+        if at_ns == self.set_for_ns && at_ns > now_ns {
             return Ok(());
         }
         // Zero would switch the timer off.

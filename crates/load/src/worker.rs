@@ -1,5 +1,6 @@
 //! One thread of a run: connects its clients, then serves whichever has something to do.
 
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -320,14 +321,15 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Wakes who should be awake by now; who falls asleep again waits for the next round, however short the sleep.
     fn wake_sleepers(&mut self) {
-        while let Some(sleeper) = self.context.sleepers.peek() {
-            let (until_ns, index) = sleeper.0;
-            let now_ns = self.tick();
-            if until_ns > now_ns {
+        let due_ns = self.last_ns;
+        while let Some(&Reverse((until_ns, index))) = self.context.sleepers.peek() {
+            if until_ns > due_ns {
                 return;
             }
             self.context.sleepers.pop();
+            let now_ns = self.tick();
             self.context.recorder.lag.record(now_ns - until_ns);
             self.with_client(index, |client, context| client.resume(context, now_ns));
         }
