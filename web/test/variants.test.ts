@@ -81,6 +81,10 @@ describe("settings", () => {
     expect(differs(setting("fsync", { on: ["a"] }, ["b"]))).toBe(true);
   });
 
+  test("where a server is does not count as a difference", () => {
+    expect(differs({ ...setting("port", { "5432": ["a"], "5433": ["b"] }), kind: "place" })).toBe(false);
+  });
+
   test("a value is looked up by variant", () => {
     const row = setting("fsync", { on: ["a"], off: ["b"] });
     expect(valueFor(row, "b")).toBe("off");

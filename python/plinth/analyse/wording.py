@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from plinth.analyse.comparison import EQUIVALENCE
 from plinth.model.analysis import Comparison, Estimate, Interval, NoiseFloor, SafetyGrade, VariantResult, Verdict
+from plinth.model.figures import times
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,6 @@ _ALL: dict[SafetyGrade, str] = {
 def commit_clause(grade: SafetyGrade) -> str:
     """What becomes of an acknowledged commit, of one variant."""
     return _ALONE[grade]
-
-
-def times(estimate: Estimate) -> str:
-    """A ratio with its interval: "3.1x [2.8, 3.4]"; "3.1x" without one."""
-    if estimate.interval is None:
-        return f"{estimate.value:.3g}x"
-    low, high = estimate.interval.low, estimate.interval.high
-    digits = _digits(low, high)
-    while digits < 4 and any(bound != 1 and float(f"{bound:.{digits}f}") == 1 for bound in (low, high)):
-        digits += 1  # a bound that is not 1 does not read as 1
-    return f"{estimate.value:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def rate(estimate: Estimate) -> str:
@@ -164,9 +154,3 @@ def _open(ratio: Estimate, floor: NoiseFloor | None, more: int | None) -> str:
     elif ratio.interval:
         parts.append("even a thousand more trials of each would hardly tell")
     return "; ".join(parts)
-
-
-def _digits(low: float, high: float) -> int:
-    """Decimals that show half the width of an interval to one significant digit or better, from 0 to 4."""
-    half = (high - low) / 2
-    return 4 if half <= 0 else min(4, max(0, math.ceil(-math.log10(half))))

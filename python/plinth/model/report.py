@@ -77,7 +77,9 @@ class SettingRow(Frozen):
     """A factor or a PostgreSQL setting; more than one cell where variants differ."""
 
     name: str
-    kind: Literal["factor", "setting"]
+    kind: Literal["factor", "setting", "place"] = Field(
+        description="place: made by Plinth, and says no more than where a server is."
+    )
     default: str | None = Field(description="PostgreSQL's built-in default, where it was read.")
     cells: tuple[SettingCell, ...]
     unread: tuple[str, ...] = Field(description="Variants for which it is not known.")

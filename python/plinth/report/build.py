@@ -1,7 +1,7 @@
 """Bundle and analysis -> Report: everything that is shown, gathered in one value."""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 from plinth.model.analysis import Analysis
@@ -158,12 +158,19 @@ def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:
     )
 
 
-def _joined(places: list[str]) -> str:
-    """["trial 1", "trial 2", "host"] -> "trials 1, 2; host"."""
-    numbers = [place.removeprefix("trial ") for place in places if place.startswith("trial ")]
+def _joined(places: Sequence[str]) -> str:
+    """["trial 1", "trial 2", "trial 3", "trial 7", "host"] -> "trials 1 to 3, 7; host"."""
+    numbers = [int(place.removeprefix("trial ")) for place in places if place.startswith("trial ")]
     others = [place for place in places if not place.startswith("trial ")]
-    trials = f"trial{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
-    return "; ".join([trials, *others] if numbers else others)
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
+    trials = [f"trial{'s' if len(numbers) > 1 else ''} {', '.join(texts)}"] if numbers else []
+    return "; ".join([*trials, *others])
 
 
 def _reproduction(contents: BundleContents) -> Reproduction:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from plinth.model.figures import times
 from plinth.model.report import Report, SettingRow
-from plinth.report.text import NOT_AVAILABLE, estimate, latency_pair, number, ratio, variant_name
+from plinth.report.text import NOT_AVAILABLE, latency_pair, rate, variant_name
 
 _MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
 
@@ -35,8 +36,8 @@ def _ranking(report: Report) -> str:
             (
                 str(variant.rank or NOT_AVAILABLE),
                 variant_name(variant),
-                estimate(variant.tps, number),
-                estimate(comparison.ratio, ratio) if comparison else "",
+                rate(variant.tps),
+                times(comparison.ratio) if comparison else "",
                 latency_pair(variant),
                 variant.safety.grade,
                 comparison.verdict if comparison else "",
@@ -62,7 +63,7 @@ def _differences(report: Report) -> str:
         unread = [f"{NOT_AVAILABLE} ({', '.join(labels[variant] for variant in row.unread)})"] if row.unread else []
         return "; ".join([*known, *unread])
 
-    differing = [row for row in report.settings if len(row.cells) > 1 or row.unread]
+    differing = [row for row in report.settings if row.kind != "place" and (len(row.cells) > 1 or row.unread)]
     return _table(("Name", "Values"), [(row.name, cells(row)) for row in differing]) if differing else ""
 
 

@@ -20,6 +20,8 @@ MAX_BINS = 900
 MAX_STEP = 2.5
 """Two readings further apart than this many usual steps leave a hole: nobody looked in between."""
 
+SHORTEST_SECOND_NS = 500_000_000
+
 
 def bin_width(trial_ends_s: Sequence[float], series_count: int) -> int:
     """The least width of a bin, in seconds, with which all series of all trials fit into one report."""
@@ -78,10 +80,13 @@ def load_rates(seconds: Sequence[Second], counts: Sequence[int], bins: int, bin_
 
 
 def load_latency(seconds: Sequence[Second], latency_ns: Sequence[int | None], bins: int, bin_s: int) -> Floats:
-    """The highest of a bin's per-second percentiles. Percentiles are never averaged, which would say nothing."""
+    """The highest of a bin's per-second percentiles. Percentiles are never averaged, which would say nothing.
+
+    The piece of a second at the end, in which the last transactions finish, is too few to stand for a bin.
+    """
     highest = np.full(bins, np.nan)
-    for place, value in zip(_bin_of(seconds, bins, bin_s), latency_ns, strict=True):
-        if value is not None:
+    for place, second, value in zip(_bin_of(seconds, bins, bin_s), seconds, latency_ns, strict=True):
+        if value is not None and second.length_ns >= SHORTEST_SECOND_NS:
             highest[place] = np.fmax(highest[place], value)
     return highest
 

@@ -7,6 +7,18 @@ from plinth.model.pg_units import base_unit
 from plinth.model.plan import Variant
 from plinth.model.report import SettingCell, SettingRow
 
+PLACES = {
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "port",
+    "unix_socket_directories",
+}
+"""Settings that Plinth makes itself and that only say where a server is: that they differ means nothing."""
+
 
 def setting_text(value: str, unit: str | None) -> str:
     """A value of pg_settings as SHOW would write it: ("16384", "8kB") -> "128MB", ("300", "s") -> "5min".
@@ -23,14 +35,14 @@ def setting_text(value: str, unit: str | None) -> str:
 
 
 def setting_rows(variants: Sequence[Variant], servers: Mapping[str, ServerFacts]) -> tuple[SettingRow, ...]:
-    """Factors first, then settings: those that differ between variants before those that do not."""
+    """Factors first, then settings, those that differ between variants before those that do not; places last."""
     settings = {variant: {s.name: s for s in facts.settings} for variant, facts in servers.items()}
     names = sorted({name for of_variant in settings.values() for name in of_variant})
     rows = [_setting_row(name, variants, settings) for name in names]
     factors = dict.fromkeys(name for variant in variants for name in variant.levels)
     return (
         *(_factor_row(name, variants) for name in factors),
-        *sorted(rows, key=lambda row: len(row.cells) == 1 and not row.unread),
+        *sorted(rows, key=lambda row: (row.kind == "place", len(row.cells) == 1 and not row.unread)),
     )
 
 
@@ -58,7 +70,8 @@ def _setting_row(name: str, variants: Sequence[Variant], settings: Mapping[str, 
             cells.add(default, "default", variant.id)
         else:
             unread.append(variant.id)
-    return SettingRow(name=name, kind="setting", default=default, cells=cells.rows(), unread=tuple(unread))
+    kind = "place" if name in PLACES else "setting"
+    return SettingRow(name=name, kind=kind, default=default, cells=cells.rows(), unread=tuple(unread))
 
 
 class _Cells:

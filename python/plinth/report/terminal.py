@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
-from plinth.report.text import estimate, latency_pair, noise_sentence, number, ratio, variant_name
+from plinth.model.figures import times
+from plinth.report.text import latency_pair, noise_sentence, rate, variant_name
 
 _SAFETY_STYLES: dict[SafetyGrade, str] = {
     "keeps": "green",
@@ -138,8 +139,8 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
     return (
         Text(str(variant.rank or "-")),
         Text(variant_name(variant), style="bold"),
-        _figure(estimate(variant.tps, number), layout),
-        _figure(estimate(comparison.ratio, ratio) if comparison else "", layout),
+        _figure(rate(variant.tps), layout),
+        _figure(times(comparison.ratio) if comparison else "", layout),
         Text(latency_pair(variant)),
         Text(variant.safety.grade, style=_SAFETY_STYLES[variant.safety.grade]),
         Text(comparison.verdict, style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),

@@ -1,8 +1,7 @@
 """Figures and sentences for people, the same in the terminal, in Markdown and in the HTML page."""
 
-from collections.abc import Callable
-
-from plinth.model.analysis import Estimate, Interval, NoiseFloor, VariantResult
+from plinth.model.analysis import Estimate, NoiseFloor, VariantResult
+from plinth.model.figures import times
 
 NOT_AVAILABLE = "n/a"
 
@@ -14,13 +13,6 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def ratio(value: float) -> str:
-    """A ratio: two decimals below 2, where they matter, then as `number` with two digits: 1.04x, 3.1x, 240x."""
-    if value < 2:
-        return f"{value:.2f}x"
-    return f"{value:.1f}x" if value < 10 else f"{value:,.0f}x"
-
-
 def latency(latency_ns: float) -> str:
     """A latency in the unit that keeps it at one or more, with three significant digits: 85.0 us, 1.23 ms, 264 ms."""
     for unit, size_ns in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -30,23 +22,19 @@ def latency(latency_ns: float) -> str:
     return f"{latency_ns:.0f} ns"
 
 
-def interval(bounds: Interval, write: Callable[[float], str]) -> str:
-    """[low, high], without the unit of `write`: [2.8, 3.4]."""
-    return f"[{write(bounds.low).rstrip('x')}, {write(bounds.high).rstrip('x')}]"
-
-
-def estimate(figure: Estimate | None, write: Callable[[float], str]) -> str:
-    """A figure with its interval: 3.1x [2.8, 3.4]; "n/a" where nothing was measured."""
+def rate(figure: Estimate | None) -> str:
+    """Transactions per second with their interval: 1,234 [1,200, 1,260]; "n/a" where nothing was measured."""
     if figure is None:
         return NOT_AVAILABLE
-    return write(figure.value) + (f" {interval(figure.interval, write)}" if figure.interval else "")
+    bounds = figure.interval
+    return number(figure.value) + (f" [{number(bounds.low)}, {number(bounds.high)}]" if bounds else "")
 
 
 def noise_sentence(noise: NoiseFloor | None) -> str:
     """What this machine could have told apart, from its A/A pair."""
     if noise is None:
         return "Noise floor: n/a: no A/A pair was measured, so small differences may be chance."
-    pair = f"the A/A pair, twice the same, came out at {estimate(noise.ratio, ratio)}"
+    pair = f"the A/A pair, twice the same, came out at {times(noise.ratio)}"
     if noise.alarm:
         return f"Noise floor: alarm: {pair} and was told apart. Distrust small differences of this run."
     percent = (noise.smallest_ratio - 1) * 100

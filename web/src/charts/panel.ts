@@ -15,6 +15,7 @@ export interface Scale {
   readonly highest: number;
   readonly lowest: number;
   readonly end_s: number;
+  readonly cores: number;
 }
 
 /** Name of a line's colour: percentiles are shades of one hue, all else has hues of its own. */
@@ -65,8 +66,19 @@ function yAxis(panel: Panel, scale: Scale): object {
   if (panel.unit === "fraction" && scale.highest <= 1.02)
     return { type: "value", min: 0, max: 1, interval: 0.5 };
   const axis = panel.unit === "bytes" || panel.unit === "bytes_per_s" ? binaryAxis : linearAxis;
-  const { max, step } = axis(scale.highest);
+  const { max, step } = axis(withinAll(scale.highest, all(panel, scale)));
   return { type: "value", min: 0, max, interval: step };
+}
+
+/** All that there is of a unit: the whole of a device's time, or every core. */
+function all(panel: Panel, scale: Scale): number {
+  if (panel.unit === "fraction") return 1;
+  return panel.unit === "cores" ? scale.cores : Number.POSITIVE_INFINITY;
+}
+
+/** A little more than all comes of ticks that were late. */
+function withinAll(highest: number, limit: number): number {
+  return highest > limit && highest < 1.03 * limit ? limit : highest;
 }
 
 function axisLook(panel: Panel, theme: Theme): object {

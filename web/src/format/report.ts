@@ -247,7 +247,10 @@ export interface ReportServer {
  */
 export interface SettingRow {
   name: string;
-  kind: "factor" | "setting";
+  /**
+   * place: made by Plinth, and says no more than where a server is.
+   */
+  kind: "factor" | "setting" | "place";
   /**
    * PostgreSQL's built-in default, where it was read.
    */

@@ -4,9 +4,9 @@ import type { SettingRow } from "../format/report";
 /** More variants than this are named in a cell rather than given a column. */
 export const MAX_COLUMNS = 6;
 
-/** Whether variants differ in it, or might, since some could not be read. */
+/** Whether variants differ in it, or might, since some could not be read. Where a server is does not count. */
 export function differs(row: SettingRow): boolean {
-  return row.cells.length > 1 || row.unread.length > 0;
+  return row.kind !== "place" && (row.cells.length > 1 || row.unread.length > 0);
 }
 
 /** The value for one variant: its text, or null where it is not known or does not apply. */

@@ -11,16 +11,6 @@ export function number(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** 1.04×, 3.1×, 240×. */
-export function ratio(value: number): string {
-  return `${ratioFigure(value)}×`;
-}
-
-function ratioFigure(value: number): string {
-  if (value < 2) return value.toFixed(2);
-  return value < 10 ? value.toFixed(1) : grouped.format(value);
-}
-
 /** Always three significant digits, so that columns align: 85.0 µs, 1.23 ms, 264 ms. */
 export function latency(ns: number): string {
   const [amount, unit] = LATENCIES.find(([amount]) => ns >= amount) ?? [1, "ns"];
@@ -105,10 +95,22 @@ export function interval(bounds: Interval, write: (value: number) => string): st
   return `[${write(bounds.low)}, ${write(bounds.high)}]`;
 }
 
-/** A ratio and its interval apart, for they are set in different type. */
-export function ratioParts(estimate: Estimate): { figure: string; interval: string | null } {
+/**
+ * A ratio and its interval apart, for they are set in different type: 3.1× and [2.8, 3.4].
+ *
+ * The digits are those of the answer's sentence (plinth.model.figures): half the interval's width to one digit.
+ */
+export function ratioParts({ value, interval: bounds }: Estimate): {
+  figure: string;
+  interval: string | null;
+} {
+  if (!bounds) return { figure: `${number(value)}×`, interval: null };
+  const half = (bounds.high - bounds.low) / 2;
+  let digits = half <= 0 ? 4 : Math.min(4, Math.max(0, Math.ceil(-Math.log10(half))));
+  const readsAsOne = (bound: number) => bound !== 1 && Number(bound.toFixed(digits)) === 1;
+  while (digits < 4 && (readsAsOne(bounds.low) || readsAsOne(bounds.high))) digits += 1;
   return {
-    figure: ratio(estimate.value),
-    interval: estimate.interval && interval(estimate.interval, ratioFigure),
+    figure: `${value.toFixed(digits)}×`,
+    interval: interval(bounds, (bound) => bound.toFixed(digits)),
   };
 }

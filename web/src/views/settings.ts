@@ -8,11 +8,12 @@ export function settingsView(report: Report): HTMLElement {
   const variants = report.analysis.variants;
   const columns = variants.length <= MAX_COLUMNS ? variants : [];
   const differing = report.settings.filter(differs);
-  const same = report.settings.filter((row) => !differs(row));
+  const places = report.settings.filter((row) => row.kind === "place");
+  const same = report.settings.filter((row) => row.kind !== "place" && !differs(row));
   return section(
     "settings",
     "Settings",
-    `As read back from the servers: what was asked for, and what differs from PostgreSQL's defaults. ${differing.length} of ${report.settings.length} differ between variants.`,
+    `As read back from the servers: what was asked for, and what differs from PostgreSQL's defaults. ${differing.length} of ${differing.length + same.length} differ between variants.`,
     differing.length > 0 &&
       scrolling(
         "Settings that differ",
@@ -24,14 +25,19 @@ export function settingsView(report: Report): HTMLElement {
             )
           : list(differing, report),
       ),
-    same.length > 0 &&
-      h(
-        "details",
-        { open: same.length <= 12 },
-        h("summary", {}, `${same.length} the same in all variants`),
-        scrolling("Settings that are the same", list(same, report)),
-      ),
+    folded(`${same.length} the same in all variants`, same, report, same.length <= 12),
+    folded(`${places.length} that say where a server is`, places, report, false),
   );
+}
+
+function folded(
+  title: string,
+  rows: readonly SettingRow[],
+  report: Report,
+  open: boolean,
+): HTMLElement | null {
+  if (rows.length === 0) return null;
+  return h("details", { open }, h("summary", {}, title), scrolling(title, list(rows, report)));
 }
 
 /** One column for each variant; what is not as in the baseline is marked. */
@@ -84,7 +90,7 @@ function list(rows: readonly SettingRow[], report: Report): HTMLElement {
             "td",
             {},
             ...row.cells.map((cell) =>
-              differs(row)
+              row.cells.length > 1
                 ? h("div", {}, h("mark", {}, cell.text), h("small", {}, ` ${names(cell.variants)}`))
                 : h("div", {}, cell.text),
             ),

@@ -48,7 +48,7 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
     const data = trials.map((trial) => trial && panelsOf(report, trial));
     rows.forEach((row, place) => {
       const shown = [data[0]?.[place], data[1]?.[place]] as const;
-      const scale = scaleOf(shown, trials);
+      const scale = { ...scaleOf(shown, trials), cores: report.host.cores };
       row.left.show(shown[0], trials[0], scale);
       row.right.show(shown[1], trials[1], scale);
     });
