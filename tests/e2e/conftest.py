@@ -136,7 +136,13 @@ class Project:
 
     def postmasters(self) -> list[int]:
         """The pids of the servers that run on this project's storages."""
-        return [int(path.read_text().split()[0]) for path in self.state.glob("work/*/*/postmaster.pid")]
+        found = []
+        for path in self.state.glob("work/*/*/postmaster.pid"):
+            try:
+                found.append(int(path.read_text().split()[0]))
+            except FileNotFoundError:  # stopped in this very moment
+                continue
+        return found
 
     def left_behind(self) -> list[str]:
         """What a run should have undone: journals, storages, mounts, servers."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -95,9 +96,7 @@ def test_a_living_run_is_neither_cleaned_nor_resumed(project, nothing_left):
 def test_a_server_that_is_killed_fails_its_trial_and_no_other(project, nothing_left):
     running = project.start("--set", "measure.duration=2s")
     running.wait_for("trial 1 of")
-    # The next server is up once its pid is there.
-    victims = wait_for_new_postmaster(project, running)
-    os.kill(victims, signal.SIGKILL)
+    os.kill(next_postmaster(project, running), signal.SIGKILL)
     code, said = running.end()
     assert code == 1, said
     failed = [trial for trial in project.trials() if trial["status"] == "failed"]
@@ -108,16 +107,19 @@ def test_a_server_that_is_killed_fails_its_trial_and_no_other(project, nothing_l
     nothing_left()
 
 
-def wait_for_new_postmaster(project, running):
-    import time
-
-    deadline = time.monotonic() + 60
+def next_postmaster(project, running, timeout_s=60):
+    """The pid of the server of the trial that comes now: one that was not there before, and takes connections."""
+    before = set(project.postmasters())
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        for path in project.state.glob("work/*/*/postmaster.pid"):
-            lines = path.read_text().splitlines()
-            if len(lines) >= 8 and lines[7].strip() == "ready":
-                return int(lines[0])
         assert running.process.poll() is None
+        for path in project.state.glob("work/*/*/postmaster.pid"):
+            try:
+                lines = path.read_text().splitlines()
+            except FileNotFoundError:  # stopped in this very moment
+                continue
+            if len(lines) >= 8 and lines[7].strip() == "ready" and int(lines[0]) not in before:
+                return int(lines[0])
     raise AssertionError("no server came up")
 
 

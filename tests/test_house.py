@@ -1,0 +1,65 @@
+"""Rules of the house that no linter knows: who may use the native module, and what pure crates may not touch."""
+
+import ast
+import json
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "python" / "plinth"
+MAY_USE_NATIVE = {"run", "storage", "workload", "analyse"}
+PURE_CRATES = ("wire", "script")
+IMPURE = re.compile(r"\bstd::(net|fs|thread|process|os|env|time::(Instant|SystemTime))\b")
+
+
+def imported_modules(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def test_the_native_module_is_imported_by_few():
+    users = {
+        path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if "plinth._native" in imported_modules(path)
+    }
+    assert users
+    assert users <= MAY_USE_NATIVE
+
+
+def test_nothing_depends_on_the_native_crate_and_pure_crates_depend_on_none_of_ours():
+    done = subprocess.run(
+        ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"], cwd=ROOT, capture_output=True, check=True
+    )
+    packages = {package["name"]: package for package in json.loads(done.stdout)["packages"]}
+    needs = {
+        name: {dependency["name"] for dependency in package["dependencies"] if dependency["kind"] is None}
+        for name, package in packages.items()
+    }
+    assert not [name for name, wanted in needs.items() if "plinth-native" in wanted]
+    for crate in PURE_CRATES:
+        assert not [wanted for wanted in needs[f"plinth-{crate}"] if wanted.startswith("plinth-")]
+        assert not needs[f"plinth-{crate}"] & {"mio", "rustix", "libc", "socket2"}
+
+
+def test_pure_crates_do_no_io_and_read_no_clock():
+    for crate in PURE_CRATES:
+        for path in (ROOT / "crates" / crate / "src").rglob("*.rs"):
+            found = IMPURE.search(path.read_text())
+            assert found is None, f"{path.relative_to(ROOT)} uses {found[0] if found else ''}"
+
+
+def test_files_stay_about_one_thing():
+    """Over 500 lines a file is likely about more than one."""
+    sources = [*ROOT.glob("crates/**/*.rs"), *PACKAGE.rglob("*.py"), *(ROOT / "web" / "src").rglob("*.ts")]
+    generated = {"report.ts"}
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in sources
+        if path.name not in generated and (lines := path.read_text().count("\n")) > 500
+    }
+    assert not long
