@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, Group, RenderableType
@@ -113,6 +113,7 @@ class LiveDisplay:
         self._live: LiveSecond | None = None
         self._tps: list[float] = []
         self._ended: list[tuple[str, str]] = []
+        self._first_trial: float | None = None
 
     def phase(self, text: str) -> None:
         """Shown in the head line."""
@@ -132,6 +133,7 @@ class LiveDisplay:
     def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
         """Shown in the head line."""
         self._trial, self._live, self._tps, self._progress = (trial, variant, total), None, [], None
+        self._first_trial = self._first_trial or time.monotonic()
 
     def second(self, live: LiveSecond) -> None:
         """Shown with the seconds before it."""
@@ -154,6 +156,7 @@ class LiveDisplay:
         rows.append(self._head())
         if self._trial is not None and self._live is not None:
             rows.append(self._second_line(self._live))
+            rows.append(Text(host_line(self._live.host), style="dim"))
         if self._progress is not None:
             rows.append(_bar(*self._progress))
         return Group(*rows)
@@ -163,16 +166,25 @@ class LiveDisplay:
         if self._trial is None:
             return Text.assemble((f"{elapsed:>9}  ", "dim"), self._phase)
         trial, variant, total = self._trial
-        return Text.assemble((f"{elapsed:>9}  ", "dim"), f"trial {trial.number} of {total}: ", (variant.label, "bold"))
+        head = f"trial {trial.number} of {total}: "
+        return Text.assemble(
+            (f"{elapsed:>9}  ", "dim"), head, (variant.label, "bold"), (self._left(total - trial.number + 1), "dim")
+        )
+
+    def _left(self, trials: int) -> str:
+        """Time that `trials` more take, when each takes as long as those before, the running one included."""
+        if self._first_trial is None or not self._ended:
+            return ""
+        each_s = (time.monotonic() - self._first_trial) / (len(self._ended) + 0.5)
+        return f"  about {format_duration(round(each_s * (trials - 0.5)))} left"
 
     def _second_line(self, live: LiveSecond) -> Text:
         second = live.second
         tps = second.done / (second.length_ns / 1e9)
         p95 = "n/a" if second.latency_p95_ns is None else format_duration(second.latency_p95_ns / 1e9)
         failed = f", {second.failed} failed" if second.failed else ""
-        host = "".join(f"  {name} {value:.0f}" for name, value in live.host.items())
         line = f"{second.phase:>9}  {tps:>9,.0f} tps, p95 {p95}{failed}  {live.elapsed_s:.0f} of {live.total_s:.0f} s  "
-        return Text.assemble(line, (sparkline(self._tps[-_SPARK_SECONDS:]), "cyan"), (host, "dim"))
+        return Text.assemble(line, (sparkline(self._tps[-_SPARK_SECONDS:]), "cyan"))
 
 
 def sparkline(values: list[float]) -> str:
@@ -181,6 +193,21 @@ def sparkline(values: list[float]) -> str:
     if top <= 0:
         return ""
     return "".join(_BARS[min(len(_BARS) - 1, int(value / top * (len(_BARS) - 1) + 0.5))] for value in values)
+
+
+_HOST_FIGURES: tuple[tuple[str, Callable[[float], str]], ...] = (
+    ("postgres_cores", "postgres {:.2f} cores".format),
+    ("engine_cores", "engine {:.2f} cores".format),
+    ("device_write_bytes_per_s", lambda rate: f"device writes {format_size(rate)}/s"),
+    ("device_flushes_per_s", "{:,.0f} flushes/s".format),
+    ("device_utilisation", "{:.0%} busy".format),
+    ("wal_bytes_per_s", lambda rate: f"WAL {format_size(rate)}/s"),
+)
+
+
+def host_line(figures: dict[str, float]) -> str:
+    """What the observer saw in the last second; figures that are not known are left out."""
+    return " " * 11 + ", ".join(show(figures[name]) for name, show in _HOST_FIGURES if name in figures)
 
 
 def outcome(trial: Trial) -> str:
