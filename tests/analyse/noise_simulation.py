@@ -1,14 +1,17 @@
 """Trials of a machine whose truth is known, to hold the statistics against it.
 
-`python tests/analyse/noise_simulation.py` prints the tables of docs/concepts/statistics.md (a few minutes).
+`python tests/analyse/noise_simulation.py` prints the tables of docs/concepts/statistics.md (half an hour).
 """
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
+from analyse_bundles import seconds
 
 from plinth.analyse import comparison
 from plinth.analyse.bootstrap import Floats, bootstrap, draws, median
+from plinth.analyse.steady import steadiness
 
 Noise = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 """Logs of throughputs of the shape asked for, whose true median is log(1) = 0."""
@@ -44,8 +47,8 @@ def uniform(cv: float) -> Noise:
 
 
 NOISES: dict[str, Noise] = {
-    "lognormal, 2 %": lognormal(0.02),
-    "lognormal, 30 %": lognormal(0.30),
+    "lognormal, any size": lognormal(0.10),
+    "normal, 2 %": normal(0.02),
     "normal, 10 %": normal(0.10),
     "normal, 30 %": normal(0.30),
     "t with 5 degrees, 10 %": student(0.10, 5),
@@ -108,42 +111,112 @@ def verdicts(noise: Noise, n: int, ratio: float, replicas: int, seed: int) -> di
     return {verdict: count / replicas for verdict, count in counts.items()}
 
 
+def decided_by_more_trials(difference: float, spread: float, replicas: int, seed: int) -> tuple[int, int]:
+    """Of experiments undecided after five trials: how many were told a number of trials, how many these then decided."""
+    rng, told, decided = np.random.default_rng(seed), 0, 0
+    for _ in range(replicas):
+        logs = difference + spread * rng.standard_normal(5 + comparison.MAX_TRIALS)
+
+        def undecided(n: int, logs: Floats = logs) -> comparison.Ratio | None:
+            found = comparison.compare(dict(enumerate(logs[:n])), dict.fromkeys(range(n), 0.0), seed, family=1)
+            assert found is not None
+            return found if comparison.verdict(found, found.p_value, None) == "undecided" else None
+
+        first = undecided(5)
+        more = comparison.more_trials(first, None, family=1) if first else None
+        if more is not None and more <= 200:
+            told += 1
+            decided += undecided(5 + more) is None
+    return told, decided
+
+
+def errors_under_drift(n: int, drift: float, replicas: int, seed: int) -> tuple[float, float]:
+    """Standard error of the ratio of medians, and of the median of ratios within blocks, for noise of 1."""
+    rng = np.random.default_rng((seed, n))
+    machine = drift * rng.standard_normal((replicas, n))
+    a, b = machine + rng.standard_normal((replicas, n)), machine + rng.standard_normal((replicas, n))
+    return float((median(a) - median(b)).std()), float(median(a - b).std())
+
+
+def unsteady(shape: Floats, cv: float, autocorrelation: float, replicas: int) -> float:
+    """Share of trials called unsteady whose seconds follow `shape` under first-order autoregressive noise."""
+    called = 0
+    for seed in range(replicas):
+        rng, value, noise = np.random.default_rng(seed), 0.0, []
+        for _ in range(len(shape) + 50):
+            value = autocorrelation * value + cv * np.sqrt(1 - autocorrelation**2) * rng.standard_normal()
+            noise.append(value)
+        rates = 10_000 * shape * np.maximum(1 + np.array(noise[50:]), 0)
+        called += steadiness(seconds(rates.tolist())).steady is False
+    return called / replicas
+
+
 def _table(head: list[str], rows: list[list[str]]) -> None:
     for row in [head, ["---"] * len(head), *rows]:
         print(f"| {' | '.join(row)} |", flush=True)
     print()
 
 
-def main() -> None:
-    """Print the tables of the documentation."""
-    sizes, replicas = range(3, 11), 10_000
+def _percent(shares: Iterable[float]) -> list[str]:
+    return [f"{100 * share:.1f}" for share in shares]
+
+
+def _print_intervals(replicas: int) -> None:
+    sizes = range(3, 11)
     head = ["noise", *(f"n = {n}" for n in sizes)]
     for title, logs_of in (("median", medians), ("ratio", ratios)):
         print(f"\nCoverage of the 95 % interval of a {title}, {replicas:,} replicas, in percent\n")
+        noises = {**NOISES, **BEYOND}.items()
         _table(
             head,
-            [
-                [name, *(f"{coverage(logs_of(noise, n, replicas, 7)):.1%}".rstrip("%") for n in sizes)]
-                for name, noise in {**NOISES, **BEYOND}.items()
-            ],
+            [[name, *_percent(coverage(logs_of(noise, n, replicas, 7)) for n in sizes)] for name, noise in noises],
         )
     print("\nThe plain percentile bootstrap of the median, for comparison\n")
-    plain = [f"{percentile_coverage(medians(lognormal(0.1), n, replicas, 7)):.1%}".rstrip("%") for n in sizes]
+    plain = _percent(percentile_coverage(medians(lognormal(0.1), n, replicas, 7)) for n in sizes)
     _table(head, [["lognormal, 10 %", *plain]])
     print("\nShare of each pair told apart, in percent\n")
-    _table(head, [["A/A", *(f"{alarms(ratios(lognormal(0.1), n, replicas, 8)):.1%}".rstrip("%") for n in sizes)]])
-    print("\nVerdicts in percent (better / no difference shown / undecided / worse), 400 replicas\n")
-    true = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0)
+    _table(head, [["A/A", *_percent(alarms(ratios(lognormal(0.1), n, replicas, 8)) for n in sizes)]])
+    print("\nErrors under drift: of the ratio of medians, of the median of ratios\n")
+    drifts = (0.0, 0.5, 1.0, 2.0, 5.0)
+    rows = [
+        [str(n), *("{:.2f}, {:.2f}".format(*errors_under_drift(n, drift, replicas, 1)) for drift in drifts)]
+        for n in (5, 10)
+    ]
+    _table(["n", *(f"drift {drift}" for drift in drifts)], rows)
+
+
+def _print_verdicts(replicas: int) -> None:
+    print(f"\nVerdicts in percent (better / no difference shown / undecided / worse), {replicas} replicas\n")
+    true = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0)
+    order = ("better", "no difference shown", "undecided", "worse")
     rows = []
     for cv in (0.02, 0.05, 0.10, 0.30):
         for n in (3, 5, 7, 10):
-            shares = [verdicts(lognormal(cv), n, ratio, 400, 9) for ratio in true]
-            order = ("better", "no difference shown", "undecided", "worse")
+            shares = [verdicts(lognormal(cv), n, ratio, replicas, 9) for ratio in true]
             rows.append(
                 [f"{cv:.0%}", str(n), *("/".join(f"{100 * share.get(v, 0):.0f}" for v in order) for share in shares)]
             )
     _table(["CV", "n", *(f"truth {ratio}x" for ratio in true)], rows)
+    for difference, spread in ((0.05, 0.1), (0.12, 0.15), (0.3, 0.5)):
+        told, decided = decided_by_more_trials(difference, spread, replicas, 10)
+        print(
+            f"difference {difference}, spread {spread}: of {told} told how many more trials, {decided} were then decided"
+        )
+
+
+def _print_steady(replicas: int) -> None:
+    print("\nTrials called unsteady, in percent\n")
+    rows = []
+    for cv, autocorrelation in itertools.product((0.05, 0.1, 0.2), (0.0, 0.5, 0.8)):
+        for n in (10, 20, 30, 60):
+            jump = np.where(np.arange(n) < 0.6 * n, 1.0, 0.7)
+            shapes = (np.ones(n), np.linspace(1.1, 0.9, n), np.linspace(1.2, 0.8, n), jump)
+            shares = _percent(unsteady(shape, cv, autocorrelation, replicas) for shape in shapes)
+            rows.append([f"{cv:.0%}", str(autocorrelation), str(n), *shares])
+    _table(["noise", "autocorrelation", "seconds", "none", "trend of 20 %", "trend of 40 %", "jump of 30 %"], rows)
 
 
 if __name__ == "__main__":
-    main()
+    _print_intervals(10_000)
+    _print_verdicts(400)
+    _print_steady(1000)

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from plinth.analyse import comparison
 from plinth.analyse.bootstrap import bootstrap, draws, estimate
 
-REPLICAS = 2000
+REPLICAS = 1500
+SLACK = 2 * math.sqrt(0.03 * 0.97 / REPLICAS)
+"""Two standard errors of a coverage of 97 % as simulated; the documentation has the coverages to 0.2 %."""
 SIZES = (5, 7, 8, 10)
 tps = st.floats(min_value=1, max_value=1e6)
 trials = st.lists(tps, min_size=3, max_size=10)
@@ -22,13 +24,13 @@ trials = st.lists(tps, min_size=3, max_size=10)
 @pytest.mark.parametrize("noise", simulation.NOISES)
 def test_interval_of_a_median_covers(noise: str, n: int) -> None:
     logs = simulation.medians(simulation.NOISES[noise], n, REPLICAS, seed=20)
-    assert 0.93 <= simulation.coverage(logs) <= 0.97
+    assert 0.93 - SLACK <= simulation.coverage(logs) <= 0.97 + SLACK
 
 
 @pytest.mark.parametrize("n", SIZES)
 def test_interval_of_a_ratio_covers_whatever_drift_the_blocks_share(n: int) -> None:
     logs = simulation.ratios(simulation.normal(0.15), n, REPLICAS, seed=21, drift=0.5)
-    assert 0.93 <= simulation.coverage(logs) <= 0.97
+    assert 0.93 - SLACK <= simulation.coverage(logs) <= 0.97 + SLACK
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -162,20 +164,6 @@ def test_more_trials_grow_with_the_spread_and_shrink_with_the_difference() -> No
 
 
 def test_as_many_trials_as_it_asks_for_mostly_decide() -> None:
-    rng, decided, asked = np.random.default_rng(31), 0, 0
-    for _ in range(60):
-        logs = 0.12 + 0.15 * rng.standard_normal(400)
-        first = comparison.compare(dict(enumerate(logs[:5])), dict.fromkeys(range(5), 0.0), seed=1, family=1)
-        assert first
-        if comparison.verdict(first, first.p_value, None) != "undecided":
-            continue
-        more = comparison.more_trials(first, None, family=1)
-        if more is None or more > 395:
-            continue
-        n = 5 + more
-        later = comparison.compare(dict(enumerate(logs[:n])), dict.fromkeys(range(n), 0.0), seed=1, family=1)
-        assert later
-        asked += 1
-        decided += comparison.verdict(later, later.p_value, None) != "undecided"
-    assert asked >= 25
-    assert decided >= 0.5 * asked
+    told, decided = simulation.decided_by_more_trials(difference=0.12, spread=0.15, replicas=60, seed=31)
+    assert told >= 25
+    assert decided >= 0.5 * told

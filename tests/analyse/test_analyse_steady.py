@@ -3,31 +3,15 @@
 import numpy as np
 import pytest
 from analyse_bundles import seconds
+from noise_simulation import unsteady
 
 from plinth.analyse.steady import steadiness
-
-
-def noise(n: int, cv: float, autocorrelation: float, seed: int) -> np.ndarray:
-    """Seconds of a steady trial: a first-order autoregression about 1."""
-    rng, value, values = np.random.default_rng(seed), 0.0, []
-    for _ in range(n + 50):
-        value = autocorrelation * value + cv * np.sqrt(1 - autocorrelation**2) * rng.standard_normal()
-        values.append(value)
-    return np.maximum(1 + np.array(values[50:]), 0)
-
-
-def unsteady(shape: np.ndarray, cv: float, autocorrelation: float, replicas: int = 200) -> float:
-    """Share of replicas called unsteady."""
-    found = (
-        steadiness(seconds(10_000 * shape * noise(len(shape), cv, autocorrelation, seed))) for seed in range(replicas)
-    )
-    return sum(one.steady is False for one in found) / replicas
 
 
 @pytest.mark.parametrize("n", [10, 30, 60])
 @pytest.mark.parametrize(("autocorrelation", "at_most"), [(0.0, 0.03), (0.5, 0.12)])
 def test_noise_alone_is_steady(n: int, autocorrelation: float, at_most: float) -> None:
-    assert unsteady(np.ones(n), 0.10, autocorrelation) <= at_most
+    assert unsteady(np.ones(n), 0.10, autocorrelation, 200) <= at_most
 
 
 @pytest.mark.parametrize(
@@ -39,7 +23,7 @@ def test_noise_alone_is_steady(n: int, autocorrelation: float, at_most: float) -
     ],
 )
 def test_what_moves_is_found(shape: np.ndarray, what: str) -> None:
-    assert unsteady(shape, 0.05, 0.3) >= 0.95, what
+    assert unsteady(shape, 0.05, 0.3, 200) >= 0.95, what
 
 
 def test_small_changes_do_not_matter_however_clear() -> None:
