@@ -251,7 +251,10 @@ def test_sessions_that_end_are_errors(own_server: Server, bulk: Bulk, how: str) 
         own_server.execute(f"SELECT pg_terminate_backend(({pids}))")
     elif how == "SIGKILL":
         os.kill(own_server.execute(pids)[0][0], signal.SIGKILL)
-        own_server.wait_until_ready()  # a shutdown in the middle of a restart may hang
+        # A shutdown in the middle of the restart may hang, so that must be over.
+        while "reinitializing" not in (own_server.folder / "log").read_text():
+            pass
+        own_server.wait_until_ready()
     else:
         own_server.stop(signal.SIGQUIT)
     result = ended(run)

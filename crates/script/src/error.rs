@@ -20,19 +20,39 @@ pub struct ParseError {
     pub hint: Option<String>,
 }
 
-/// An expression that has no value. The wording is pgbench's.
+/// An expression that has no value. As small as a pointer, so that values are handed on in registers.
 #[derive(Debug, Clone, PartialEq, Error)]
-pub enum EvalError {
+#[error(transparent)]
+pub struct EvalError(Box<EvalReason>);
+
+impl EvalError {
+    /// Why it has none.
+    #[must_use]
+    pub fn reason(&self) -> &EvalReason {
+        &self.0
+    }
+}
+
+impl From<EvalReason> for EvalError {
+    #[cold]
+    fn from(reason: EvalReason) -> Self {
+        Self(Box::new(reason))
+    }
+}
+
+/// Why an expression has no value. The wording is pgbench's.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum EvalReason {
     /// A variable was read before anything set it.
     #[error("undefined variable \"{0}\"")]
-    UndefinedVariable(String),
+    UndefinedVariable(Box<str>),
     /// A variable holds text that is neither null, boolean, integer nor double.
     #[error("malformed variable \"{name}\" value: \"{text}\"")]
     MalformedVariable {
         /// Name of the variable.
-        name: String,
+        name: Box<str>,
         /// Its text.
-        text: String,
+        text: Box<str>,
     },
     /// A value of one type stands where another is needed.
     #[error("cannot coerce {from} to {to}")]

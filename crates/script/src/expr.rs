@@ -1,7 +1,7 @@
 //! Expressions of `\set`: a tree, and its evaluation.
 
 use crate::distributions::{self, MIN_GAUSSIAN, ZIPFIAN_RANGE};
-use crate::error::EvalError;
+use crate::error::{EvalError, EvalReason};
 use crate::functions::{Function, MAX_ARGUMENTS};
 use crate::hash;
 use crate::prng::Prng;
@@ -39,7 +39,7 @@ impl Expr {
     /// The value of the expression, given a client's variables and its generator. Does not allocate, unless it fails.
     ///
     /// # Errors
-    /// What pgbench reports while a script runs: see [`EvalError`].
+    /// What pgbench reports while a script runs: see [`EvalReason`].
     pub fn eval(&self, variables: &Variables, rng: &mut Prng) -> Result<Value, EvalError> {
         match self {
             Self::Constant(value) => Ok(*value),
@@ -60,6 +60,20 @@ impl Expr {
                 }
                 otherwise.eval(variables, rng)
             }
+        }
+    }
+
+    /// [`Expr::eval`], without the cost of a call for a constant or a variable.
+    #[inline]
+    fn argument(&self, variables: &Variables, rng: &mut Prng) -> Result<Value, EvalError> {
+        let leaf = match self {
+            Self::Constant(value) => Some(*value),
+            Self::Variable { slot, .. } => variables.get(*slot),
+            _ => None,
+        };
+        match leaf {
+            Some(value) => Ok(value),
+            None => self.eval(variables, rng),
         }
     }
 }
@@ -89,21 +103,29 @@ fn call(
     variables: &Variables,
     rng: &mut Prng,
 ) -> Result<Value, EvalError> {
-    let mut values = [Value::Null; MAX_ARGUMENTS];
-    let mut any_null = false;
-    for (value, argument) in values.iter_mut().zip(arguments) {
-        *value = argument.eval(variables, rng)?;
-        any_null |= *value == Value::Null;
+    // Nearly all calls are like random(1, 100000 * :scale), and the fewer steps they take, the better.
+    if let [a, b] = arguments {
+        let (a, b) = (a.argument(variables, rng)?, b.argument(variables, rng)?);
+        return match (function, a, b) {
+            (Function::Random, Value::Int(min), Value::Int(max)) => uniform(min, max, rng),
+            (Function::Mul, Value::Int(l), Value::Int(r)) => integer_arithmetic(function, l, r),
+            _ => apply(function, &[a, b], rng),
+        };
     }
-    if any_null && function != Function::Is {
-        return Ok(Value::Null);
+    let mut values = [Value::Null; MAX_ARGUMENTS];
+    for (value, argument) in values.iter_mut().zip(arguments) {
+        *value = argument.argument(variables, rng)?;
     }
     apply(function, &values[..arguments.len()], rng)
 }
 
-/// Applies a function to arguments of the number that it takes, none of them null but for `IS`.
+/// Applies a function to arguments of the number that it takes. With a null among them, all but `IS` are null.
+#[inline]
 fn apply(function: Function, args: &[Value], rng: &mut Prng) -> Result<Value, EvalError> {
     use Function as F;
+    if function != F::Is && args.iter().any(|value| matches!(value, Value::Null)) {
+        return Ok(Value::Null);
+    }
     match function {
         F::Add | F::Sub | F::Mul | F::Div | F::Mod => arithmetic(function, args[0], args[1]),
         F::Eq | F::Ne | F::Lt | F::Le => compare(function, args[0], args[1]),
@@ -130,7 +152,8 @@ fn apply(function: Function, args: &[Value], rng: &mut Prng) -> Result<Value, Ev
         )),
         F::Least => extremum(args, |a, b| a < b, |a, b| a < b),
         F::Greatest => extremum(args, |a, b| a > b, |a, b| a > b),
-        F::Random | F::RandomGaussian | F::RandomExponential | F::RandomZipfian => {
+        F::Random => uniform(args[0].to_int()?, args[1].to_int()?, rng),
+        F::RandomGaussian | F::RandomExponential | F::RandomZipfian => {
             random(function, args, rng).map(Value::Int)
         }
         F::HashFnv1a => Ok(Value::Int(hash::fnv1a(
@@ -161,9 +184,13 @@ fn arithmetic(function: Function, left: Value, right: Value) -> Result<Value, Ev
             _ => l / r,
         }));
     }
-    let (l, r) = (left.to_int()?, right.to_int()?);
+    integer_arithmetic(function, left.to_int()?, right.to_int()?)
+}
+
+fn integer_arithmetic(function: Function, l: i64, r: i64) -> Result<Value, EvalError> {
+    use Function as F;
     if r == 0 && matches!(function, F::Div | F::Mod) {
-        return Err(EvalError::DivisionByZero);
+        return Err(EvalReason::DivisionByZero.into());
     }
     let (result, name) = match function {
         F::Add => (l.checked_add(r), "add"),
@@ -172,7 +199,9 @@ fn arithmetic(function: Function, left: Value, right: Value) -> Result<Value, Ev
         F::Div => (l.checked_div(r), "div"),
         _ => (Some(l.wrapping_rem(r)), "mod"),
     };
-    result.map(Value::Int).ok_or(EvalError::IntOverflow(name))
+    result
+        .map(Value::Int)
+        .ok_or_else(|| EvalReason::IntOverflow(name).into())
 }
 
 fn compare(function: Function, left: Value, right: Value) -> Result<Value, EvalError> {
@@ -237,33 +266,37 @@ fn extremum(
     Ok(Value::Int(best))
 }
 
+fn uniform(min: i64, max: i64, rng: &mut Prng) -> Result<Value, EvalError> {
+    check_range(min, max)?;
+    Ok(Value::Int(distributions::uniform(rng, min, max)))
+}
+
+fn check_range(min: i64, max: i64) -> Result<(), EvalError> {
+    if min > max {
+        return Err(EvalReason::EmptyRange.into());
+    }
+    match max.checked_sub(min).and_then(|width| width.checked_add(1)) {
+        Some(_) => Ok(()),
+        None => Err(EvalReason::RangeTooLarge.into()),
+    }
+}
+
+/// The random functions that take a parameter.
 fn random(function: Function, args: &[Value], rng: &mut Prng) -> Result<i64, EvalError> {
     let (min, max) = (args[0].to_int()?, args[1].to_int()?);
-    if min > max {
-        return Err(EvalError::EmptyRange);
-    }
-    if max
-        .checked_sub(min)
-        .and_then(|width| width.checked_add(1))
-        .is_none()
-    {
-        return Err(EvalError::RangeTooLarge);
-    }
-    if function == Function::Random {
-        return Ok(distributions::uniform(rng, min, max));
-    }
+    check_range(min, max)?;
     let parameter = args[2].to_double()?;
     match function {
         Function::RandomGaussian if parameter < MIN_GAUSSIAN || parameter.is_nan() => {
-            Err(EvalError::GaussianParameter(parameter))
+            Err(EvalReason::GaussianParameter(parameter).into())
         }
         Function::RandomGaussian => Ok(distributions::gaussian(rng, min, max, parameter)),
         Function::RandomZipfian if !ZIPFIAN_RANGE.contains(&parameter) => {
-            Err(EvalError::ZipfianParameter(parameter))
+            Err(EvalReason::ZipfianParameter(parameter).into())
         }
         Function::RandomZipfian => Ok(distributions::zipfian(rng, min, max, parameter)),
         _ if parameter <= 0.0 || parameter.is_nan() => {
-            Err(EvalError::ExponentialParameter(parameter))
+            Err(EvalReason::ExponentialParameter(parameter).into())
         }
         _ => Ok(distributions::exponential(rng, min, max, parameter)),
     }
@@ -271,7 +304,7 @@ fn random(function: Function, args: &[Value], rng: &mut Prng) -> Result<i64, Eva
 
 fn permute(value: i64, size: i64, seed: i64) -> Result<Value, EvalError> {
     if size <= 0 {
-        return Err(EvalError::PermuteSize);
+        return Err(EvalReason::PermuteSize.into());
     }
     Ok(Value::Int(hash::permute(value, size, seed)))
 }

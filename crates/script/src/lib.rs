@@ -21,7 +21,7 @@ mod value;
 mod variables;
 
 pub use builtin::{BUILTINS, builtin};
-pub use error::{EvalError, ParseError};
+pub use error::{EvalError, EvalReason, ParseError};
 pub use expr::Expr;
 pub use functions::Function;
 pub use parse::{check_variables, parse};

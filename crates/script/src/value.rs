@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::error::EvalError;
+use crate::error::{EvalError, EvalReason};
 
 /// What an expression yields.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +32,7 @@ impl Value {
     /// The value as a boolean; only a boolean is one.
     ///
     /// # Errors
-    /// [`EvalError::Coercion`] for every other type.
+    /// [`EvalReason::Coercion`] for every other type.
     pub fn to_bool(self) -> Result<bool, EvalError> {
         match self {
             Self::Bool(b) => Ok(b),
@@ -43,7 +43,7 @@ impl Value {
     /// The value as an integer; a double is rounded, half to even.
     ///
     /// # Errors
-    /// [`EvalError::DoubleToInt`] out of range, [`EvalError::Coercion`] for null and booleans.
+    /// [`EvalReason::DoubleToInt`] out of range, [`EvalReason::Coercion`] for null and booleans.
     pub fn to_int(self) -> Result<i64, EvalError> {
         match self {
             Self::Int(i) => Ok(i),
@@ -53,7 +53,7 @@ impl Value {
                 if rounded >= i64::MIN as f64 && rounded < -(i64::MIN as f64) {
                     Ok(rounded as i64)
                 } else {
-                    Err(EvalError::DoubleToInt(rounded))
+                    Err(EvalReason::DoubleToInt(rounded).into())
                 }
             }
             other => Err(other.coercion("int")),
@@ -63,7 +63,7 @@ impl Value {
     /// The value as a double.
     ///
     /// # Errors
-    /// [`EvalError::Coercion`] for null and booleans.
+    /// [`EvalReason::Coercion`] for null and booleans.
     pub fn to_double(self) -> Result<f64, EvalError> {
         match self {
             Self::Double(d) => Ok(d),
@@ -126,10 +126,8 @@ impl Value {
     }
 
     fn coercion(self, to: &'static str) -> EvalError {
-        EvalError::Coercion {
-            from: self.type_name(),
-            to,
-        }
+        let from = self.type_name();
+        EvalReason::Coercion { from, to }.into()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names of variables, numbered once, and the values that a client holds for them.
 
-use crate::error::EvalError;
+use crate::error::{EvalError, EvalReason};
 use crate::value::Value;
 
 /// The variables of all scripts of a run: name to slot and back. pgbench's clients keep their
@@ -112,12 +112,14 @@ impl Variables {
 
     /// The error of reading `slot` when [`Variables::get`] found no value.
     pub(crate) fn read_error(&self, slot: usize, name: &str) -> EvalError {
+        let name = name.into();
         match &self.slots[slot] {
-            Slot::Text(text, _) => EvalError::MalformedVariable {
-                name: name.to_owned(),
-                text: text.to_string(),
+            Slot::Text(text, _) => EvalReason::MalformedVariable {
+                name,
+                text: text.clone(),
             },
-            _ => EvalError::UndefinedVariable(name.to_owned()),
+            _ => EvalReason::UndefinedVariable(name),
         }
+        .into()
     }
 }

@@ -1,7 +1,7 @@
 //! Values as text, in both directions, and the text of variables.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use plinth_script::{EvalError, Expr, Prng, SleepUnit, Symbols, Value, Variables, builtin, parse};
+use plinth_script::{EvalReason, Expr, Prng, SleepUnit, Symbols, Value, Variables, builtin, parse};
 use proptest::prelude::*;
 
 fn text_of(value: Value) -> String {
@@ -87,7 +87,7 @@ fn variables_keep_their_text_until_they_are_computed_with() {
     assert!(!variables.is_set(slot) && !variables.write_text(slot, &mut text));
     assert_eq!(
         read.eval(&variables, &mut Prng::seeded(0)),
-        Err(EvalError::UndefinedVariable("x".to_owned()))
+        Err(EvalReason::UndefinedVariable("x".into()).into())
     );
     variables.set_text(slot, "007");
     assert!(variables.write_text(slot, &mut text));
