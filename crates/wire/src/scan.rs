@@ -78,6 +78,9 @@ impl Scanner {
                 }));
             }
         }
+        if input.is_empty() {
+            return Ok(None);
+        }
         self.next_split(input)
     }
 
