@@ -180,7 +180,7 @@ def _reproduction(contents: BundleContents) -> Reproduction:
     return Reproduction(
         commands=(
             f"plinth run {EXPERIMENT_FILE}{overrides}",
-            f"plinth report {shlex.quote(bundle)} --html report.html",
+            f"plinth report {shlex.quote(bundle)} --html --output report.html",
             f"plinth verify {shlex.quote(bundle)}",
         ),
         experiment_toml=contents.experiment_toml,

@@ -68,8 +68,10 @@ def _warmup(contents: BundleContents, analysis: Analysis) -> _Score:
 
 def _steady(contents: BundleContents, analysis: Analysis) -> _Score:
     counted = [p for v in analysis.variants for p in v.trials if p.excluded is None and p.failure is None]
-    steady = [point for point in counted if point.steady]
-    return _Score(len(steady), len(counted), f"{len(steady)} of {len(counted)} trials show no trend or jump")
+    steady = sum(point.steady is True for point in counted)
+    short = sum(point.steady is None for point in counted)
+    unknown = f"; {short} were too short to say" if short else ""
+    return _Score(steady, len(counted), f"{steady} of {len(counted)} trials show no trend or jump{unknown}")
 
 
 def _checkpoint(contents: BundleContents, analysis: Analysis) -> _Score:
@@ -96,11 +98,11 @@ def _power_cut(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _hardware(contents: BundleContents, analysis: Analysis) -> _Score:
-    described = [s.name for s in contents.storages.values() if s.stack]
+    whole = [s.name for s in contents.storages.values() if s.stack and not s.gaps]
     return _Score(
-        len(described),
+        len(whole),
         max(1, len(contents.storages)),
-        f"{contents.host.cpu_model}; the stack of {len(described)} of {len(contents.storages)} storages",
+        f"{contents.host.cpu_model}; {len(whole)} of {len(contents.storages)} storages with every fact",
     )
 
 

@@ -1,29 +1,29 @@
 /** Facts with where each was read. */
 import type { Fact, Gap } from "../format/report";
+import { commonFolder } from "../model/facts";
 import { size } from "../model/units";
 import { h, notAvailable } from "./dom";
 
+/** Facts, then what could not be read. A folder that most were read from is named once. */
 export function factList(facts: readonly Fact[], gaps: readonly Gap[] = []): HTMLElement {
+  const folder = commonFolder(facts.map((fact) => fact.source));
   return h(
     "dl",
     { class: "facts" },
-    ...facts.map((fact) => row(fact.name, factText(fact), fact.source)),
+    folder && h("div", { class: "folder" }, h("dt", {}, "read in"), h("dd", {}, source(folder))),
+    ...facts.map((fact) => row(fact.name, factText(fact), fact.source.replace(folder ?? "", ""))),
     ...gaps.map((gap) => h("div", {}, h("dt", {}, gap.what), h("dd", {}, notAvailable(gap.reason)))),
   );
 }
 
-export function row(name: string, value: string | Node, source: string | null = null): HTMLElement {
-  return h(
-    "div",
-    {},
-    h("dt", {}, name),
-    h("dd", {}, h("span", {}, value), source && h("span", { class: "source" }, ...breakable(source))),
-  );
+export function row(name: string, value: string | Node, from: string | null = null): HTMLElement {
+  return h("div", {}, h("dt", {}, name), h("dd", {}, h("span", {}, value), from && source(from)));
 }
 
-/** A path may be broken after each slash. */
-function breakable(path: string): (Node | string)[] {
-  return path.split(/(?<=\/)/).flatMap((part, place) => (place === 0 ? [part] : [h("wbr"), part]));
+/** Where something was read. A path may be broken after each slash. */
+function source(path: string): HTMLElement {
+  const parts = path.split(/(?<=\/)/).flatMap((part, place) => (place === 0 ? [part] : [h("wbr"), part]));
+  return h("span", { class: "source" }, ...parts);
 }
 
 /** A fact's value for people: sizes in their unit, booleans as yes and no. */

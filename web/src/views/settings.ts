@@ -25,7 +25,7 @@ export function settingsView(report: Report): HTMLElement {
             )
           : list(differing, report),
       ),
-    folded(`${same.length} the same in all variants`, same, report, same.length <= 12),
+    folded(`${same.length} the same in all variants`, same, report, same.length <= 20),
     folded(`${places.length} that say where a server is`, places, report, false),
   );
 }

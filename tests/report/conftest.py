@@ -1,0 +1,43 @@
+"""Synthetic runs, analysed and reported once for all tests."""
+
+from typing import NamedTuple
+
+import pytest
+import report_bundles
+
+from plinth.analyse import analyse
+from plinth.model.analysis import Analysis
+from plinth.model.contents import BundleContents
+from plinth.model.report import Report
+from plinth.report import build_report
+
+
+class Reported(NamedTuple):
+    """A run, its analysis and its report."""
+
+    contents: BundleContents
+    analysis: Analysis
+    report: Report
+
+
+def reported(contents: BundleContents) -> Reported:
+    analysis = analyse(contents)
+    return Reported(contents, analysis, build_report(contents, analysis))
+
+
+@pytest.fixture(scope="session")
+def ramdisk() -> Reported:
+    """Disk and memory, five trials each, nothing wrong."""
+    return reported(report_bundles.ramdisk())
+
+
+@pytest.fixture(scope="session")
+def trouble() -> Reported:
+    """The same with a failed trial (4), an excluded one (7), and a gap, errors and a failed check in trial 1."""
+    return reported(report_bundles.ramdisk(trouble=True))
+
+
+@pytest.fixture(scope="session")
+def many() -> Reported:
+    """60 variants, 5 trials of 60 s each."""
+    return reported(report_bundles.many())

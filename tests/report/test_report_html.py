@@ -1,0 +1,146 @@
+"""The HTML report: one file, opened in a real browser without network."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Reported
+from plinth.model.errors import MissingCapability
+from plinth.model.report import Report
+from plinth.report import html, render_html
+from plinth.report.schema import schema_text
+
+ROOT = Path(__file__).resolve().parents[2]
+CHECK = ROOT / "web" / "e2e" / "check.mjs"
+
+
+def node() -> str:
+    found = shutil.which("node") or shutil.which("node", path=str(ROOT / ".venv" / "bin"))
+    assert found, "these tests need Node.js"
+    return found
+
+
+def check(page: str, folder: Path) -> tuple[int, dict[str, Any]]:
+    """Exit code and findings of the browser check."""
+    file = folder / "report.html"
+    file.write_text(page, encoding="utf-8")
+    done = subprocess.run([node(), str(CHECK), str(file)], capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def data_of(page: str) -> str:
+    match = re.search(r'<script type="application/json" id="plinth-report">(.*?)</script>', page, re.DOTALL)
+    assert match
+    return match[1]
+
+
+class TestFile:
+    def test_holds_the_whole_report(self, trouble: Reported) -> None:
+        assert Report.model_validate_json(data_of(render_html(trouble.report))) == trouble.report
+
+    def test_no_text_of_a_report_can_end_its_script(self, ramdisk: Reported) -> None:
+        hostile = "</script><script>alert(1)</script><!--"
+        analysis = ramdisk.analysis.model_copy(update={"question": hostile})
+        page = render_html(ramdisk.report.model_copy(update={"analysis": analysis}))
+        assert "alert(1)</script>" not in page
+        assert json.loads(data_of(page))["analysis"]["question"] == hostile
+
+    def test_a_missing_viewer_is_said_with_how_to_get_it(
+        self, ramdisk: Reported, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(html, "VIEWER", "no-viewer.html")
+        with pytest.raises(MissingCapability, match="not built") as caught:
+            render_html(ramdisk.report)
+        assert "make build" in (caught.value.hint or "")
+
+    def test_the_published_schema_is_that_of_the_model(self) -> None:
+        assert (ROOT / "docs/reference/report.schema.json").read_text() == schema_text()
+
+    def test_the_schema_names_every_key_that_is_written(self, trouble: Reported) -> None:
+        schema = json.loads(schema_text())
+        written = json.loads(trouble.report.model_dump_json())
+        assert set(schema["required"]) == set(schema["properties"]) == set(written)
+        trial = schema["$defs"]["ReportTrial"]
+        assert set(trial["required"]) == set(written["trials"][0])
+
+
+class TestInBrowser:
+    def test_a_good_run(self, ramdisk: Reported, tmp_path: Path) -> None:
+        code, found = check(render_html(ramdisk.report), tmp_path)
+        assert (code, found["failures"]) == (0, [])
+        points = {chart["id"]: chart["points"] for chart in found["charts"]}
+        assert points["trials"] == 15
+        assert points["tps-left"] == 35
+        assert points["latency-right"] == 3 * 35
+        assert "device_ops-left" in points and "device_ops-right" not in points
+        assert [row["hatched"] for row in found["ranking"]] == [True, False, False]
+        assert all("no block device is known under tmpfs" in text for text in found["gaps"])
+
+    def test_a_bad_day(self, trouble: Reported, tmp_path: Path) -> None:
+        code, found = check(render_html(trouble.report), tmp_path)
+        assert (code, found["failures"]) == (0, [])
+        assert found["ranking"][0]["trials"] == 5
+        assert found["ranking"][1]["trials"] == 4
+
+    def test_sixty_variants_stay_small_and_quick(self, many: Reported, tmp_path: Path) -> None:
+        assert len(many.report.trials) == 300
+        code, found = check(render_html(many.report), tmp_path)
+        assert (code, found["failures"]) == (0, [])
+        assert found["size_bytes"] < 5_000_000
+        assert min(found["ready_ms"]) < 1000
+
+    def test_a_run_without_any_trial(self, ramdisk: Reported, tmp_path: Path) -> None:
+        """Nothing to draw is a page that says so; the check, which wants charts, says that."""
+        variants = tuple(
+            v.model_copy(update={"trials": (), "tps": None, "latency": None, "rank": None})
+            for v in ramdisk.analysis.variants
+        )
+        empty = ramdisk.report.model_copy(
+            update={"trials": (), "analysis": ramdisk.analysis.model_copy(update={"variants": variants})}
+        )
+        code, found = check(render_html(empty), tmp_path)
+        assert code == 1
+        assert "no charts" in found["failures"]
+        assert not any("error" in text or "uncaught" in text for text in found["failures"])
+
+
+class TestTheCheckItself:
+    """It fails where it should."""
+
+    def broken(self, page: str, folder: Path) -> str:
+        code, found = check(page, folder)
+        assert code == 1
+        return "\n".join(found["failures"])
+
+    def test_network_and_console(self, ramdisk: Reported, tmp_path: Path) -> None:
+        page = render_html(ramdisk.report)
+        extra = '<img src="http://127.0.0.1:9/x.png"><script>console.error("wrong")</script>'
+        said = self.broken(page.replace("</body>", f"{extra}</body>"), tmp_path)
+        assert "asks the network for http://127.0.0.1:9/x.png" in said
+        assert "error: wrong" in said
+
+    def test_charts_without_data_and_cut_text(self, ramdisk: Reported, tmp_path: Path) -> None:
+        place = next(i for i, series in enumerate(ramdisk.report.series) if series.panel == "wal")
+        trials = tuple(
+            trial.model_copy(update={"columns": tuple(() if i == place else c for i, c in enumerate(trial.columns))})
+            for trial in ramdisk.report.trials
+        )
+        page = render_html(ramdisk.report.model_copy(update={"trials": trials}))
+        style = (
+            "<style>h1 { width: 9rem; overflow: hidden; white-space: nowrap } .lead { color: #ddd !important }</style>"
+        )
+        said = self.broken(page.replace("</body>", f"{style}</body>"), tmp_path)
+        assert "chart wal-left has no data" in said
+        assert "is cut off" in said
+        assert "contrast" in said
+
+    def test_a_damaged_report(self, ramdisk: Reported, tmp_path: Path) -> None:
+        page = render_html(ramdisk.report)
+        said = self.broken(page.replace(data_of(page), "{"), tmp_path)
+        assert "The report in this page is damaged" in said

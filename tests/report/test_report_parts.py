@@ -1,0 +1,230 @@
+"""Curves, settings, texts, gaps and disclosures: the parts that a report is put together from."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import report_bundles
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import Reported
+from plinth.model.analysis import Estimate, Interval, NoiseFloor
+from plinth.model.facts import Setting
+from plinth.model.load import Histogram
+from plinth.model.report import Report, SettingRow
+from plinth.report import build_report
+from plinth.report.curves import latency_curve
+from plinth.report.settings import setting_rows, setting_text
+from plinth.report.text import latency, noise_sentence, number, rate
+
+
+def histogram(buckets: list[tuple[int, int]], scope: str = "transaction") -> Histogram:
+    return Histogram.model_validate(
+        {
+            "scope": scope,
+            "script": "s",
+            "statement": None,
+            "line": None,
+            "text": None,
+            "count": sum(count for _, count in buckets),
+            "sum_ns": 0,
+            "min_ns": 0,
+            "max_ns": 0,
+            "buckets": tuple(buckets),
+        }
+    )
+
+
+class TestCurve:
+    @settings(deadline=None)
+    @given(st.lists(st.lists(st.tuples(st.integers(1, 10**9), st.integers(1, 50)), max_size=30), max_size=4))
+    def test_is_the_quantile_of_all_latencies_together(self, parts: list[list[tuple[int, int]]]) -> None:
+        curve = latency_curve(histogram(part) for part in parts)
+        values = np.sort(np.concatenate([np.repeat(v, n) for part in parts for v, n in part] or [np.array([])]))
+        if not values.size:
+            assert curve == ()
+            return
+        for point in curve[:-1]:
+            rank = max(1, int(np.ceil(point.quantile * len(values) - 1e-6)))
+            assert point.latency_ns == values[rank - 1]
+        assert (curve[-1].quantile, curve[-1].latency_ns) == (1, values[-1])
+        assert all(a.latency_ns <= b.latency_ns for a, b in pairwise(curve))
+
+    def test_statements_are_not_transactions(self) -> None:
+        assert latency_curve([histogram([(5, 1)], scope="statement")]) == ()
+
+    def test_goes_no_further_than_the_count_tells(self) -> None:
+        curve = latency_curve([histogram([(5, 1000)])])
+        assert curve[-2].quantile == pytest.approx(0.999)
+
+    def test_trials_that_do_not_count_are_left_out(self, trouble: Reported) -> None:
+        counted = sum(
+            h.count
+            for t in trouble.contents.trials
+            if t.trial.variant == "disk" and t.trial.number != 7
+            for h in t.histograms
+            if h.scope == "transaction"
+        )
+        disk = next(v for v in trouble.report.variants if v.id == "disk")
+        steps = len(disk.latency_curve) - 2
+        assert steps == int(np.floor(np.log10(counted) * 12))
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("value", "unit", "text"),
+        [
+            ("16384", "8kB", "128MB"),
+            ("1", "8kB", "8kB"),
+            ("1024", "MB", "1GB"),
+            ("1500", "MB", "1500MB"),
+            ("300", "s", "5min"),
+            ("86400000", "ms", "1d"),
+            ("90500", "ms", "90500ms"),
+            ("-1", "8kB", "-1"),
+            ("0", "ms", "0"),
+            ("0.9", None, "0.9"),
+            ("0.5", "ms", "0.5"),
+            ("on", None, "on"),
+        ],
+    )
+    def test_are_written_as_postgresql_shows_them(self, value: str, unit: str | None, text: str) -> None:
+        assert setting_text(value, unit) == text
+
+    def rows(self, **changes: tuple[Setting, ...] | None) -> dict[str, SettingRow]:
+        """Rows of the synthetic run, with the settings of some variants replaced, or not read at all (None)."""
+        contents = report_bundles.ramdisk(repeats=1, seconds=10)
+        servers = dict(contents.servers)
+        for variant, found in changes.items():
+            server = servers.pop(variant)
+            if found is not None:
+                servers[variant] = server.model_copy(update={"settings": found})
+        return {row.name: row for row in setting_rows(contents.plan.variants, servers)}
+
+    def test_factors_come_first(self) -> None:
+        rows = list(self.rows().values())
+        assert (rows[0].name, rows[0].kind) == ("storage", "factor")
+        assert [(c.text, c.variants) for c in rows[0].cells] == [("disk", ("disk", "disk-aa")), ("memory", ("memory",))]
+
+    def test_a_variant_whose_list_lacks_a_setting_has_the_default(self) -> None:
+        row = self.rows(memory=())["shared_buffers"]
+        assert {cell.text: cell.variants for cell in row.cells} == {"128MB": ("disk", "memory", "disk-aa")}
+        assert row.cells[0].source == "configuration file, default"
+
+    def test_one_that_could_not_be_read_is_named_not_guessed(self) -> None:
+        row = self.rows(memory=None)["fsync"]
+        assert row.unread == ("memory",)
+
+    def test_without_a_known_default_nothing_is_guessed(self) -> None:
+        odd = Setting(name="odd", asked=None, value="1", unit=None, source="x", boot_value=None)
+        assert self.rows(memory=(odd,))["odd"].unread == ("disk", "disk-aa")
+
+    def test_where_a_server_is_comes_last_and_is_no_difference(self) -> None:
+        port = Setting(name="port", asked=None, value="5433", unit=None, source="x", boot_value="5432")
+        off = Setting(name="fsync", asked="off", value="off", unit=None, source="x", boot_value="on")
+        rows = list(self.rows(memory=(port, off)).values())
+        assert [row.name for row in rows][:2] == ["storage", "fsync"]
+        assert (rows[-1].name, rows[-1].kind) == ("port", "place")
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("value", "text"), [(0, "0"), (0.01234, "0.0123"), (3.14159, "3.14"), (99.96, "100"), (12345.6, "12,346")]
+    )
+    def test_number(self, value: float, text: str) -> None:
+        assert number(value) == text
+
+    @pytest.mark.parametrize(
+        ("value_ns", "text"),
+        [(850, "850 ns"), (85_000, "85.0 us"), (1_234_567, "1.23 ms"), (11e6, "11.0 ms"), (2.1e9, "2.10 s")],
+    )
+    def test_latency(self, value_ns: float, text: str) -> None:
+        assert latency(value_ns) == text
+
+    def test_rate_of_nothing_is_not_zero(self) -> None:
+        assert rate(None) == "n/a"
+
+    def test_noise(self) -> None:
+        ratio = Estimate(value=1.01, interval=Interval(low=0.97, high=1.05), n=5, method="test")
+        floor = NoiseFloor(ratio=ratio, smallest_ratio=1.043, alarm=False)
+        assert "less than 4.3 % (1.04x) could not have been shown" in noise_sentence(floor)
+        assert "alarm" in noise_sentence(floor.model_copy(update={"alarm": True}))
+        assert "n/a: no A/A pair" in noise_sentence(None)
+
+
+class TestGaps:
+    def test_the_same_gap_of_several_trials_is_one(self, trouble: Reported) -> None:
+        gap = trouble.contents.trials[0].trial.gaps
+        trials = tuple(
+            replace(t, trial=t.trial.model_copy(update={"gaps": gap if t.trial.number in (1, 2, 3, 9, 10) else ()}))
+            for t in trouble.contents.trials
+        )
+        report = build_report(replace(trouble.contents, trials=trials), trouble.analysis)
+        assert [gap.where for gap in report.gaps if gap.what == "pg_wait"] == ["trials 1 to 3, 9, 10"]
+
+    def test_gaps_of_host_and_storage_are_there(self, ramdisk: Reported) -> None:
+        assert [(gap.where, gap.what) for gap in ramdisk.report.gaps] == [
+            ("host", "clocksource"),
+            ("storage disk", "firmware of testdisk0"),
+        ]
+
+
+class TestServers:
+    def test_alike_servers_are_one(self, ramdisk: Reported) -> None:
+        (server,) = ramdisk.report.servers
+        assert set(server.variants) == {"disk", "memory", "disk-aa"}
+        assert server.data_directories == ("/srv/test/disk/data", "/srv/test/memory/data")
+
+
+class TestReproduction:
+    def test_has_commands_file_seed_and_versions(self, ramdisk: Reported) -> None:
+        contents = ramdisk.contents
+        plan = contents.plan.model_copy(update={"overrides": ("measure.repeats=9", "scale-to-fit cut nothing")})
+        again = build_report(replace(contents, plan=plan), ramdisk.analysis).reproduction
+        assert again.commands[0] == "plinth run experiment.toml --set measure.repeats=9"
+        assert again.experiment_toml == contents.experiment_toml
+        assert again.seed == 1
+        assert [(v.name, v.version) for v in again.versions][:2] == [("Plinth", "0.0.0+test"), ("PostgreSQL", "18.6")]
+
+    def test_names_the_external_commands_quoted_for_a_shell(self, ramdisk: Reported) -> None:
+        steps = ramdisk.report.reproduction.steps
+        assert [step.user for step in steps] == ["postgres", "postgres"]
+        assert steps[0].command == "/usr/lib/postgresql/18/bin/initdb -D /srv/test/disk/data --data-checksums"
+
+
+class TestDisclosures:
+    def status(self, report: Report, word: str) -> str:
+        (found,) = [each.status for each in report.disclosures if word in each.claim]
+        return found
+
+    def test_says_no_where_it_is_no(self, ramdisk: Reported) -> None:
+        assert self.status(ramdisk.report, "cutting power") == "no"
+        assert self.status(ramdisk.report, "machine of its own") == "no"
+        assert self.status(ramdisk.report, "interleaved") == "yes"
+
+    def test_says_partly_where_some_are_missing(self, trouble: Reported) -> None:
+        assert self.status(trouble.report, "Totals agree") == "partly"
+        assert self.status(trouble.report, "Hardware") == "partly"
+
+    def test_no_pair_no_interval_no_claim(self, many: Reported) -> None:
+        assert self.status(many.report, "A/A pair") == "no"
+
+    def test_sequential_order_is_not_interleaved(self, ramdisk: Reported) -> None:
+        experiment = ramdisk.contents.plan.experiment
+        measure = experiment.measure.model_copy(update={"order": "sequential", "warmup_s": 0.0})
+        plan = ramdisk.contents.plan.model_copy(
+            update={"experiment": experiment.model_copy(update={"measure": measure})}
+        )
+        report = build_report(replace(ramdisk.contents, plan=plan), ramdisk.analysis)
+        assert self.status(report, "interleaved") == "no"
+        assert self.status(report, "Warm-up") == "no"
+
+    def test_without_checks_nothing_is_claimed_to_agree(self, ramdisk: Reported) -> None:
+        trials = tuple(
+            replace(t, trial=t.trial.model_copy(update={"checks": ()}), events=()) for t in ramdisk.contents.trials
+        )
+        report = build_report(replace(ramdisk.contents, trials=trials), ramdisk.analysis)
+        assert self.status(report, "Totals agree") == "no"
+        assert self.status(report, "checkpoint") == "no"

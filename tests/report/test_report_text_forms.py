@@ -1,0 +1,121 @@
+"""The terminal table, Markdown and CSV."""
+
+import csv
+import io
+
+import pytest
+from rich.cells import cell_len
+
+from conftest import Reported
+from plinth.model.analysis import Analysis
+from plinth.report import build_report, render_csv, render_markdown, render_terminal
+
+
+def table_of(text: str) -> list[str]:
+    return text.split("\n\n", 1)[0].splitlines()
+
+
+class TestTerminal:
+    @pytest.mark.parametrize("width", [40, 60, 72, 80, 100, 120, 200])
+    def test_fits_and_never_leaves_out_safety(self, trouble: Reported, many: Reported, width: int) -> None:
+        for analysis in (trouble.analysis, many.analysis):
+            text = render_terminal(analysis, width=width, color=False)
+            assert max(cell_len(line) for line in text.splitlines()) <= width
+            assert "commits" in table_of(text)[0]
+            unsafe = sum(variant.safety.grade == "does not keep" for variant in analysis.variants)
+            assert " ".join(table_of(text)).split().count("does") == unsafe
+
+    def test_at_80_columns_has_every_column_and_unbroken_figures(self, ramdisk: Reported) -> None:
+        lines = table_of(render_terminal(ramdisk.analysis, width=80, color=False))
+        assert lines[0].split() == ["#", "variant", "tps", "ratio", "p50", "/", "p99", "commits", "verdict"]
+        memory = ramdisk.analysis.variants[0]
+        assert memory.tps is not None and memory.tps.interval is not None
+        assert f"{memory.tps.value:,.0f}" in lines[1]
+        assert f"[{memory.tps.interval.low:,.0f}, {memory.tps.interval.high:,.0f}]" in lines[2]
+
+    def test_wide_has_a_line_for_each_variant(self, ramdisk: Reported) -> None:
+        assert len(table_of(render_terminal(ramdisk.analysis, width=120, color=False))) == 1 + 3
+
+    def test_says_the_answer_the_noise_floor_and_warnings(self, trouble: Reported) -> None:
+        words = " ".join(render_terminal(trouble.analysis, width=80, color=False).split())
+        assert trouble.analysis.answer in words
+        assert "Noise floor: a difference of less than" in words
+        assert all(" ".join(warning.split()) in words for warning in trouble.analysis.warnings[:6])
+        assert "1 more warning: in every form of `plinth report`" in words
+
+    def test_an_alarm_is_said(self, ramdisk: Reported) -> None:
+        noise = ramdisk.analysis.noise
+        assert noise is not None
+        alarmed = ramdisk.analysis.model_copy(update={"noise": noise.model_copy(update={"alarm": True})})
+        assert "Noise floor: alarm" in render_terminal(alarmed, width=80, color=False)
+
+    def test_plain_has_no_escape_codes_and_colour_has(self, ramdisk: Reported, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whether colour is wanted is decided by the caller alone."""
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        assert "\x1b" not in render_terminal(ramdisk.analysis, width=80, color=False)
+        monkeypatch.setenv("NO_COLOR", "1")
+        assert "\x1b[1;31mdoes not" in render_terminal(ramdisk.analysis, width=80, color=True)
+
+    def test_user_text_is_not_taken_for_markup(self, ramdisk: Reported) -> None:
+        odd = relabelled(ramdisk.analysis, "[red]a :smile: b[/red]")
+        assert "[red]a :smile: b[/red]" in render_terminal(odd, width=200, color=False)
+
+    def test_a_variant_without_figures_shows_none(self, ramdisk: Reported) -> None:
+        first = ramdisk.analysis.variants[0].model_copy(update={"tps": None, "latency": None, "rank": None})
+        analysis = ramdisk.analysis.model_copy(update={"variants": (*ramdisk.analysis.variants[1:], first)})
+        last = table_of(render_terminal(analysis, width=120, color=False))[-1]
+        assert last.split()[:2] == ["-", "memory"]
+        assert last.count("n/a") == 2
+
+
+def relabelled(analysis: Analysis, label: str) -> Analysis:
+    first, *others = analysis.variants
+    return analysis.model_copy(update={"variants": (first.model_copy(update={"label": label}), *others)})
+
+
+class TestMarkdown:
+    def test_has_question_answer_ranking_and_how_to_run_it_again(self, trouble: Reported) -> None:
+        text = render_markdown(trouble.report)
+        assert trouble.analysis.question in text
+        assert trouble.analysis.answer in text
+        assert "| 1 | memory | 3,754" in text
+        assert "| does not keep | better |" in text
+        assert "- disk, trial 7: excluded: the load engine's own delay was 120 ms at p99" in text
+        assert "n/a: permission denied for view pg_stat_activity" in text
+        assert trouble.contents.experiment_toml.strip() in text
+
+    def test_tables_stay_whole_whatever_a_label_has(self, ramdisk: Reported) -> None:
+        odd = relabelled(ramdisk.analysis, "a|b\n<script>")
+        text = render_markdown(build_report(ramdisk.contents, odd))
+        row = next(line for line in text.splitlines() if line.startswith("| 1 |"))
+        assert "a\\|b &lt;script>" in row
+        assert row.replace("\\|", "").count("|") == 8
+
+    def test_a_fence_in_the_experiment_file_does_not_end_it(self, ramdisk: Reported) -> None:
+        again = ramdisk.report.reproduction.model_copy(update={"experiment_toml": '# ```\nname = "x"'})
+        text = render_markdown(ramdisk.report.model_copy(update={"reproduction": again}))
+        assert '````toml\n# ```\nname = "x"\n````' in text
+
+
+class TestCsv:
+    def test_has_a_row_for_each_trial_in_order_of_running(self, trouble: Reported) -> None:
+        rows = list(csv.DictReader(io.StringIO(render_csv(trouble.report))))
+        assert [int(row["trial"]) for row in rows] == list(range(1, 16))
+        assert [row["tps"] for row in rows if row["trial"] in ("3", "4")] == [
+            str(trouble.contents.trials[2].trial.tps),
+            "",
+        ]
+        assert rows[3]["failure"] == "the server ended in mid-trial: signal 9 (killed)"
+        assert rows[6]["excluded"].startswith("the load engine's own delay")
+        assert {row["factor:storage"] for row in rows} == {"disk", "memory"}
+        assert {(row["variant"], row["baseline"], row["aa_twin"]) for row in rows} == {
+            ("disk", "true", "false"),
+            ("disk-aa", "false", "true"),
+            ("memory", "false", "false"),
+        }
+
+    def test_medians_of_its_rows_are_the_ranking(self, ramdisk: Reported) -> None:
+        rows = list(csv.DictReader(io.StringIO(render_csv(ramdisk.report))))
+        tps = sorted(float(row["tps"]) for row in rows if row["variant"] == "memory")
+        memory = ramdisk.analysis.variants[0].tps
+        assert memory is not None and memory.value == pytest.approx(tps[2])
