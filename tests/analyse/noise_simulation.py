@@ -123,7 +123,7 @@ def decided_by_more_trials(difference: float, spread: float, replicas: int, seed
             return found if comparison.verdict(found, found.p_value, None) == "undecided" else None
 
         first = undecided(5)
-        more = comparison.more_trials(first, None, family=1) if first else None
+        more = comparison.more_trials(first, family=1) if first else None
         if more is not None and more <= 200:
             told += 1
             decided += undecided(5 + more) is None

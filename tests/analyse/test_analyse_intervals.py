@@ -153,7 +153,7 @@ def test_more_trials_grow_with_the_spread_and_shrink_with_the_difference() -> No
         variant = dict(enumerate(difference + spread * pattern))
         found = comparison.compare(variant, dict.fromkeys(range(5), 0.0), seed=1, family=1)
         assert found
-        return comparison.more_trials(found, None, family=1)
+        return comparison.more_trials(found, family=1)
 
     by_spread = [needed(0.2, spread) for spread in (0.2, 0.3, 0.5)]
     by_difference = [needed(difference, 0.5) for difference in (0.2, 0.3, 0.4)]

@@ -108,7 +108,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             KEEPS,
             6,
-            "whether memory is faster or slower than disk is undecided: 1.08x [0.97, 1.20]; the noise floor is 1.11x; "
+            "whether memory is faster or slower than disk is undecided: 1.08x [0.97, 1.20]; "
             "about 6 more trials of each would be needed to tell",
         ),
         (

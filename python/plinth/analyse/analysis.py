@@ -16,7 +16,7 @@ def analyse(contents: BundleContents) -> Analysis:
     results = _rank([_result(one, contents, seed) for one in measured.values()])
     ratios, pair = _ratios(measured, seed)
     noise = comparison.noise_floor(pair) if pair else None
-    comparisons = _compare(results, ratios, pair, noise)
+    comparisons = _compare(results, ratios, noise)
     return Analysis(
         run_id=contents.manifest.run_id,
         experiment=contents.plan.experiment.name,
@@ -78,9 +78,7 @@ def _ratios(measured: dict[str, Measured], seed: int) -> tuple[dict[str, Ratio],
     return {variant: ratio for variant, ratio in found.items() if ratio is not None}, pair
 
 
-def _compare(
-    results: list[VariantResult], ratios: dict[str, Ratio], pair: Ratio | None, noise: NoiseFloor | None
-) -> list[Comparison]:
+def _compare(results: list[VariantResult], ratios: dict[str, Ratio], noise: NoiseFloor | None) -> list[Comparison]:
     """Verdicts and sentences, in the order of the ranking."""
     baseline = next(result for result in results if result.is_baseline)
     compared = [result for result in results if result.id in ratios]
@@ -90,7 +88,7 @@ def _compare(
     for result, p_value, permutation_p_value in zip(compared, held, permuted, strict=True):
         ratio = ratios[result.id]
         verdict = comparison.verdict(ratio, p_value, noise)
-        more = comparison.more_trials(ratio, pair, len(compared)) if verdict == "undecided" else None
+        more = comparison.more_trials(ratio, len(compared)) if verdict == "undecided" else None
         variant_side, baseline_side = (wording.Side(side.label, side.safety.grade) for side in (result, baseline))
         sentence = wording.comparison_sentence(verdict, ratio.estimate, variant_side, baseline_side, noise, more)
         comparisons.append(

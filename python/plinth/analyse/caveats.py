@@ -1,12 +1,11 @@
 """What a sceptical reader must know: everything that weakens what the analysis says, each in one sentence."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause
 from plinth.model.analysis import NoiseFloor, VariantResult
-from plinth.model.base import Gap
 from plinth.model.contents import BundleContents
 from plinth.model.trial import Trial
 
@@ -35,8 +34,8 @@ def _of_run(contents: BundleContents) -> Iterator[str]:
     if manifest.status != "complete":
         why = f": {manifest.reason}" if manifest.reason else ""
         yield f"the run is {manifest.status}{why}; {len(contents.trials)} of {len(plan.trials)} trials are in the bundle"
-    for override in plan.overrides:
-        yield f"differs from the experiment file: {override}"
+    if plan.overrides:
+        yield f"differs from the experiment file: {'; '.join(plan.overrides)}"
     yield from plan.warnings
 
 
@@ -125,23 +124,20 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
 def _of_facts(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
     for storage in contents.storages.values():
         yield from (f"{storage.name}: {note}" for note in storage.notes)
-        yield from _gaps(f"storage {storage.name}", storage.gaps)
-    yield from _gaps("host", contents.host.gaps)
-    for variant, server in contents.servers.items():
-        yield from _gaps(f"server of {measured[variant].variant.label}", server.gaps)
-    whats = {gap.what: None for _, judged in _all_trials(measured) for gap in judged.contents.trial.gaps}
-    for what in whats:
-        yield from _grouped(measured, f"n/a: {what}", lambda judged, what=what: _gap_reason(judged, what))
+    unread = _count_gaps(contents, measured)
+    if unread:
+        yield (
+            f"{unread} {'figure' if unread == 1 else 'figures'} could not be read: the report lists "
+            f"{'it with its reason' if unread == 1 else 'them with their reasons'}"
+        )
 
 
-def _gap_reason(judged: JudgedTrial, what: str) -> str | None:
-    reasons = dict.fromkeys(gap.reason for gap in judged.contents.trial.gaps if gap.what == what)
-    return "; ".join(reasons) or None
-
-
-def _gaps(of: str, gaps: Iterable[Gap]) -> Iterator[str]:
-    for gap in gaps:
-        yield f"{of}: n/a: {gap.what}: {gap.reason}"
+def _count_gaps(contents: BundleContents, measured: dict[str, Measured]) -> int:
+    """What was not available; the same thing in several trials counts once."""
+    of_stacks = sum(len(storage.gaps) for storage in contents.storages.values())
+    of_servers = {gap.what for server in contents.servers.values() for gap in server.gaps}
+    of_trials = {gap.what for _, judged in _all_trials(measured) for gap in judged.contents.trial.gaps}
+    return of_stacks + len(contents.host.gaps) + len(of_servers) + len(of_trials)
 
 
 def _all_trials(measured: dict[str, Measured]) -> Iterator[tuple[str, JudgedTrial]]:

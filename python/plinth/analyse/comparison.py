@@ -73,23 +73,29 @@ def noise_floor(pair: Ratio) -> NoiseFloor | None:
 def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Verdict:
     """`p_value` is Holm-corrected.
 
-    better, worse: told apart from 1 and larger than the noise floor. no difference shown: the whole interval
-    lies inside 5 %, and so not on a machine too noisy to tell. undecided: anything else.
+    better, worse: told apart from 1; and, where the A/A pair was told apart too, larger than what that shows. no
+    difference shown: the whole interval lies inside 5 %, and so not on a machine too noisy to tell. undecided:
+    anything else.
     """
     if p_value is None or ratio.estimate.interval is None:
         return "undecided"
-    if p_value <= ALPHA and (floor is None or abs(ratio.log) > math.log(floor.smallest_ratio)):
+    if p_value <= ALPHA and not in_doubt(ratio.estimate, floor):
         return "better" if ratio.log > 0 else "worse"
     interval = ratio.estimate.interval
     tight = interval.low >= 1 / EQUIVALENCE and interval.high <= EQUIVALENCE
     return "no difference shown" if tight else "undecided"
 
 
-def more_trials(ratio: Ratio, pair: Ratio | None, family: int) -> int | None:
+def in_doubt(ratio: Estimate, floor: NoiseFloor | None) -> bool:
+    """Whether the same was told apart from itself, and this ratio is no larger than that."""
+    return floor is not None and floor.alarm and abs(math.log(ratio.value)) <= math.log(floor.smallest_ratio)
+
+
+def more_trials(ratio: Ratio, family: int) -> int | None:
     """About how many more trials of each would decide, if ratio and spread stay as seen; None if over a thousand.
 
-    Decided is: the interval, corrected for the family, narrower than the difference seen (and the noise floor too);
-    or else the whole interval inside the 5 % margin, whichever takes fewer trials.
+    Decided is: the interval, corrected for the family, narrower than the difference seen; or else the whole interval
+    inside the 5 % margin, whichever takes fewer trials.
     """
     n = ratio.estimate.n
     if n < MIN_TRIALS:
@@ -97,8 +103,7 @@ def more_trials(ratio: Ratio, pair: Ratio | None, family: int) -> int | None:
     if ratio.pivot is None:
         return None
     spread = float(ratio.pivot.spread)
-    noise = max(spread, float(pair.pivot.spread)) if pair and pair.pivot else spread
-    told_apart = _half_widths(noise, n, ALPHA / family) <= abs(ratio.log)
+    told_apart = _half_widths(spread, n, ALPHA / family) <= abs(ratio.log)
     alike = _half_widths(spread, n, ALPHA) <= math.log(EQUIVALENCE) - abs(ratio.log)
     decided = told_apart | alike
     return int(np.argmax(decided)) + 1 if decided.any() else None

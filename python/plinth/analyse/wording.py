@@ -1,10 +1,9 @@
 """The sentences of an analysis. Plain words, the effect, its interval, and what becomes of a commit."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plinth.analyse.comparison import EQUIVALENCE
+from plinth.analyse.comparison import EQUIVALENCE, in_doubt
 from plinth.model.analysis import Comparison, Estimate, Interval, NoiseFloor, SafetyGrade, VariantResult, Verdict
 from plinth.model.figures import times
 
@@ -145,8 +144,8 @@ def _open(ratio: Estimate, floor: NoiseFloor | None, more: int | None) -> str:
     parts = [times(ratio)]
     if ratio.interval is None and ratio.note:
         parts.append(ratio.note)
-    if floor and abs(math.log(ratio.value)) <= math.log(floor.smallest_ratio):
-        parts.append(f"the noise floor is {floor.smallest_ratio:.2f}x")
+    if floor and in_doubt(ratio, floor):
+        parts.append(f"the A/A pair, which is the same, was told apart by {floor.smallest_ratio:.2f}x")
     elif ratio.interval and not ratio.interval.low <= 1 <= ratio.interval.high:
         parts.append("clear by itself, but not as one of several comparisons")
     if more is not None:
