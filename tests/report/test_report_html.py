@@ -70,6 +70,11 @@ class TestFile:
         assert set(trial["required"]) == set(written["trials"][0])
 
 
+def test_the_viewer_s_lock_file_names_no_registry() -> None:
+    """It installs from whichever registry npm is told to use."""
+    assert '"resolved"' not in (ROOT / "web" / "package-lock.json").read_text()
+
+
 class TestInBrowser:
     def test_a_good_run(self, ramdisk: Reported, tmp_path: Path) -> None:
         code, found = check(render_html(ramdisk.report), tmp_path)
