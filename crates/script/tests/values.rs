@@ -1,7 +1,9 @@
 //! Values as text, in both directions, and the text of variables.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use plinth_script::{EvalReason, Expr, Prng, SleepUnit, Symbols, Value, Variables, builtin, parse};
+use plinth_script::{
+    EvalError, EvalReason, Expr, Prng, SleepUnit, Symbols, Value, Variables, builtin, parse,
+};
 use proptest::prelude::*;
 
 fn text_of(value: Value) -> String {
@@ -139,6 +141,11 @@ fn sleep_has_units_and_never_lasts_less_than_nothing() {
         );
     }
     assert_eq!(SleepUnit::Seconds.to_microseconds(Value::Int(0)), Ok(0));
+}
+
+#[test]
+fn what_an_expression_yields_fits_in_two_registers() {
+    assert_eq!(size_of::<Result<Value, EvalError>>(), 2 * size_of::<u64>());
 }
 
 #[test]
