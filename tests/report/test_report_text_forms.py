@@ -40,8 +40,14 @@ class TestTerminal:
         words = " ".join(render_terminal(trouble.analysis, width=80, color=False).split())
         assert trouble.analysis.answer in words
         assert "Noise floor: a difference of less than" in words
-        assert all(" ".join(warning.split()) in words for warning in trouble.analysis.warnings[:6])
-        assert "1 more warning: in every form of `plinth report`" in words
+        assert all(f"warning: {' '.join(warning.split())}" in words for warning in trouble.analysis.warnings[:6])
+
+    def test_many_warnings_do_not_hide_the_answer(self, ramdisk: Reported) -> None:
+        warnings = tuple(f"number {number}" for number in range(1, 9))
+        text = render_terminal(ramdisk.analysis.model_copy(update={"warnings": warnings}), width=80, color=False)
+        assert "warning: number 6" in text
+        assert "number 7" not in text
+        assert text.endswith("2 more warnings: in every form of `plinth report`\n")
 
     def test_an_alarm_is_said(self, ramdisk: Reported) -> None:
         noise = ramdisk.analysis.noise
@@ -80,7 +86,7 @@ class TestMarkdown:
         assert trouble.analysis.answer in text
         assert "| 1 | memory | 3,754" in text
         assert "| does not keep | better |" in text
-        assert "- disk, trial 7: excluded: the load engine's own delay was 120 ms at p99" in text
+        assert all(f"- {warning}" in text for warning in trouble.analysis.warnings)
         assert "n/a: permission denied for view pg_stat_activity" in text
         assert trouble.contents.experiment_toml.strip() in text
 
