@@ -34,6 +34,7 @@ from plinth.system.runner import Runner
 
 SETTINGS = {"shared_buffers": "512MB", "max_connections": 200}
 WARM_UP_S = 5
+LOAD_AVERAGE_BEFORE = round(os.getloadavg()[0], 1)  # what else the machine was doing
 
 
 @dataclass(frozen=True)
@@ -218,15 +219,16 @@ def machine_kind() -> str:
     return f"{os.cpu_count()}-core-{'vm' if 'hypervisor' in flags else 'machine'}"
 
 
-def machine_facts() -> dict[str, str | int | None]:
+def machine_facts() -> dict[str, str | float | None]:
     """What the figures depend on."""
     memory_kb = int(found(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text()))
     return {
         "cpu": found(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()),
         "cpus": os.cpu_count(),
         "memory_gib": round(memory_kb / 2**20),
-        "kernel": platform.release(),
+        "kernel": platform.release().split("-")[0],
         "nice": os.nice(0),
+        "load_average_before": LOAD_AVERAGE_BEFORE,
     }
 
 

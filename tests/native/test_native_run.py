@@ -45,6 +45,18 @@ def test_stop_cuts_off_what_does_not_end(server: Server, load: Load) -> None:
     assert (result.interrupted, result.errors) == (True, ())
 
 
+def test_a_flood_of_rows_keeps_nobody_from_working(server: Server, load: Load) -> None:
+    script = "select generate_series(1, case when :client_id = 0 then 2000000000 else 1 end);"
+    run = load(server.connection(), script, clients=2, duration_s=600.0, stop_timeout_s=0.3)
+    run.start()
+    while json.loads(run.progress())["done"] < 100:
+        assert not run.wait(0.01)
+    run.stop()
+    assert run.wait(5.0)
+    result = LoadResult.model_validate_json(run.result())
+    assert (result.totals.open, result.errors) == (1, ())
+
+
 def test_stop_before_the_start_runs_nothing(server: Server, load: Load, finished: Finished) -> None:
     run = load(server.connection(), "select 1;", clients=3)
     run.stop()

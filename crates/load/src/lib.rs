@@ -7,6 +7,7 @@
 
 mod client;
 mod config;
+mod connecting;
 mod context;
 mod control;
 mod errors;

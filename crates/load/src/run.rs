@@ -303,7 +303,7 @@ impl Prepared {
             let mut connected = assignment.connect();
             let started = self
                 .control
-                .connected(connected.count(), connected.error.take());
+                .connected(connected.opened.len(), connected.first_error.take());
             has_connected = true;
             let Some(started) = started else {
                 return Ok(None);

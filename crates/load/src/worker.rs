@@ -6,7 +6,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token, Waker};
-use plinth_connect::{Address, ConnectError, Opened};
+use plinth_connect::{Address, Opened};
 use plinth_script::{Prng, ThreadSeeds};
 use plinth_thread::CpuTime;
 use plinth_wire::frontend;
@@ -14,9 +14,10 @@ use rustix::io::Errno;
 
 use crate::client::Client;
 use crate::config::{Config, nanoseconds};
+use crate::connecting::Connected;
 use crate::context::Context;
 use crate::control::Control;
-use crate::errors::{ErrorKind, Failure, Place};
+use crate::errors::Place;
 use crate::link::Link;
 use crate::program::Programs;
 use crate::readiness::Alarm;
@@ -25,6 +26,9 @@ use crate::report::Report;
 
 /// Bytes read at once; a reply may be longer.
 const READ_BYTES: usize = 64 * 1024;
+
+/// How often one client reads before the others have their turn.
+const READS_AT_ONCE: usize = 16;
 
 /// Tokens of what is not a client.
 const WAKER: Token = Token(usize::MAX);
@@ -43,68 +47,7 @@ pub(crate) struct Assignment<'a> {
     pub(crate) client_seeds: &'a [Prng],
 }
 
-/// Clients that connected, in the order of their numbers, and why the others did not.
-pub(crate) struct Connected {
-    opened: Vec<(usize, Opened)>,
-    failures: Vec<(Failure, u64)>,
-    /// The first error.
-    pub(crate) error: Option<ConnectError>,
-}
-
-impl Connected {
-    pub(crate) fn count(&self) -> usize {
-        self.opened.len()
-    }
-}
-
 impl Assignment<'_> {
-    /// Connects the thread's clients one after the other, as pgbench does. When one gets no answer in time,
-    /// the rest are not tried: each would wait as long.
-    pub(crate) fn connect(&self) -> Connected {
-        let mut connected = Connected {
-            opened: Vec::new(),
-            failures: Vec::new(),
-            error: None,
-        };
-        for number in self.seeds.clients.clone() {
-            if self.control.is_stopping() {
-                break;
-            }
-            match plinth_connect::open(
-                &self.config.connection,
-                self.addresses,
-                self.config.connect_timeout(),
-            ) {
-                Ok(opened) => connected.opened.push((number, opened)),
-                Err(error) => {
-                    let timed_out = matches!(error, ConnectError::Timeout { .. });
-                    let kind = if timed_out {
-                        ErrorKind::Timeout
-                    } else {
-                        ErrorKind::Connect
-                    };
-                    let sqlstate = error.sqlstate().map(str::to_owned);
-                    let clients = if timed_out {
-                        self.seeds.clients.end - number
-                    } else {
-                        1
-                    };
-                    let failure = Failure {
-                        kind,
-                        sqlstate,
-                        message: error.to_string(),
-                    };
-                    connected.failures.push((failure, clients as u64));
-                    connected.error.get_or_insert(error);
-                    if timed_out {
-                        break;
-                    }
-                }
-            }
-        }
-        connected
-    }
-
     /// Runs the load with the clients that connected, from `started` on.
     pub(crate) fn run(&self, connected: Connected, started: Instant) -> io::Result<Report> {
         let mut worker = Worker::new(self, connected, started)?;
@@ -125,6 +68,8 @@ struct Worker<'a> {
     alarm: Alarm,
     buffer: Vec<u8>,
     bytes_received: u64,
+    /// Clients that left something unread for the others' sake, and whether their connections have ended.
+    unread: Vec<(usize, bool)>,
     /// When clients that are still busy are cut off.
     cut_off_ns: u64,
     interrupted: bool,
@@ -203,6 +148,7 @@ impl<'a> Worker<'a> {
             alarm,
             buffer: vec![0; READ_BYTES],
             bytes_received: 0,
+            unread: Vec::new(),
             cut_off_ns: u64::MAX,
             interrupted: false,
             server_version,
@@ -246,11 +192,8 @@ impl<'a> Worker<'a> {
                 .min(next_sleeper_ns)
                 .min(self.cut_off_ns);
             self.alarm.set(next_ns, self.last_ns)?;
-            let wait = if self.context.waiting_for_turn.is_empty() {
-                None
-            } else {
-                Some(Duration::ZERO)
-            };
+            let is_idle = self.context.waiting_for_turn.is_empty() && self.unread.is_empty();
+            let wait = if is_idle { None } else { Some(Duration::ZERO) };
             match self.poll.poll(&mut events, wait) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
@@ -271,6 +214,9 @@ impl<'a> Worker<'a> {
 
     fn serve(&mut self, events: &Events) {
         let mut batch_began_ns = None;
+        for (index, to_the_end) in std::mem::take(&mut self.unread) {
+            self.read(index, to_the_end, &mut batch_began_ns);
+        }
         for event in events {
             let index = event.token().0;
             if index >= self.clients.len() {
@@ -296,7 +242,13 @@ impl<'a> Worker<'a> {
     /// has closed it, there will be no further event, and the end has to be read too.
     #[inline]
     fn read(&mut self, index: usize, to_the_end: bool, batch_began_ns: &mut Option<u64>) {
+        let mut reads = 0;
         while self.clients[index].is_open() {
+            reads += 1;
+            if reads > READS_AT_ONCE {
+                self.unread.push((index, to_the_end));
+                return;
+            }
             let received = self.clients[index].link().receive(&mut self.buffer);
             let now_ns = self.tick();
             let lag_ns = now_ns - *batch_began_ns.get_or_insert(now_ns);
@@ -346,7 +298,8 @@ impl<'a> Worker<'a> {
     /// Heeds a stop, and cuts off who has not come to an end in time after it.
     fn watch_for_the_end(&mut self) {
         let now_ns = self.last_ns;
-        if self.cut_off_ns == u64::MAX && self.assignment.control.is_stopping() {
+        let is_new = self.cut_off_ns == u64::MAX && self.clients_open > 0;
+        if is_new && self.assignment.control.is_stopping() {
             self.interrupted |= now_ns < self.context.ends_ns;
             self.context.ends_ns = self.context.ends_ns.min(now_ns);
             self.cut_off_ns =
