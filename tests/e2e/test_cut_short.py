@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +106,35 @@ def test_a_server_that_is_killed_fails_its_trial_and_no_other(project, nothing_l
     assert len(project.trials()) == 6
     assert project.status() == "complete"
     nothing_left()
+
+
+def test_a_backend_that_is_killed_fails_its_trial_and_the_server_comes_back(project, nothing_left):
+    running = project.start("--set", "measure.duration=3s")
+    running.wait_for("trial 1 of")
+    postmaster = next_postmaster(project, running)
+    os.kill(client_backend(postmaster, running), signal.SIGKILL)
+    code, said = running.end()
+    assert code == 1, said
+    failed = [trial for trial in project.trials() if trial["status"] == "failed"]
+    assert len(failed) == 1, said
+    assert "lost their connection" in failed[0]["failure"]
+    assert len(project.trials()) == 6
+    nothing_left()
+
+
+def client_backend(postmaster, running, timeout_s=60):
+    """The pid of a backend that serves the load: it says what it is doing in its title."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        assert running.process.poll() is None
+        for child in Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split():
+            try:
+                title = Path(f"/proc/{child}/cmdline").read_bytes()
+            except FileNotFoundError:  # it has ended
+                continue
+            if b"UPDATE" in title or b"COMMIT" in title:
+                return int(child)
+    raise AssertionError("no backend works for a client")
 
 
 def next_postmaster(project, running, timeout_s=60):

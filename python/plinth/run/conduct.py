@@ -123,6 +123,7 @@ def _run_trials(
         listener.trial_ended(output.trial)
         if output.trial.status == "failed":
             failed += 1
+            provision.end_abruptly(variant)
             if plan.experiment.measure.stop_on_failure:
                 raise RunError(
                     f"trial {planned.number} failed: {output.trial.failure}", where=f"variant {variant.label}"

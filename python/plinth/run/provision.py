@@ -82,6 +82,15 @@ class Provision:
         cluster.apply(variant.settings)
         return cluster, cluster.facts(variant.settings)
 
+    def end_abruptly(self, variant: Variant) -> None:
+        """End the server of a trial that failed, as a crash does; it recovers when it is next started.
+
+        A server that is just recovering from the crash of a backend may never end when it is asked to.
+        """
+        cluster = self._managed.get(variant.cluster)
+        if cluster is not None and cluster.alive():
+            cluster.kill()
+
     def postmaster_pid(self, variant: Variant) -> int | None:
         """The pid of a managed server that runs."""
         cluster = self._managed.get(variant.cluster)

@@ -91,12 +91,13 @@ class TrialRunner:
         if load is None:
             return output
         checks: list[Check] = []
+        failure = failure or _failure_of_load(load)
         if failure is None:
             with database_errors("check the trial", variant.label), connect(server.connection) as control:
                 checks = dataset.after_trial(control, before, variant.workload.builtin, load)
                 exclusive = variant.workload.builtin is not None and not observation.shares_database
                 checks.append(_commit_check(_commits(control) - commits, load, variant.workload.clients, exclusive))
-            failure = _failure_of(load, checks)
+            failure = _failure_of_checks(checks)
         output.trial = _measured(output.trial, load, checks, observation, failure)
         return output
 
@@ -177,18 +178,21 @@ def _commit_check(commits: int, load: LoadResult, clients: int, exclusive: bool)
     )
 
 
-def _failure_of(load: LoadResult, checks: list[Check]) -> str | None:
+def _failure_of_load(load: LoadResult) -> str | None:
     """Why a load that came to its end is still a failed trial."""
-    wrong = [check for check in checks if not check.ok]
-    if wrong:
-        return "; ".join(f"{check.name}: expected {check.expected}, got {check.got}" for check in wrong)
-    if load.measured.done == 0:
-        first = load.errors[0].message if load.errors else "no transaction ended in the measured time"
-        return f"nothing was measured: {first}"
     lost = [error for error in load.errors if error.kind == "connection_lost"]
     if lost:
         return f"{sum(error.count for error in lost)} clients lost their connection: {lost[0].message}"
+    if load.measured.done == 0:
+        first = load.errors[0].message if load.errors else "no transaction ended in the measured time"
+        return f"nothing was measured: {first}"
     return None
+
+
+def _failure_of_checks(checks: list[Check]) -> str | None:
+    """What did not hold although it must."""
+    wrong = [f"{check.name}: expected {check.expected}, got {check.got}" for check in checks if not check.ok]
+    return "; ".join(wrong) or None
 
 
 def _trial(trial: PlannedTrial, started_unix_ns: int, **fields: Any) -> Trial:
