@@ -2,36 +2,24 @@
 
 import json
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browser import ROOT, check_report
 from conftest import Reported
 from plinth.model.errors import MissingCapability
 from plinth.model.report import Report
 from plinth.report import html, render_html
 from plinth.report.schema import schema_text
 
-ROOT = Path(__file__).resolve().parents[2]
-CHECK = ROOT / "web" / "e2e" / "check.mjs"
-
-
-def node() -> str:
-    found = shutil.which("node") or shutil.which("node", path=str(ROOT / ".venv" / "bin"))
-    assert found, "these tests need Node.js"
-    return found
-
 
 def check(page: str, folder: Path) -> tuple[int, dict[str, Any]]:
     """Exit code and findings of the browser check."""
     file = folder / "report.html"
     file.write_text(page, encoding="utf-8")
-    done = subprocess.run([node(), str(CHECK), str(file)], capture_output=True, text=True)
-    assert done.returncode in (0, 1), done.stderr
-    return done.returncode, json.loads(done.stdout)
+    return check_report(file)
 
 
 def data_of(page: str) -> str:
