@@ -25,7 +25,9 @@ def imported_modules(path: Path) -> set[str]:
 
 def test_the_native_module_is_imported_by_few():
     users = {
-        path.relative_to(PACKAGE).parts[0] for path in PACKAGE.rglob("*.py") if "plinth._native" in imported_modules(path)
+        path.relative_to(PACKAGE).parts[0]
+        for path in PACKAGE.rglob("*.py")
+        if "plinth._native" in imported_modules(path)
     }
     assert users
     assert users <= MAY_USE_NATIVE
@@ -33,7 +35,10 @@ def test_the_native_module_is_imported_by_few():
 
 def test_nothing_depends_on_the_native_crate_and_pure_crates_depend_on_none_of_ours():
     done = subprocess.run(
-        ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"], cwd=ROOT, capture_output=True, check=True
+        ["cargo", "metadata", "--format-version", "1", "--no-deps", "--offline"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
     )
     packages = {package["name"]: package for package in json.loads(done.stdout)["packages"]}
     needs = {

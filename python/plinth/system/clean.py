@@ -49,7 +49,9 @@ def pending_journals() -> tuple[Path, ...]:
     except FileNotFoundError:
         return ()
     except OSError as error:
-        raise from_os_error(error, "look for journals", folder, hint="clean as the user whose runs they were") from error
+        raise from_os_error(
+            error, "look for journals", folder, hint="clean as the user whose runs they were"
+        ) from error
 
 
 def clean(run_id: str | None = None, report: Report | None = None, runner: Runner | None = None) -> CleanResult:

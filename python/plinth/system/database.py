@@ -35,6 +35,8 @@ def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.C
         connect_timeout=timeout_s,
         sslmode="disable",
         gssencmode="disable",
+        # Else text comes as bytes from a database whose encoding is SQL_ASCII.
+        client_encoding="UTF8",
         autocommit=True,
     )
 

@@ -115,7 +115,9 @@ class Journal:
             except FileNotFoundError:
                 return None
             except OSError as error:
-                raise from_os_error(error, "open the journal", path, hint="clean as the user whose run it was") from error
+                raise from_os_error(
+                    error, "open the journal", path, hint="clean as the user whose run it was"
+                ) from error
             try:
                 ended = try_lock(fd)
                 content = _read(fd, path)

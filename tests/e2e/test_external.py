@@ -1,0 +1,105 @@
+"""A server of somebody else's: measured in a schema of its own, and left as it was."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from plinth.system.owner import server_owner
+from plinth.system.runner import Runner
+from servers import all_installations
+
+EXTERNAL = """\
+spec = 1
+name = "external"
+question = "What does this server do with one client, and with four?"
+
+[server]
+connection = "service=mine"
+
+[dataset]
+kind = "tpcb"
+scale = 1
+
+[workload]
+builtin = "tpcb-like"
+
+[matrix]
+workload.clients = [1, 4]
+
+[measure]
+warmup = "200ms"
+duration = "1s"
+repeats = 1
+"""
+
+
+@pytest.fixture
+def service(scratch: Path) -> Iterator[tuple[str, Path]]:
+    """A running server, by connection string and by a service file that names it."""
+    owner, runner = server_owner(), Runner()
+    bindir = Path(all_installations(owner, runner)["debian"].bindir)
+    home = scratch / "theirs"
+    home.mkdir()
+    if not owner.is_us:
+        os.chown(home, owner.uid, owner.gid)
+    data = home / "data"
+    runner.run([str(bindir / "initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "-E", "UTF8"], owner=owner)
+    server = runner.spawn(
+        [str(bindir / "postgres"), "-D", str(data), "-k", str(home), "-c", "listen_addresses="],
+        owner=owner,
+        cwd=data,
+        log_path=scratch / "theirs.log",
+    )
+    try:
+        string = f"host={home} user=bench dbname=postgres"
+        wait_until_ready(string, server)
+        services = scratch / "pg_service.conf"
+        services.write_text(f"[mine]\nhost={home}\nuser=bench\ndbname=postgres\n")
+        yield string, services
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def wait_until_ready(string: str, server: subprocess.Popen[bytes]) -> None:
+    while True:
+        assert server.poll() is None, "the server ended"
+        try:
+            psycopg.connect(string).close()
+        except psycopg.OperationalError:
+            continue
+        return
+
+
+def test_an_external_server_is_left_as_it_was(project, service):
+    string, services = service
+    with psycopg.connect(string, autocommit=True) as control:
+        control.execute("CREATE TABLE pgbench_accounts AS SELECT 'precious' AS aid")
+    project.write(EXTERNAL)
+    planned = project.plinth("plan", "x.toml", PGSERVICEFILE=str(services))
+    assert planned.returncode == 0, planned.stderr
+    assert "make the schema plinth_RUN" in planned.stdout
+    done = project.run(PGSERVICEFILE=str(services))
+    assert done.returncode in (0, 3), done.stderr
+    trials = project.trials()
+    assert len(trials) == 3
+    assert all(trial["status"] == "complete" for trial in trials), trials
+    assert all(check["ok"] for trial in trials for check in trial["checks"])
+    assert "is not known" in done.stdout
+    with psycopg.connect(string) as control:
+        schemas = control.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'plinth%'").fetchall()
+        assert schemas == []
+        assert control.execute("SELECT aid FROM pgbench_accounts").fetchall() == [("precious",)]
+    assert project.left_behind() == []
+
+
+def test_a_server_that_cannot_be_reached_is_said_so(project):
+    project.write(EXTERNAL.replace("service=mine", "host=127.0.0.1 port=1 dbname=x connect_timeout=2"))
+    done = project.run()
+    assert done.returncode == 1, done.stderr
+    assert "connect to the external server" in done.stderr
+    assert "Traceback" not in done.stderr
