@@ -47,7 +47,7 @@ def service(scratch: Path) -> Iterator[tuple[str, Path]]:
     if not owner.is_us:
         os.chown(home, owner.uid, owner.gid)
     data = home / "data"
-    runner.run([str(bindir / "initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "-E", "UTF8"], owner=owner)
+    runner.run([str(bindir / "initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "-E", "SQL_ASCII"], owner=owner)
     server = runner.spawn(
         [str(bindir / "postgres"), "-D", str(data), "-k", str(home), "-c", "listen_addresses="],
         owner=owner,
@@ -55,7 +55,7 @@ def service(scratch: Path) -> Iterator[tuple[str, Path]]:
         log_path=scratch / "theirs.log",
     )
     try:
-        string = f"host={home} user=bench dbname=postgres"
+        string = f"host={home} user=bench dbname=postgres client_encoding=UTF8"
         wait_until_ready(string, server)
         services = scratch / "pg_service.conf"
         services.write_text(f"[mine]\nhost={home}\nuser=bench\ndbname=postgres\n")
