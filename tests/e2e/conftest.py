@@ -87,6 +87,7 @@ class Project:
         self.folder = folder
         self.state = folder / "state"
         self.bundle = folder / "bundle"
+        self.started: list[Running] = []
         self.write(EXPERIMENT)
 
     def write(self, text: str) -> None:
@@ -113,7 +114,7 @@ class Project:
     def start(self, *words: object, command: tuple[object, ...] | None = None) -> Running:
         """`plinth run x.toml`, left running."""
         arguments = command or ("run", "x.toml", "--bundle", self.bundle, *words)
-        return Running(
+        running = Running(
             subprocess.Popen(
                 [sys.executable, "-m", "plinth", *map(str, arguments)],
                 cwd=self.folder,
@@ -124,6 +125,8 @@ class Project:
                 start_new_session=True,
             )
         )
+        self.started.append(running)
+        return running
 
     def trials(self, bundle: Path | None = None) -> list[dict]:
         """The trial.json of every trial, in order."""
@@ -164,6 +167,10 @@ def project(scratch: Path) -> Iterator[Project]:
     """A project; what a failed test leaves behind is cleaned up by Plinth itself."""
     made = Project(scratch)
     yield made
+    for running in made.started:
+        if running.process.poll() is None:
+            running.process.kill()
+            running.process.wait()
     made.plinth("clean")
 
 

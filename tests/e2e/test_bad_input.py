@@ -1,5 +1,6 @@
 """What bad input gets: a clear error, the right exit code, and nothing left behind."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -70,9 +71,7 @@ def test_space_that_runs_out_in_the_middle_of_a_load(project):
         with_storage(project, f'path = "{small}"')
         running = project.start(*ONE, "--set", "dataset.scale=10")
         running.wait_for("load tpcb")
-        status = os.statvfs(small)
-        with (small / "filler").open("wb") as file:  # others fill the disk meanwhile
-            os.posix_fallocate(file.fileno(), 0, max(0, status.f_bavail * status.f_frsize - 30 * 2**20))
+        leave_free(small, 60 * 2**20)  # others fill the disk meanwhile
         code, said = running.end()
         assert code == 1, said
         assert "No space left on device" in said
@@ -82,6 +81,20 @@ def test_space_that_runs_out_in_the_middle_of_a_load(project):
         assert list(small.iterdir()) == []
     finally:
         subprocess.run(["umount", small], check=True)
+
+
+def leave_free(folder, size_bytes):
+    """Fill the file system, on which somebody else is writing, but for `size_bytes`."""
+    with (folder / "filler").open("wb") as file:
+        while True:
+            status = os.statvfs(folder)
+            try:
+                os.posix_fallocate(file.fileno(), 0, max(1, status.f_bavail * status.f_frsize - size_bytes))
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                continue  # the other was faster
+            return
 
 
 def test_a_tmpfs_that_is_smaller_than_its_data(project):

@@ -102,11 +102,14 @@ class Provision:
         return cluster.layout.log_path if cluster is not None else None
 
     def close(self) -> tuple[NotUndone, ...]:
-        """Stop the servers and undo every step; returns what could not be undone."""
+        """End the servers and undo every step; returns what could not be undone.
+
+        Servers are not asked to shut down: their data goes with them, and one that has crashed might never do it.
+        """
         self._listener.phase("undo what this run made")
         for server in self._managed.values():
             if server.alive():
-                self._try(server.stop)
+                self._try(server.kill)
         for external in self._external.values():
             self._try(lambda external=external: external.close(self._journal))
         return self._journal.undo_all(self._runner)

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.errors import RunError
+from plinth.model.errors import Interrupted, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.load import Connection, LoadResult, Second
 from plinth.model.plan import Plan, PlannedTrial, Variant
@@ -131,15 +131,15 @@ class TrialRunner:
         failure = None
         try:
             run = LoadRun(json.dumps(config))
-            run.start()
             try:
+                run.start()
                 while not run.wait(_POLL_S):
                     progress = json.loads(run.progress())
                     self._tell(progress, total_s, observer)
                     if failure is None and progress["clients_open"] < config["clients"] and not server.alive():
                         failure = "the server died during the trial"
                         run.stop()
-            except BaseException:
+            except Interrupted:
                 run.stop()
                 run.wait(_STOP_PATIENCE_S)
                 raise

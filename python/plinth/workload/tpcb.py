@@ -7,7 +7,7 @@ before vacuum here, so that one pass of vacuum sets the visibility map of what t
 import json
 from typing import TYPE_CHECKING
 
-from plinth.model.errors import RunError
+from plinth.model.errors import Interrupted, RunError
 from plinth.model.experiment import TpcbDataset
 from plinth.model.load import Connection, LoadResult
 from plinth.model.progress import Progress, Report
@@ -152,12 +152,12 @@ class Tpcb:
         }
         try:
             bulk = BulkLoad(json.dumps(config))
-            bulk.start()
             try:
+                bulk.start()
                 while not bulk.wait(_POLL_S):
                     state = json.loads(bulk.progress())
                     report(Progress("load rows", state["rows_done"], state["rows_total"], "rows"))
-            except BaseException:
+            except Interrupted:
                 bulk.stop()
                 bulk.wait(_STOP_PATIENCE_S)
                 raise
