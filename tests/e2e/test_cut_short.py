@@ -117,7 +117,7 @@ def test_a_backend_that_is_killed_fails_its_trial_and_the_server_comes_back(proj
     assert code == 1, said
     failed = [trial for trial in project.trials() if trial["status"] == "failed"]
     assert len(failed) == 1, said
-    assert "lost their connection" in failed[0]["failure"]
+    assert "did not work to the end (connection lost)" in failed[0]["failure"]
     assert len(project.trials()) == 6
     nothing_left()
 

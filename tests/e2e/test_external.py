@@ -79,6 +79,10 @@ def test_an_external_server_is_left_as_it_was(project, service):
     string, services = service
     with psycopg.connect(string, autocommit=True) as control:
         control.execute("CREATE TABLE pgbench_accounts AS SELECT 'precious' AS aid")
+        # An ordinary user, who may neither checkpoint nor see all statistics.
+        control.execute("CREATE ROLE guest LOGIN")
+        control.execute("GRANT CREATE ON DATABASE postgres TO guest")
+    services.write_text(services.read_text().replace("user=bench", "user=guest"))
     project.write(EXTERNAL)
     planned = project.plinth("plan", "x.toml", PGSERVICEFILE=str(services))
     assert planned.returncode == 0, planned.stderr
@@ -89,6 +93,7 @@ def test_an_external_server_is_left_as_it_was(project, service):
     assert len(trials) == 3
     assert all(trial["status"] == "complete" for trial in trials), trials
     assert all(check["ok"] for trial in trials for check in trial["checks"])
+    assert all(trial["gaps"][0]["what"] == "CHECKPOINT before the trial" for trial in trials)
     assert "is not known" in done.stdout
     with psycopg.connect(string) as control:
         schemas = control.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'plinth%'").fetchall()

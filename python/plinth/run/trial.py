@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from plinth.model.base import Gap
 from plinth.model.errors import Interrupted, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.load import Connection, LoadResult, Second
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _POLL_S = 0.1
 _STOP_PATIENCE_S = 10.0
 _CONNECT_TIMEOUT_S = 10.0
+# After one of these a client does no more, so that the load is not the one that was asked for.
+_ENDS_A_CLIENT = ("connect", "timeout", "connection_lost", "protocol", "script")
 # A session's start commits a transaction or two of its own, and autovacuum and the control connection a few more.
 _OWN_COMMITS_PER_CLIENT = 2
 _OWN_COMMITS = 100
@@ -65,7 +68,7 @@ class TrialRunner:
         dataset = dataset_of(cluster.dataset)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             before = dataset.before_trial(control)
-            control.execute("CHECKPOINT")
+            gaps = _checkpoint(control)
             commits = _commits(control)
         observer = Observer(
             server.connection,
@@ -99,6 +102,7 @@ class TrialRunner:
                 checks.append(_commit_check(_commits(control) - commits, load, variant.workload.clients, exclusive))
             failure = _failure_of_checks(checks)
         output.trial = _measured(output.trial, load, checks, observation, failure)
+        output.trial = output.trial.model_copy(update={"gaps": (*gaps, *output.trial.gaps)})
         return output
 
     def _config(
@@ -154,6 +158,17 @@ class TrialRunner:
             )
 
 
+def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:
+    """Begin the trial with nothing left to write; on a server of somebody else's we may not be allowed to."""
+    import psycopg
+
+    try:
+        control.execute("CHECKPOINT")
+    except psycopg.errors.InsufficientPrivilege as error:
+        return [Gap(what="CHECKPOINT before the trial", reason=str(error).strip())]
+    return []
+
+
 def _commits(control: "psycopg.Connection[Any]") -> int:
     """Committed transactions of this database, with what finished sessions have reported."""
     row = control.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()").fetchone()
@@ -180,9 +195,10 @@ def _commit_check(commits: int, load: LoadResult, clients: int, exclusive: bool)
 
 def _failure_of_load(load: LoadResult) -> str | None:
     """Why a load that came to its end is still a failed trial."""
-    lost = [error for error in load.errors if error.kind == "connection_lost"]
-    if lost:
-        return f"{sum(error.count for error in lost)} clients lost their connection: {lost[0].message}"
+    missing = [error for error in load.errors if error.kind in _ENDS_A_CLIENT]
+    if missing:
+        what = ", ".join(sorted({error.kind.replace("_", " ") for error in missing}))
+        return f"{sum(error.count for error in missing)} clients did not work to the end ({what}): {missing[0].message}"
     if load.measured.done == 0:
         first = load.errors[0].message if load.errors else "no transaction ended in the measured time"
         return f"nothing was measured: {first}"
