@@ -19,6 +19,7 @@ def test_interrupted_in_every_phase(project, nothing_left, phase, number):
     code, said = running.end()
     assert code == 130, said
     assert f"interrupted by {number.name}" in said
+    assert f"`plinth resume {project.bundle}` goes on" in said
     assert "Traceback" not in said
     assert project.status() == "interrupted"
     nothing_left()

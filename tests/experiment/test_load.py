@@ -154,6 +154,13 @@ def test_an_error_of_an_override_is_placed_at_it():
     assert "unknown key" in message
 
 
+def test_an_error_of_a_table_that_an_override_made_is_placed_at_it():
+    ((where, key, _, hint),) = problems(VALID, ["mesure.repeats=3"])
+    assert where == "--set mesure.repeats=3"
+    assert key == "mesure"
+    assert hint == "did you mean 'measure'?"
+
+
 @pytest.mark.parametrize("override", ["", "repeats", "=3", "measure.repeats.x=3"])
 def test_an_override_without_form_is_bad_usage(override):
     with pytest.raises(UsageError):

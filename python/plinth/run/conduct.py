@@ -90,7 +90,8 @@ def _conduct(
         with guard.shielded():
             _undo(provision, journal, listener)
             writer.finish("interrupted", error.message)
-        raise
+        hint = f"finished trials are kept: `plinth resume {writer.path}` goes on"
+        raise Interrupted(error.message, hint=hint) from None
     except BaseException as error:
         with guard.shielded():
             _undo(provision, journal, listener)
