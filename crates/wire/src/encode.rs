@@ -6,6 +6,9 @@ use thiserror::Error;
 /// Ends the session.
 pub const TERMINATE: [u8; 5] = [b'X', 0, 0, 0, 4];
 
+/// Ends a pipeline, or a part of one: the server answers it with `ReadyForQuery`.
+pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
+
 /// Text that the protocol cannot carry.
 #[derive(Debug, Error)]
 #[error("cannot send {what}: {source}")]

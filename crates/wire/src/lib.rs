@@ -2,18 +2,24 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod encode;
+mod methods;
 mod notice;
+mod rows;
 mod scan;
+mod scram;
 mod startup;
 mod template;
 
 pub use encode::EncodeError;
+pub use methods::{Method, Methods};
 pub use notice::ServerError;
-pub use scan::{Frame, FrameError, KEPT_BYTES, Scanner};
-pub use startup::{Login, Session, Startup, StartupError};
+pub use rows::{RowError, column_names, fields};
+pub use scan::{Frame, FrameError, KEPT_BYTES, KEPT_ROW_BYTES, Scanner};
+pub use scram::{SaltedPasswords, ScramError};
+pub use startup::{ChannelBinding, Encryption, Login, SSL_REQUEST, Session, Startup, StartupError};
 pub use template::{Piece, Template};
 
 /// Messages of one fixed form that a client sends.
 pub mod frontend {
-    pub use crate::encode::{TERMINATE, query};
+    pub use crate::encode::{SYNC, TERMINATE, query};
 }

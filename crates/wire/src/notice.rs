@@ -50,11 +50,10 @@ impl ServerError {
 
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}: {} (SQLSTATE {})",
-            self.severity, self.message, self.sqlstate
-        )?;
+        write!(f, "{}: {}", self.severity, self.message)?;
+        if !self.sqlstate.is_empty() {
+            write!(f, " (SQLSTATE {})", self.sqlstate)?;
+        }
         for (label, text) in [("detail", &self.detail), ("hint", &self.hint)] {
             if let Some(text) = text {
                 write!(f, "; {label}: {text}")?;

@@ -1,15 +1,29 @@
 //! From the first byte to the first `ReadyForQuery`: startup and authentication.
 
-use postgres_protocol::authentication::{
-    md5_hash,
-    sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256},
-};
+use std::sync::Arc;
+
+use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::message::frontend;
 use thiserror::Error;
 
 use crate::encode::{EncodeError, encode};
+use crate::methods::{Method, Methods};
 use crate::notice::ServerError;
 use crate::scan::{Frame, FrameError, Scanner};
+use crate::scram::{Binding, SCRAM_SHA_256_PLUS, SaltedPasswords, Scram, ScramError};
+
+/// Asks the server whether it can encrypt; it answers with one byte, `S` or `N`.
+pub const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// More parameters than a server has.
+const MOST_PARAMETERS: usize = 1000;
+
+/// An `ErrorResponse` whose length is none: before protocol 3, and from a postmaster that cannot fork, an error is
+/// plain text. As libpq draws the line.
+const LENGTHS_OF_ERRORS: std::ops::RangeInclusive<i32> = 8..=30_000;
+
+/// More of such a text is not read.
+const LONGEST_TEXT_BYTES: usize = 8192;
 
 /// Who logs in, and where.
 #[derive(Debug, Clone, Copy)]
@@ -20,14 +34,54 @@ pub struct Login<'a> {
     pub password: Option<&'a str>,
     /// Run-time parameters, the database among them: `("database", "postgres")`.
     pub parameters: &'a [(&'a str, &'a str)],
+    /// How the server may ask who this is.
+    pub methods: Methods,
+    /// Whether SCRAM is to be bound to the encrypted connection.
+    pub channel_binding: ChannelBinding,
+    /// The encrypted connection that the login runs over.
+    pub encryption: Encryption<'a>,
+}
+
+/// libpq's `channel_binding`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ChannelBinding {
+    /// Never.
+    Disable,
+    /// Where the server offers it.
+    #[default]
+    Prefer,
+    /// Or no login.
+    Require,
+}
+
+/// What a login runs over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encryption<'a> {
+    /// A plain connection.
+    None,
+    /// TLS; with the hash of the server's certificate (`tls-server-end-point`, RFC 5929), where its signature's
+    /// algorithm has one.
+    Tls(Option<&'a [u8]>),
 }
 
 /// A login under way. Feed it what the server sends; send what it gives.
 pub struct Startup {
     scanner: Scanner,
+    /// The server's first bytes, until there are enough to see whether they begin a message.
+    opening: Option<Vec<u8>>,
     user: String,
     password: Option<String>,
-    scram: Option<ScramSha256>,
+    methods: Methods,
+    channel_binding: ChannelBinding,
+    /// As [`Encryption`].
+    is_encrypted: bool,
+    certificate_hash: Option<Vec<u8>>,
+    salted: Arc<SaltedPasswords>,
+    scram: Option<Scram>,
+    /// How the server has asked, if it has.
+    asked: Method,
+    /// SCRAM has proved that nobody sits between.
+    is_bound: bool,
     authenticated: bool,
     process_id: i32,
     secret_key: Vec<u8>,
@@ -68,19 +122,47 @@ pub enum StartupError {
     #[error("the server asks for a password ({method}), and none was given")]
     NoPassword {
         /// Authentication method.
-        method: &'static str,
+        method: Method,
     },
     /// A method that is not spoken here.
     #[error(
-        "the server asks for {0}; known are trust, password, md5 and scram-sha-256 (see pg_hba.conf)"
+        "the server asks for {0}; known are trust, password, md5, scram-sha-256 and cert (see pg_hba.conf)"
     )]
     Method(String),
+    /// A method that `require_auth` rules out.
+    #[error("require_auth allows {allowed}, and the server asks for {asked}")]
+    NotAllowed {
+        /// Method of the server.
+        asked: Method,
+        /// What is allowed.
+        allowed: Methods,
+    },
+    /// `channel_binding=require`, and it cannot be had.
+    #[error("channel_binding=require, and {0}")]
+    NoChannelBinding(&'static str),
+    /// The server's certificate has no hash to bind to.
+    #[error(
+        "the server's certificate is signed by an algorithm without a hash of its own, to which nothing can be bound; \
+         use channel_binding=disable"
+    )]
+    NoCertificateHash,
     /// The SCRAM exchange failed on this side: an altered message, or a server that does not know the password.
     #[error("SCRAM authentication failed: {0}")]
-    Scram(std::io::Error),
+    Scram(#[from] ScramError),
     /// A message out of place.
-    #[error("unexpected message '{}' while logging in", *.0 as char)]
+    #[error("unexpected message '{}' while logging in", .0.escape_ascii())]
     Unexpected(u8),
+    /// The server wants to speak another version of the protocol.
+    #[error("the server does not speak protocol 3.0 as it was asked to, but 3.{minor}{}", unknown(*.options))]
+    Protocol {
+        /// Newest minor version that the server offers.
+        minor: i32,
+        /// Number of options that it does not know, of which none were asked for.
+        options: i32,
+    },
+    /// A server without end.
+    #[error("the server reports more than {MOST_PARAMETERS} parameters")]
+    TooMuch,
     /// Bytes that are not the protocol.
     #[error("not a PostgreSQL server? {0}")]
     Frame(#[from] FrameError),
@@ -89,29 +171,65 @@ pub enum StartupError {
     Encode(#[from] EncodeError),
 }
 
+fn unknown(options: i32) -> String {
+    match options {
+        0 => String::new(),
+        count => format!(", and knows {count} options not"),
+    }
+}
+
+impl std::fmt::Debug for Startup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Startup");
+        shown.field("user", &self.user);
+        shown.field("authenticated", &self.authenticated);
+        shown.finish_non_exhaustive()
+    }
+}
+
 impl Startup {
-    /// Begins a login; appends the startup message to `out`.
+    /// Begins a login; appends the startup message to `out`. `salted` is shared by the logins of a role.
     ///
     /// # Errors
-    /// When a name or a value has a zero byte.
-    pub fn new(login: &Login<'_>, out: &mut Vec<u8>) -> Result<Self, StartupError> {
-        let parameters = [("user", login.user), ("client_encoding", "UTF8")];
-        let parameters = parameters
-            .into_iter()
-            .chain(login.parameters.iter().copied());
+    /// When a name or a value has a zero byte; when channel binding is required and there is no encryption.
+    pub fn new(
+        login: &Login<'_>,
+        salted: &Arc<SaltedPasswords>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, StartupError> {
+        let (is_encrypted, certificate_hash) = match login.encryption {
+            Encryption::None => (false, None),
+            Encryption::Tls(hash) => (true, hash.map(<[u8]>::to_vec)),
+        };
+        let user = [("user", login.user)].into_iter();
+        let parameters = user.chain(login.parameters.iter().copied());
         out.extend_from_slice(&encode("the startup message", |buffer| {
             frontend::startup_message(parameters, buffer)
         })?);
         Ok(Self {
             scanner: Scanner::new(),
+            opening: Some(Vec::new()),
             user: login.user.to_owned(),
             password: login.password.map(str::to_owned),
+            methods: login.methods,
+            channel_binding: login.channel_binding,
+            is_encrypted,
+            certificate_hash,
+            salted: Arc::clone(salted),
             scram: None,
+            asked: Method::None,
+            is_bound: false,
             authenticated: false,
             process_id: 0,
             secret_key: Vec::new(),
             parameters: Vec::new(),
         })
+    }
+
+    /// Whether the server has let us in: what it says no to now has nothing to do with how it was asked.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.authenticated
     }
 
     /// Takes bytes from the server; appends the answer to `out`. The session, once it is ready.
@@ -120,13 +238,36 @@ impl Startup {
     /// The login failed; close the connection.
     pub fn receive(
         &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Session>, StartupError> {
+        let Some(mut opening) = self.opening.take() else {
+            return self.frames(input, out);
+        };
+        opening.extend_from_slice(input);
+        if opening.len() < 5 || is_cut_text(&opening) {
+            self.opening = Some(opening);
+            return Ok(None);
+        }
+        refuse_plain_text(&opening)?;
+        self.frames(&opening, out)
+    }
+
+    fn frames(
+        &mut self,
         mut input: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Option<Session>, StartupError> {
         let mut scanner = std::mem::take(&mut self.scanner);
         let mut ready = false;
         while let Some(frame) = scanner.next(&mut input)? {
-            ready |= self.frame(frame, out)?;
+            match frame.tag {
+                // What a server may say between two queries.
+                b'N' | b'S' | b'A' if ready => {}
+                b'E' => return Err(refusal(frame.body)),
+                tag if ready => return Err(StartupError::Unexpected(tag)),
+                _ => ready = self.frame(frame, out)?,
+            }
         }
         if !ready {
             self.scanner = scanner;
@@ -145,232 +286,209 @@ impl Startup {
         let unexpected = StartupError::Unexpected(frame.tag);
         match frame.tag {
             b'R' => self.authenticate(frame.body, out)?,
-            b'E' => {
-                return Err(StartupError::Server(Box::new(ServerError::parse(
-                    frame.body,
-                ))));
-            }
-            b'S' => {
-                let mut words = frame
-                    .body
-                    .split(|&byte| byte == 0)
-                    .map(String::from_utf8_lossy);
-                let name = words.next().unwrap_or_default().into_owned();
-                self.parameters
-                    .push((name, words.next().unwrap_or_default().into_owned()));
-            }
+            b'S' => self.report(frame.body)?,
             b'K' => {
                 let (process_id, secret_key) = frame.body.split_first_chunk().ok_or(unexpected)?;
                 self.process_id = i32::from_be_bytes(*process_id);
                 self.secret_key = secret_key.to_vec();
             }
+            b'v' => {
+                let (minor, rest) = frame.body.split_first_chunk().ok_or(unexpected)?;
+                let options = rest
+                    .first_chunk()
+                    .ok_or(StartupError::Unexpected(frame.tag))?;
+                return Err(StartupError::Protocol {
+                    minor: i32::from_be_bytes(*minor) & 0xffff,
+                    options: i32::from_be_bytes(*options),
+                });
+            }
             b'Z' if self.authenticated => return Ok(true),
-            b'N' | b'v' => {}
+            b'N' => {}
             _ => return Err(unexpected),
         }
         Ok(false)
     }
 
+    /// `ParameterStatus`.
+    fn report(&mut self, body: &[u8]) -> Result<(), StartupError> {
+        let mut words = body
+            .split(|&byte| byte == 0)
+            .map(|word| String::from_utf8_lossy(word).into_owned());
+        let name = words.next().unwrap_or_default();
+        let value = words.next().unwrap_or_default();
+        self.parameters.retain(|(known, _)| *known != name);
+        if self.parameters.len() == MOST_PARAMETERS {
+            return Err(StartupError::TooMuch);
+        }
+        self.parameters.push((name, value));
+        Ok(())
+    }
+
     fn authenticate(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<(), StartupError> {
-        let (code, data) = body
-            .split_first_chunk()
-            .ok_or(StartupError::Unexpected(b'R'))?;
+        let out_of_place = || StartupError::Unexpected(b'R');
+        let (code, data) = body.split_first_chunk().ok_or_else(out_of_place)?;
         match (i32::from_be_bytes(*code), &mut self.scram) {
-            // A server that stops the exchange short has not shown that it knows the password.
-            (0, Some(_)) => return Err(StartupError::Unexpected(b'R')),
-            (0, None) => self.authenticated = true,
-            (3, _) => {
-                let password = self.password("password")?.as_bytes();
-                out.extend(encode("the password", |buffer| {
-                    frontend::password_message(password, buffer)
-                })?);
+            (0, None) if !self.authenticated => self.let_in()?,
+            (3, None) => {
+                let password = self.password(Method::Password)?;
+                out.extend(password_message(password.as_bytes())?);
             }
-            (5, _) => {
-                let salt = data
-                    .try_into()
-                    .map_err(|_| StartupError::Unexpected(b'R'))?;
-                let hash = md5_hash(self.user.as_bytes(), self.password("md5")?.as_bytes(), salt);
-                out.extend(encode("the password", |buffer| {
-                    frontend::password_message(hash.as_bytes(), buffer)
-                })?);
+            (5, None) => {
+                let salt = data.try_into().map_err(|_| out_of_place())?;
+                let user = self.user.clone();
+                let password = self.password(Method::Md5)?.as_bytes();
+                let hash = md5_hash(user.as_bytes(), password, salt);
+                out.extend(password_message(hash.as_bytes())?);
             }
-            (10, _) => self.begin_scram(data, out)?,
+            (10, None) => self.begin_scram(data, out)?,
             (11, Some(scram)) => {
-                scram.update(data).map_err(StartupError::Scram)?;
+                let proof = scram.last(data, &self.salted)?;
                 out.extend(encode("the password proof", |buffer| {
-                    frontend::sasl_response(scram.message(), buffer)
+                    frontend::sasl_response(proof.as_bytes(), buffer)
                 })?);
             }
             (12, Some(scram)) => {
-                scram.finish(data).map_err(StartupError::Scram)?;
+                scram.finish(data)?;
+                self.is_bound = scram.binds_channel();
                 self.scram = None;
             }
-            (code, _) => return Err(StartupError::Method(method_name(code))),
+            (code @ (2 | 7..=9), None) => {
+                let (name, method) = match code {
+                    2 => ("Kerberos V5", Method::Gss),
+                    9 => ("SSPI", Method::Sspi),
+                    _ => ("GSSAPI", Method::Gss),
+                };
+                self.allow(method)?;
+                return Err(StartupError::Method(name.to_owned()));
+            }
+            // A server that stops an exchange short has not shown that it knows the password.
+            (_, Some(_)) | (0 | 11 | 12, None) => return Err(out_of_place()),
+            (code, None) => {
+                let name = format!("authentication method {code}");
+                return Err(StartupError::Method(name));
+            }
         }
         Ok(())
     }
 
+    /// `AuthenticationOk`.
+    fn let_in(&mut self) -> Result<(), StartupError> {
+        if self.asked == Method::None {
+            self.allow(Method::None)?;
+        }
+        if self.channel_binding == ChannelBinding::Require && !self.is_bound {
+            let reason = if self.is_encrypted {
+                "the server let us in without it"
+            } else {
+                "the connection is not encrypted"
+            };
+            return Err(StartupError::NoChannelBinding(reason));
+        }
+        self.authenticated = true;
+        Ok(())
+    }
+
     fn begin_scram(&mut self, mechanisms: &[u8], out: &mut Vec<u8>) -> Result<(), StartupError> {
-        if !mechanisms
-            .split(|&byte| byte == 0)
-            .any(|name| name == SCRAM_SHA_256.as_bytes())
-        {
+        let offers = |wanted: &str| {
+            let mut names = mechanisms.split(|&byte| byte == 0);
+            names.any(|name| name == wanted.as_bytes())
+        };
+        let wants_binding = self.is_encrypted && self.channel_binding != ChannelBinding::Disable;
+        let offers_binding = offers(SCRAM_SHA_256_PLUS);
+        if offers_binding && !self.is_encrypted {
+            let name = "SCRAM-SHA-256-PLUS on a connection that is not encrypted";
+            return Err(StartupError::Method(name.to_owned()));
+        }
+        let binding = match (wants_binding, offers_binding) {
+            (true, true) => {
+                let hash = self.certificate_hash.clone();
+                Binding::ServerEndPoint(hash.ok_or(StartupError::NoCertificateHash)?)
+            }
+            (true, false) => Binding::NotOffered,
+            (false, _) => Binding::None,
+        };
+        if !offers(binding.mechanism()) {
+            if offers("OAUTHBEARER") {
+                self.allow(Method::Oauth)?;
+            }
             let offered = String::from_utf8_lossy(mechanisms).replace('\0', " ");
             return Err(StartupError::Method(format!(
                 "SASL with {}",
                 offered.trim()
             )));
         }
-        let scram = ScramSha256::new(
-            self.password("scram-sha-256")?.as_bytes(),
-            ChannelBinding::unsupported(),
-        );
+        let password = self.password(Method::ScramSha256)?;
+        let scram = Scram::new(password, binding)?;
         out.extend(encode("the password proof", |buffer| {
-            frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), buffer)
+            frontend::sasl_initial_response(scram.mechanism(), scram.first().as_bytes(), buffer)
         })?);
         self.scram = Some(scram);
         Ok(())
     }
 
-    fn password(&self, method: &'static str) -> Result<&str, StartupError> {
+    fn allow(&self, asked: Method) -> Result<(), StartupError> {
+        if self.methods.allows(asked) {
+            return Ok(());
+        }
+        let allowed = self.methods;
+        Err(StartupError::NotAllowed { asked, allowed })
+    }
+
+    /// The password, when the server asks for it in a way that is allowed.
+    fn password(&mut self, method: Method) -> Result<&str, StartupError> {
+        self.allow(method)?;
+        if self.channel_binding == ChannelBinding::Require && method != Method::ScramSha256 {
+            let reason = "the server asks for the password in another way";
+            return Err(StartupError::NoChannelBinding(reason));
+        }
+        self.asked = method;
         self.password
             .as_deref()
             .ok_or(StartupError::NoPassword { method })
     }
 }
 
-/// Name of an authentication method that is not spoken here.
-fn method_name(code: i32) -> String {
-    match code {
-        2 => "Kerberos V5".to_owned(),
-        7 | 8 => "GSSAPI".to_owned(),
-        9 => "SSPI".to_owned(),
-        other => format!("authentication method {other}"),
+/// `ErrorResponse`.
+fn refusal(body: &[u8]) -> StartupError {
+    StartupError::Server(Box::new(ServerError::parse(body)))
+}
+
+fn password_message(password: &[u8]) -> Result<Vec<u8>, EncodeError> {
+    encode("the password", |buffer| {
+        frontend::password_message(password, buffer)
+    })
+}
+
+/// Whether the server's first bytes are an error in plain text.
+fn is_plain_text(opening: &[u8]) -> bool {
+    let [b'E', length @ ..] = opening else {
+        return false;
+    };
+    let length = length.first_chunk().map(|word| i32::from_be_bytes(*word));
+    length.is_some_and(|length| !LENGTHS_OF_ERRORS.contains(&length))
+}
+
+/// The text of such an error, up to its end.
+fn plain_text(opening: &[u8]) -> &[u8] {
+    let end = opening.iter().position(|byte| matches!(byte, 0 | b'\n'));
+    &opening[1..end.unwrap_or(opening.len()).min(LONGEST_TEXT_BYTES)]
+}
+
+fn is_cut_text(opening: &[u8]) -> bool {
+    is_plain_text(opening) && plain_text(opening).len() + 1 == opening.len()
+}
+
+/// An error in plain text is the server's all the same.
+fn refuse_plain_text(opening: &[u8]) -> Result<(), StartupError> {
+    if !is_plain_text(opening) {
+        return Ok(());
     }
+    Err(StartupError::Server(Box::new(ServerError {
+        severity: "FATAL".to_owned(),
+        message: String::from_utf8_lossy(plain_text(opening)).into_owned(),
+        ..ServerError::default()
+    })))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOGIN: Login<'_> = Login {
-        user: "u",
-        password: Some("secret"),
-        parameters: &[("database", "d")],
-    };
-
-    fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
-        [
-            &[tag],
-            (body.len() as i32 + 4).to_be_bytes().as_slice(),
-            body,
-        ]
-        .concat()
-    }
-
-    fn authentication(code: i32, data: &[u8]) -> Vec<u8> {
-        frame(b'R', &[code.to_be_bytes().as_slice(), data].concat())
-    }
-
-    fn started(login: &Login<'_>) -> Startup {
-        Startup::new(login, &mut Vec::new()).unwrap()
-    }
-
-    #[test]
-    fn trust_byte_by_byte() {
-        let mut startup = started(&Login {
-            password: None,
-            ..LOGIN
-        });
-        let bytes = [
-            authentication(0, &[]),
-            frame(b'S', b"server_version\x0018.6\0"),
-            frame(b'K', &[0, 0, 0, 7, 1, 2, 3, 4]),
-            frame(b'Z', b"I"),
-        ]
-        .concat();
-        let (last, head) = bytes.split_last().unwrap();
-        let mut out = Vec::new();
-        for byte in head {
-            assert!(startup.receive(&[*byte], &mut out).unwrap().is_none());
-        }
-        let session = startup.receive(&[*last], &mut out).unwrap().unwrap();
-        assert_eq!(session.parameter("server_version"), Some("18.6"));
-        assert_eq!(
-            (session.process_id, session.secret_key.as_slice()),
-            (7, [1, 2, 3, 4].as_slice())
-        );
-        assert!(out.is_empty());
-    }
-
-    #[test]
-    fn md5_and_cleartext_answers() {
-        let mut out = Vec::new();
-        started(&LOGIN)
-            .receive(&authentication(3, &[]), &mut out)
-            .unwrap();
-        assert_eq!(out, frame(b'p', b"secret\0"));
-        out.clear();
-        started(&LOGIN)
-            .receive(&authentication(5, &[1, 2, 3, 4]), &mut out)
-            .unwrap();
-        let hash = format!("{}\0", md5_hash(b"u", b"secret", [1, 2, 3, 4]));
-        assert_eq!(out, frame(b'p', hash.as_bytes()));
-    }
-
-    #[test]
-    fn failures_are_typed() {
-        let no_password = Login {
-            password: None,
-            ..LOGIN
-        };
-        let cases: [(&Login<'_>, Vec<u8>, &str); 8] = [
-            (
-                &LOGIN,
-                frame(b'E', b"VFATAL\0C28P01\0Mno\0\0"),
-                "FATAL: no (SQLSTATE 28P01)",
-            ),
-            (
-                &no_password,
-                authentication(10, b"SCRAM-SHA-256\0\0"),
-                "asks for a password (scram-sha-256)",
-            ),
-            (
-                &LOGIN,
-                authentication(10, b"OAUTHBEARER\0\0"),
-                "SASL with OAUTHBEARER",
-            ),
-            (&LOGIN, authentication(7, &[]), "asks for GSSAPI"),
-            (&LOGIN, frame(b'Z', b"I"), "unexpected message 'Z'"),
-            (&LOGIN, frame(b'D', b""), "unexpected message 'D'"),
-            (&LOGIN, frame(b'R', b"\0"), "unexpected message 'R'"),
-            (
-                &LOGIN,
-                b"HTTP/1.1 400 Bad Request".to_vec(),
-                "not a PostgreSQL server?",
-            ),
-        ];
-        for (login, bytes, message) in cases {
-            let error = started(login)
-                .receive(&bytes, &mut Vec::new())
-                .unwrap_err()
-                .to_string();
-            assert!(
-                error.contains(message),
-                "{error:?} does not contain {message:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_server_that_cuts_scram_short_is_not_believed() {
-        let mut startup = started(&LOGIN);
-        startup
-            .receive(&authentication(10, b"SCRAM-SHA-256\0\0"), &mut Vec::new())
-            .unwrap();
-        let error = startup
-            .receive(&authentication(0, &[]), &mut Vec::new())
-            .unwrap_err();
-        assert!(matches!(error, StartupError::Unexpected(b'R')));
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 use postgres_protocol::message::frontend;
 
-use crate::encode::{EncodeError, encode};
+use crate::encode::{EncodeError, SYNC, encode};
 
 /// A piece of a statement for the simple protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,11 +68,12 @@ impl Template {
     }
 
     /// `Bind`, `Execute`, `Sync`: runs the statement `name` with `parameters` parameters, all in text
-    /// format and of the types that the server finds for them.
+    /// format and of the types that the server finds for them. With `describe`, the server also says what columns the
+    /// result has.
     ///
     /// # Errors
     /// When the name has a zero byte, or there are more than 65535 parameters.
-    pub fn bind(name: &str, parameters: usize) -> Result<Self, EncodeError> {
+    pub fn bind(name: &str, parameters: usize, describe: bool) -> Result<Self, EncodeError> {
         let values = std::iter::repeat_n((), parameters);
         let mut fixed = encode("a statement", |buffer| {
             let null = |(), _: &mut bytes::BytesMut| Ok(postgres_protocol::IsNull::Yes);
@@ -88,6 +89,9 @@ impl Template {
         fixed.extend_from_slice(&formats);
         let end = fixed.len();
         fixed.extend_from_slice(&encode("a statement", |buffer| {
+            if describe {
+                frontend::describe(b'P', "", buffer)?;
+            }
             frontend::execute("", 0, buffer)?;
             frontend::sync(buffer);
             Ok(())
@@ -105,7 +109,28 @@ impl Template {
     /// appends the text of that parameter; it returns `false`, having appended nothing, for NULL
     /// (which the simple protocol leaves empty: the caller writes what it wants to stand there).
     #[inline]
-    pub fn write(&self, out: &mut Vec<u8>, mut parameter: impl FnMut(usize, &mut Vec<u8>) -> bool) {
+    pub fn write(&self, out: &mut Vec<u8>, parameter: impl FnMut(usize, &mut Vec<u8>) -> bool) {
+        self.write_up_to(self.fixed.len(), out, parameter);
+    }
+
+    /// [`Template::write`] without the `Sync` at the end, for a template of [`Template::bind`].
+    #[inline]
+    pub fn write_unsynced(
+        &self,
+        out: &mut Vec<u8>,
+        parameter: impl FnMut(usize, &mut Vec<u8>) -> bool,
+    ) {
+        debug_assert!(self.counted && self.fixed.ends_with(&SYNC));
+        self.write_up_to(self.fixed.len() - SYNC.len(), out, parameter);
+    }
+
+    #[inline]
+    fn write_up_to(
+        &self,
+        last: usize,
+        out: &mut Vec<u8>,
+        mut parameter: impl FnMut(usize, &mut Vec<u8>) -> bool,
+    ) {
         let start = out.len();
         let mut copied = 0;
         for (index, &hole) in self.holes.iter().enumerate() {
@@ -126,7 +151,7 @@ impl Template {
         let length_at = start + self.length_at;
         let length = (out.len() - length_at) as i32;
         out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
-        out.extend_from_slice(&self.fixed[self.end..]);
+        out.extend_from_slice(&self.fixed[self.end..last]);
     }
 }
 
@@ -170,8 +195,11 @@ mod tests {
             &[Some(""), None, Some("-12345")],
             &[None, None],
         ];
-        for values in cases {
-            let template = Template::bind("s1", values.len()).unwrap();
+        for (values, describe) in cases
+            .into_iter()
+            .flat_map(|values| [(values, false), (values, true)])
+        {
+            let template = Template::bind("s1", values.len(), describe).unwrap();
             let expected = encode("", |buffer| {
                 let value = |value: &Option<&str>, buffer: &mut bytes::BytesMut| match value {
                     Some(text) => {
@@ -181,11 +209,22 @@ mod tests {
                     None => Ok(postgres_protocol::IsNull::Yes),
                 };
                 assert!(frontend::bind("", "s1", [], values, value, [], buffer).is_ok());
+                if describe {
+                    frontend::describe(b'P', "", buffer)?;
+                }
                 frontend::execute("", 0, buffer)?;
                 frontend::sync(buffer);
                 Ok(())
             });
-            assert_eq!(written(&template, values), expected.unwrap());
+            let expected = expected.unwrap();
+            assert_eq!(written(&template, values), expected);
+            let mut unsynced = Vec::new();
+            template.write_unsynced(&mut unsynced, |index, out| {
+                values[index]
+                    .map(|text| out.extend_from_slice(text.as_bytes()))
+                    .is_some()
+            });
+            assert_eq!([&unsynced[..], &SYNC].concat(), expected);
         }
     }
 
@@ -193,6 +232,6 @@ mod tests {
     fn zero_bytes_and_too_many_parameters_are_refused() {
         assert!(Template::simple(&[Piece::Text("a\0b")]).is_err());
         assert!(Template::parse("", "a\0b").is_err());
-        assert!(Template::bind("", 70_000).is_err());
+        assert!(Template::bind("", 70_000, false).is_err());
     }
 }
