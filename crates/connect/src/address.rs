@@ -1,13 +1,14 @@
 //! Where a server listens.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use rustix::net::SocketAddrUnix;
 
-use crate::Target;
 use crate::error::ConnectError;
+use crate::target::Host;
 
 /// Longest path of a Unix socket on Linux (`sun_path` less its zero byte).
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -15,21 +16,16 @@ const LONGEST_SOCKET_PATH: usize = 107;
 /// One place to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// Path of a Unix socket.
+    /// Path of a Unix socket; after `@`, a name in the abstract name space.
     Unix(PathBuf),
     /// Address and port.
     Tcp(SocketAddr),
 }
 
 impl Address {
-    /// The places behind a target's host, in the order to try them. Ask once, not once a connection:
-    /// a host name is looked up.
-    ///
-    /// # Errors
-    /// A name that nobody knows, or a socket path that is too long.
-    pub fn resolve(target: &Target) -> Result<Vec<Self>, ConnectError> {
-        if target.host.starts_with('/') {
-            let path = Path::new(&target.host).join(format!(".s.PGSQL.{}", target.port));
+    /// The places behind a host, in the order to try them. A host name is looked up: ask once, not once a connection.
+    pub(crate) fn resolve(host: &Host) -> Result<Vec<Self>, ConnectError> {
+        if let Some(path) = host.unix_socket() {
             let bytes = path.as_os_str().len();
             if bytes > LONGEST_SOCKET_PATH {
                 return Err(ConnectError::SocketPath {
@@ -40,17 +36,31 @@ impl Address {
             }
             return Ok(vec![Self::Unix(path)]);
         }
-        (target.host.as_str(), target.port)
+        if let Some(hostaddr) = &host.hostaddr {
+            let address: IpAddr =
+                hostaddr
+                    .parse()
+                    .map_err(|source| ConnectError::NumericAddress {
+                        hostaddr: hostaddr.clone(),
+                        source,
+                    })?;
+            return Ok(vec![Self::Tcp(SocketAddr::new(address, host.port))]);
+        }
+        (host.host.as_str(), host.port)
             .to_socket_addrs()
             .map(|addresses| addresses.map(Self::Tcp).collect())
             .map_err(|source| ConnectError::Resolve {
-                host: target.host.clone(),
+                host: host.host.clone(),
                 source,
             })
     }
 
-    pub(crate) fn unix(path: &Path) -> rustix::io::Result<SocketAddrUnix> {
-        SocketAddrUnix::new(path)
+    /// The address of a Unix socket, as the system takes it.
+    pub(crate) fn unix(path: &std::path::Path) -> rustix::io::Result<SocketAddrUnix> {
+        match path.as_os_str().as_bytes().strip_prefix(b"@") {
+            Some(name) => SocketAddrUnix::new_abstract_name(name),
+            None => SocketAddrUnix::new(path),
+        }
     }
 }
 
@@ -67,33 +77,41 @@ impl fmt::Display for Address {
 mod tests {
     use super::*;
 
-    fn target(host: &str) -> Target {
-        Target {
+    fn host(host: &str, hostaddr: Option<&str>) -> Host {
+        Host {
             host: host.to_owned(),
             port: 5433,
-            user: "u".to_owned(),
-            database: "d".to_owned(),
+            hostaddr: hostaddr.map(str::to_owned),
             password: None,
-            options: None,
-            application_name: "plinth".to_owned(),
         }
     }
 
     #[test]
     fn hosts_become_addresses() {
-        let unix = Address::Unix("/run/pg/.s.PGSQL.5433".into());
-        assert_eq!(Address::resolve(&target("/run/pg")).unwrap(), [unix]);
-        let tcp = Address::Tcp("127.0.0.1:5433".parse().unwrap());
-        assert_eq!(Address::resolve(&target("127.0.0.1")).unwrap(), [tcp]);
+        let unix = |path: &str| Address::Unix(path.into());
+        let tcp = |address: &str| Address::Tcp(address.parse().unwrap());
+        let cases = [
+            (host("/run/pg", None), unix("/run/pg/.s.PGSQL.5433")),
+            (host("@pg", None), unix("@pg/.s.PGSQL.5433")),
+            (host("127.0.0.1", None), tcp("127.0.0.1:5433")),
+            (host("::1", None), tcp("[::1]:5433")),
+            (host("no.such.host.invalid", Some("::1")), tcp("[::1]:5433")),
+            (host("/run/pg", Some("127.0.0.2")), tcp("127.0.0.2:5433")),
+        ];
+        for (host, address) in cases {
+            assert_eq!(Address::resolve(&host).unwrap(), [address]);
+        }
     }
 
     #[test]
-    fn a_long_socket_path_is_refused_with_its_length() {
-        let host = format!("/{}", "d".repeat(100));
-        let error = Address::resolve(&target(&host)).unwrap_err().to_string();
-        assert!(
-            error.contains("115 bytes") && error.contains("107"),
-            "{error}"
-        );
+    fn what_is_no_address_is_refused() {
+        let long = format!("/{}", "d".repeat(100));
+        for (host, words) in [
+            (host(&long, None), "115 bytes"),
+            (host("", Some("localhost")), "\"localhost\""),
+        ] {
+            let error = Address::resolve(&host).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }

@@ -6,22 +6,14 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plinth_connect::{Address, ConnectError, Target, open};
+use plinth_connect::{ConnectError, Dialer, Opened, Target};
 
 fn target(host: &str, port: u16) -> Target {
-    Target {
-        host: host.to_owned(),
-        port,
-        user: "u".to_owned(),
-        database: "d".to_owned(),
-        password: None,
-        options: None,
-        application_name: "test".to_owned(),
-    }
+    Target::new(host, port, "u", "d")
 }
 
-fn opened(target: &Target, timeout: Duration) -> Result<plinth_connect::Opened, ConnectError> {
-    open(target, &Address::resolve(target).unwrap(), timeout)
+fn opened(target: &Target, timeout: Duration) -> Result<Opened, ConnectError> {
+    Dialer::new(target.clone(), Some(timeout))?.open()
 }
 
 #[test]
