@@ -34,18 +34,39 @@ const SELECT_ONLY: &str = "\
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 ";
 
-/// Name and source of every built-in script.
-pub const BUILTINS: [(&str, &str); 3] = [
-    ("tpcb-like", TPCB_LIKE),
-    ("simple-update", SIMPLE_UPDATE),
-    ("select-only", SELECT_ONLY),
+/// A script that pgbench carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builtin {
+    /// What `-b` calls it.
+    pub name: &'static str,
+    /// What results call it.
+    pub description: &'static str,
+    /// Its text.
+    pub source: &'static str,
+}
+
+/// All of them, in pgbench's order.
+pub const BUILTINS: [Builtin; 3] = [
+    Builtin {
+        name: "tpcb-like",
+        description: "<builtin: TPC-B (sort of)>",
+        source: TPCB_LIKE,
+    },
+    Builtin {
+        name: "simple-update",
+        description: "<builtin: simple update>",
+        source: SIMPLE_UPDATE,
+    },
+    Builtin {
+        name: "select-only",
+        description: "<builtin: select only>",
+        source: SELECT_ONLY,
+    },
 ];
 
 /// Source of a built-in script.
 #[must_use]
 pub fn builtin(name: &str) -> Option<&'static str> {
-    BUILTINS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, source)| *source)
+    let found = BUILTINS.iter().find(|known| known.name == name);
+    found.map(|builtin| builtin.source)
 }

@@ -6,18 +6,18 @@ use std::hint::black_box;
 use crate::prng::Prng;
 
 /// Least parameter of `random_gaussian`.
-pub(crate) const MIN_GAUSSIAN: f64 = 2.0;
+pub const MIN_GAUSSIAN: f64 = 2.0;
 /// Least and greatest parameter of `random_zipfian`.
-pub(crate) const ZIPFIAN_RANGE: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
+pub const ZIPFIAN_RANGE: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 
 /// `random(min, max)`
-pub(crate) fn uniform(rng: &mut Prng, min: i64, max: i64) -> i64 {
+pub fn uniform(rng: &mut Prng, min: i64, max: i64) -> i64 {
     min.wrapping_add(rng.next_up_to(max.wrapping_sub(min) as u64) as i64)
 }
 
 /// `random_gaussian(min, max, parameter)`: a normal distribution cut off at `parameter` standard deviations on
 /// either side and stretched over the range.
-pub(crate) fn gaussian(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
+pub fn gaussian(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
     let deviations = loop {
         let drawn = rng.next_normal();
         if drawn >= -parameter && drawn < parameter {
@@ -29,7 +29,7 @@ pub(crate) fn gaussian(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i6
 
 /// `random_exponential(min, max, parameter)`: an exponential distribution cut off where its density is
 /// `exp(-parameter)`.
-pub(crate) fn exponential(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
+pub fn exponential(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
     let cut = (-parameter).exp();
     let uniform = 1.0 - rng.next_double();
     at_fraction(min, max, -(cut + (1.0 - cut) * uniform).ln() / parameter)
@@ -37,7 +37,7 @@ pub(crate) fn exponential(rng: &mut Prng, min: i64, max: i64, parameter: f64) ->
 
 /// `random_zipfian(min, max, s)`: rank `k` has a probability in proportion to `k^-s`. By rejection: Devroye,
 /// "Non-Uniform Random Variate Generation", Springer 1986, pages 550-551.
-pub(crate) fn zipfian(rng: &mut Prng, min: i64, max: i64, s: f64) -> i64 {
+pub fn zipfian(rng: &mut Prng, min: i64, max: i64, s: f64) -> i64 {
     let n = max - min + 1;
     if n <= 1 {
         return min;

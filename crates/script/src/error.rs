@@ -89,6 +89,39 @@ pub enum EvalReason {
     /// The size given to `permute` is not positive.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
+    /// The variable of `\sleep` is no integer.
+    #[error("sleep: invalid sleep time \"{text}\" for variable \"{name}\"")]
+    SleepTime {
+        /// Name of the variable.
+        name: Box<str>,
+        /// Its text.
+        text: Box<str>,
+    },
+    /// A word of a shell command is a variable that nothing has set.
+    #[error("{command}: undefined variable \":{name}\"")]
+    ShellVariable {
+        /// The shell command's first word.
+        command: Box<str>,
+        /// Name of the variable.
+        name: Box<str>,
+    },
+    /// A shell command with its variables is longer than pgbench allows.
+    #[error("{0}: shell command is too long")]
+    ShellTooLong(Box<str>),
+    /// A shell command could not be started, or failed.
+    #[error("{0}: could not launch shell command")]
+    ShellFailed(Box<str>),
+    /// `\setshell`'s command printed nothing.
+    #[error("{0}: could not read result of shell command")]
+    ShellSilent(Box<str>),
+    /// `\setshell`'s command printed something else than an integer.
+    #[error("{command}: shell command must return an integer (not \"{output}\")")]
+    ShellOutput {
+        /// The shell command's first word.
+        command: Box<str>,
+        /// The first line that it printed.
+        output: Box<str>,
+    },
 }
 
 /// A double as PostgreSQL's `printf("%f")` writes it.

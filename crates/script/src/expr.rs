@@ -35,37 +35,77 @@ pub enum Expr {
     },
 }
 
+/// Is told of every value that `debug()` gets.
+pub trait Observer: FnMut(Value) {}
+
+impl<F: FnMut(Value)> Observer for F {}
+
 impl Expr {
     /// The value of the expression, given a client's variables and its generator. Does not allocate, unless it fails.
     ///
     /// # Errors
     /// What pgbench reports while a script runs: see [`EvalReason`].
+    #[inline]
     pub fn eval(&self, variables: &Variables, rng: &mut Prng) -> Result<Value, EvalError> {
+        self.eval_observed(variables, rng, &mut |_| {})
+    }
+
+    /// [`Expr::eval`], telling `observer` what the calls of `debug()` are to show.
+    ///
+    /// # Errors
+    /// As [`Expr::eval`].
+    pub fn eval_observed<O: Observer>(
+        &self,
+        variables: &Variables,
+        rng: &mut Prng,
+        observer: &mut O,
+    ) -> Result<Value, EvalError> {
         match self {
             Self::Constant(value) => Ok(*value),
             Self::Variable { slot, name } => variables
                 .get(*slot)
                 .ok_or_else(|| variables.read_error(*slot, name)),
-            Self::Call(function, arguments) => call(*function, arguments, variables, rng),
-            Self::And(a, b) => decide(a, b, false, variables, rng),
-            Self::Or(a, b) => decide(a, b, true, variables, rng),
+            Self::Call(function, arguments) => call(*function, arguments, variables, rng, observer),
+            Self::And(a, b) => decide(a, b, false, variables, rng, observer),
+            Self::Or(a, b) => decide(a, b, true, variables, rng, observer),
             Self::Case {
                 branches,
                 otherwise,
             } => {
                 for (condition, value) in branches {
-                    if condition.eval(variables, rng)?.is_true() {
-                        return value.eval(variables, rng);
+                    if condition.eval_observed(variables, rng, observer)?.is_true() {
+                        return value.eval_observed(variables, rng, observer);
                     }
                 }
-                otherwise.eval(variables, rng)
+                otherwise.eval_observed(variables, rng, observer)
             }
         }
     }
 
-    /// [`Expr::eval`], without the cost of a call for a constant or a variable.
+    /// Whether `debug()` is called anywhere in it.
+    #[must_use]
+    pub fn debugs(&self) -> bool {
+        match self {
+            Self::Constant(_) | Self::Variable { .. } => false,
+            Self::Call(function, arguments) => {
+                *function == Function::Debug || arguments.iter().any(Self::debugs)
+            }
+            Self::And(a, b) | Self::Or(a, b) => a.debugs() || b.debugs(),
+            Self::Case {
+                branches,
+                otherwise,
+            } => otherwise.debugs() || branches.iter().any(|(c, v)| c.debugs() || v.debugs()),
+        }
+    }
+
+    /// [`Expr::eval_observed`], without the cost of a call for a constant or a variable.
     #[inline]
-    fn argument(&self, variables: &Variables, rng: &mut Prng) -> Result<Value, EvalError> {
+    fn argument<O: Observer>(
+        &self,
+        variables: &Variables,
+        rng: &mut Prng,
+        observer: &mut O,
+    ) -> Result<Value, EvalError> {
         let leaf = match self {
             Self::Constant(value) => Some(*value),
             Self::Variable { slot, .. } => variables.get(*slot),
@@ -73,57 +113,67 @@ impl Expr {
         };
         match leaf {
             Some(value) => Ok(value),
-            None => self.eval(variables, rng),
+            None => self.eval_observed(variables, rng, observer),
         }
     }
 }
 
 /// `a AND b` (decided by false) or `a OR b` (decided by true). Unlike SQL's, null on the left is null whatever the
 /// right side is.
-fn decide(
+fn decide<O: Observer>(
     a: &Expr,
     b: &Expr,
     deciding: bool,
     variables: &Variables,
     rng: &mut Prng,
+    observer: &mut O,
 ) -> Result<Value, EvalError> {
-    let left = a.eval(variables, rng)?;
+    let left = a.eval_observed(variables, rng, observer)?;
     if left == Value::Null || left.to_bool()? == deciding {
         return Ok(left);
     }
-    match b.eval(variables, rng)? {
+    match b.eval_observed(variables, rng, observer)? {
         Value::Null => Ok(Value::Null),
         right => Ok(Value::Bool(right.to_bool()?)),
     }
 }
 
-fn call(
+fn call<O: Observer>(
     function: Function,
     arguments: &[Expr],
     variables: &Variables,
     rng: &mut Prng,
+    observer: &mut O,
 ) -> Result<Value, EvalError> {
     // Nearly all calls are like random(1, 100000 * :scale), and the fewer steps they take, the better.
     if let [a, b] = arguments {
-        let (a, b) = (a.argument(variables, rng)?, b.argument(variables, rng)?);
+        let a = a.argument(variables, rng, observer)?;
+        let b = b.argument(variables, rng, observer)?;
         return match (function, a, b) {
             (Function::Random, Value::Int(min), Value::Int(max)) => uniform(min, max, rng),
             (Function::Mul, Value::Int(l), Value::Int(r)) => integer_arithmetic(function, l, r),
-            _ => apply(function, &[a, b], rng),
+            _ => apply(function, &[a, b], rng, observer),
         };
     }
     let mut values = [Value::Null; MAX_ARGUMENTS];
     for (value, argument) in values.iter_mut().zip(arguments) {
-        *value = argument.argument(variables, rng)?;
+        *value = argument.argument(variables, rng, observer)?;
     }
-    apply(function, &values[..arguments.len()], rng)
+    apply(function, &values[..arguments.len()], rng, observer)
 }
 
-/// Applies a function to arguments of the number that it takes. With a null among them, all but `IS` are null.
+/// Applies a function to arguments of the number that it takes. With a null among them, all but `IS` and `debug` are
+/// null.
 #[inline]
-fn apply(function: Function, args: &[Value], rng: &mut Prng) -> Result<Value, EvalError> {
+fn apply<O: Observer>(
+    function: Function,
+    args: &[Value],
+    rng: &mut Prng,
+    observer: &mut O,
+) -> Result<Value, EvalError> {
     use Function as F;
-    if function != F::Is && args.iter().any(|value| matches!(value, Value::Null)) {
+    let takes_null = matches!(function, F::Is | F::Debug);
+    if !takes_null && args.iter().any(|value| matches!(value, Value::Null)) {
         return Ok(Value::Null);
     }
     match function {
@@ -142,6 +192,10 @@ fn apply(function: Function, args: &[Value], rng: &mut Prng) -> Result<Value, Ev
                 Ok(Value::Double(if d < 0.0 { -d } else { d })) // and not d.abs(): -0 stays -0
             }
         },
+        F::Debug => {
+            observer(args[0]);
+            Ok(args[0])
+        }
         F::Int => Ok(Value::Int(args[0].to_int()?)),
         F::Double => Ok(Value::Double(args[0].to_double()?)),
         F::Sqrt => Ok(Value::Double(args[0].to_double()?.sqrt())),

@@ -37,6 +37,8 @@ pub enum Function {
     Is,
     /// `abs(a)`
     Abs,
+    /// `debug(a)`: its argument, which is also shown
+    Debug,
     /// `double(a)`
     Double,
     /// `exp(a)`
@@ -113,11 +115,12 @@ const fn named(name: &'static str, function: Function, arity: Arity, usage: &'st
 }
 
 /// All functions that are called by name.
-pub(crate) const FUNCTIONS: [Named; 20] = {
+pub(crate) const FUNCTIONS: [Named; 21] = {
     use Arity::{AtLeastOne, Exactly, ThenSeed};
     use Function as F;
     [
         named("abs", F::Abs, Exactly(1), "abs(number)"),
+        named("debug", F::Debug, Exactly(1), "debug(value)"),
         named("double", F::Double, Exactly(1), "double(number)"),
         named("exp", F::Exp, Exactly(1), "exp(number)"),
         named("greatest", F::Greatest, AtLeastOne, "greatest(number, ...)"),

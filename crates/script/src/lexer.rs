@@ -2,6 +2,7 @@
 
 use crate::error::ParseError;
 use crate::source::{Source, continuation_length, is_blank, is_name_part, is_name_start};
+use crate::value;
 
 /// A piece of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -152,15 +153,11 @@ impl<'a> Lexer<'a> {
     }
 
     fn double(&self, text: &'a str, start: usize) -> Result<Token<'a>, ParseError> {
-        let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
-        let is_zero = !mantissa.bytes().any(|b| (b'1'..=b'9').contains(&b));
-        match text.parse::<f64>() {
-            Ok(d) if d.is_normal() || is_zero => Ok(Token::Double(d)),
-            _ => Err(self
-                .source
-                .error(start, format!("{text} is out of range for a double"))
-                .with_hint("doubles reach from 2.3e-308 to 1.7e308")),
-        }
+        value::parse_double(text).map(Token::Double).ok_or_else(|| {
+            self.source
+                .error(start, format!("double constant overflow ({text})"))
+                .with_hint("doubles reach from 2.3e-308 to 1.7e308")
+        })
     }
 
     fn integer(&self, text: &'a str, start: usize) -> Result<Token<'a>, ParseError> {
@@ -169,10 +166,7 @@ impl<'a> Lexer<'a> {
         }
         text.parse().map(Token::Int).map_err(|_| {
             self.source
-                .error(
-                    start,
-                    format!("{text} is out of range for a 64-bit integer"),
-                )
+                .error(start, format!("bigint constant overflow ({text})"))
                 .with_hint(format!(
                     "{text}.0 is a double; integers end at 9223372036854775807"
                 ))
@@ -186,10 +180,7 @@ impl<'a> Lexer<'a> {
         if name.as_bytes()[0].is_ascii_digit() {
             return Err(self
                 .source
-                .error(
-                    start,
-                    format!("\":{name}\" is not a variable: its name begins with a digit"),
-                )
+                .error(start, format!("undefined variable \"{name}\""))
                 .with_hint("names begin with a letter or an underscore"));
         }
         Ok(Token::Variable(name))
@@ -212,7 +203,7 @@ impl<'a> Lexer<'a> {
         let unexpected = rest.chars().next().unwrap_or_default();
         let error = self
             .source
-            .error(self.offset, format!("unexpected character '{unexpected}'"));
+            .error(self.offset, format!("unexpected character ({unexpected})"));
         Err(match unexpected {
             ':' => error.with_hint("a variable is written :name"),
             ';' => error.with_hint("a meta command ends with its line, not with a semicolon"),

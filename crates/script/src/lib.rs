@@ -2,31 +2,41 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod builtin;
-mod distributions;
+mod conditional;
+pub mod distributions;
 mod error;
 mod expr;
+mod fold;
 mod functions;
 mod grammar;
 mod hash;
 mod lexer;
 mod meta;
+mod options;
 mod parse;
 mod prng;
 mod scan;
 mod script;
 mod seeding;
+mod shell;
+mod sleep;
 mod source;
 mod sql;
 mod value;
 mod variables;
 
-pub use builtin::{BUILTINS, builtin};
+pub use builtin::{BUILTINS, Builtin, builtin};
 pub use error::{EvalError, EvalReason, ParseError};
-pub use expr::Expr;
+pub use expr::{Expr, Observer};
+pub use fold::fold_constants;
 pub use functions::Function;
-pub use parse::{check_variables, parse};
+pub use options::{OptionError, SeedOption, find_builtin, script_weight};
+pub use parse::{check_parameters, check_variables, parse};
 pub use prng::Prng;
-pub use script::{Command, Read, Script, Segment, SleepUnit, SqlCommand};
+pub use script::{Command, Keep, Read, Script, Segment, SqlCommand, Written};
 pub use seeding::{Seeds, ThreadSeeds, choose_script};
+pub use shell::{SHELL_OUTPUT_BYTES, ShellCommand};
+pub use sleep::Sleep;
+pub use source::is_name;
 pub use value::Value;
 pub use variables::{Symbols, Variables};

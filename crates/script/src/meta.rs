@@ -3,13 +3,15 @@
 use crate::error::ParseError;
 use crate::expr::Expr;
 use crate::grammar::parse_expression;
-use crate::script::{Command, SleepUnit};
+use crate::script::{Command, Keep, Read};
 use crate::source::{Source, continuation_length, did_you_mean, is_blank, is_name};
-use crate::value::Value;
 use crate::variables::Symbols;
+use crate::{shell, sleep};
 
-/// Meta commands of pgbench that are not yet run here.
-const UNSUPPORTED: [&str; 11] = [
+/// All of them.
+const COMMANDS: [&str; 13] = [
+    "set",
+    "sleep",
     "if",
     "elif",
     "else",
@@ -23,215 +25,208 @@ const UNSUPPORTED: [&str; 11] = [
     "endpipeline",
 ];
 
-/// Meta commands that are.
-const SUPPORTED: [&str; 2] = ["set", "sleep"];
+/// What a meta command is.
+pub(crate) enum Meta {
+    /// A command of its own.
+    Command(Command),
+    /// A part of the statement before it.
+    Keep(Keep),
+}
 
 /// A word of a meta command, and where it begins.
 #[derive(Clone, Copy)]
-struct Word<'a> {
-    text: &'a str,
-    start: usize,
+pub(crate) struct Word<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) start: usize,
 }
 
-/// A variable that an expression or a command reads, and where.
-pub(crate) type ReadNote<'r> = dyn FnMut(usize, usize) + 'r;
+/// Reads a meta command word by word.
+pub(crate) struct Reader<'a, 'p> {
+    pub(crate) source: Source<'a>,
+    /// Where reading goes on.
+    offset: usize,
+    symbols: &'p mut Symbols,
+    reads: &'p mut Vec<Read>,
+}
 
 /// Parses the meta command behind the backslash before `offset`. Yields it, unless the line is empty, and where it ends.
 pub(crate) fn meta_command(
     source: Source<'_>,
     offset: usize,
     symbols: &mut Symbols,
-    note_read: &mut ReadNote<'_>,
-) -> Result<(Option<Command>, usize), ParseError> {
-    let mut offset = offset;
-    let Some(command) = next_word(source, &mut offset) else {
-        return Ok((None, offset));
+    reads: &mut Vec<Read>,
+) -> Result<(Option<Meta>, usize), ParseError> {
+    let mut reader = Reader {
+        source,
+        offset,
+        symbols,
+        reads,
     };
-    let line = source.line(command.start - 1);
-    let is = |name: &str| command.text.eq_ignore_ascii_case(name);
-    let parsed = if is("set") {
-        set(source, command, &mut offset, line, symbols, note_read)?
-    } else if is("sleep") {
-        sleep(source, command, &mut offset, line, symbols, note_read)?
-    } else {
-        return Err(unknown(source, command));
+    let Some(name) = reader.word() else {
+        return Ok((None, reader.offset));
     };
-    Ok((Some(parsed), offset))
+    reader.source = source.in_command(name.text);
+    let meta = reader.command(name)?;
+    Ok((Some(meta), reader.offset))
 }
 
-fn unknown(source: Source<'_>, command: Word<'_>) -> ParseError {
-    let name = command.text;
-    let is_unsupported = UNSUPPORTED
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(name));
-    if is_unsupported {
-        return source
-            .error(command.start - 1, format!("\\{name} is not supported yet"))
-            .with_hint("meta commands that are supported: \\set, \\sleep");
+impl<'a> Reader<'a, '_> {
+    fn command(&mut self, name: Word<'_>) -> Result<Meta, ParseError> {
+        let known = COMMANDS
+            .into_iter()
+            .find(|known| known.eq_ignore_ascii_case(name.text));
+        Ok(Meta::Command(match known {
+            Some("set") => self.set()?,
+            Some("sleep") => Command::Sleep(sleep::parse(self)?),
+            Some("if") => Command::If {
+                condition: self.expression()?,
+                otherwise: 0,
+            },
+            Some("elif") => Command::Elif {
+                condition: self.expression()?,
+                otherwise: 0,
+                end: 0,
+            },
+            Some("gset") => return Ok(Meta::Keep(self.keep(false)?)),
+            Some("aset") => return Ok(Meta::Keep(self.keep(true)?)),
+            Some("shell") => {
+                const USAGE: &str = "\\shell command";
+                Command::Shell(shell::parse(self, 1, "missing command", USAGE)?)
+            }
+            Some("setshell") => {
+                const USAGE: &str = "\\setshell name command";
+                let slot = self.variable(USAGE)?;
+                let shell = shell::parse(self, 2, "missing argument", USAGE)?;
+                Command::SetShell { slot, shell }
+            }
+            Some("else") => self.alone(Command::Else { end: 0 })?,
+            Some("endif") => self.alone(Command::EndIf)?,
+            Some("startpipeline") => self.alone(Command::StartPipeline)?,
+            Some("syncpipeline") => self.alone(Command::SyncPipeline)?,
+            Some("endpipeline") => self.alone(Command::EndPipeline)?,
+            _ => return Err(self.unknown(name)),
+        }))
     }
-    let all = SUPPORTED.iter().chain(&UNSUPPORTED).copied();
-    let near = did_you_mean(name, all, |near| format!("\\{near}"));
-    source
-        .error(command.start - 1, format!("unknown meta command \\{name}"))
-        .with_hint(near.unwrap_or_else(|| "meta commands are \\set and \\sleep".to_owned()))
-}
 
-/// The next word before the end of the line, with `offset` moved behind it.
-fn next_word<'a>(source: Source<'a>, offset: &mut usize) -> Option<Word<'a>> {
-    let continues = |at: usize| continuation_length(source.bytes_from(at));
-    loop {
-        let skipped = match source.byte(*offset)? {
-            b'\n' => return None,
-            b if is_blank(b) => 1,
-            _ => continues(*offset),
-        };
-        if skipped == 0 {
-            break;
+    fn unknown(&self, name: Word<'_>) -> ParseError {
+        let near = did_you_mean(name.text, COMMANDS.into_iter(), |near| format!("\\{near}"));
+        self.source
+            .error(name.start - 1, "invalid command")
+            .with_hint(
+                near.unwrap_or_else(|| format!("meta commands are \\{}", COMMANDS.join(", \\"))),
+            )
+    }
+
+    /// The next word before the end of the line.
+    pub(crate) fn word(&mut self) -> Option<Word<'a>> {
+        let source = self.source;
+        let continues = |at: usize| continuation_length(source.bytes_from(at));
+        loop {
+            let skipped = match source.byte(self.offset)? {
+                b'\n' => return None,
+                b if is_blank(b) => 1,
+                _ => continues(self.offset),
+            };
+            if skipped == 0 {
+                break;
+            }
+            self.offset += skipped;
         }
-        *offset += skipped;
+        let start = self.offset;
+        while source
+            .byte(self.offset)
+            .is_some_and(|b| !is_blank(b) && b != b'\n')
+            && continues(self.offset) == 0
+        {
+            self.offset += 1;
+        }
+        Some(Word {
+            text: &source.text[start..self.offset],
+            start,
+        })
     }
-    let start = *offset;
-    while source
-        .byte(*offset)
-        .is_some_and(|b| !is_blank(b) && b != b'\n')
-        && continues(*offset) == 0
-    {
-        *offset += 1;
-    }
-    Some(Word {
-        text: &source.text[start..*offset],
-        start,
-    })
-}
 
-fn set(
-    source: Source<'_>,
-    command: Word<'_>,
-    offset: &mut usize,
-    line: usize,
-    symbols: &mut Symbols,
-    note_read: &mut ReadNote<'_>,
-) -> Result<Command, ParseError> {
-    let Some(name) = next_word(source, offset) else {
-        return Err(missing(
-            source,
-            command,
-            "a variable's name",
-            "\\set name expression",
-        ));
-    };
-    if !is_name(name.text) {
-        let error = source.error(
-            name.start,
-            format!("\"{}\" is no variable's name", name.text),
-        );
-        return Err(error.with_hint(match name.text.strip_prefix(':') {
+    /// Slot of a variable that is read at `start`.
+    pub(crate) fn read(&mut self, name: &str, start: usize) -> usize {
+        let slot = self.symbols.slot(name);
+        let (line, column) = self.source.position(start);
+        self.reads.push(Read {
+            slot,
+            line,
+            column,
+            in_sql: false,
+        });
+        slot
+    }
+
+    /// The error for a command that ends too early.
+    pub(crate) fn missing(&self, message: &str, usage: &str) -> ParseError {
+        self.source
+            .error(self.offset, message)
+            .with_hint(format!("write {usage}"))
+    }
+
+    /// The error for a word that is one too many.
+    pub(crate) fn too_many(&self, extra: Word<'_>, usage: &str) -> ParseError {
+        self.source
+            .error(extra.start, "too many arguments")
+            .with_hint(format!("write {usage}"))
+    }
+
+    fn alone(&mut self, command: Command) -> Result<Command, ParseError> {
+        match self.word() {
+            None => Ok(command),
+            Some(extra) => Err(self.source.error(extra.start, "unexpected argument")),
+        }
+    }
+
+    /// Slot of the variable that the command sets.
+    fn variable(&mut self, usage: &str) -> Result<usize, ParseError> {
+        let Some(name) = self.word() else {
+            return Err(self.missing("missing argument", usage));
+        };
+        if is_name(name.text) {
+            return Ok(self.symbols.slot(name.text));
+        }
+        let message = format!("invalid variable name: \"{}\"", name.text);
+        let error = self.source.error(name.start, message);
+        Err(error.with_hint(match name.text.strip_prefix(':') {
             Some(bare) if is_name(bare) => format!("to set it, write {bare} without the colon"),
             _ => "names are letters, digits and underscores, and do not begin with a digit"
                 .to_owned(),
-        }));
+        }))
     }
-    let slot = symbols.slot(name.text);
-    let mut resolve = |name: &str, at: usize| {
-        let slot = symbols.slot(name);
-        note_read(slot, at);
-        slot
-    };
-    let (expr, end) = parse_expression(source, *offset, &mut resolve)?;
-    *offset = end;
-    Ok(Command::Set { slot, expr, line })
-}
 
-const SLEEP_USAGE: &str = "\\sleep number [us | ms | s]";
-
-fn sleep(
-    source: Source<'_>,
-    command: Word<'_>,
-    offset: &mut usize,
-    line: usize,
-    symbols: &mut Symbols,
-    note_read: &mut ReadNote<'_>,
-) -> Result<Command, ParseError> {
-    let Some(mut number) = next_word(source, offset) else {
-        return Err(missing(source, command, "a duration", SLEEP_USAGE));
-    };
-    let mut unit = next_word(source, offset);
-    if let Some(extra) = next_word(source, offset) {
-        return Err(source
-            .error(
-                extra.start,
-                format!("unexpected \"{}\" after \\sleep's arguments", extra.text),
-            )
-            .with_hint(format!("write {SLEEP_USAGE}")));
+    fn set(&mut self) -> Result<Command, ParseError> {
+        let slot = self.variable("\\set name expression")?;
+        let expr = self.expression()?;
+        Ok(Command::Set { slot, expr })
     }
-    let duration = if let Some(name) = number.text.strip_prefix(':').filter(|name| is_name(name)) {
-        let slot = symbols.slot(name);
-        note_read(slot, number.start);
-        Expr::Variable {
-            slot,
-            name: name.into(),
+
+    /// The rest of the line.
+    fn expression(&mut self) -> Result<Expr, ParseError> {
+        let (source, offset) = (self.source, self.offset);
+        let mut resolve = |name: &str, start: usize| self.read(name, start);
+        let (expr, end) = parse_expression(source, offset, &mut resolve)?;
+        self.offset = end;
+        Ok(expr)
+    }
+
+    fn keep(&mut self, all: bool) -> Result<Keep, ParseError> {
+        let prefix = self.word();
+        if let Some(extra) = self.word() {
+            return Err(self.too_many(extra, "\\gset [prefix] or \\aset [prefix]"));
         }
-    } else {
-        let digits = number_length(number.text);
-        if digits < number.text.len() && unit.is_none() {
-            // a unit may stick to its number, as in 10ms
-            unit = Some(Word {
-                text: &number.text[digits..],
-                start: number.start + digits,
-            });
-            number.text = &number.text[..digits];
-        }
-        let literal = number.text.parse().map_err(|_| {
-            source
-                .error(
-                    number.start,
-                    format!("\"{}\" is no duration: an integer is wanted", number.text),
-                )
-                .with_hint(format!("write {SLEEP_USAGE}"))
-        })?;
-        Expr::Constant(Value::Int(literal))
-    };
-    let unit = unit.map_or(Ok(SleepUnit::Seconds), |unit| sleep_unit(source, unit))?;
-    Ok(Command::Sleep {
-        duration,
-        unit,
-        line,
-    })
-}
-
-/// Length of a sign and digits at the start of `text`; all of it when there is no digit.
-fn number_length(text: &str) -> usize {
-    let sign = usize::from(text.starts_with(['+', '-']));
-    let digits = text
-        .bytes()
-        .skip(sign)
-        .take_while(u8::is_ascii_digit)
-        .count();
-    if digits == 0 {
-        text.len()
-    } else {
-        sign + digits
+        let prefix = match prefix {
+            None => String::new(),
+            Some(prefix) if is_name(prefix.text) => prefix.text.to_owned(),
+            Some(prefix) => {
+                let message = format!("invalid variable name: \"{}\"", prefix.text);
+                return Err(self.source.error(prefix.start, message).with_hint(
+                    "a prefix is letters, digits and underscores, and does not begin with a digit",
+                ));
+            }
+        };
+        Ok(Keep { all, prefix })
     }
-}
-
-fn sleep_unit(source: Source<'_>, unit: Word<'_>) -> Result<SleepUnit, ParseError> {
-    let is = |name: &str| unit.text.eq_ignore_ascii_case(name);
-    if is("us") {
-        Ok(SleepUnit::Microseconds)
-    } else if is("ms") {
-        Ok(SleepUnit::Milliseconds)
-    } else if is("s") {
-        Ok(SleepUnit::Seconds)
-    } else {
-        Err(source
-            .error(unit.start, format!("\"{}\" is no unit of time", unit.text))
-            .with_hint("units are us, ms and s"))
-    }
-}
-
-fn missing(source: Source<'_>, command: Word<'_>, what: &str, usage: &str) -> ParseError {
-    let end = command.start + command.text.len();
-    source
-        .error(end, format!("\\{} lacks {what}", command.text))
-        .with_hint(format!("write {usage}"))
 }

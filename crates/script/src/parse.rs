@@ -1,10 +1,11 @@
 //! Source text to [`Script`].
 
+use crate::conditional;
 use crate::error::ParseError;
-use crate::meta::meta_command;
-use crate::scan::{Ending, Scanner};
-use crate::script::{Command, Read, Script};
-use crate::source::{Source, did_you_mean};
+use crate::meta::{Meta, meta_command};
+use crate::scan::{Ending, Scanner, Statement};
+use crate::script::{Command, Keep, Read, Script, Written};
+use crate::source::{Source, Tracker, did_you_mean};
 use crate::sql::sql_command;
 use crate::variables::Symbols;
 
@@ -13,58 +14,117 @@ use crate::variables::Symbols;
 /// # Errors
 /// The first thing in `source` that is not pgbench's script language, with its place.
 pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, ParseError> {
-    let source = Source { name, text: source };
+    let tracker = Tracker::default();
+    let source = Source::new(name, source, &tracker);
     if let Some(nul) = source.text.find('\0') {
         return Err(source.error(nul, "a script cannot have NUL characters"));
     }
-    let mut script = Script {
-        name: name.to_owned(),
-        commands: Vec::new(),
-        reads: Vec::new(),
+    let mut draft = Draft {
+        source,
+        starts: Vec::new(),
+        script: Script {
+            name: name.to_owned(),
+            commands: Vec::new(),
+            written: Vec::new(),
+            reads: Vec::new(),
+        },
     };
     let mut scanner = Scanner::new(source);
     loop {
         let statement = scanner.next()?;
+        let ending = statement.ending;
         if !statement.text.is_empty() {
-            let command = sql_command(source, statement.text, statement.start, symbols)?;
-            let (line, column) = source.position(statement.start);
-            let reads = command.params.iter().map(|&slot| Read {
-                slot,
-                line,
-                column,
-                in_sql: true,
-            });
-            script.reads.extend(reads);
-            script.commands.push(Command::Sql(command));
+            draft.statement(statement, symbols);
         }
-        match statement.ending {
+        match ending {
             Ending::Semicolon => {}
             Ending::End => break,
-            Ending::Backslash(offset) => {
-                let mut note_read = |slot, at| {
-                    let (line, column) = source.position(at);
-                    script.reads.push(Read {
-                        slot,
-                        line,
-                        column,
-                        in_sql: false,
-                    });
-                };
-                let (command, end) = meta_command(source, offset, symbols, &mut note_read)?;
-                script.commands.extend(command);
-                scanner.offset = end;
+            Ending::Backslash(offset) => scanner.offset = draft.meta_command(offset, symbols)?,
+        }
+    }
+    draft.finish()
+}
+
+/// A script being parsed.
+struct Draft<'a> {
+    source: Source<'a>,
+    /// Where each command begins.
+    starts: Vec<usize>,
+    script: Script,
+}
+
+impl Draft<'_> {
+    fn add(&mut self, command: Command, start: usize, line: usize, text: &str) {
+        self.starts.push(start);
+        self.script.commands.push(command);
+        let text = text.to_owned();
+        self.script.written.push(Written { line, text });
+    }
+
+    fn statement(&mut self, statement: Statement, symbols: &mut Symbols) {
+        let (line, column) = self.source.position(statement.start);
+        let command = sql_command(statement.text, line, symbols);
+        let reads = command.params.iter().map(|&slot| Read {
+            slot,
+            line,
+            column,
+            in_sql: true,
+        });
+        self.script.reads.extend(reads);
+        let first_line = command.text.lines().next().unwrap_or_default().to_owned();
+        self.add(Command::Sql(command), statement.start, line, &first_line);
+    }
+
+    /// Parses the meta command behind the backslash before `offset`; where it ends.
+    fn meta_command(&mut self, offset: usize, symbols: &mut Symbols) -> Result<usize, ParseError> {
+        let start = offset - 1;
+        let line = self.source.line(start);
+        let (meta, end) = meta_command(self.source, offset, symbols, &mut self.script.reads)?;
+        match meta {
+            None => {}
+            Some(Meta::Command(command)) => {
+                let text = self.source.text[start..end].trim_end();
+                self.add(command, start, line, text);
+            }
+            Some(Meta::Keep(keep)) => self.keep(keep, start)?,
+        }
+        Ok(end)
+    }
+
+    /// `\gset` or `\aset` belongs to the statement before it.
+    fn keep(&mut self, keep: Keep, start: usize) -> Result<(), ParseError> {
+        match self.script.commands.last_mut() {
+            Some(Command::Sql(sql)) if sql.keep.is_none() => {
+                sql.keep = Some(keep);
+                Ok(())
+            }
+            before => {
+                let message = format!("\\{} must follow an SQL command", keep.command());
+                let has_one = matches!(before, Some(Command::Sql(_)));
+                let error = self.source.error(start, message);
+                Err(if has_one {
+                    error.with_hint("a statement has one \\gset or \\aset")
+                } else {
+                    error
+                })
             }
         }
     }
-    if script.commands.is_empty() {
-        return Err(source
-            .error(0, "the script has no commands")
-            .with_hint("a script is SQL statements, each with a semicolon, and meta commands"));
+
+    fn finish(mut self) -> Result<Script, ParseError> {
+        if self.script.commands.is_empty() {
+            let message = format!("empty command list for script \"{}\"", self.script.name);
+            return Err(self.source.error(0, message).with_hint(
+                "a script is SQL statements, each with a semicolon, and meta commands",
+            ));
+        }
+        conditional::link(self.source, &mut self.script.commands, &self.starts)?;
+        Ok(self.script)
     }
-    Ok(script)
 }
 
-/// Checks that every variable that is read is `known` from outside or set by one of the scripts.
+/// Checks that every variable that is read is `known` from outside or set by one of the scripts. What `\gset` and
+/// `\aset` set is known when their statements have run: for them, any name counts that begins with their prefix.
 ///
 /// With `in_sql`, those that only statements read are checked too. The simple protocol does not need it: it sends
 /// a statement with an unset `:name` as it was written, which may be what was meant (in JSON, say).
@@ -77,11 +137,21 @@ pub fn check_variables(
     known: &[&str],
     in_sql: bool,
 ) -> Result<(), ParseError> {
-    let is_set_by_script = |wanted: usize| {
-        let mut commands = scripts.iter().flat_map(|script| &script.commands);
-        commands.any(|command| matches!(command, Command::Set { slot, .. } if *slot == wanted))
+    let mut is_set_by_script = vec![false; symbols.names().len()];
+    for slot in scripts.iter().flat_map(Script::sets) {
+        is_set_by_script[slot] = true;
+    }
+    let prefixes: Vec<&str> = scripts
+        .iter()
+        .flat_map(Script::keeps)
+        .map(|keep| keep.prefix.as_str())
+        .collect();
+    let is_set = |slot: usize| {
+        let name = symbols.name(slot);
+        is_set_by_script[slot]
+            || known.contains(&name)
+            || prefixes.iter().any(|prefix| name.starts_with(prefix))
     };
-    let is_set = |slot: usize| known.contains(&symbols.name(slot)) || is_set_by_script(slot);
     for script in scripts {
         let unset = script
             .reads
@@ -90,7 +160,7 @@ pub fn check_variables(
         if let Some(read) = unset {
             let name = symbols.name(read.slot);
             let candidates = (0..symbols.names().len())
-                .filter(|&slot| is_set_by_script(slot))
+                .filter(|&slot| is_set_by_script[slot])
                 .map(|slot| symbols.name(slot))
                 .chain(known.iter().copied());
             return Err(ParseError {
@@ -101,6 +171,34 @@ pub fn check_variables(
                 hint: did_you_mean(name, candidates, |near| format!(":{near}"))
                     .or_else(|| Some(format!("set it before: \\set {name} expression"))),
             });
+        }
+    }
+    Ok(())
+}
+
+/// Most parameters of a statement in the extended and the prepared protocol: pgbench's limit.
+const MAX_PARAMETERS: usize = 255;
+
+/// Checks what only the extended and the prepared protocol forbid: too many variables in one statement.
+///
+/// # Errors
+/// The first statement that has too many.
+pub fn check_parameters(scripts: &[Script]) -> Result<(), ParseError> {
+    for script in scripts {
+        for command in &script.commands {
+            let Command::Sql(sql) = command else { continue };
+            if sql.params.len() > MAX_PARAMETERS {
+                let count = sql.params.len();
+                return Err(ParseError {
+                    file: script.name.clone(),
+                    line: sql.line,
+                    column: 1,
+                    message: format!(
+                        "statement has too many arguments (maximum is {MAX_PARAMETERS}): {count}"
+                    ),
+                    hint: Some("the simple protocol has no limit".to_owned()),
+                });
+            }
         }
     }
     Ok(())

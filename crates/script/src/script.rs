@@ -1,18 +1,48 @@
 //! A script as the load engine runs it: a list of commands over numbered variables.
 
-use crate::error::EvalError;
 use crate::expr::Expr;
-use crate::value::Value;
+use crate::shell::ShellCommand;
+use crate::sleep::Sleep;
 
 /// A parsed script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     /// Its file, or the name of a built-in.
     pub name: String,
-    /// What a transaction does, in order.
+    /// What a transaction does, in order and numbered as pgbench numbers them: every statement and every meta command,
+    /// but `\gset` and `\aset`, which belong to their statements.
     pub commands: Vec<Command>,
+    /// How the author wrote each of the commands.
+    pub written: Vec<Written>,
     /// Every place where a variable is read, in order.
     pub reads: Vec<Read>,
+}
+
+impl Script {
+    /// Slots of the variables that `\set` and `\setshell` give values to.
+    pub fn sets(&self) -> impl Iterator<Item = usize> {
+        self.commands.iter().filter_map(|command| match command {
+            Command::Set { slot, .. } | Command::SetShell { slot, .. } => Some(*slot),
+            _ => None,
+        })
+    }
+
+    /// What the script keeps of its statements' results.
+    pub fn keeps(&self) -> impl Iterator<Item = &Keep> {
+        self.commands.iter().filter_map(|command| match command {
+            Command::Sql(sql) => sql.keep.as_ref(),
+            _ => None,
+        })
+    }
+}
+
+/// A command in the author's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Line of its first character, counted from 1.
+    pub line: usize,
+    /// The first line of a statement; a meta command with its backslash and all the lines that continue it.
+    pub text: String,
 }
 
 /// A place where a variable is read.
@@ -38,20 +68,75 @@ pub enum Command {
         slot: usize,
         /// What to evaluate.
         expr: Expr,
-        /// Line of the command, counted from 1.
-        line: usize,
     },
     /// A statement to send.
     Sql(SqlCommand),
     /// `\sleep`
-    Sleep {
-        /// How long, in `unit`: a constant or a variable.
-        duration: Expr,
-        /// Unit of the duration.
-        unit: SleepUnit,
-        /// Line of the command, counted from 1.
-        line: usize,
+    Sleep(Sleep),
+    /// `\if condition`
+    If {
+        /// What has to hold for the commands that follow.
+        condition: Expr,
+        /// Number of the `\elif`, `\else` or `\endif` to go to when it does not.
+        otherwise: usize,
     },
+    /// `\elif condition`. Who comes here from a condition that does not hold looks at this one; who has run the
+    /// commands before it goes to the end.
+    Elif {
+        /// What has to hold for the commands that follow.
+        condition: Expr,
+        /// Number of the `\elif`, `\else` or `\endif` to go to when it does not.
+        otherwise: usize,
+        /// Number of the `\endif`.
+        end: usize,
+    },
+    /// `\else`. Who comes here from a condition that does not hold goes on; who has run the commands before it goes
+    /// to the end.
+    Else {
+        /// Number of the `\endif`.
+        end: usize,
+    },
+    /// `\endif`
+    EndIf,
+    /// `\shell command`
+    Shell(ShellCommand),
+    /// `\setshell name command`
+    SetShell {
+        /// Slot of the variable that gets the integer that the command prints.
+        slot: usize,
+        /// What to run.
+        shell: ShellCommand,
+    },
+    /// `\startpipeline`
+    StartPipeline,
+    /// `\syncpipeline`
+    SyncPipeline,
+    /// `\endpipeline`
+    EndPipeline,
+}
+
+impl Command {
+    /// What kind of command it is, as pgbench's messages call it: `SQL`, or the meta command's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Set { .. } => "set",
+            Self::Sql(sql) => match &sql.keep {
+                None => "SQL",
+                Some(keep) => keep.command(),
+            },
+            Self::Sleep(_) => "sleep",
+            Self::If { .. } => "if",
+            Self::Elif { .. } => "elif",
+            Self::Else { .. } => "else",
+            Self::EndIf => "endif",
+            Self::Shell(_) => "shell",
+            Self::SetShell { .. } => "setshell",
+            Self::StartPipeline => "startpipeline",
+            Self::SyncPipeline => "syncpipeline",
+            Self::EndPipeline => "endpipeline",
+        }
+    }
 }
 
 /// A statement, ready for each of the three protocols.
@@ -68,6 +153,25 @@ pub struct SqlCommand {
     pub prepared_text: String,
     /// Slot of the variable behind `$1`, `$2`, ...; one for every place, also of the same name.
     pub params: Vec<usize>,
+    /// What becomes of its results; nothing when it is neither followed by `\gset` nor by `\aset`.
+    pub keep: Option<Keep>,
+}
+
+/// `\gset [prefix]` or `\aset [prefix]`: a result's columns become variables, under their names behind the prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keep {
+    /// `\aset`: the last row of every result that has rows; otherwise `\gset`: the only row of the last result.
+    pub all: bool,
+    /// What the variables' names begin with.
+    pub prefix: String,
+}
+
+impl Keep {
+    /// The command's name.
+    #[must_use]
+    pub fn command(&self) -> &'static str {
+        if self.all { "aset" } else { "gset" }
+    }
 }
 
 /// A piece of a statement.
@@ -77,34 +181,4 @@ pub enum Segment {
     Text(String),
     /// Slot of a variable whose text goes here.
     Var(usize),
-}
-
-/// Unit of `\sleep`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SleepUnit {
-    /// `us`
-    Microseconds,
-    /// `ms`
-    Milliseconds,
-    /// `s`, and the default.
-    Seconds,
-}
-
-impl SleepUnit {
-    /// How long to sleep for `duration` of this unit, in microseconds; a negative duration is none.
-    ///
-    /// # Errors
-    /// [`EvalError`] when `duration` is no number.
-    pub fn to_microseconds(self, duration: Value) -> Result<u64, EvalError> {
-        let whole = match duration {
-            Value::Double(d) => d as i64, // without its fraction, as pgbench reads it
-            other => other.to_int()?,
-        };
-        let factor = match self {
-            Self::Microseconds => 1,
-            Self::Milliseconds => 1_000,
-            Self::Seconds => 1_000_000,
-        };
-        Ok((whole.max(0) as u64).saturating_mul(factor))
-    }
 }

@@ -10,8 +10,9 @@ use crate::prng::Prng;
 pub struct Seeds {
     /// For the random functions of each client, by client number.
     pub clients: Vec<Prng>,
-    /// Value of the variable `default_seed`: what hash functions and `permute` use when given no seed.
-    pub default_seed: i64,
+    /// Value of the variable `default_seed`, unless it is given: what hash functions and `permute` use when given no
+    /// seed.
+    pub default_seed: Option<i64>,
     /// Each thread's clients and generators, by thread number.
     pub threads: Vec<ThreadSeeds>,
 }
@@ -30,13 +31,14 @@ pub struct ThreadSeeds {
 }
 
 impl Seeds {
-    /// The generators for `--random-seed=seed`, `clients` and `threads`.
+    /// The generators for `--random-seed=seed`, `clients` and `threads`. Without
+    /// `draws_default_seed`, for `-D default_seed` gives that variable its value, pgbench draws one number less.
     #[must_use]
-    pub fn new(seed: u64, clients: usize, threads: usize) -> Self {
+    pub fn new(seed: u64, clients: usize, threads: usize, draws_default_seed: bool) -> Self {
         let mut base = Prng::seeded(seed);
         let mut derived = || Prng::seeded(base.next_u64());
         let client_generators = (0..clients).map(|_| derived()).collect();
-        let default_seed = base.next_u64() as i64;
+        let default_seed = draws_default_seed.then(|| base.next_u64() as i64);
         let mut derived = || Prng::seeded(base.next_u64());
         let mut dealt = 0;
         let thread_seeds = (0..threads)

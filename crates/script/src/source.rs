@@ -1,15 +1,42 @@
 //! The text of a script, and places in it.
 
+use std::cell::Cell;
+
 use crate::error::ParseError;
+
+/// The last place whose line and column were asked for: the next one is mostly behind it, and so all places of a
+/// script take one pass over it.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker(Cell<(usize, usize, usize)>);
 
 /// A script's name and text. Places are byte offsets into the text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
+    /// The meta command being read, which errors name.
+    command: Option<&'a str>,
+    tracker: &'a Tracker,
 }
 
 impl<'a> Source<'a> {
+    pub(crate) fn new(name: &'a str, text: &'a str, tracker: &'a Tracker) -> Self {
+        Self {
+            name,
+            text,
+            command: None,
+            tracker,
+        }
+    }
+
+    /// The same, while a meta command is read.
+    pub(crate) fn in_command(self, command: &'a str) -> Self {
+        Self {
+            command: Some(command),
+            ..self
+        }
+    }
+
     /// The bytes from `offset` on.
     pub(crate) fn bytes_from(self, offset: usize) -> &'a [u8] {
         &self.text.as_bytes()[offset..]
@@ -22,17 +49,20 @@ impl<'a> Source<'a> {
 
     /// Line and column (in characters) of a place, both from 1.
     pub(crate) fn position(self, offset: usize) -> (usize, usize) {
-        let before = &self.text.as_bytes()[..offset];
-        let line_start = before
-            .iter()
-            .rposition(|&b| b == b'\n')
-            .map_or(0, |newline| newline + 1);
-        let line = 1 + before.iter().filter(|&&b| b == b'\n').count();
-        let is_character_start = |b: &&u8| !matches!(**b, 0x80..=0xBF);
-        let column = 1 + before[line_start..]
-            .iter()
-            .filter(is_character_start)
-            .count();
+        let (mut start, mut line, mut column) = self.tracker.0.get();
+        if offset < start || line == 0 {
+            (start, line, column) = (0, 1, 1);
+        }
+        for &b in &self.text.as_bytes()[start..offset] {
+            if b == b'\n' {
+                line += 1;
+                column = 1;
+            } else {
+                let is_character_start = !matches!(b, 0x80..=0xBF);
+                column += usize::from(is_character_start);
+            }
+        }
+        self.tracker.0.set((offset, line, column));
         (line, column)
     }
 
@@ -44,13 +74,22 @@ impl<'a> Source<'a> {
     /// An error at a place.
     pub(crate) fn error(self, offset: usize, message: impl Into<String>) -> ParseError {
         let (line, column) = self.position(offset);
+        let mut message = message.into();
+        if let Some(command) = self.command {
+            message = format!("{message} in command \"{command}\"");
+        }
         ParseError {
             file: self.name.to_owned(),
             line,
             column,
-            message: message.into(),
+            message,
             hint: None,
         }
+    }
+
+    /// The error for what the grammar has no place for, at a place.
+    pub(crate) fn syntax_error(self, offset: usize, hint: impl Into<String>) -> ParseError {
+        self.error(offset, "syntax error").with_hint(hint)
     }
 }
 
@@ -72,8 +111,9 @@ pub(crate) fn is_name_part(b: u8) -> bool {
     is_name_start(b) || b.is_ascii_digit()
 }
 
-/// Whether `name` can be a variable's.
-pub(crate) fn is_name(name: &str) -> bool {
+/// Whether `name` can be a variable's: letters, digits, underscores and all of other alphabets, and no digit first.
+#[must_use]
+pub fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     bytes.first().is_some_and(|&b| is_name_start(b)) && bytes.iter().all(|&b| is_name_part(b))
 }
@@ -97,15 +137,23 @@ pub(crate) fn continuation_length(bytes: &[u8]) -> usize {
     }
 }
 
+/// Comparing takes time in proportion to the product of the lengths, and nobody mistypes longer words.
+const LONGEST_COMPARED_BYTES: usize = 64;
+
 /// "did you mean ...?" for the candidate nearest to `word`, if one is near.
 pub(crate) fn did_you_mean<'c>(
     word: &str,
     candidates: impl Iterator<Item = &'c str>,
     decorate: impl Fn(&str) -> String,
 ) -> Option<String> {
+    let is_short = |word: &str| word.len() <= LONGEST_COMPARED_BYTES;
+    if !is_short(word) {
+        return None;
+    }
     let word = word.to_ascii_lowercase();
     let allowed = (word.chars().count() / 3).max(1);
     candidates
+        .filter(|candidate| is_short(candidate))
         .map(|candidate| (strsim::damerau_levenshtein(&word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min()

@@ -1,32 +1,17 @@
 //! Variables in statements.
 
-use crate::error::ParseError;
 use crate::script::{Segment, SqlCommand};
-use crate::source::{Source, is_name_part, is_name_start};
+use crate::source::{is_name_part, is_name_start};
 use crate::variables::Symbols;
 
-/// Most variables in one statement: pgbench's limit.
-const MAX_PARAMETERS: usize = 255;
-
-/// Prepares a statement that begins at `start`. As in pgbench, `:name` is a variable wherever it stands, in quotations
+/// Prepares a statement that begins at `line`. As in pgbench, `:name` is a variable wherever it stands, in quotations
 /// too; a colon that follows a colon is not looked at, which leaves `::type` alone.
-pub(crate) fn sql_command(
-    source: Source<'_>,
-    text: String,
-    start: usize,
-    symbols: &mut Symbols,
-) -> Result<SqlCommand, ParseError> {
+pub(crate) fn sql_command(text: String, line: usize, symbols: &mut Symbols) -> SqlCommand {
     let mut segments = Vec::new();
     let mut prepared_text = String::new();
     let mut params = Vec::new();
     let mut literal_start = 0;
     for (at, end) in references(&text) {
-        if params.len() == MAX_PARAMETERS {
-            return Err(source.error(
-                start,
-                format!("the statement has more than {MAX_PARAMETERS} variables"),
-            ));
-        }
         let slot = symbols.slot(&text[at + 1..end]);
         if literal_start < at {
             segments.push(Segment::Text(text[literal_start..at].to_owned()));
@@ -41,13 +26,14 @@ pub(crate) fn sql_command(
         segments.push(Segment::Text(text[literal_start..].to_owned()));
     }
     prepared_text.push_str(&text[literal_start..]);
-    Ok(SqlCommand {
+    SqlCommand {
         text,
-        line: source.line(start),
+        line,
         segments,
         prepared_text,
         params,
-    })
+        keep: None,
+    }
 }
 
 /// Where variables stand in `text`: from the colon to behind the name.

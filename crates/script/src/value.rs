@@ -99,36 +99,48 @@ impl Value {
     /// pgbench takes `null`, any beginning of `true`, `yes`, `false` and `no`, `on`, `off` and `of`,
     /// integers, and doubles, without regard to case.
     #[must_use]
-    pub fn from_text(text: &str) -> Option<Self> {
+    pub fn from_bytes(text: &[u8]) -> Option<Self> {
+        let is = |word: &[u8]| text.eq_ignore_ascii_case(word);
+        let begins = |word: &[u8]| {
+            let beginning = word.get(..text.len());
+            beginning.is_some_and(is)
+        };
         if text.is_empty() {
             return None;
         }
-        let lower = text.to_ascii_lowercase();
-        let begins = |word: &str| word.starts_with(&lower);
-        if lower == "null" {
+        if is(b"null") {
             return Some(Self::Null);
         }
-        if begins("true") || begins("yes") || lower == "on" {
+        if begins(b"true") || begins(b"yes") || is(b"on") {
             return Some(Self::Bool(true));
         }
-        if begins("false") || begins("no") || lower == "off" || lower == "of" {
+        if begins(b"false") || begins(b"no") || is(b"off") || is(b"of") {
             return Some(Self::Bool(false));
         }
-        let number = lower.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+        let number = std::str::from_utf8(text).ok()?;
+        let number = number.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
         let digits = number.strip_prefix(['+', '-']).unwrap_or(number);
         if digits.bytes().all(|b| b.is_ascii_digit()) {
             return number.parse().ok().map(Self::Int);
         }
-        let double: f64 = number.parse().ok()?;
-        // Beyond the limits of doubles, Rust says infinity, and C that it cannot.
-        let overflows = double.is_infinite() && !digits.starts_with("inf");
-        (!overflows).then_some(Self::Double(double))
+        parse_double(number).map(Self::Double)
     }
 
     fn coercion(self, to: &'static str) -> EvalError {
         let from = self.type_name();
         EvalReason::Coercion { from, to }.into()
     }
+}
+
+/// A double as C's `strtod` reads it: `None` for what it calls out of range, also because it is too near to zero.
+pub(crate) fn parse_double(text: &str) -> Option<f64> {
+    let double: f64 = text.parse().ok()?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let has_digit =
+        |digits: std::ops::RangeInclusive<u8>| mantissa.bytes().any(|b| digits.contains(&b));
+    let is_word = !has_digit(b'0'..=b'9');
+    let is_zero = !has_digit(b'1'..=b'9');
+    (double.is_normal() || is_zero || is_word).then_some(double)
 }
 
 /// Significant digits that a double carries through decimal text and back: C's DBL_DIG.

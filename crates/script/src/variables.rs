@@ -1,5 +1,7 @@
 //! Names of variables, numbered once, and the values that a client holds for them.
 
+use std::collections::HashMap;
+
 use crate::error::{EvalError, EvalReason};
 use crate::value::Value;
 
@@ -8,6 +10,7 @@ use crate::value::Value;
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     names: Vec<String>,
+    slots: HashMap<String, usize>,
 }
 
 impl Symbols {
@@ -20,15 +23,17 @@ impl Symbols {
     /// Slot of `name`, numbered now if it is new.
     pub fn slot(&mut self, name: &str) -> usize {
         self.find(name).unwrap_or_else(|| {
+            let slot = self.names.len();
             self.names.push(name.to_owned());
-            self.names.len() - 1
+            self.slots.insert(name.to_owned(), slot);
+            slot
         })
     }
 
     /// Slot of `name` if it is known.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|known| known == name)
+        self.slots.get(name).copied()
     }
 
     /// Name of a slot.
@@ -48,12 +53,19 @@ impl Symbols {
 }
 
 /// What one client's variable holds.
-#[derive(Debug, Clone)]
-enum Slot {
-    Unset,
+#[derive(Debug, Clone, Copy)]
+enum Holds {
+    Nothing,
     Value(Value),
-    /// Text as given, with the value it has in an expression if it has one.
-    Text(Box<str>, Option<Value>),
+    /// The slot's text, with the value it has in an expression if it has one.
+    Text(Option<Value>),
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    holds: Holds,
+    /// Kept when something else is held, so that the next text needs no memory of its own.
+    text: Vec<u8>,
 }
 
 /// The variables of one client.
@@ -66,59 +78,78 @@ impl Variables {
     /// One unset variable for every name in `symbols`: make it after all scripts are parsed.
     #[must_use]
     pub fn new(symbols: &Symbols) -> Self {
+        let unset = Slot {
+            holds: Holds::Nothing,
+            text: Vec::new(),
+        };
         Self {
-            slots: vec![Slot::Unset; symbols.names().len()],
+            slots: vec![unset; symbols.names().len()],
         }
     }
 
     /// Gives a variable a value.
+    #[inline]
     pub fn set(&mut self, slot: usize, value: Value) {
-        self.slots[slot] = Slot::Value(value);
+        self.slots[slot].holds = Holds::Value(value);
     }
 
-    /// Gives a variable text, from `-D name=text` or from a column. SQL gets the text as it is;
-    /// an expression gets the null, boolean, integer or double that it spells.
-    pub fn set_text(&mut self, slot: usize, text: &str) {
-        self.slots[slot] = Slot::Text(text.into(), Value::from_text(text));
+    /// Gives a variable text, from `-D name=text` or from a column, in whatever encoding. SQL gets the text as it
+    /// is; an expression gets the null, boolean, integer or double that it spells. Does not allocate when the
+    /// variable has held as long a text before.
+    pub fn set_text(&mut self, slot: usize, text: impl AsRef<[u8]>) {
+        let text = text.as_ref();
+        let slot = &mut self.slots[slot];
+        slot.text.clear();
+        slot.text.extend_from_slice(text);
+        slot.holds = Holds::Text(Value::from_bytes(text));
     }
 
     /// Whether the variable has been set.
     #[must_use]
     pub fn is_set(&self, slot: usize) -> bool {
-        !matches!(self.slots[slot], Slot::Unset)
+        !matches!(self.slots[slot].holds, Holds::Nothing)
     }
 
     /// The value in an expression; `None` when unset, or when its text is no value.
+    #[inline]
     #[must_use]
     pub fn get(&self, slot: usize) -> Option<Value> {
-        match &self.slots[slot] {
-            Slot::Unset => None,
-            Slot::Value(value) => Some(*value),
-            Slot::Text(_, value) => *value,
+        match self.slots[slot].holds {
+            Holds::Nothing => None,
+            Holds::Value(value) => Some(value),
+            Holds::Text(value) => value,
         }
     }
 
     /// Appends the variable's text, without allocating when `out` has room. `false` when unset,
     /// and then nothing is written.
+    #[inline]
     #[must_use]
     pub fn write_text(&self, slot: usize, out: &mut Vec<u8>) -> bool {
-        match &self.slots[slot] {
-            Slot::Unset => return false,
-            Slot::Value(value) => value.write_text(out),
-            Slot::Text(text, _) => out.extend_from_slice(text.as_bytes()),
+        let slot = &self.slots[slot];
+        match slot.holds {
+            Holds::Nothing => return false,
+            Holds::Value(value) => value.write_text(out),
+            Holds::Text(_) => out.extend_from_slice(&slot.text),
         }
         true
+    }
+
+    /// The text of a variable that was given text; `None` for all others.
+    pub(crate) fn text(&self, slot: usize) -> Option<&[u8]> {
+        let slot = &self.slots[slot];
+        matches!(slot.holds, Holds::Text(_)).then_some(&slot.text)
     }
 
     /// The error of reading `slot` when [`Variables::get`] found no value.
     pub(crate) fn read_error(&self, slot: usize, name: &str) -> EvalError {
         let name = name.into();
-        match &self.slots[slot] {
-            Slot::Text(text, _) => EvalReason::MalformedVariable {
+        match self.text(slot) {
+            Some(text) => EvalReason::MalformedVariable {
                 name,
-                text: text.clone(),
+                text: String::from_utf8_lossy(text).into(),
             },
-            _ => EvalReason::UndefinedVariable(name),
+            None => EvalReason::UndefinedVariable(name),
         }
         .into()
     }

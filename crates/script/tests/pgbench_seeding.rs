@@ -16,7 +16,12 @@ const DRAW: &str = "\\set x hash(random(1, 1000000000), :default_seed)";
 type ByClient = BTreeMap<usize, Vec<(usize, i64)>>;
 
 /// Runs pgbench with scripts of these weights, each of which draws a value.
-fn pgbench_draws(clients: usize, threads: usize, weights: &[u64]) -> ByClient {
+fn pgbench_draws(
+    clients: usize,
+    threads: usize,
+    weights: &[u64],
+    default_seed: Option<i64>,
+) -> ByClient {
     let server = Server::start();
     server.query("CREATE TABLE drawn (id serial, client int, script int, value bigint)");
     let insert = |script| {
@@ -36,7 +41,10 @@ fn pgbench_draws(clients: usize, threads: usize, weights: &[u64]) -> ByClient {
         TRANSACTIONS.to_string(),
     );
     let seed = format!("--random-seed={SEED}");
-    let output = server.pgbench(&["-c", &c, "-j", &j, "-t", &t, &seed], &scripts);
+    let define = default_seed.map(|value| format!("--define=default_seed={value}"));
+    let mut args = vec!["-c", &c, "-j", &j, "-t", &t, &seed];
+    args.extend(define.as_deref());
+    let output = server.pgbench(&args, &scripts);
     assert!(
         output.status.success(),
         "{}",
@@ -79,43 +87,47 @@ fn draw(default_seed: i64, rng: &mut Prng) -> i64 {
 
 #[test]
 fn clients_draw_what_pgbenchs_clients_draw() {
-    for (clients, threads) in [(1, 1), (5, 3)] {
-        let seeds = Seeds::new(SEED, clients, threads);
+    for (clients, threads, given) in [(1, 1, None), (5, 3, None), (2, 1, Some(-7))] {
+        let seeds = Seeds::new(SEED, clients, threads, given.is_none());
+        let default_seed = seeds.default_seed.or(given).unwrap();
         let ours: ByClient = seeds
             .clients
             .iter()
             .enumerate()
             .map(|(client, rng)| {
                 let mut rng = *rng;
-                let values = (0..TRANSACTIONS).map(|_| (0, draw(seeds.default_seed, &mut rng)));
+                let values = (0..TRANSACTIONS).map(|_| (0, draw(default_seed, &mut rng)));
                 (client, values.collect())
             })
             .collect();
-        assert_eq!(ours, pgbench_draws(clients, threads, &[1]));
+        assert_eq!(ours, pgbench_draws(clients, threads, &[1], given));
     }
 }
 
 #[test]
 fn threads_choose_what_pgbenchs_threads_choose() {
     let weights = [1, 5, 2];
-    // One client a thread: between clients of one thread, the order is a matter of time.
-    let seeds = Seeds::new(SEED, 3, 3);
-    let ours: ByClient = seeds
-        .threads
-        .iter()
-        .map(|thread| {
-            let client = thread.clients.start;
-            let (mut choose, mut rng) = (thread.choose, seeds.clients[client]);
-            let transaction = |_| {
-                (
-                    choose_script(&weights, &mut choose),
-                    draw(seeds.default_seed, &mut rng),
-                )
-            };
-            (client, (0..TRANSACTIONS).map(transaction).collect())
-        })
-        .collect();
-    assert_eq!(ours, pgbench_draws(3, 3, &weights));
+    for given in [None, Some(12)] {
+        // One client a thread: between clients of one thread, the order is a matter of time.
+        let seeds = Seeds::new(SEED, 3, 3, given.is_none());
+        let default_seed = seeds.default_seed.or(given).unwrap();
+        let ours: ByClient = seeds
+            .threads
+            .iter()
+            .map(|thread| {
+                let client = thread.clients.start;
+                let (mut choose, mut rng) = (thread.choose, seeds.clients[client]);
+                let transaction = |_| {
+                    (
+                        choose_script(&weights, &mut choose),
+                        draw(default_seed, &mut rng),
+                    )
+                };
+                (client, (0..TRANSACTIONS).map(transaction).collect())
+            })
+            .collect();
+        assert_eq!(ours, pgbench_draws(3, 3, &weights, given));
+    }
 }
 
 #[test]
@@ -127,7 +139,7 @@ fn clients_are_dealt_to_threads_evenly_and_in_order() {
         (7, 4, &[2, 2, 2, 1]),
     ];
     for &(clients, threads, shares) in table {
-        let seeds = Seeds::new(1, clients, threads);
+        let seeds = Seeds::new(1, clients, threads, true);
         let mut next = 0;
         for (thread, share) in seeds.threads.iter().zip(shares) {
             assert_eq!(

@@ -1,8 +1,20 @@
 //! What holds for every text.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use plinth_script::{Command, Prng, Segment, Symbols, Variables, parse};
+#[path = "../../wire/tests/support/allocator.rs"]
+mod allocator;
+#[path = "support/exercise.rs"]
+mod exercise;
+
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use exercise::exercise;
+use plinth_script::{Command, Prng, Symbols, Variables, parse};
 use proptest::prelude::*;
+use proptest::sample::Index;
 
 /// Pieces that mean something to the parser, so that their jumble gets further than random characters do.
 fn jumble() -> impl Strategy<Value = String> {
@@ -10,6 +22,19 @@ fn jumble() -> impl Strategy<Value = String> {
         "\\set ",
         "\\set x ",
         "\\sleep ",
+        "\\if ",
+        "\\if true\n",
+        "\\elif false\n",
+        "\\else\n",
+        "\\endif\n",
+        "\\gset ",
+        "\\aset x\n",
+        "\\shell ",
+        "\\setshell x ",
+        "\\startpipeline\n",
+        "\\syncpipeline\n",
+        "\\endpipeline\n",
+        "debug(",
         "\\",
         "\n",
         "\\\n",
@@ -82,59 +107,82 @@ fn jumble() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// Every statement's pieces, with variables by name, are the statement.
-fn check(source: &str) -> Result<(), TestCaseError> {
-    let mut symbols = Symbols::new();
-    let script = match parse("any", source, &mut symbols) {
-        Ok(script) => script,
-        Err(error) => {
-            let lines: Vec<&str> = source.split('\n').collect();
-            prop_assert!((1..=lines.len()).contains(&error.line), "{}", error);
-            let width = lines[error.line - 1].chars().count();
-            prop_assert!(
-                (1..=width + 1).contains(&error.column),
-                "{} in {:?}",
-                error,
-                source
-            );
-            return Ok(());
-        }
-    };
-    let mut variables = Variables::new(&symbols);
-    let mut rng = Prng::seeded(1);
-    for command in &script.commands {
-        match command {
-            Command::Sql(sql) => {
-                let named: String = sql
-                    .segments
-                    .iter()
-                    .map(|segment| match segment {
-                        Segment::Text(text) => text.clone(),
-                        Segment::Var(slot) => format!(":{}", symbols.name(*slot)),
-                    })
-                    .collect();
-                prop_assert_eq!(&named, &sql.text);
-                prop_assert!(sql.text.bytes().any(|b| !b" \t\n\x0b\x0c\r".contains(&b)));
-                let slots = sql.segments.iter().filter_map(|segment| match segment {
-                    Segment::Var(slot) => Some(*slot),
-                    Segment::Text(_) => None,
-                });
-                prop_assert_eq!(slots.collect::<Vec<_>>(), sql.params.clone());
-            }
-            Command::Set { slot, expr, .. } => {
-                if let Ok(value) = expr.eval(&variables, &mut rng) {
-                    variables.set(*slot, value);
-                }
-            }
-            Command::Sleep { duration, unit, .. } => {
-                let _ = duration
-                    .eval(&variables, &mut rng)
-                    .and_then(|d| unit.to_microseconds(d));
-            }
-            other => prop_assert!(false, "unexpected {:?}", other),
-        }
+/// Files that the fuzzer found worth keeping, and what people wrote.
+fn corpus() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/script");
+    let read = |entry: io::Result<DirEntry>| fs::read(entry.unwrap().path()).unwrap();
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(read).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn the_corpus_is_parsed_or_refused() {
+    let corpus = corpus();
+    assert!(corpus.len() > 20, "only {} files", corpus.len());
+    for file in corpus {
+        exercise(&String::from_utf8_lossy(&file));
     }
-    Ok(())
+}
+
+/// The most memory that a byte of a script may cost: a command takes some hundred bytes, and may be one word.
+const MOST_BYTES_EACH: usize = 400;
+
+/// A file of the corpus with a few stretches taken out, doubled many times or exchanged for others.
+fn mutant() -> impl Strategy<Value = Vec<u8>> {
+    let cut = (any::<Index>(), 0_usize..20, any::<Index>(), 0_usize..60);
+    let cuts = proptest::collection::vec(cut, 1..6);
+    let corpus = corpus();
+    let other = proptest::sample::select(corpus.clone());
+    (proptest::sample::select(corpus), other, cuts).prop_map(|(mut text, other, cuts)| {
+        for (at, length, from, times) in cuts {
+            let start = at.index(text.len() + 1);
+            let end = (start + length).min(text.len());
+            let from = from.index(other.len() + 1);
+            let piece = &other[from..(from + length).min(other.len())];
+            text.splice(start..end, piece.repeat(times));
+        }
+        text
+    })
+}
+
+#[test]
+fn long_scripts_take_no_longer_than_their_length() {
+    const PIECES: usize = 20_000;
+    for piece in [
+        "SELECT :x, :y; ",
+        "SELECT 'a', ",
+        "\\set x :x + 1\n",
+        "\\if 1\n",
+        "\\if 1\n\\endif\n",
+        "SELECT 1 \\gset\n",
+        ":a",
+        "'",
+        "$",
+        "$a$",
+        "(",
+        "--",
+        "/*",
+        "/**/",
+        "\\shell a\n",
+        "a ",
+        "\\\n",
+        "E'\\",
+    ] {
+        let began = Instant::now();
+        let repeated = piece.repeat(PIECES);
+        let held_bytes = allocator::peak_bytes(|| exercise(&repeated));
+        assert!(
+            held_bytes <= MOST_BYTES_EACH * repeated.len(),
+            "{piece:?}: {held_bytes} bytes are held for {}",
+            repeated.len()
+        );
+        let one_line = format!("\\set x {}", piece.repeat(PIECES).replace('\n', " "));
+        exercise(&one_line);
+        let distinct: String = (0..PIECES).map(|n| format!("{piece}:v{n} ")).collect();
+        exercise(&distinct);
+        assert!(began.elapsed() < Duration::from_secs(10), "{piece:?}");
+    }
 }
 
 proptest! {
@@ -142,17 +190,23 @@ proptest! {
 
     #[test]
     fn any_text_is_parsed_or_refused_at_a_place_in_it(source: String) {
-        check(&source)?;
+        exercise(&source);
     }
 
     #[test]
     fn any_jumble_is_parsed_or_refused_at_a_place_in_it(source in jumble()) {
-        check(&source)?;
+        exercise(&source);
     }
 
     #[test]
     fn any_expression_of_a_jumble_is_evaluated_or_refused(source in jumble()) {
-        check(&format!("\\set x {source}"))?;
+        exercise(&format!("\\set x {source}"));
+    }
+
+    #[test]
+    fn any_mutant_of_the_corpus_is_parsed_or_refused_in_memory_of_its_length(text in mutant()) {
+        let held_bytes = allocator::peak_bytes(|| exercise(&String::from_utf8_lossy(&text)));
+        prop_assert!(held_bytes <= MOST_BYTES_EACH * (text.len() + 100), "{held_bytes} bytes are held for {}", text.len());
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Scripts that are wrong: where, why, and what to do about it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use plinth_script::{ParseError, Symbols, check_variables, parse};
+mod support;
+
+use plinth_script::{ParseError, Symbols, check_parameters, check_variables, parse};
+use support::{newest_pgbench, refusal};
 
 fn error_of(source: &str) -> ParseError {
     match parse("wrong.sql", source, &mut Symbols::new()) {
@@ -14,6 +17,8 @@ fn error_of(source: &str) -> ParseError {
 struct Case {
     script: String,
     error: ParseError,
+    /// What pgbench says instead; nothing when it says the same.
+    pgbench: Option<String>,
 }
 
 /// Reads the table: see its first lines.
@@ -42,11 +47,16 @@ fn case(paragraph: &str) -> Case {
     };
     let (line, column) = (number(), number());
     let message = error.next().expect(paragraph).trim_start().to_owned();
-    let hint = lines
-        .next()
-        .map(|line| line.strip_prefix("hint: ").expect(paragraph).to_owned());
+    let mut rest = lines.peekable();
+    let mut after = |key: &str| {
+        let found = rest.next_if(|line| line.starts_with(key))?;
+        Some(found[key.len()..].to_owned())
+    };
+    let (hint, pgbench) = (after("hint: "), after("pgbench: "));
+    assert_eq!(rest.next(), None, "{paragraph}");
     Case {
         script,
+        pgbench,
         error: ParseError {
             file: "wrong.sql".to_owned(),
             line,
@@ -65,8 +75,31 @@ fn errors_name_place_reason_and_remedy() {
         "the table was not read: {} cases",
         table.len()
     );
-    for Case { script, error } in table {
+    for Case { script, error, .. } in table {
         assert_eq!(error_of(&script), error, "{script}");
+    }
+}
+
+#[test]
+fn pgbench_refuses_the_same_in_the_same_words() {
+    let pgbench = newest_pgbench();
+    for case in table() {
+        let Case {
+            script,
+            error,
+            pgbench: instead,
+        } = case;
+        let said = refusal(&pgbench, &script);
+        match instead.as_deref() {
+            Some("takes it") => assert_eq!(said, None, "{script}"),
+            other => {
+                let said = said.unwrap_or_else(|| panic!("pgbench takes {script}"));
+                let wanted = other
+                    .unwrap_or(&error.message)
+                    .replace("wrong.sql", "script.sql");
+                assert!(said.contains(&wanted), "{script}\n{said}\n{wanted}");
+            }
+        }
     }
 }
 
@@ -74,7 +107,7 @@ fn errors_name_place_reason_and_remedy() {
 fn unknown_functions_without_a_near_miss_list_the_functions() {
     let hint = error_of("\\set x uuid()").hint.unwrap();
     assert!(
-        hint.starts_with("functions are abs, double,") && hint.ends_with(", sqrt"),
+        hint.starts_with("functions are abs, debug, double,") && hint.ends_with(", sqrt"),
         "{hint}"
     );
 }
@@ -83,47 +116,57 @@ fn unknown_functions_without_a_near_miss_list_the_functions() {
 fn an_error_is_printed_with_its_place() {
     assert_eq!(
         error_of("\n\\set x").to_string(),
-        "wrong.sql:2:7: missing expression"
+        "wrong.sql:2:7: syntax error in command \"set\""
     );
 }
 
 #[test]
-fn statements_have_at_most_255_variables() {
-    let many = |n: usize| format!("SELECT {};", vec![":v"; n].join(", "));
-    assert!(parse("many", &many(255), &mut Symbols::new()).is_ok());
+fn statements_have_at_most_255_parameters_where_they_are_parameters() {
+    let check = |n: usize| {
+        let source = format!("SELECT 1;\nSELECT {};", vec![":v"; n].join(", "));
+        check_parameters(&[parse("many", &source, &mut Symbols::new()).unwrap()])
+    };
+    assert_eq!(check(255), Ok(()));
     assert_eq!(
-        error_of(&many(256)).message,
-        "the statement has more than 255 variables"
+        check(256).unwrap_err().to_string(),
+        "many:2:1: statement has too many arguments (maximum is 255): 256"
     );
 }
 
 #[test]
 fn deep_expressions_are_refused_before_they_exhaust_the_stack() {
-    for deep in [
-        format!("\\set x {}1{}", "(".repeat(100_000), ")".repeat(100_000)),
-        format!("\\set x {}1", "-".repeat(100_000)),
-        format!("\\set x 1{}", " + 1".repeat(100_000)),
-        format!("\\set x {}", "case when ".repeat(100_000)),
+    let nested = "expression is nested deeper than 100 operations in command \"set\"";
+    let chained = "expression is nested deeper than 1000 operations in command \"set\"";
+    for (deep, message) in [
+        (
+            format!("\\set x {}1{}", "(".repeat(100_000), ")".repeat(100_000)),
+            nested,
+        ),
+        (format!("\\set x {}1", "-".repeat(100_000)), nested),
+        (format!("\\set x {}", "case when ".repeat(100_000)), nested),
+        (format!("\\set x {}", "abs(".repeat(100_000)), nested),
+        (format!("\\set x 1{}", " + 1".repeat(100_000)), chained),
     ] {
         let error = error_of(&deep);
-        assert_eq!(
-            error.message,
-            "the expression nests deeper than 100 operations"
-        );
+        assert_eq!(error.message, message);
         assert_eq!(
             error.hint.as_deref(),
             Some("split it into several \\set commands")
         );
     }
-    let long = format!("\\set x 1{}", " + 1".repeat(99));
-    assert!(parse("long", &long, &mut Symbols::new()).is_ok());
+    for long in [
+        format!("\\set x 1{}", " + 1".repeat(999)),
+        format!("\\set x {}1{}", "abs(".repeat(99), ")".repeat(99)),
+    ] {
+        assert!(parse("long", &long, &mut Symbols::new()).is_ok());
+    }
 }
 
 #[test]
 fn variables_that_nothing_sets_are_found() {
     // script, whether statements count, and the error if there is one
     type Undefined = (usize, usize, &'static str, &'static str);
-    let table: [(&str, bool, Option<Undefined>); 8] = [
+    let table: [(&str, bool, Option<Undefined>); 14] = [
         ("\\set aid 1\nSELECT :aid;", true, None),
         ("SELECT :scale;", true, None),
         ("SELECT '{\"a\":true}';", false, None),
@@ -146,6 +189,24 @@ fn variables_that_nothing_sets_are_found() {
             "\\sleep :pause ms",
             false,
             Some((1, 8, "pause", "set it before: \\set pause expression")),
+        ),
+        ("SELECT 1 AS a \\gset\nSELECT :b;", true, None),
+        ("SELECT 1 AS a \\aset p_\nSELECT :p_b;", true, None),
+        (
+            "SELECT 1 AS a \\gset p_\nSELECT :a;",
+            true,
+            Some((2, 1, "a", "set it before: \\set a expression")),
+        ),
+        ("\\setshell n echo 1\n\\sleep :n us", false, None),
+        (
+            "\\shell echo ::n :n",
+            false,
+            Some((1, 17, "n", "set it before: \\set n expression")),
+        ),
+        (
+            "\\if :flag\n\\endif",
+            false,
+            Some((1, 5, "flag", "set it before: \\set flag expression")),
         ),
         (
             "\\set x permute(1, 10)",

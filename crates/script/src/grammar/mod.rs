@@ -6,11 +6,15 @@ use crate::error::ParseError;
 use crate::expr::Expr;
 use crate::functions::Function;
 use crate::lexer::{Keyword, Lexer, Token};
+use crate::prng::Prng;
 use crate::source::Source;
 use crate::value::Value;
+use crate::variables::{Symbols, Variables};
 
-/// Deepest nesting, so that neither parsing nor evaluating can exhaust a thread's stack.
-const MAX_DEPTH: usize = 100;
+/// Deepest nesting of brackets, calls and signs, and longest chain of operators: so that neither parsing nor
+/// evaluating can exhaust a thread's stack.
+const MAX_NESTING: usize = 100;
+const MAX_DEPTH: usize = 1000;
 
 /// How tightly an operator binds its operands, from OR to the sign of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,9 +63,7 @@ pub(crate) fn parse_expression(
         depth: 0,
     };
     if parser.token == Token::End {
-        return Err(source
-            .error(offset, "missing expression")
-            .with_hint("for example: \\set name random(1, 100)"));
+        return Err(source.syntax_error(start, "an expression is missing, such as random(1, 100)"));
     }
     let node = parser.expression(Binding::Anything)?;
     match parser.token {
@@ -148,7 +150,7 @@ impl<'a> Parser<'a, '_> {
             _ => format!("\"{}\"", &self.source.text[self.start..self.lexer.offset()]),
         };
         self.source
-            .error(self.start, format!("expected {wanted}, found {found}"))
+            .syntax_error(self.start, format!("expected {wanted}, found {found}"))
     }
 
     /// Builds a node over others; fails when it nests too deep.
@@ -158,26 +160,24 @@ impl<'a> Parser<'a, '_> {
         depths: impl IntoIterator<Item = usize>,
     ) -> Result<Node, ParseError> {
         let depth = 1 + depths.into_iter().max().unwrap_or(0);
-        self.check_depth(depth)?;
+        self.check_depth(depth, MAX_DEPTH)?;
         Ok(Node { expr, depth })
     }
 
-    fn check_depth(&self, depth: usize) -> Result<(), ParseError> {
-        if depth <= MAX_DEPTH {
+    fn check_depth(&self, depth: usize, limit: usize) -> Result<(), ParseError> {
+        if depth <= limit {
             return Ok(());
         }
+        let message = format!("expression is nested deeper than {limit} operations");
         Err(self
             .source
-            .error(
-                self.start,
-                format!("the expression nests deeper than {MAX_DEPTH} operations"),
-            )
+            .error(self.start, message)
             .with_hint("split it into several \\set commands"))
     }
 
     fn expression(&mut self, at_least: Binding) -> Result<Node, ParseError> {
         self.depth += 1;
-        self.check_depth(self.depth)?;
+        self.check_depth(self.depth, MAX_NESTING)?;
         let mut left = self.prefix()?;
         let mut after_comparison = false;
         loop {
@@ -193,10 +193,10 @@ impl<'a> Parser<'a, '_> {
                 break;
             }
             if binding == Binding::Comparison && after_comparison {
-                return Err(self
-                    .source
-                    .error(self.start, "comparisons cannot be chained")
-                    .with_hint("write a < b AND b < c"));
+                return Err(self.source.syntax_error(
+                    self.start,
+                    "comparisons cannot be chained; write a < b AND b < c",
+                ));
             }
             after_comparison = binding == Binding::Comparison;
             self.advance()?;
@@ -210,8 +210,8 @@ impl<'a> Parser<'a, '_> {
     fn combine(&self, infix: Infix, left: Node, right: Node) -> Result<Node, ParseError> {
         let depths = [left.depth, right.depth];
         let expr = match infix {
-            Infix::Call(function) => Expr::Call(function, vec![left.expr, right.expr]),
-            Infix::Exchanged(function) => Expr::Call(function, vec![right.expr, left.expr]),
+            Infix::Call(function) => operation(function, left.expr, right.expr),
+            Infix::Exchanged(function) => operation(function, right.expr, left.expr),
             Infix::And => Expr::And(Box::new(left.expr), Box::new(right.expr)),
             Infix::Or => Expr::Or(Box::new(left.expr), Box::new(right.expr)),
         };
@@ -301,9 +301,23 @@ impl<'a> Parser<'a, '_> {
 
     fn unclosed(&self, parenthesis: usize) -> ParseError {
         let (line, column) = self.source.position(parenthesis);
-        self.unexpected("an operator or \")\"").with_hint(format!(
-            "the parenthesis was opened at line {line}, column {column}"
+        self.unexpected(&format!(
+            "an operator or \")\" for the parenthesis at line {line}, column {column}"
         ))
+    }
+}
+
+/// An operator over its operands; of constants its value, if it has one, so that -5000 is not computed each time.
+fn operation(function: Function, left: Expr, right: Expr) -> Expr {
+    let is_constant = matches!((&left, &right), (Expr::Constant(_), Expr::Constant(_)));
+    let call = Expr::Call(function, vec![left, right]);
+    if !is_constant {
+        return call;
+    }
+    // Neither is there a variable to read, nor does an operator draw a random number.
+    match call.eval(&Variables::new(&Symbols::new()), &mut Prng::seeded(0)) {
+        Ok(value) => Expr::Constant(value),
+        Err(_) => call,
     }
 }
 

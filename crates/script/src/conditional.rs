@@ -1,0 +1,73 @@
+//! `\if`, `\elif`, `\else`, `\endif`: finds what belongs together, so that running them is a jump.
+
+use crate::error::ParseError;
+use crate::script::Command;
+use crate::source::Source;
+
+/// An `\if` that waits for its `\endif`.
+struct Open {
+    /// Where the `\if` stands in the source.
+    start: usize,
+    /// The latest condition, which needs to know where to go when it does not hold; none after `\else`.
+    condition: Option<usize>,
+    /// The `\elif` and `\else` commands, which need to know where the end is.
+    branches: Vec<usize>,
+}
+
+/// Tells every conditional command of a script where to go. `starts` says where each command stands in the source.
+pub(crate) fn link(
+    source: Source<'_>,
+    commands: &mut [Command],
+    starts: &[usize],
+) -> Result<(), ParseError> {
+    let mut open: Vec<Open> = Vec::new();
+    for at in 0..commands.len() {
+        let command = &commands[at];
+        match command {
+            Command::If { .. } => open.push(Open {
+                start: starts[at],
+                condition: Some(at),
+                branches: Vec::new(),
+            }),
+            Command::Elif { .. } | Command::Else { .. } => {
+                let name = command.name();
+                let wrong = |how| source.error(starts[at], format!("\\{name} {how}"));
+                let is_condition = matches!(command, Command::Elif { .. });
+                let last = open
+                    .last_mut()
+                    .ok_or_else(|| wrong("without matching \\if"))?;
+                let before = last.condition.ok_or_else(|| wrong("after \\else"))?;
+                last.condition = is_condition.then_some(at);
+                last.branches.push(at);
+                set_otherwise(&mut commands[before], at);
+            }
+            Command::EndIf => {
+                let wrong = || source.error(starts[at], "\\endif without matching \\if");
+                let closed = open.pop().ok_or_else(wrong)?;
+                if let Some(condition) = closed.condition {
+                    set_otherwise(&mut commands[condition], at);
+                }
+                for branch in closed.branches {
+                    set_end(&mut commands[branch], at);
+                }
+            }
+            _ => {}
+        }
+    }
+    match open.last() {
+        Some(unclosed) => Err(source.error(unclosed.start, "\\if without matching \\endif")),
+        None => Ok(()),
+    }
+}
+
+fn set_otherwise(command: &mut Command, to: usize) {
+    if let Command::If { otherwise, .. } | Command::Elif { otherwise, .. } = command {
+        *otherwise = to;
+    }
+}
+
+fn set_end(command: &mut Command, to: usize) {
+    if let Command::Elif { end, .. } | Command::Else { end } = command {
+        *end = to;
+    }
+}

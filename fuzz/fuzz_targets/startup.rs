@@ -1,0 +1,9 @@
+//! Any bytes as what a server says while a client logs in: `cargo +nightly fuzz run startup`.
+#![no_main]
+
+#[path = "../../crates/wire/tests/support/exercise.rs"]
+mod exercise;
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| exercise::startup(bytes));
