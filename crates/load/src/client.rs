@@ -1,17 +1,30 @@
 //! One connection: a state machine that sends a statement, waits for its end, and takes the next step of its
 //! script. It never blocks; what it needs from its thread it finds in [`Context`].
 
-use std::cmp::Reverse;
+mod connections;
+mod pipelines;
+mod replies;
+mod results;
+mod shells;
+mod steps;
+mod transactions;
 
+use std::io;
+
+use mio::Registry;
+use plinth_connect::{Canceller, Opened};
 use plinth_script::{Prng, Variables};
-use plinth_wire::{Scanner, ServerError};
-use rustix::io::Errno;
+use plinth_wire::Scanner;
 
 use crate::context::Context;
 use crate::errors::{ErrorKind, Failure, Place, Trouble};
-use crate::link::Link;
+use crate::events::{Event, EventKind};
+use crate::gset::Results;
+use crate::link::{Dialing, Link};
+use crate::pipeline::Pipeline;
 use crate::program::{Programs, Step};
 use crate::recorder::Outcome;
+use crate::shell::Shell;
 
 /// What a client is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +33,22 @@ enum State {
     New,
     /// The current step is a statement under way.
     Statement,
+    /// The current step is `\startpipeline`, and its statements are being prepared.
+    Preparing,
+    /// The current step is `\endpipeline`, and answers are to come.
+    Pipeline,
     /// The statement failed, and `ROLLBACK` is under way.
     Rollback,
     /// The current step is `\sleep`.
     Sleep { until_ns: u64 },
+    /// The current step is `\shell` or `\setshell`.
+    Shell,
     /// At the start of a transaction, for the others to go first.
     Turn,
+    /// A transaction is not due yet.
+    Waiting,
+    /// A transaction is due and gets a connection.
+    Connecting,
     /// No connection any more.
     Closed,
 }
@@ -35,7 +58,12 @@ enum State {
 pub(crate) struct Client {
     /// Its number on its thread.
     index: usize,
-    link: Link,
+    /// Its number among all.
+    number: usize,
+    link: Option<Link>,
+    dialing: Option<Box<Dialing>>,
+    connecting_since_ns: u64,
+    canceller: Option<Box<Canceller>>,
     scanner: Scanner,
     state: State,
 
@@ -45,14 +73,25 @@ pub(crate) struct Client {
     random_at_start: Prng,
     /// Statements that the server has prepared for this connection.
     prepared: Vec<bool>,
+    pipeline: Pipeline,
+    /// The results of the statement under way are kept.
+    keeps: bool,
+    results: Results,
+    shell: Option<Box<Shell>>,
 
     script: usize,
     step: usize,
     tries: u32,
-    transaction_began_ns: u64,
+    /// When the transaction was due; in a closed loop, when it began.
+    intended_ns: u64,
+    began_ns: u64,
     statement_began_ns: u64,
+    /// Of a meta command that waits, if commands are timed.
+    command_began_ns: u64,
     /// The statement under way failed; whether its transaction may be tried again.
     failed: Option<ErrorKind>,
+    /// What it failed with, if somebody wants to be told.
+    failure: Option<Box<Failure>>,
     /// The server has a transaction block open.
     in_block: bool,
     /// Transactions that ended in the measured phase.
@@ -60,36 +99,54 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(
-        index: usize,
-        link: Link,
-        scanner: Scanner,
-        random: Prng,
-        number: usize,
-        programs: &Programs,
-    ) -> Self {
+    /// Without a connection.
+    pub(crate) fn new(index: usize, number: usize, random: Prng, programs: &Programs) -> Self {
         Self {
             index,
-            link,
-            scanner,
+            number,
+            link: None,
+            dialing: None,
+            connecting_since_ns: 0,
+            canceller: None,
+            scanner: Scanner::new(),
             state: State::New,
             variables: programs.variables(number),
             random,
             random_at_start: random,
             prepared: vec![false; programs.statements.len()],
+            pipeline: Pipeline::default(),
+            keeps: false,
+            results: Results::default(),
+            shell: None,
             script: 0,
             step: 0,
             tries: 1,
-            transaction_began_ns: 0,
+            intended_ns: 0,
+            began_ns: 0,
             statement_began_ns: 0,
+            command_began_ns: 0,
             failed: None,
+            failure: None,
             in_block: false,
             measured: 0,
         }
     }
 
-    pub(crate) fn link(&self) -> &Link {
-        &self.link
+    /// Gives it a connection that it keeps.
+    pub(crate) fn give(&mut self, opened: Opened, registry: &Registry) -> io::Result<()> {
+        self.canceller = Some(Box::new(opened.canceller()));
+        self.link = Some(Link::new(opened.stream, self.index, registry)?);
+        self.scanner = opened.session.scanner;
+        Ok(())
+    }
+
+    /// Reads what there is, at most what `buffer` holds; 0 at the end of the connection.
+    #[inline]
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match &mut self.link {
+            Some(link) => link.receive(buffer),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -105,11 +162,24 @@ impl Client {
     /// Goes on after a sleep, or when its turn has come.
     pub(crate) fn resume(&mut self, context: &mut Context<'_>, now_ns: u64) {
         let result = match self.state {
-            State::Sleep { .. } => {
-                self.step += 1;
+            State::Sleep { until_ns } if now_ns >= until_ns => {
+                self.command_ended(context);
                 self.run(context, now_ns)
             }
             State::Turn => self.run(context, now_ns),
+            State::Waiting if now_ns >= context.ends_ns => {
+                context.recorder.never_begun(1);
+                self.close();
+                return;
+            }
+            State::Waiting if now_ns >= self.intended_ns => {
+                match self.begin_or_connect(context, now_ns) {
+                    Ok(true) => self.run(context, now_ns),
+                    Ok(false) => Ok(()),
+                    Err(trouble) => Err(trouble),
+                }
+            }
+            State::Connecting => return self.go_on_connecting(context, now_ns),
             _ => return,
         };
         self.settle(result, context, now_ns);
@@ -121,10 +191,15 @@ impl Client {
         self.settle(result, context, now_ns);
     }
 
-    /// The connection ended; `errno` says how, if not by the server's own closing.
-    pub(crate) fn hung_up(&mut self, errno: Option<Errno>, context: &mut Context<'_>, now_ns: u64) {
-        let message = match errno {
-            Some(errno) => format!("the connection was lost: {errno}"),
+    /// The connection ended; `error` says how, if not by the server's own closing.
+    pub(crate) fn hung_up(
+        &mut self,
+        error: Option<io::Error>,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) {
+        let message = match error {
+            Some(error) => format!("the connection was lost: {error}"),
             None => "the server closed the connection unexpectedly".to_owned(),
         };
         self.settle(Err(Trouble::lost(message)), context, now_ns);
@@ -132,20 +207,37 @@ impl Client {
 
     /// Sends on what the socket would not take before.
     pub(crate) fn writable(&mut self, context: &mut Context<'_>, now_ns: u64) {
-        let flushed = self
-            .link
+        let Some(link) = &mut self.link else { return };
+        let flushed = link
             .flush(&context.registry)
             .map(|sent| context.bytes_sent += sent as u64);
         let result = flushed.map_err(|error| Trouble::lost(format!("cannot send: {error}")));
         self.settle(result, context, now_ns);
     }
 
-    /// Ends without waiting for anything; a transaction under way stays open.
-    pub(crate) fn cut_off(&mut self, context: &mut Context<'_>) {
-        if self.is_open() {
-            context
-                .recorder
-                .ended(self.script, Outcome::Open, 0, self.tries);
+    /// Ends without waiting for anything; a transaction under way stays open. What cancels the statement that the server
+    /// is at.
+    pub(crate) fn cut_off(
+        &mut self,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Option<Box<Canceller>> {
+        if !self.is_open() {
+            return None;
+        }
+        let is_asked = matches!(
+            self.state,
+            State::Statement | State::Preparing | State::Pipeline | State::Rollback
+        );
+        let canceller = self.canceller.take().filter(|_| is_asked);
+        self.end_transaction(Outcome::Open, context, now_ns);
+        self.close();
+        canceller
+    }
+
+    /// The end of the run has moved to `context.ends_ns`: ends if the transaction waited for is due only later.
+    pub(crate) fn stop_waiting(&mut self, context: &Context<'_>) {
+        if self.state == State::Waiting && self.intended_ns > context.ends_ns {
             self.close();
         }
     }
@@ -164,23 +256,45 @@ impl Client {
                 ..place
             };
         }
+        let kind = trouble.failure.kind;
+        self.failure = Some(Box::new(trouble.failure.clone()));
         context.recorder.error(place, trouble.failure, now_ns);
-        if self.state != State::New {
-            self.end_transaction(Outcome::Failed, context, now_ns);
+        self.abort(kind, context, now_ns);
+    }
+
+    /// The meta command that was waited for has ended well.
+    fn command_ended(&mut self, context: &mut Context<'_>) {
+        context.command_ended(self.script, self.step, self.command_began_ns);
+        self.step += 1;
+    }
+
+    /// Tells what happened to the transaction, if somebody wants to know.
+    fn tell(&mut self, kind: EventKind, context: &Context<'_>, now_ns: u64) {
+        let failure = self.failure.take();
+        if let Some(failure) = failure.filter(|_| context.tells(kind)) {
+            context.control.events().add(Event {
+                t_ns: now_ns,
+                kind,
+                client: self.number,
+                script: self.script,
+                command: self.step,
+                sqlstate: failure.sqlstate,
+                message: failure.message,
+                tries: self.tries,
+                latency_ns: now_ns.saturating_sub(self.intended_ns),
+            });
         }
-        self.close();
     }
 
     /// The step under way, as errors name it.
     fn place(&self, context: &Context<'_>) -> Place {
         let program = &context.programs.programs[self.script];
-        let (statement, line) = match program.steps.get(self.step) {
-            Some(Step::Statement(id)) => {
-                let statement = &context.programs.statements[*id];
+        let (statement, line) = match self.statement(context) {
+            Some(id) => {
+                let statement = &context.programs.statements[id];
                 (Some(statement.index), Some(statement.line))
             }
-            Some(Step::Set { line, .. } | Step::Sleep { line, .. }) => (None, Some(*line)),
-            None => (None, None),
+            None => (None, program.lines.get(self.step).copied()),
         };
         Place {
             script: Some(self.script),
@@ -189,248 +303,23 @@ impl Client {
         }
     }
 
-    fn close(&mut self) {
-        self.link.close();
-        self.state = State::Closed;
-    }
-
-    fn frames(
-        &mut self,
-        mut bytes: &[u8],
-        context: &mut Context<'_>,
-        now_ns: u64,
-    ) -> Result<(), Trouble> {
-        // The scanner's frames borrow it, and handling one changes the rest of the client.
-        let mut scanner = std::mem::take(&mut self.scanner);
-        while self.is_open() {
-            let frame = scanner
-                .next(&mut bytes)
-                .map_err(|error| Trouble::protocol(error.to_string()))?;
-            let Some(frame) = frame else { break };
-            match frame.tag {
-                b'Z' => self.ready(frame.body.first() != Some(&b'I'), context, now_ns)?,
-                b'E' => self.server_error(ServerError::parse(frame.body), context, now_ns)?,
-                b'1' => self.parsed(context),
-                b'G' | b'H' | b'W' => {
-                    return Err(Trouble::protocol(
-                        "the statement is a COPY, which a load cannot run",
-                    ));
-                }
-                // Rows and their ends, and what a server may say at any time.
-                b'2' | b'3' | b'C' | b'D' | b'I' | b'n' | b's' | b'T' | b't' | b'A' | b'N'
-                | b'S' => {}
-                other => {
-                    return Err(Trouble::protocol(format!(
-                        "unexpected message '{}'",
-                        other as char
-                    )));
-                }
-            }
-        }
-        self.scanner = scanner;
-        Ok(())
-    }
-
-    /// The server is ready for the next query.
-    fn ready(
-        &mut self,
-        in_block: bool,
-        context: &mut Context<'_>,
-        now_ns: u64,
-    ) -> Result<(), Trouble> {
-        self.in_block = in_block;
-        match (self.state, self.failed) {
-            (State::Statement, None) => {
-                if let Some(Step::Statement(id)) =
-                    context.programs.programs[self.script].steps.get(self.step)
-                {
-                    context
-                        .recorder
-                        .statement(*id, now_ns - self.statement_began_ns);
-                }
-                self.step += 1;
-                self.run(context, now_ns)
-            }
-            (State::Statement, Some(_)) if in_block => {
-                self.state = State::Rollback;
-                let rollback = std::mem::take(&mut context.rollback);
-                let result = self.send(&rollback, context);
-                context.rollback = rollback;
-                result
-            }
-            (State::Statement | State::Rollback, Some(kind)) => {
-                self.after_failure(kind, context, now_ns)
-            }
-            _ => Err(Trouble::protocol(
-                "ReadyForQuery, and no statement was sent",
-            )),
-        }
-    }
-
-    fn server_error(
-        &mut self,
-        error: ServerError,
-        context: &mut Context<'_>,
-        now_ns: u64,
-    ) -> Result<(), Trouble> {
-        let sqlstate = (!error.sqlstate.is_empty()).then(|| error.sqlstate.clone());
-        if error.is_fatal() || self.state != State::Statement {
-            let failure = Failure {
-                kind: ErrorKind::ConnectionLost,
-                sqlstate,
-                message: error.to_string(),
-            };
-            return Err(Trouble {
-                failure,
-                line: None,
-            });
-        }
-        let kind = ErrorKind::of_sqlstate(&error.sqlstate);
-        let failure = Failure {
-            kind,
-            sqlstate,
-            message: error.to_string(),
-        };
-        context.recorder.error(self.place(context), failure, now_ns);
-        self.failed = Some(kind);
-        Ok(())
-    }
-
-    /// `ParseComplete`: the statement under way is prepared, also when it fails later.
-    fn parsed(&mut self, context: &Context<'_>) {
-        if let Some(Step::Statement(id)) =
-            context.programs.programs[self.script].steps.get(self.step)
+    /// The statement that the server is at, or is given next.
+    fn statement(&self, context: &Context<'_>) -> Option<usize> {
+        match context.programs.programs[self.script]
+            .steps
+            .get(self.step)?
         {
-            self.prepared[*id] = context.programs.keeps_prepared();
-        }
-    }
-
-    /// The failed transaction is over on the server: try it again, or count it.
-    fn after_failure(
-        &mut self,
-        kind: ErrorKind,
-        context: &mut Context<'_>,
-        now_ns: u64,
-    ) -> Result<(), Trouble> {
-        self.failed = None;
-        let may_try = context.max_tries == 0 || self.tries < context.max_tries;
-        if kind.is_retryable() && may_try && now_ns < context.ends_ns {
-            self.tries += 1;
-            self.random = self.random_at_start;
-            self.step = 0;
-            return self.run(context, now_ns);
-        }
-        self.end_transaction(Outcome::Failed, context, now_ns);
-        self.next_transaction(context, now_ns)
-    }
-
-    fn end_transaction(&mut self, outcome: Outcome, context: &mut Context<'_>, now_ns: u64) {
-        let latency_ns = now_ns - self.transaction_began_ns;
-        context
-            .recorder
-            .ended(self.script, outcome, latency_ns, self.tries);
-        self.measured += u64::from(context.recorder.is_measuring());
-    }
-
-    /// Begins the next transaction, or ends the client when the run is over for it.
-    fn next_transaction(&mut self, context: &mut Context<'_>, now_ns: u64) -> Result<(), Trouble> {
-        if !self.begin(context, now_ns) {
-            return Ok(());
-        }
-        self.run(context, now_ns)
-    }
-
-    /// Whether there is a next transaction.
-    fn begin(&mut self, context: &mut Context<'_>, now_ns: u64) -> bool {
-        if now_ns >= context.ends_ns || self.measured >= context.limit {
-            self.close();
-            return false;
-        }
-        self.script = plinth_script::choose_script(&context.programs.weights, &mut context.choose);
-        self.step = 0;
-        self.tries = 1;
-        self.random_at_start = self.random;
-        self.transaction_began_ns = now_ns;
-        self.state = State::Turn;
-        context.recorder.begun();
-        true
-    }
-
-    /// Takes steps until one has to wait.
-    fn run(&mut self, context: &mut Context<'_>, now_ns: u64) -> Result<(), Trouble> {
-        let programs = context.programs;
-        loop {
-            let program = &programs.programs[self.script];
-            match program.steps.get(self.step) {
-                Some(Step::Set { slot, expr, line }) => {
-                    let value = expr.eval(&self.variables, &mut self.random);
-                    let value = value.map_err(|error| Trouble::script(*line, error.to_string()))?;
-                    self.variables.set(*slot, value);
-                    self.step += 1;
-                }
-                Some(Step::Statement(id)) => return self.send_statement(*id, context, now_ns),
-                Some(Step::Sleep {
-                    duration,
-                    unit,
-                    line,
-                }) => {
-                    let sleep = duration.eval(&self.variables, &mut self.random);
-                    let sleep_us = sleep.and_then(|sleep| unit.to_microseconds(sleep));
-                    let sleep_us =
-                        sleep_us.map_err(|error| Trouble::script(*line, error.to_string()))?;
-                    let until_ns = now_ns.saturating_add(sleep_us.saturating_mul(1_000));
-                    self.state = State::Sleep { until_ns };
-                    context.sleepers.push(Reverse((until_ns, self.index)));
-                    return Ok(());
-                }
-                None if self.in_block => {
-                    let line = programs
-                        .statements
-                        .iter()
-                        .rfind(|statement| statement.script == self.script);
-                    return Err(Trouble::script(
-                        line.map_or(1, |statement| statement.line),
-                        "the script ends inside a transaction block; end it with COMMIT or ROLLBACK",
-                    ));
-                }
-                None => {
-                    self.end_transaction(Outcome::Done, context, now_ns);
-                    if !self.begin(context, now_ns) {
-                        return Ok(());
-                    }
-                    if !program.waits {
-                        context.waiting_for_turn.push(self.index);
-                        return Ok(());
-                    }
-                }
+            Step::Statement(id) if !self.pipeline.is_open() => Some(*id),
+            Step::StartPipeline(statements) if self.state == State::Preparing => {
+                statements.clone().find(|id| !self.prepared[*id])
             }
+            _ => self.pipeline.statement(),
         }
     }
 
-    #[inline]
-    fn send_statement(
-        &mut self,
-        id: usize,
-        context: &mut Context<'_>,
-        now_ns: u64,
-    ) -> Result<(), Trouble> {
-        let mut out = std::mem::take(&mut context.out);
-        out.clear();
-        context
-            .programs
-            .write(id, !self.prepared[id], &self.variables, &mut out);
-        self.state = State::Statement;
-        self.statement_began_ns = now_ns;
-        let result = self.send(&out, context);
-        context.out = out;
-        result
-    }
-
-    #[inline]
-    fn send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<(), Trouble> {
-        let sent = self.link.send(bytes, &context.registry);
-        context.bytes_sent +=
-            sent.map_err(|error| Trouble::lost(format!("cannot send: {error}")))? as u64;
-        Ok(())
+    fn close(&mut self) {
+        self.hang_up();
+        self.shell = None;
+        self.state = State::Closed;
     }
 }

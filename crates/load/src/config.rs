@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plinth_connect::Target;
+use plinth_script::is_name;
 use serde::Deserialize;
 use thiserror::Error;
+
+use crate::arrivals::Rate;
+use crate::log::LogConfig;
 
 /// A load: who connects where and runs what, and for how long.
 #[derive(Debug, Clone, Deserialize)]
@@ -31,12 +35,38 @@ pub struct Config {
     pub duration_s: Option<f64>,
     /// Or: how many transactions of each client are measured.
     pub transactions_per_client: Option<u64>,
+    /// An open loop; without it the loop is closed: a client begins when it has finished.
+    #[serde(default)]
+    pub rate: Option<Rate>,
+    /// A transaction that takes longer counts as late; in an open loop, one that is later than this before it begins is
+    /// skipped: pgbench's `--latency-limit`.
+    #[serde(default)]
+    pub latency_limit_s: Option<f64>,
     /// The same seed gives the same random numbers, as pgbench's `--random-seed`.
     pub seed: u64,
     /// How often a transaction is tried when it fails with a serialization failure or a deadlock;
-    /// 0 for as often as the duration allows.
+    /// 0 for as often as the duration and the latency limit allow.
     #[serde(default = "one")]
     pub max_tries: u32,
+    /// Each transaction gets a connection of its own: pgbench's `--connect`.
+    #[serde(default)]
+    pub reconnect: bool,
+    /// An error that is neither a serialization failure nor a deadlock ends its client, as pgbench has it; otherwise the
+    /// client goes on with the next transaction.
+    #[serde(default)]
+    pub abort_on_error: bool,
+    /// A client that ends before its time ends the run.
+    #[serde(default)]
+    pub exit_on_abort: bool,
+    /// Tell every error in the progress.
+    #[serde(default)]
+    pub verbose_errors: bool,
+    /// Time meta commands as well, each for two readings of the clock: pgbench's `--report-per-command`.
+    #[serde(default)]
+    pub command_latencies: bool,
+    /// A log of transactions.
+    #[serde(default)]
+    pub log: Option<LogConfig>,
     /// How long one connection may take.
     #[serde(default = "ten_seconds")]
     pub connect_timeout_s: f64,
@@ -101,7 +131,7 @@ impl ConfigError {
 const MOST_CLIENTS: usize = 262_143;
 
 /// Longest time that a key takes; keeps every sum of times in nanoseconds far inside 64 bits.
-const LONGEST_S: f64 = 366.0 * 86_400.0;
+pub(crate) const LONGEST_S: f64 = 366.0 * 86_400.0;
 
 impl Config {
     /// Checks everything that can be known without parsing scripts.
@@ -146,6 +176,11 @@ impl Config {
         };
         let times = [
             ("warmup_s", self.warmup_s, true),
+            (
+                "latency_limit_s",
+                self.latency_limit_s.unwrap_or(LONGEST_S),
+                false,
+            ),
             ("duration_s", duration_s, false),
             ("connect_timeout_s", self.connect_timeout_s, false),
             ("stop_timeout_s", self.stop_timeout_s, true),
@@ -164,18 +199,28 @@ impl Config {
             let message = format!("the text of {name:?} has a zero byte, which SQL cannot carry");
             return Err(ConfigError::new("variables", message));
         }
-        if self.max_tries == 0 && self.duration_s.is_none() {
+        if let Some(name) = self.variables.keys().find(|name| !is_name(name)) {
+            let message = format!("invalid variable name: \"{name}\"");
+            return Err(ConfigError::new("variables", message));
+        }
+        if self.max_tries == 0 && self.duration_s.is_none() && self.latency_limit_s.is_none() {
             return Err(ConfigError::new(
                 "max_tries",
-                "0 (no limit) is only allowed with duration_s",
+                "0 (no limit) is only allowed with duration_s or latency_limit_s",
             ));
         }
-        Ok(())
+        self.rate.as_ref().map_or(Ok(()), Rate::validate)?;
+        self.log.as_ref().map_or(Ok(()), LogConfig::validate)
     }
 
     /// Threads that are started.
     pub(crate) fn threads(&self) -> usize {
         self.threads.min(self.clients)
+    }
+
+    /// `u64::MAX` when there is none.
+    pub(crate) fn latency_limit_ns(&self) -> u64 {
+        self.latency_limit_s.map_or(u64::MAX, nanoseconds)
     }
 
     pub(crate) fn connect_timeout(&self) -> Duration {
@@ -216,7 +261,8 @@ mod tests {
 
     #[test]
     fn wrong_values_name_their_key() {
-        let cases: [(&[(&str, &str)], &str); 13] = [
+        let cases: [(&[(&str, &str)], &str); 14] = [
+            (&[("variables", r#"{"1a": "x"}"#)], "variables"),
             (&[("clients", "262144")], "clients"),
             (&[("variables", r#"{"a": "\u0000"}"#)], "variables"),
             (&[("clients", "0")], "clients"),

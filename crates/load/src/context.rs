@@ -2,10 +2,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use mio::Registry;
+use plinth_connect::Dialer;
 use plinth_script::Prng;
 
+use crate::arrivals::Arrivals;
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::events::EventKind;
+use crate::log::Log;
 use crate::program::Programs;
 use crate::recorder::Recorder;
 
@@ -13,10 +20,27 @@ use crate::recorder::Recorder;
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) programs: &'a Programs,
+    pub(crate) clock: Clock,
     pub(crate) recorder: Recorder,
     pub(crate) registry: Registry,
+    pub(crate) control: &'a Control,
+    pub(crate) dialer: &'a Arc<Dialer>,
+    pub(crate) log: Option<Log>,
+    /// Each transaction gets a connection of its own.
+    pub(crate) reconnect: bool,
+    /// An error of a statement that cannot be tried again ends its client.
+    pub(crate) abort_on_error: bool,
+    /// A client that ends before its time ends the run.
+    pub(crate) exit_on_abort: bool,
+    /// Every error is told while the load runs.
+    pub(crate) verbose_errors: bool,
+    pub(crate) clients_aborted: u64,
     /// Chooses scripts.
     pub(crate) choose: Prng,
+    /// When transactions are due; `None` in a closed loop.
+    pub(crate) arrivals: Option<Arrivals>,
+    /// `u64::MAX` for none.
+    pub(crate) latency_limit_ns: u64,
     /// Clients asleep: when to wake them, and who.
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, usize)>>,
     /// Clients that could go on at once and let the others go first.
@@ -31,4 +55,24 @@ pub(crate) struct Context<'a> {
     pub(crate) rollback: Vec<u8>,
     /// Where messages are put together before they are sent.
     pub(crate) out: Vec<u8>,
+}
+
+impl Context<'_> {
+    /// A meta command has ended well: times it, if commands are timed.
+    pub(crate) fn command_ended(&mut self, script: usize, step: usize, began_ns: u64) {
+        if self.recorder.times_commands() {
+            let took_ns = self.clock.now_ns() - began_ns;
+            self.recorder.command(script, step, took_ns);
+        }
+    }
+
+    /// Whether errors of statements are of interest beyond being counted.
+    pub(crate) fn tells_errors(&self) -> bool {
+        self.verbose_errors || self.abort_on_error
+    }
+
+    /// The end of a client is always told.
+    pub(crate) fn tells(&self, kind: EventKind) -> bool {
+        self.verbose_errors || kind == EventKind::Aborted
+    }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use mio::Waker;
 use plinth_connect::ConnectError;
 
-use crate::recorder::Totals;
+use crate::events::Events;
 use crate::report::Report;
 use crate::series::Series;
 use crate::timeline::Timeline;
@@ -59,6 +59,7 @@ pub(crate) enum Connecting {
 pub(crate) struct Control {
     timeline: Timeline,
     series: Arc<Series>,
+    events: Events,
     stopping: AtomicBool,
     wakers: Mutex<Vec<Option<Waker>>>,
     counters: Vec<Counters>,
@@ -73,7 +74,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Control {
-    pub(crate) fn new(threads: usize, timeline: Timeline) -> Self {
+    pub(crate) fn new(threads: usize, timeline: Timeline, is_open_loop: bool) -> Self {
         let roll = Roll {
             connecting: 0,
             clients_connected: 0,
@@ -85,7 +86,8 @@ impl Control {
         };
         Self {
             timeline,
-            series: Arc::new(Series::new(timeline, threads)),
+            series: Arc::new(Series::new(timeline, threads, is_open_loop)),
+            events: Events::default(),
             stopping: AtomicBool::new(false),
             wakers: Mutex::new((0..threads).map(|_| None).collect()),
             counters: (0..threads).map(|_| Counters::default()).collect(),
@@ -101,6 +103,10 @@ impl Control {
 
     pub(crate) fn series(&self) -> Arc<Series> {
         Arc::clone(&self.series)
+    }
+
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
     }
 
     // --- stopping ---
@@ -202,11 +208,12 @@ impl Control {
 
     /// A thread shows how far it is.
     #[inline]
-    pub(crate) fn publish(&self, thread: usize, totals: &Totals, clients_open: usize) {
+    pub(crate) fn publish(&self, thread: usize, so_far: [u64; 3], clients_open: usize) {
         let counters = &self.counters[thread];
-        counters.done.store(totals.done, Relaxed);
-        counters.failed.store(totals.failed, Relaxed);
-        counters.retried.store(totals.retried, Relaxed);
+        let [done, failed, retried] = so_far;
+        counters.done.store(done, Relaxed);
+        counters.failed.store(failed, Relaxed);
+        counters.retried.store(retried, Relaxed);
         counters.clients_open.store(clients_open as u64, Relaxed);
     }
 

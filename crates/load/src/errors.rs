@@ -21,6 +21,8 @@ pub enum ErrorKind {
     Protocol,
     /// The script cannot go on.
     Script,
+    /// A statement that was cut off at the end could not be cancelled, and the server may still be at it.
+    Cancel,
 }
 
 impl ErrorKind {
@@ -50,6 +52,7 @@ impl ErrorKind {
             Self::ConnectionLost => "connection_lost",
             Self::Protocol => "protocol",
             Self::Script => "script",
+            Self::Cancel => "cancel",
         }
     }
 }
@@ -120,6 +123,8 @@ pub(crate) struct Counted {
     pub(crate) failure: Failure,
     pub(crate) place: Place,
     pub(crate) count: u64,
+    /// After how many of these the transaction was tried again.
+    pub(crate) retried: u64,
     pub(crate) first_ns: u64,
 }
 
@@ -135,8 +140,20 @@ impl Errors {
             failure,
             place,
             count,
+            retried: 0,
             first_ns: now_ns,
         });
+    }
+
+    /// After an error of `kind` at `place`, the transaction is tried again.
+    pub(crate) fn tried_again(&mut self, place: Place, kind: ErrorKind) {
+        let same = self
+            .counted
+            .iter_mut()
+            .find(|known| known.place == place && known.failure.kind == kind);
+        if let Some(known) = same {
+            known.retried += 1;
+        }
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
@@ -155,6 +172,7 @@ impl Errors {
         match same {
             Some(known) => {
                 known.count += new.count;
+                known.retried += new.retried;
                 if new.first_ns < known.first_ns {
                     known.first_ns = new.first_ns;
                     known.failure.message = new.failure.message;
@@ -200,6 +218,7 @@ mod tests {
         );
         let mut other = Errors::default();
         other.add(here, failure(ErrorKind::Sql, Some("22012"), "first"), 1, 10);
+        other.tried_again(here, ErrorKind::Sql);
         other.add(
             Place::default(),
             failure(ErrorKind::Connect, None, "nobody there"),
@@ -210,16 +229,23 @@ mod tests {
         let seen: Vec<_> = errors
             .into_counted()
             .into_iter()
-            .map(|counted| (counted.failure.message, counted.count, counted.first_ns))
+            .map(|counted| {
+                (
+                    counted.failure.message,
+                    counted.count,
+                    counted.retried,
+                    counted.first_ns,
+                )
+            })
             .collect();
         let expected = [
-            ("nobody there", 3, 0),
-            ("first", 2, 10),
-            ("other code", 1, 50),
+            ("nobody there", 3, 0, 0),
+            ("first", 2, 1, 10),
+            ("other code", 1, 0, 50),
         ];
         assert_eq!(
             seen,
-            expected.map(|(message, count, at)| (message.to_owned(), count, at))
+            expected.map(|(message, count, again, at)| (message.to_owned(), count, again, at))
         );
     }
 

@@ -5,28 +5,44 @@
 //! they run, threads share nothing but counters and, once a second, the series.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod arrivals;
+mod books;
+mod cancelling;
 mod client;
+mod clock;
+mod conditional;
 mod config;
 mod connecting;
 mod context;
 mod control;
+mod debugging;
 mod errors;
+mod events;
+mod gset;
 mod latencies;
 mod link;
+mod log;
+mod pipeline;
 mod program;
 mod readiness;
 mod recorder;
 mod report;
 mod run;
+mod seed;
 mod series;
+mod shell;
 mod timeline;
 mod worker;
 
+pub use arrivals::{Distribution, Rate, Stage};
+pub use books::Totals;
 pub use config::{Config, ConfigError, Protocol, ScriptSource};
 pub use errors::ErrorKind;
+pub use events::{Event, EventKind};
+pub use log::LogConfig;
 pub use program::{AUTOMATIC_VARIABLES, ScriptError};
-pub use recorder::Totals;
-pub use report::{EngineCost, ErrorResult, HistogramResult, RunResult};
+pub use report::{EngineCost, ErrorResult, HistogramResult, RunResult, ScriptResult};
 pub use run::{LoadRun, PrepareError, Progress, RunError};
+pub use seed::seed;
 pub use series::SeriesRow;
 pub use timeline::Phase;

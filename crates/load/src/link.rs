@@ -1,81 +1,117 @@
-//! A client's socket: sends at once what it takes, and the rest when it takes it.
+//! A client's connection among the others of its thread: being opened, then watched.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Instant;
 
 use mio::Registry;
-use plinth_wire::frontend;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use plinth_connect::{ConnectError, Dialer, Opened, Opening, Progress, Stream};
 
 use crate::readiness;
 
-/// A connected socket that does not block, and what it would not take yet.
+/// A connection that is being opened. Its events carry its token; it does not block.
+#[derive(Debug)]
+pub(crate) struct Dialing {
+    opening: Opening,
+    token: usize,
+    /// Number of the socket that is watched.
+    watched: usize,
+}
+
+impl Dialing {
+    /// Nothing happens before the first [`Dialing::advance`].
+    pub(crate) fn new(dialer: &Arc<Dialer>, token: usize) -> Self {
+        Self {
+            opening: Opening::new(dialer),
+            token,
+            watched: 0,
+        }
+    }
+
+    /// Goes on as far as it can: at first, when there was an event, and at [`Dialing::wake_at`]. The session, once
+    /// there is one; its socket is still watched, for reading and writing.
+    pub(crate) fn advance(&mut self, registry: &Registry) -> Result<Option<Opened>, DialError> {
+        if let Progress::Opened(opened) = self.opening.advance().map_err(DialError::Connect)? {
+            return Ok(Some(*opened));
+        }
+        if let Some(socket) = self.opening.socket()
+            && self.watched != self.opening.sockets()
+        {
+            // A socket that was watched before is closed, and thereby forgotten.
+            self.watched = self.opening.sockets();
+            readiness::watch(registry, socket, self.token, readiness::READ_WRITE)
+                .map_err(DialError::System)?;
+        }
+        Ok(None)
+    }
+
+    /// When to go on even without an event.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.opening.wake_at()
+    }
+}
+
+/// Why a connection could not be opened.
+#[derive(Debug)]
+pub(crate) enum DialError {
+    /// There is no session to be had.
+    Connect(ConnectError),
+    /// The socket cannot be watched.
+    System(io::Error),
+}
+
+/// A client's connection: sends at once what its socket takes, and the rest when it takes it.
 #[derive(Debug)]
 pub(crate) struct Link {
-    socket: OwnedFd,
+    stream: Stream,
     /// What its events carry.
     token: usize,
-    unsent: Vec<u8>,
 }
 
 impl Link {
-    /// Makes the socket not block, and begins to watch it.
-    pub(crate) fn new(socket: OwnedFd, token: usize, registry: &Registry) -> io::Result<Self> {
-        rustix::io::ioctl_fionbio(&socket, true)?;
-        readiness::watch(registry, &socket, token)?;
-        Ok(Self {
-            socket,
-            token,
-            unsent: Vec::new(),
-        })
+    /// Watches a connection from now on for reading; it may be one that a [`Dialing`] watched in the same registry.
+    pub(crate) fn new(stream: Stream, token: usize, registry: &Registry) -> io::Result<Self> {
+        let link = Self { stream, token };
+        readiness::watch(registry, link.socket(), token, readiness::READ)?;
+        Ok(link)
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.stream.socket()
     }
 
     /// Sends `bytes`, now or as the socket takes them; how many went now.
     #[inline]
     pub(crate) fn send(&mut self, bytes: &[u8], registry: &Registry) -> io::Result<usize> {
-        if !self.unsent.is_empty() {
-            self.unsent.extend_from_slice(bytes);
-            return Ok(0);
-        }
-        let sent = match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
-            Ok(sent) => sent,
-            Err(Errno::AGAIN | Errno::INTR) => 0,
-            // The server's last words may still be in the socket: reading them tells what happened.
-            Err(Errno::PIPE | Errno::CONNRESET) => bytes.len(),
-            Err(errno) => return Err(errno.into()),
-        };
-        if sent < bytes.len() {
-            self.unsent.extend_from_slice(&bytes[sent..]);
-            readiness::change(registry, &self.socket, self.token, readiness::READ_WRITE)?;
+        let was_waiting = self.stream.has_unsent();
+        let sent = self.stream.send(bytes)?;
+        if self.stream.has_unsent() && !was_waiting {
+            readiness::change(registry, self.socket(), self.token, readiness::READ_WRITE)?;
         }
         Ok(sent)
     }
 
     /// The socket takes something again: sends on what it would not take before.
     pub(crate) fn flush(&mut self, registry: &Registry) -> io::Result<usize> {
-        let unsent = std::mem::take(&mut self.unsent);
-        if unsent.is_empty() {
+        if !self.stream.has_unsent() {
             return Ok(0);
         }
-        let sent = self.send(&unsent, registry)?;
-        if self.unsent.is_empty() {
-            readiness::change(registry, &self.socket, self.token, readiness::READ)?;
+        let sent = self.stream.flush()?;
+        if !self.stream.has_unsent() {
+            readiness::change(registry, self.socket(), self.token, readiness::READ)?;
         }
         Ok(sent)
     }
 
     /// Reads what there is, at most what `buffer` holds; 0 at the end of the connection.
     #[inline]
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<usize, Errno> {
-        rustix::net::recv(&self.socket, buffer, RecvFlags::empty()).map(|(bytes, _)| bytes)
+    pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.receive(buffer)
     }
 
-    /// Ends the connection with a farewell: a server that does not hear it any more is none the worse, and sees
-    /// the end all the same.
+    /// Ends the connection with a farewell.
     pub(crate) fn close(&mut self) {
-        let _ = rustix::net::send(&self.socket, &frontend::TERMINATE, SendFlags::NOSIGNAL);
-        let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
-        self.unsent = Vec::new();
+        self.stream.close();
     }
 }

@@ -1,10 +1,9 @@
 //! Scripts made ready to run: each statement as the bytes to send.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use plinth_script::{
-    Command, Expr, ParseError, Script, Segment, SleepUnit, SqlCommand, Symbols, Variables,
-};
+use plinth_script::{Command, Keep, ParseError, Script, Segment, SqlCommand, Symbols, Variables};
 use plinth_wire::{EncodeError, Piece, Template};
 use thiserror::Error;
 
@@ -31,21 +30,15 @@ pub enum ScriptError {
     },
 }
 
-/// One step of a script.
+/// One step of a script: its commands, with the statements put where they are at hand.
 #[derive(Debug)]
 pub(crate) enum Step {
-    Set {
-        slot: usize,
-        expr: Expr,
-        line: usize,
-    },
-    Sleep {
-        duration: Expr,
-        unit: SleepUnit,
-        line: usize,
-    },
     /// Index into [`Programs::statements`].
     Statement(usize),
+    /// With the statements up to the first `\endpipeline` that follows.
+    StartPipeline(Range<usize>),
+    /// Every other command.
+    Meta(Command),
 }
 
 /// A statement, and the messages that run it.
@@ -56,6 +49,8 @@ pub(crate) struct Statement {
     pub(crate) script: usize,
     pub(crate) line: usize,
     pub(crate) text: String,
+    /// What becomes of its results.
+    pub(crate) keep: Option<Keep>,
     /// What goes before `run` as long as the connection has not prepared the statement.
     prepare: Vec<u8>,
     run: Template,
@@ -68,8 +63,10 @@ pub(crate) struct Statement {
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
-    /// Whether a step waits for something; a script that never does must not keep its thread for ever.
-    pub(crate) waits: bool,
+    /// Line of each step.
+    pub(crate) lines: Vec<usize>,
+    /// Whether an expression calls `debug()`.
+    pub(crate) debugs: bool,
 }
 
 /// All scripts of a run.
@@ -79,16 +76,16 @@ pub(crate) struct Programs {
     pub(crate) weights: Vec<u64>,
     pub(crate) statements: Vec<Statement>,
     pub(crate) protocol: Protocol,
-    symbols: Symbols,
+    pub(crate) symbols: Symbols,
     /// What every client's variables begin with.
     initial: Variables,
 }
 
 impl Programs {
     /// Parses and checks the scripts of a run.
-    pub(crate) fn compile(config: &Config, default_seed: i64) -> Result<Self, ScriptError> {
+    pub(crate) fn compile(config: &Config, default_seed: Option<i64>) -> Result<Self, ScriptError> {
         let mut symbols = Symbols::new();
-        let scripts = parse_all(&config.scripts, &mut symbols)?;
+        let mut scripts = parse_all(&config.scripts, &mut symbols)?;
         let known = config
             .variables
             .keys()
@@ -96,7 +93,11 @@ impl Programs {
             .chain(AUTOMATIC_VARIABLES);
         let in_sql = config.protocol != Protocol::Simple;
         plinth_script::check_variables(&scripts, &symbols, &known.collect::<Vec<_>>(), in_sql)?;
+        if in_sql {
+            plinth_script::check_parameters(&scripts)?;
+        }
         let initial = initial_variables(&mut symbols, &config.variables, config.seed, default_seed);
+        plinth_script::fold_constants(&mut scripts, &initial);
         let mut programs = Self {
             programs: Vec::new(),
             weights: config
@@ -116,52 +117,65 @@ impl Programs {
     }
 
     fn add(&mut self, script: Script) -> Result<(), ScriptError> {
-        let mut steps = Vec::new();
-        let first_statement = self.statements.len();
+        let mut steps: Vec<Step> = Vec::new();
+        let first = self.statements.len();
         for command in script.commands {
+            let next = self.statements.len();
             steps.push(match command {
-                Command::Set { slot, expr, line } => Step::Set { slot, expr, line },
-                Command::Sleep {
-                    duration,
-                    unit,
-                    line,
-                } => Step::Sleep {
-                    duration,
-                    unit,
-                    line,
-                },
                 Command::Sql(sql) => {
-                    let id = self.statements.len();
                     let line = sql.line;
-                    let (prepare, run, params) =
-                        messages(self.protocol, &sql, id).map_err(|source| {
-                            ScriptError::Statement {
-                                file: script.name.clone(),
-                                line,
-                                source,
-                            }
-                        })?;
-                    self.statements.push(Statement {
-                        index: id - first_statement,
-                        script: self.programs.len(),
-                        line,
-                        text: sql.text,
-                        prepare,
-                        run,
-                        params,
-                    });
-                    Step::Statement(id)
+                    let statement = self.statement(sql, next - first).map_err(|source| {
+                        ScriptError::Statement {
+                            file: script.name.clone(),
+                            line,
+                            source,
+                        }
+                    })?;
+                    self.statements.push(statement);
+                    Step::Statement(next)
                 }
-                other => unreachable!("the parser refuses what cannot be run: {other:?}"),
+                Command::StartPipeline => Step::StartPipeline(next..next),
+                other => Step::Meta(other),
             });
         }
-        let waits = steps.iter().any(|step| !matches!(step, Step::Set { .. }));
+        end_pipelines(&mut steps, self.statements.len());
+        let name = self.unused_name(script.name);
         self.programs.push(Program {
-            name: script.name,
+            name,
+            debugs: steps.iter().any(debugs),
+            lines: script.written.iter().map(|written| written.line).collect(),
             steps,
-            waits,
         });
         Ok(())
+    }
+
+    /// `name`, or with a number behind it if another script has it: results are told apart by their names.
+    fn unused_name(&self, name: String) -> String {
+        let is_used = |name: &String| self.programs.iter().any(|program| program.name == *name);
+        let numbered = (2..).map(|number| format!("{name} #{number}"));
+        let mut candidates = std::iter::once(name.clone()).chain(numbered);
+        candidates
+            .find(|name| !is_used(name))
+            .unwrap_or_else(|| unreachable!("there are more numbers than scripts"))
+    }
+
+    fn statement(&self, sql: SqlCommand, index: usize) -> Result<Statement, EncodeError> {
+        let (prepare, run, params) = messages(self.protocol, &sql, self.statements.len())?;
+        Ok(Statement {
+            index,
+            script: self.programs.len(),
+            line: sql.line,
+            text: sql.text,
+            keep: sql.keep,
+            prepare,
+            run,
+            params,
+        })
+    }
+
+    /// How many steps each script has.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = usize> {
+        self.programs.iter().map(|program| program.steps.len())
     }
 
     /// Whether a connection needs to prepare a statement only once.
@@ -203,11 +217,62 @@ impl Programs {
                 true
             });
         } else {
-            statement.run.write(out, |hole, out| {
-                variables.get(params[hole]) != Some(plinth_script::Value::Null)
-                    && variables.write_text(params[hole], out)
-            });
+            let parameter =
+                |hole: usize, out: &mut Vec<u8>| variables.write_text(params[hole], out);
+            statement.run.write(out, parameter);
         }
+    }
+
+    /// [`Programs::write`] without `Sync`, for a pipeline.
+    #[inline]
+    pub(crate) fn write_queued(
+        &self,
+        statement: usize,
+        prepare: bool,
+        variables: &Variables,
+        out: &mut Vec<u8>,
+    ) {
+        let statement = &self.statements[statement];
+        if prepare {
+            out.extend_from_slice(&statement.prepare);
+        }
+        let parameter =
+            |hole: usize, out: &mut Vec<u8>| variables.write_text(statement.params[hole], out);
+        statement.run.write_unsynced(out, parameter);
+    }
+
+    /// Appends what prepares a statement.
+    pub(crate) fn write_prepare(&self, statement: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.statements[statement].prepare);
+    }
+}
+
+/// Tells each `\startpipeline` which statements follow up to the next `\endpipeline`, or to the script's end, behind
+/// which statement `end` would be.
+fn end_pipelines(steps: &mut [Step], mut end: usize) {
+    let mut next = end;
+    for step in steps.iter_mut().rev() {
+        match step {
+            Step::Statement(id) => next = *id,
+            Step::StartPipeline(statements) => statements.end = end,
+            Step::Meta(Command::EndPipeline) => end = next,
+            Step::Meta(_) => {}
+        }
+    }
+}
+
+fn debugs(step: &Step) -> bool {
+    match step {
+        Step::Meta(
+            Command::Set { expr, .. }
+            | Command::If {
+                condition: expr, ..
+            }
+            | Command::Elif {
+                condition: expr, ..
+            },
+        ) => expr.debugs(),
+        _ => false,
     }
 }
 
@@ -222,7 +287,7 @@ fn initial_variables(
     symbols: &mut Symbols,
     given: &BTreeMap<String, String>,
     seed: u64,
-    default_seed: i64,
+    default_seed: Option<i64>,
 ) -> Variables {
     let given: Vec<_> = given
         .iter()
@@ -232,8 +297,11 @@ fn initial_variables(
     for (slot, text) in given {
         variables.set_text(slot, text);
     }
-    for (name, value) in [("random_seed", seed as i64), ("default_seed", default_seed)] {
-        if let Some(slot) = symbols.find(name)
+    for (name, value) in [
+        ("random_seed", Some(seed as i64)),
+        ("default_seed", default_seed),
+    ] {
+        if let (Some(slot), Some(value)) = (symbols.find(name), value)
             && !variables.is_set(slot)
         {
             variables.set(slot, plinth_script::Value::Int(value));
@@ -271,7 +339,7 @@ fn messages(
     let prepare = Template::parse(&name, &sql.prepared_text)?;
     Ok((
         prepare,
-        Template::bind(&name, sql.params.len())?,
+        Template::bind(&name, sql.params.len(), sql.keep.is_some())?,
         sql.params.clone(),
     ))
 }
@@ -290,7 +358,7 @@ mod tests {
     }
 
     fn written(protocol: &str, source: &str, variables: &str) -> Vec<u8> {
-        let programs = Programs::compile(&config(protocol, source, variables), 99).unwrap();
+        let programs = Programs::compile(&config(protocol, source, variables), Some(99)).unwrap();
         let mut out = Vec::new();
         programs.write(0, true, &programs.variables(3), &mut out);
         out
@@ -315,21 +383,41 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_bound_as_text_and_null_as_null() {
+    fn parameters_are_bound_as_text_as_pgbench_does_null_too() {
         let bytes = written(
             "prepared",
-            "SELECT :client_id, :nothing;",
+            "SELECT 0 AS x \\; SELECT :client_id, :nothing, :unset \\gset",
             r#"{"nothing": "null"}"#,
         );
-        assert!(contains(&bytes, b"SELECT $1, $2"));
-        assert!(contains(&bytes, b"\0\x02\0\0\0\x013\xff\xff\xff\xff"));
+        assert!(contains(&bytes, b"SELECT $1, $2, $3"));
+        assert!(contains(
+            &bytes,
+            b"\0\x03\0\0\0\x013\0\0\0\x04null\xff\xff\xff\xff\0\0D"
+        ));
+    }
+
+    #[test]
+    fn a_pipeline_knows_its_statements() {
+        let source =
+            "SELECT 0; \\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\n
+            \\startpipeline\n\\endpipeline\nSELECT 3; \\startpipeline\nSELECT 4;";
+        let programs = Programs::compile(&config("prepared", source, "{}"), None).unwrap();
+        let pipelines: Vec<_> = programs.programs[0]
+            .steps
+            .iter()
+            .filter_map(|step| match step {
+                Step::StartPipeline(statements) => Some(statements.clone()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(pipelines, [1..3, 3..3, 4..5]);
     }
 
     #[test]
     fn a_variable_that_nothing_sets_is_an_error_where_it_would_silently_be_null() {
         for protocol in ["extended", "prepared"] {
-            let error = Programs::compile(&config(protocol, "SELECT 1;\nSELECT :aidd;", "{}"), 0)
-                .unwrap_err();
+            let config = config(protocol, "SELECT 1;\nSELECT :aidd;", "{}");
+            let error = Programs::compile(&config, None).unwrap_err();
             assert!(
                 error
                     .to_string()

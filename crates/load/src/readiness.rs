@@ -3,7 +3,7 @@
 //! would have to be armed on every wait.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use mio::unix::SourceFd;
@@ -13,18 +13,33 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 pub(crate) const READ: Interest = Interest::READABLE;
 pub(crate) const READ_WRITE: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
-/// Begins to watch a socket; its events carry `token`.
-pub(crate) fn watch(registry: &Registry, socket: &OwnedFd, token: usize) -> io::Result<()> {
-    registry.register(&mut SourceFd(&socket.as_raw_fd()), Token(token), READ)
+/// Watches a descriptor, whether or not it was watched before; its events carry `token`.
+pub(crate) fn watch(
+    registry: &Registry,
+    descriptor: BorrowedFd<'_>,
+    token: usize,
+    interest: Interest,
+) -> io::Result<()> {
+    let number = descriptor.as_raw_fd();
+    match registry.register(&mut SourceFd(&number), Token(token), interest) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            change(registry, descriptor, token, interest)
+        }
+        outcome => outcome,
+    }
 }
 
 pub(crate) fn change(
     registry: &Registry,
-    socket: &OwnedFd,
+    descriptor: BorrowedFd<'_>,
     token: usize,
     interest: Interest,
 ) -> io::Result<()> {
-    registry.reregister(&mut SourceFd(&socket.as_raw_fd()), Token(token), interest)
+    registry.reregister(
+        &mut SourceFd(&descriptor.as_raw_fd()),
+        Token(token),
+        interest,
+    )
 }
 
 /// Wakes the thread at a time of the run.
@@ -38,7 +53,7 @@ impl Alarm {
     pub(crate) fn new(registry: &Registry, token: usize) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        watch(registry, &timer, token)?;
+        watch(registry, timer.as_fd(), token, READ)?;
         Ok(Self {
             timer,
             set_for_ns: u64::MAX,

@@ -1,56 +1,44 @@
 //! What one thread records: counts, latencies, errors. Nothing here is shared but the series, once a second.
+//!
+//! A transaction is counted once, in the books of its script for the current second; everything longer is summed up from
+//! those when the second is over.
 
 use std::sync::Arc;
 
-use serde::Serialize;
-
-use crate::errors::{Errors, Failure, Place};
+use crate::books::{Books, Totals};
+use crate::errors::{ErrorKind, Errors, Failure, Place};
 use crate::latencies::Latencies;
-use crate::series::{Second, Series};
+use crate::series::Series;
 use crate::timeline::{Phase, Timeline};
-
-/// Transactions counted. `scheduled = done + failed + skipped + open`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Totals {
-    /// Begun, or skipped.
-    pub scheduled: u64,
-    /// Ended well.
-    pub done: u64,
-    /// Ended with an error.
-    pub failed: u64,
-    /// Never begun, because it was too late for them; none in a closed loop.
-    pub skipped: u64,
-    /// Begun, and neither done nor failed when the run was cut off.
-    pub open: u64,
-    /// Tries after the first.
-    pub retries: u64,
-    /// Transactions with more than one try.
-    pub retried: u64,
-}
-
-impl Totals {
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.scheduled += other.scheduled;
-        self.done += other.done;
-        self.failed += other.failed;
-        self.skipped += other.skipped;
-        self.open += other.open;
-        self.retries += other.retries;
-        self.retried += other.retried;
-    }
-
-    /// Whether the books balance.
-    pub(crate) fn balance(&self) -> bool {
-        self.scheduled == self.done + self.failed + self.skipped + self.open
-    }
-}
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    Failed,
+    /// Its last try failed with this kind of error.
+    Failed(ErrorKind),
     Open,
+}
+
+/// A transaction that is over, in time since the start of the run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    pub(crate) script: usize,
+    pub(crate) outcome: Outcome,
+    pub(crate) tries: u32,
+    pub(crate) intended_ns: u64,
+    pub(crate) began_ns: u64,
+    pub(crate) now_ns: u64,
+}
+
+impl Ended {
+    pub(crate) fn latency_ns(&self) -> u64 {
+        self.now_ns.saturating_sub(self.intended_ns)
+    }
+
+    pub(crate) fn lag_ns(&self) -> u64 {
+        self.began_ns.saturating_sub(self.intended_ns)
+    }
 }
 
 /// The books of one thread.
@@ -59,17 +47,36 @@ pub(crate) struct Recorder {
     thread: usize,
     timeline: Timeline,
     series: Arc<Series>,
-    second: Second,
+    /// By script, of the current second.
+    second: Vec<Books>,
     second_ends_ns: u64,
     phase: Phase,
-    pub(crate) totals: Totals,
-    pub(crate) measured: Totals,
-    /// By script and by statement, of the measured phase.
-    pub(crate) transactions: Vec<Latencies>,
+    latency_limit_ns: u64,
+    /// Of the whole run but for the current second.
+    past: Totals,
+    /// By script, of the measured phase.
+    pub(crate) measured: Vec<Books>,
+    /// Of the measured phase, without a script: due, and never begun.
+    unbegun: Totals,
+    /// By statement, of the measured phase.
     pub(crate) statements: Vec<Latencies>,
+    /// By script and command, of the measured phase; nothing when commands are not timed.
+    pub(crate) commands: Vec<Vec<Latencies>>,
+    /// New connections for transactions, of the measured phase.
+    pub(crate) connecting: Latencies,
     pub(crate) errors: Errors,
     /// How long events waited for the thread.
-    pub(crate) lag: Latencies,
+    pub(crate) loop_lag: Latencies,
+}
+
+/// What the books are about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope {
+    pub(crate) scripts: usize,
+    pub(crate) statements: usize,
+    pub(crate) is_open_loop: bool,
+    /// `u64::MAX` for none.
+    pub(crate) latency_limit_ns: u64,
 }
 
 impl Recorder {
@@ -77,23 +84,38 @@ impl Recorder {
         thread: usize,
         timeline: Timeline,
         series: Arc<Series>,
-        scripts: usize,
-        statements: usize,
+        scope: Scope,
     ) -> Self {
+        let books = vec![Books::new(scope.is_open_loop); scope.scripts];
         Self {
             thread,
             timeline,
             series,
-            second: Second::new(),
+            second: books.clone(),
             second_ends_ns: timeline.bounds_ns(0).1,
             phase: timeline.phase(0),
-            totals: Totals::default(),
-            measured: Totals::default(),
-            transactions: vec![Latencies::new(); scripts],
-            statements: vec![Latencies::new(); statements],
+            latency_limit_ns: scope.latency_limit_ns,
+            past: Totals::default(),
+            measured: books,
+            unbegun: Totals::default(),
+            statements: vec![Latencies::new(); scope.statements],
+            commands: Vec::new(),
+            connecting: Latencies::new(),
             errors: Errors::default(),
-            lag: Latencies::new(),
+            loop_lag: Latencies::new(),
         }
+    }
+
+    /// From now on meta commands are timed; `steps` is how many commands each script has.
+    pub(crate) fn time_commands(&mut self, steps: impl Iterator<Item = usize>) {
+        self.commands = steps
+            .map(|steps| vec![Latencies::without_room(); steps])
+            .collect();
+    }
+
+    #[inline]
+    pub(crate) fn times_commands(&self) -> bool {
+        !self.commands.is_empty()
     }
 
     /// Brings the books to `now_ns`. Call it before recording what happened at that time.
@@ -105,11 +127,24 @@ impl Recorder {
     }
 
     #[cold]
+    #[inline(never)] // what instructions per transaction are counted without
     fn turn_over(&mut self, now_ns: u64) {
         let row = self.timeline.row(now_ns);
-        self.series.advance(self.thread, &mut self.second, row);
+        self.series.advance(self.thread, &self.second, row);
+        self.close_second();
         self.second_ends_ns = self.timeline.bounds_ns(row).1;
         self.phase = self.timeline.phase(row);
+    }
+
+    /// Adds the current second to what is longer, and empties it.
+    fn close_second(&mut self) {
+        for (second, measured) in self.second.iter_mut().zip(&mut self.measured) {
+            self.past.merge(&second.totals);
+            if self.phase == Phase::Measure {
+                measured.merge(second);
+            }
+            second.clear();
+        }
     }
 
     /// When [`Recorder::advance`] has something to do next.
@@ -121,39 +156,85 @@ impl Recorder {
         self.phase == Phase::Measure
     }
 
-    pub(crate) fn begun(&mut self) {
-        self.totals.scheduled += 1;
+    pub(crate) fn is_open_loop(&self) -> bool {
+        self.measured.iter().any(|books| books.open_loop.is_some())
     }
 
-    /// A transaction of `script` ended after `latency_ns` and `tries`.
+    /// All transactions that are over.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = self.past;
+        self.second
+            .iter()
+            .for_each(|second| totals.merge(&second.totals));
+        totals
+    }
+
+    /// Done, failed, and retried of [`Recorder::totals`]: what is shown after every round.
     #[inline]
-    pub(crate) fn ended(&mut self, script: usize, outcome: Outcome, latency_ns: u64, tries: u32) {
-        let retries = u64::from(tries - 1);
-        let ended = Totals {
-            scheduled: 0,
-            done: u64::from(outcome == Outcome::Done),
-            failed: u64::from(outcome == Outcome::Failed),
-            skipped: 0,
-            open: u64::from(outcome == Outcome::Open),
-            retries,
-            retried: u64::from(retries > 0),
-        };
-        self.totals.merge(&ended);
-        self.second.done += ended.done;
-        self.second.failed += ended.failed;
-        self.second.retried += ended.retried;
-        if outcome == Outcome::Done {
-            self.second.latencies.record(latency_ns);
-        }
-        if self.is_measuring() {
-            self.measured.merge(&Totals {
-                scheduled: 1,
-                ..ended
-            });
-            if outcome == Outcome::Done {
-                self.transactions[script].record(latency_ns);
+    pub(crate) fn so_far(&self) -> [u64; 3] {
+        let of = |totals: &Totals| [totals.done, totals.failed, totals.retried];
+        let add = |[a, b, c]: [u64; 3], [x, y, z]: [u64; 3]| [a + x, b + y, c + z];
+        let seconds = self.second.iter().map(|second| of(&second.totals));
+        seconds.fold(of(&self.past), add)
+    }
+
+    /// A transaction is over.
+    #[inline]
+    pub(crate) fn ended(&mut self, ended: &Ended) {
+        let books = &mut self.second[ended.script];
+        let totals = &mut books.totals;
+        totals.scheduled += 1;
+        totals.retries += u64::from(ended.tries - 1);
+        totals.retried += u64::from(ended.tries > 1);
+        match ended.outcome {
+            Outcome::Done => {
+                let latency_ns = ended.latency_ns();
+                totals.done += 1;
+                totals.late += u64::from(latency_ns > self.latency_limit_ns);
+                books.latencies.record(latency_ns);
+                if let Some(open_loop) = &mut books.open_loop {
+                    open_loop.service.record(ended.now_ns - ended.began_ns);
+                    open_loop.lag.record(ended.lag_ns());
+                }
             }
+            Outcome::Failed(kind) => {
+                totals.failed += 1;
+                let serialization = kind == ErrorKind::SerializationFailure;
+                let deadlock = kind == ErrorKind::DeadlockDetected;
+                totals.serialization_failures += u64::from(serialization);
+                totals.deadlock_failures += u64::from(deadlock);
+            }
+            Outcome::Open => totals.open += 1,
         }
+    }
+
+    /// A transaction of `script` was due so long ago that it is not begun.
+    pub(crate) fn skipped(&mut self, script: usize) {
+        let totals = &mut self.second[script].totals;
+        totals.scheduled += 1;
+        totals.skipped += 1;
+    }
+
+    /// Transactions were due, and no client was free for them before the run ended.
+    pub(crate) fn never_begun(&mut self, count: u64) {
+        let unbegun = Totals {
+            scheduled: count,
+            open: count,
+            ..Totals::default()
+        };
+        self.past.merge(&unbegun);
+        if self.is_measuring() {
+            self.unbegun.merge(&unbegun);
+        }
+    }
+
+    /// Transactions that ended in the measured phase, of all scripts.
+    pub(crate) fn measured_totals(&self) -> Totals {
+        let mut totals = self.unbegun;
+        self.measured
+            .iter()
+            .for_each(|books| totals.merge(&books.totals));
+        totals
     }
 
     /// A statement ended well.
@@ -164,6 +245,20 @@ impl Recorder {
         }
     }
 
+    /// A meta command ended well.
+    pub(crate) fn command(&mut self, script: usize, step: usize, latency_ns: u64) {
+        if self.is_measuring() {
+            self.commands[script][step].record(latency_ns);
+        }
+    }
+
+    /// A transaction has got its connection.
+    pub(crate) fn connected(&mut self, took_ns: u64) {
+        if self.is_measuring() {
+            self.connecting.record(took_ns);
+        }
+    }
+
     pub(crate) fn error(&mut self, place: Place, failure: Failure, now_ns: u64) {
         self.errors.add(place, failure, 1, now_ns);
     }
@@ -171,7 +266,8 @@ impl Recorder {
     /// The thread ends.
     pub(crate) fn end(&mut self, now_ns: u64) {
         self.advance(now_ns);
-        self.series.end(self.thread, &mut self.second, now_ns);
+        self.series.end(self.thread, &self.second, now_ns);
+        self.close_second();
     }
 }
 
@@ -181,61 +277,101 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn recorder(warmup_ns: u64) -> (Recorder, Arc<Series>) {
+    fn recorder(warmup_ns: u64, is_open_loop: bool) -> (Recorder, Arc<Series>) {
         let timeline = Timeline { warmup_ns };
-        let series = Arc::new(Series::new(timeline, 1));
-        (
-            Recorder::new(0, timeline, Arc::clone(&series), 1, 1),
-            series,
-        )
+        let series = Arc::new(Series::new(timeline, 1, is_open_loop));
+        let scope = Scope {
+            scripts: 1,
+            statements: 1,
+            is_open_loop,
+            latency_limit_ns: 2_000,
+        };
+        let recorder = Recorder::new(0, timeline, Arc::clone(&series), scope);
+        (recorder, series)
+    }
+
+    fn ended(outcome: Outcome, tries: u32, now_ns: u64, latency_ns: u64, lag_ns: u64) -> Ended {
+        let intended_ns = now_ns - latency_ns;
+        Ended {
+            script: 0,
+            outcome,
+            tries,
+            intended_ns,
+            began_ns: intended_ns + lag_ns,
+            now_ns,
+        }
     }
 
     #[test]
     fn the_warm_up_counts_in_totals_and_series_only() {
-        let (mut recorder, series) = recorder(S);
+        let (mut recorder, series) = recorder(S, false);
+        let deadlock = Outcome::Failed(ErrorKind::DeadlockDetected);
         for (now_ns, outcome, tries) in [
             (S / 2, Outcome::Done, 1),
             (S + 1, Outcome::Done, 3),
-            (S + 2, Outcome::Failed, 2),
+            (S + 2, deadlock, 2),
             (S + 3, Outcome::Open, 1),
         ] {
-            recorder.begun();
             recorder.advance(now_ns);
             recorder.statement(0, 10);
-            recorder.ended(0, outcome, 1_000, tries);
+            recorder.ended(&ended(outcome, tries, now_ns, 1_000, 0));
         }
+        let so_far = recorder.totals();
         recorder.end(S + 4);
-        assert!(recorder.totals.balance() && recorder.measured.balance());
+        assert_eq!(recorder.totals(), so_far);
         let expected = Totals {
             scheduled: 4,
             done: 2,
             failed: 1,
-            skipped: 0,
             open: 1,
             retries: 3,
             retried: 2,
+            deadlock_failures: 1,
+            ..Totals::default()
         };
-        assert_eq!(recorder.totals, expected);
-        assert_eq!(
-            recorder.measured,
-            Totals {
-                scheduled: 3,
-                done: 1,
-                ..expected
-            }
+        assert_eq!(so_far, expected);
+        let measured = recorder.measured[0].totals;
+        assert!(so_far.balance() && measured.balance());
+        assert_eq!((measured.scheduled, measured.done), (3, 1));
+        let counts = (
+            recorder.measured[0].latencies.count(),
+            recorder.statements[0].count(),
         );
-        assert_eq!(
-            (
-                recorder.transactions[0].count(),
-                recorder.statements[0].count()
-            ),
-            (1, 3)
-        );
+        assert_eq!(counts, (1, 3));
         let rows: Vec<_> = series
             .rows()
             .iter()
             .map(|row| (row.phase, row.done, row.failed, row.retried))
             .collect();
         assert_eq!(rows, [(Phase::Warmup, 1, 0, 0), (Phase::Measure, 1, 1, 2)]);
+    }
+
+    #[test]
+    fn an_open_loop_tells_waiting_from_service() {
+        let (mut recorder, series) = recorder(0, true);
+        recorder.ended(&ended(Outcome::Done, 1, 50_000, 3_000, 2_000));
+        recorder.ended(&ended(Outcome::Done, 1, 60_000, 2_000, 0));
+        recorder.skipped(0);
+        recorder.never_begun(4);
+        recorder.end(S / 2);
+        let books = &recorder.measured[0];
+        let totals = recorder.measured_totals();
+        assert!(totals.balance());
+        assert_eq!(totals, recorder.totals());
+        let counts = (
+            totals.scheduled,
+            totals.done,
+            totals.late,
+            totals.skipped,
+            totals.open,
+        );
+        assert_eq!(counts, (7, 2, 1, 1, 4));
+        let open_loop = books.open_loop.as_ref().unwrap();
+        assert_eq!(books.latencies.range_ns(), Some((2_000, 3_000)));
+        assert_eq!(open_loop.service.range_ns(), Some((1_000, 2_000)));
+        assert_eq!(open_loop.lag.range_ns(), Some((0, 2_000)));
+        let row = &series.rows()[0];
+        assert_eq!((row.skipped, row.late), (1, 1));
+        assert_eq!(row.schedule_lag_max_ns, Some(2_000));
     }
 }

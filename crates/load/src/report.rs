@@ -5,11 +5,12 @@ use std::time::{Duration, SystemTime};
 use plinth_thread::CpuTime;
 use serde::Serialize;
 
+use crate::books::{Books, Totals};
 use crate::control::Started;
 use crate::errors::{Counted, ErrorKind, Errors};
 use crate::latencies::Latencies;
-use crate::program::Programs;
-use crate::recorder::{Recorder, Totals};
+use crate::program::{Programs, Statement};
+use crate::recorder::Recorder;
 use crate::series::SeriesRow;
 use crate::timeline::Timeline;
 
@@ -22,6 +23,7 @@ pub(crate) struct Report {
     pub(crate) cpu: CpuTime,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
+    pub(crate) clients_aborted: u64,
     pub(crate) server_version: Option<String>,
 }
 
@@ -38,12 +40,16 @@ pub struct RunResult {
     pub measured_ns: u64,
     /// A stop ended the run before its time.
     pub interrupted: bool,
+    /// Clients that ended before their time; those that never got a connection not among them.
+    pub clients_aborted: u64,
     /// The whole run.
     pub totals: Totals,
     /// Transactions that ended in the measured phase.
     pub measured: Totals,
     /// Per second, warm-up included.
     pub series: Vec<SeriesRow>,
+    /// By script, measured phase only.
+    pub scripts: Vec<ScriptResult>,
     /// Measured phase only; sets that are empty are left out.
     pub histograms: Vec<HistogramResult>,
     /// Everything that went wrong in the whole run, also what a further try put right.
@@ -52,16 +58,30 @@ pub struct RunResult {
     pub engine: EngineCost,
 }
 
+/// What became of a script's transactions.
+#[derive(Debug, Clone, Serialize)]
+pub struct ScriptResult {
+    /// Its name.
+    pub name: String,
+    /// Its share among all scripts' weights.
+    pub weight: u64,
+    /// Transactions that ended in the measured phase; without those that were due and never begun.
+    pub measured: Totals,
+}
+
 /// Latencies of a script's transactions or of a statement.
 #[derive(Debug, Clone, Serialize)]
 pub struct HistogramResult {
-    /// `transaction` or `statement`.
+    /// `transaction`: from the intended start to the end. `service` and `schedule_lag`, only in an open loop: from the
+    /// actual start to the end, and from the intended to the actual start. `statement`: from sending it to its end.
+    /// `command`: a meta command, if they are timed.
+    /// `connect`: new connections for transactions.
     pub scope: &'static str,
-    /// Name of the script.
-    pub script: String,
+    /// Name of the script; none of `connect`.
+    pub script: Option<String>,
     /// Number of the statement within its script.
     pub statement: Option<usize>,
-    /// Line of the statement.
+    /// Line of the statement or command.
     pub line: Option<usize>,
     /// The statement.
     pub text: Option<String>,
@@ -94,6 +114,8 @@ pub struct ErrorResult {
     pub message: String,
     /// How often.
     pub count: u64,
+    /// After how many of these the transaction was tried again.
+    pub retried: u64,
     /// When first, since the start of the run.
     pub first_ns: u64,
 }
@@ -129,9 +151,15 @@ impl RunResult {
     ) -> Self {
         let mut totals = Totals::default();
         let mut measured = Totals::default();
-        let mut transactions = vec![Latencies::new(); programs.programs.len()];
+        let is_open_loop = reports.iter().any(|report| report.recorder.is_open_loop());
+        let mut books = vec![Books::new(is_open_loop); programs.programs.len()];
         let mut statements = vec![Latencies::new(); programs.statements.len()];
+        let mut commands: Vec<_> = programs
+            .steps()
+            .map(|steps| vec![Latencies::without_room(); steps])
+            .collect();
         let mut errors = Errors::default();
+        let mut connecting = Latencies::new();
         let mut lag = Latencies::new();
         let mut cpu = CpuTime::default();
         let mut engine = EngineCost {
@@ -144,21 +172,33 @@ impl RunResult {
             server_version: None,
         };
         let mut end_ns = 0;
+        let mut clients_aborted = 0;
         let mut interrupted = started.is_none();
         for report in reports {
             let recorder = report.recorder;
-            totals.merge(&recorder.totals);
-            measured.merge(&recorder.measured);
-            merge_each(&mut transactions, &recorder.transactions);
-            merge_each(&mut statements, &recorder.statements);
+            totals.merge(&recorder.totals());
+            measured.merge(&recorder.measured_totals());
+            for (all, own) in books.iter_mut().zip(&recorder.measured) {
+                all.merge(own);
+            }
+            for (all, own) in statements.iter_mut().zip(&recorder.statements) {
+                all.merge(own);
+            }
+            for (all, own) in commands.iter_mut().zip(&recorder.commands) {
+                all.iter_mut()
+                    .zip(own)
+                    .for_each(|(all, own)| all.merge(own));
+            }
+            connecting.merge(&recorder.connecting);
             errors.merge(recorder.errors);
-            lag.merge(&recorder.lag);
+            lag.merge(&recorder.loop_lag);
             cpu += report.cpu;
             engine.bytes_sent += report.bytes_sent;
             engine.bytes_received += report.bytes_received;
             engine.server_version = engine.server_version.or(report.server_version);
             end_ns = end_ns.max(report.end_ns);
             interrupted |= report.interrupted;
+            clients_aborted += report.clients_aborted;
         }
         (engine.user_cpu_ns, engine.system_cpu_ns) = (cpu.user_ns, cpu.system_ns);
         engine.loop_lag_p99_ns = lag.summary().map_or(0, |lag| lag.p99_ns);
@@ -169,10 +209,12 @@ impl RunResult {
             warmup_ns,
             measured_ns: end_ns - warmup_ns,
             interrupted,
+            clients_aborted,
             totals,
             measured,
             series,
-            histograms: histograms(programs, &transactions, &statements),
+            scripts: script_results(programs, &books),
+            histograms: histograms(programs, &books, &statements, &commands, &connecting),
             errors: errors
                 .into_counted()
                 .into_iter()
@@ -183,57 +225,79 @@ impl RunResult {
     }
 }
 
-fn merge_each(into: &mut [Latencies], from: &[Latencies]) {
-    into.iter_mut()
-        .zip(from)
-        .for_each(|(into, from)| into.merge(from));
+fn script_results(programs: &Programs, books: &[Books]) -> Vec<ScriptResult> {
+    let scripts = programs.programs.iter().zip(&programs.weights).zip(books);
+    scripts
+        .map(|((program, &weight), books)| ScriptResult {
+            name: program.name.clone(),
+            weight,
+            measured: books.totals,
+        })
+        .collect()
 }
 
 fn histograms(
     programs: &Programs,
-    transactions: &[Latencies],
+    books: &[Books],
     statements: &[Latencies],
+    commands: &[Vec<Latencies>],
+    connecting: &Latencies,
 ) -> Vec<HistogramResult> {
-    let transactions = programs
-        .programs
-        .iter()
-        .zip(transactions)
-        .map(|(program, latencies)| {
-            let place = (program.name.clone(), None, None, None);
-            ("transaction", place, latencies)
-        });
-    let statements = programs
-        .statements
-        .iter()
-        .zip(statements)
-        .map(|(statement, latencies)| {
-            let script = programs.programs[statement.script].name.clone();
-            let place = (
-                script,
-                Some(statement.index),
-                Some(statement.line),
-                Some(statement.text.clone()),
-            );
-            ("statement", place, latencies)
-        });
-    transactions
-        .chain(statements)
-        .filter_map(|(scope, (script, statement, line, text), latencies)| {
-            let (min_ns, max_ns) = latencies.range_ns()?;
-            Some(HistogramResult {
-                scope,
-                script,
-                statement,
-                line,
-                text,
-                count: latencies.count(),
-                sum_ns: latencies.sum_ns(),
-                min_ns,
-                max_ns,
-                buckets: latencies.buckets(),
-            })
+    let mut results = Vec::new();
+    for (program, books) in programs.programs.iter().zip(books) {
+        let script = Some(program.name.clone());
+        let mut add = |scope, latencies: &Latencies| {
+            results.extend(HistogramResult::of(scope, script.clone(), None, latencies));
+        };
+        add("transaction", &books.latencies);
+        if let Some(open_loop) = &books.open_loop {
+            add("service", &open_loop.service);
+            add("schedule_lag", &open_loop.lag);
+        }
+    }
+    for (statement, latencies) in programs.statements.iter().zip(statements) {
+        let script = Some(programs.programs[statement.script].name.clone());
+        results.extend(HistogramResult::of(
+            "statement",
+            script,
+            Some(statement),
+            latencies,
+        ));
+    }
+    for (program, commands) in programs.programs.iter().zip(commands) {
+        for (&line, latencies) in program.lines.iter().zip(commands) {
+            let script = Some(program.name.clone());
+            let result = HistogramResult::of("command", script, None, latencies);
+            let line = Some(line);
+            results.extend(result.map(|result| HistogramResult { line, ..result }));
+        }
+    }
+    results.extend(HistogramResult::of("connect", None, None, connecting));
+    results
+}
+
+impl HistogramResult {
+    /// `None` when the set is empty.
+    fn of(
+        scope: &'static str,
+        script: Option<String>,
+        statement: Option<&Statement>,
+        latencies: &Latencies,
+    ) -> Option<Self> {
+        let (min_ns, max_ns) = latencies.range_ns()?;
+        Some(Self {
+            scope,
+            script,
+            statement: statement.map(|statement| statement.index),
+            line: statement.map(|statement| statement.line),
+            text: statement.map(|statement| statement.text.clone()),
+            count: latencies.count(),
+            sum_ns: latencies.sum_ns(),
+            min_ns,
+            max_ns,
+            buckets: latencies.buckets(),
         })
-        .collect()
+    }
 }
 
 fn error_result(programs: &Programs, error: Counted) -> ErrorResult {
@@ -248,6 +312,7 @@ fn error_result(programs: &Programs, error: Counted) -> ErrorResult {
         line: error.place.line,
         message: error.failure.message,
         count: error.count,
+        retried: error.retried,
         first_ns: error.first_ns,
     }
 }
@@ -256,7 +321,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-fn unix_ns(time: SystemTime) -> u64 {
+pub(crate) fn unix_ns(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, nanoseconds)
 }

@@ -1,22 +1,24 @@
 //! A run from the outside: start it, watch it, stop it, take its result.
 
+use std::fs::File;
 use std::io;
-use std::panic::{self, AssertUnwindSafe};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use plinth_connect::{Address, ConnectError};
+use plinth_connect::{ConnectError, Dialer};
 use plinth_script::Seeds;
-use plinth_thread::{CpuTime, block_signals, do_not_preempt};
+use plinth_thread::{CpuTime, GLANCE, do_not_preempt, wait_in_glances, work_for_others};
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::config::{Config, ConfigError, nanoseconds};
 use crate::control::{Connecting, Control};
+use crate::events::Event;
 use crate::program::{Programs, ScriptError};
-use crate::report::{Report, RunResult};
+use crate::report::RunResult;
 use crate::series::SeriesRow;
 use crate::timeline::{Phase, Timeline};
 use crate::worker::Assignment;
@@ -46,6 +48,14 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// The log of transactions.
+    #[error("cannot write the log {}: {source}; is there such a folder, and may we write to it?", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A call at the wrong time.
     #[error("{0}")]
     State(&'static str),
@@ -71,6 +81,10 @@ pub struct Progress {
     pub clients_open: u64,
     /// Rows of the series finished since the last call.
     pub seconds: Vec<SeriesRow>,
+    /// What happened to single transactions since the last call: the end of clients, and all errors if asked for.
+    pub events: Vec<Event>,
+    /// Further events that there was no room for.
+    pub events_dropped: u64,
 }
 
 /// A load, its threads, and what they share. May be used from several threads.
@@ -90,9 +104,6 @@ struct Prepared {
     control: Control,
 }
 
-/// How often a wait looks whether it should go on waiting.
-const GLANCE: Duration = Duration::from_millis(50);
-
 impl LoadRun {
     /// Checks the configuration and parses the scripts; opens nothing.
     ///
@@ -100,12 +111,18 @@ impl LoadRun {
     /// What is wrong with the configuration, or with a script.
     pub fn new(config: Config) -> Result<Self, PrepareError> {
         config.validate()?;
-        let seeds = Seeds::new(config.seed, config.clients, config.threads());
+        let draws_default_seed = !config.variables.contains_key("default_seed");
+        let seeds = Seeds::new(
+            config.seed,
+            config.clients,
+            config.threads(),
+            draws_default_seed,
+        );
         let programs = Programs::compile(&config, seeds.default_seed)?;
         let timeline = Timeline {
             warmup_ns: nanoseconds(config.warmup_s),
         };
-        let control = Control::new(config.threads(), timeline);
+        let control = Control::new(config.threads(), timeline, config.rate.is_some());
         Ok(Self {
             prepared: Arc::new(Prepared {
                 config,
@@ -132,8 +149,11 @@ impl LoadRun {
                     self.stop();
                     return Ok(());
                 }
-                Connecting::Nobody(Some(error)) => return Err(error.into()),
-                Connecting::Started | Connecting::Nobody(None) => return Ok(()),
+                // What goes wrong after a stop is of no interest.
+                Connecting::Nobody(Some(error)) if !self.prepared.control.is_stopping() => {
+                    return Err(error.into());
+                }
+                Connecting::Started | Connecting::Nobody(_) => return Ok(()),
             }
         }
     }
@@ -149,19 +169,20 @@ impl LoadRun {
             ));
         }
         let config = &self.prepared.config;
-        let addresses = Arc::new(Address::resolve(&config.connection)?);
+        let dialer = Dialer::new(config.connection.clone(), Some(config.connect_timeout()))?;
         allow_descriptors(config.clients).map_err(|source| RunError::System {
             what: "cannot open a socket for every client; raise the limit of open files (ulimit -n)",
             source,
         })?;
+        let logs = open_logs(config)?;
         *is_started = true;
         self.prepared.control.launch();
-        for thread in 0..config.threads() {
+        for (thread, log) in logs.into_iter().enumerate() {
             let prepared = Arc::clone(&self.prepared);
-            let addresses = Arc::clone(&addresses);
+            let dialer = Arc::clone(&dialer);
             let spawned = thread::Builder::new()
                 .name(format!("plinth-load-{thread}"))
-                .spawn(move || prepared.work(thread, &addresses));
+                .spawn(move || prepared.work(thread, &dialer, log));
             if let Err(source) = spawned {
                 // The threads that do run must not wait for those that never will.
                 self.stop();
@@ -194,6 +215,7 @@ impl LoadRun {
                 Phase::Measure => "measure",
             },
         };
+        let (events, events_dropped) = control.events().take();
         let [done, failed, retried, clients_open] = control.counts();
         Progress {
             elapsed_ns,
@@ -203,6 +225,8 @@ impl LoadRun {
             retried,
             clients_open,
             seconds: control.series().news(),
+            events,
+            events_dropped,
         }
     }
 
@@ -220,17 +244,10 @@ impl LoadRun {
     }
 
     /// Waits at most `timeout` for the run to end; whether it has. `keep_waiting` is asked now and then.
-    pub fn wait(&self, timeout: Duration, mut keep_waiting: impl FnMut() -> bool) -> bool {
-        let began = Instant::now();
-        loop {
-            let left = timeout.saturating_sub(began.elapsed());
-            if self.prepared.control.wait_ended(left.min(GLANCE)) {
-                return true;
-            }
-            if left.is_zero() || !keep_waiting() {
-                return false;
-            }
-        }
+    pub fn wait(&self, timeout: Duration, keep_waiting: impl FnMut() -> bool) -> bool {
+        wait_in_glances(timeout, keep_waiting, |glance| {
+            self.prepared.control.wait_ended(glance)
+        })
     }
 
     /// The result of a run that has ended.
@@ -285,22 +302,21 @@ impl Drop for LoadRun {
 
 impl Prepared {
     /// The life of a thread. Whatever happens to it, the others and the caller get to know.
-    fn work(&self, thread: usize, addresses: &[Address]) {
+    fn work(&self, thread: usize, dialer: &Arc<Dialer>, log: Option<File>) {
         let mut has_connected = false;
-        let result = panic::catch_unwind(AssertUnwindSafe(|| {
-            block_signals()?;
+        let report = work_for_others(|| {
             // Where it cannot be had the engine costs more, and its CPU figures say so.
             let _ = do_not_preempt();
             let assignment = Assignment {
                 thread,
                 config: &self.config,
-                addresses,
+                dialer,
                 programs: &self.programs,
                 control: &self.control,
                 seeds: &self.seeds.threads[thread],
                 client_seeds: &self.seeds.clients,
             };
-            let mut connected = assignment.connect();
+            let mut connected = assignment.connect()?;
             let started = self
                 .control
                 .connected(connected.opened.len(), connected.first_error.take());
@@ -308,18 +324,30 @@ impl Prepared {
             let Some(started) = started else {
                 return Ok(None);
             };
-            let mut report = assignment.run(connected, started.at)?;
+            let mut report = assignment.run(connected, log, started)?;
             report.cpu = CpuTime::of_this_thread()?;
             Ok(Some(report))
-        }));
-        let report = result.map_err(|_| "a thread panicked".to_owned()).and_then(
-            |report: io::Result<Option<Report>>| report.map_err(|error| error.to_string()),
-        );
+        });
         if report.is_err() {
             self.control.stop();
         }
         self.control.ended(report, has_connected);
     }
+}
+
+/// A file for each thread that logs.
+fn open_logs(config: &Config) -> Result<Vec<Option<File>>, RunError> {
+    let open = |thread| {
+        let Some(log) = &config.log else {
+            return Ok(None);
+        };
+        let path = log.path(thread);
+        match File::create(&path) {
+            Ok(file) => Ok(Some(file)),
+            Err(source) => Err(RunError::Log { path, source }),
+        }
+    };
+    (0..config.threads()).map(open).collect()
 }
 
 /// Raises the soft limit of open files as far as `clients` sockets need it.

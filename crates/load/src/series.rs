@@ -5,40 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-use crate::latencies::Latencies;
+use crate::books::Books;
 use crate::timeline::{Phase, Timeline};
-
-/// What transactions came to in one second, on one thread or on all.
-#[derive(Debug)]
-pub(crate) struct Second {
-    pub(crate) done: u64,
-    pub(crate) failed: u64,
-    pub(crate) retried: u64,
-    pub(crate) latencies: Latencies,
-}
-
-impl Second {
-    pub(crate) fn new() -> Self {
-        Self {
-            done: 0,
-            failed: 0,
-            retried: 0,
-            latencies: Latencies::new(),
-        }
-    }
-
-    fn merge(&mut self, other: &Self) {
-        self.done += other.done;
-        self.failed += other.failed;
-        self.retried += other.retried;
-        self.latencies.merge(&other.latencies);
-    }
-
-    fn clear(&mut self) {
-        (self.done, self.failed, self.retried) = (0, 0, 0);
-        self.latencies.clear();
-    }
-}
 
 /// One row of the series. Latencies are absent when nothing was done.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,8 +25,16 @@ pub struct SeriesRow {
     pub failed: u64,
     /// Transactions, done or failed, that took more than one try.
     pub retried: u64,
+    /// Tries after the first.
+    pub retries: u64,
+    /// Transactions that were too late to be begun.
+    pub skipped: u64,
+    /// Transactions done, but not within the latency limit.
+    pub late: u64,
     /// Mean latency of those done.
     pub latency_mean_ns: Option<f64>,
+    /// Standard deviation.
+    pub latency_stddev_ns: Option<f64>,
     /// Median.
     pub latency_p50_ns: Option<u64>,
     /// 95th percentile.
@@ -67,12 +43,19 @@ pub struct SeriesRow {
     pub latency_p99_ns: Option<u64>,
     /// Longest.
     pub latency_max_ns: Option<u64>,
+    /// How late those done began, on average; only in an open loop, as the next two.
+    pub schedule_lag_mean_ns: Option<f64>,
+    /// 99th percentile.
+    pub schedule_lag_p99_ns: Option<u64>,
+    /// Latest.
+    pub schedule_lag_max_ns: Option<u64>,
 }
 
 /// The series of a run: rows that all threads have left behind are finished and never change.
 #[derive(Debug)]
 pub(crate) struct Series {
     timeline: Timeline,
+    is_open_loop: bool,
     state: Mutex<State>,
 }
 
@@ -80,7 +63,7 @@ pub(crate) struct Series {
 struct State {
     finished: Vec<SeriesRow>,
     /// Rows after the finished ones that some threads have left behind.
-    pending: VecDeque<Second>,
+    pending: VecDeque<Books>,
     /// By thread: the row it is in, and when it ended if it has.
     threads: Vec<(usize, Option<u64>)>,
     /// Finished rows that [`Series::news`] has given out.
@@ -88,7 +71,7 @@ struct State {
 }
 
 impl Series {
-    pub(crate) fn new(timeline: Timeline, threads: usize) -> Self {
+    pub(crate) fn new(timeline: Timeline, threads: usize, is_open_loop: bool) -> Self {
         let state = State {
             finished: Vec::new(),
             pending: VecDeque::new(),
@@ -97,6 +80,7 @@ impl Series {
         };
         Self {
             timeline,
+            is_open_loop,
             state: Mutex::new(state),
         }
     }
@@ -106,18 +90,18 @@ impl Series {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread leaves the row it was in, with what happened there, for the row `next`. Empties `second`.
-    pub(crate) fn advance(&self, thread: usize, second: &mut Second, next: usize) {
+    /// A thread leaves the row it was in, with what happened there by script, for the row `next`.
+    pub(crate) fn advance(&self, thread: usize, second: &[Books], next: usize) {
         let mut state = self.lock();
-        state.add(thread, second);
+        state.add(thread, second, self.is_open_loop);
         state.threads[thread].0 = next;
         state.finish(self.timeline);
     }
 
     /// A thread ends at `end_ns`, with what happened in the row it was in.
-    pub(crate) fn end(&self, thread: usize, second: &mut Second, end_ns: u64) {
+    pub(crate) fn end(&self, thread: usize, second: &[Books], end_ns: u64) {
         let mut state = self.lock();
-        state.add(thread, second);
+        state.add(thread, second, self.is_open_loop);
         state.threads[thread].1 = Some(end_ns);
         state.finish(self.timeline);
     }
@@ -137,16 +121,17 @@ impl Series {
 }
 
 impl State {
-    fn add(&mut self, thread: usize, second: &mut Second) {
-        if second.done + second.failed == 0 {
+    fn add(&mut self, thread: usize, second: &[Books], is_open_loop: bool) {
+        if second.iter().all(Books::is_empty) {
             return;
         }
         let index = self.threads[thread].0 - self.finished.len();
         while self.pending.len() <= index {
-            self.pending.push_back(Second::new());
+            self.pending.push_back(Books::new(is_open_loop));
         }
-        self.pending[index].merge(second);
-        second.clear();
+        second
+            .iter()
+            .for_each(|books| self.pending[index].merge(books));
     }
 
     /// Turns into rows what no thread can change any more; once all threads have ended, everything.
@@ -164,34 +149,43 @@ impl State {
                 }
                 _ => break,
             };
-            let second = self.pending.pop_front().unwrap_or_else(Second::new);
+            let phase = timeline.phase(row);
             let length_ns = row_end_ns.saturating_sub(start_ns);
-            self.finished.push(finished_row(
-                row,
-                timeline.phase(row),
-                start_ns,
-                length_ns,
-                &second,
-            ));
+            let second = self.pending.pop_front();
+            let second = second.unwrap_or_else(|| Books::new(false));
+            self.finished
+                .push(finished_row(row, phase, start_ns, length_ns, &second));
         }
     }
 }
 
-fn finished_row(row: usize, phase: Phase, t_ns: u64, length_ns: u64, second: &Second) -> SeriesRow {
-    let summary = second.latencies.summary();
+fn finished_row(row: usize, phase: Phase, t_ns: u64, length_ns: u64, second: &Books) -> SeriesRow {
+    let totals = second.totals;
+    let latency = second.latencies.summary();
+    let lag = second
+        .open_loop
+        .as_ref()
+        .and_then(|books| books.lag.summary());
     SeriesRow {
         second: row,
         phase,
         t_ns,
         length_ns,
-        done: second.done,
-        failed: second.failed,
-        retried: second.retried,
-        latency_mean_ns: summary.map(|summary| summary.mean_ns),
-        latency_p50_ns: summary.map(|summary| summary.p50_ns),
-        latency_p95_ns: summary.map(|summary| summary.p95_ns),
-        latency_p99_ns: summary.map(|summary| summary.p99_ns),
-        latency_max_ns: summary.map(|summary| summary.max_ns),
+        done: totals.done,
+        failed: totals.failed,
+        retried: totals.retried,
+        retries: totals.retries,
+        skipped: totals.skipped,
+        late: totals.late,
+        latency_mean_ns: latency.map(|latency| latency.mean_ns),
+        latency_stddev_ns: latency.map(|latency| latency.stddev_ns),
+        latency_p50_ns: latency.map(|latency| latency.p50_ns),
+        latency_p95_ns: latency.map(|latency| latency.p95_ns),
+        latency_p99_ns: latency.map(|latency| latency.p99_ns),
+        latency_max_ns: latency.map(|latency| latency.max_ns),
+        schedule_lag_mean_ns: lag.map(|lag| lag.mean_ns),
+        schedule_lag_p99_ns: lag.map(|lag| lag.p99_ns),
+        schedule_lag_max_ns: lag.map(|lag| lag.max_ns),
     }
 }
 
@@ -201,20 +195,20 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn second(done: u64) -> Second {
-        let mut second = Second::new();
-        second.done = done;
+    fn second(done: u64) -> [Books; 1] {
+        let mut second = Books::new(false);
+        second.totals.done = done;
         (0..done).for_each(|_| second.latencies.record(100_000));
-        second
+        [second]
     }
 
     #[test]
     fn a_row_is_finished_when_all_threads_have_left_it() {
-        let series = Series::new(Timeline { warmup_ns: S }, 2);
-        series.advance(0, &mut second(3), 1);
+        let series = Series::new(Timeline { warmup_ns: S }, 2, false);
+        series.advance(0, &second(3), 1);
         assert!(series.news().is_empty());
-        series.advance(0, &mut second(5), 2);
-        series.advance(1, &mut second(4), 1);
+        series.advance(0, &second(5), 2);
+        series.advance(1, &second(4), 1);
         let news = series.news();
         assert_eq!(news.len(), 1);
         assert_eq!(
@@ -226,10 +220,10 @@ mod tests {
 
     #[test]
     fn the_end_cuts_the_last_row_and_fills_what_a_thread_slept_through() {
-        let series = Series::new(Timeline { warmup_ns: 0 }, 2);
-        series.end(1, &mut second(1), S / 2);
-        series.advance(0, &mut second(2), 3);
-        series.end(0, &mut second(4), 3 * S + S / 4);
+        let series = Series::new(Timeline { warmup_ns: 0 }, 2, false);
+        series.end(1, &second(1), S / 2);
+        series.advance(0, &second(2), 3);
+        series.end(0, &second(4), 3 * S + S / 4);
         let rows = series.rows();
         let figures: Vec<_> = rows.iter().map(|row| (row.done, row.length_ns)).collect();
         assert_eq!(figures, [(3, S), (0, S), (0, S), (4, S / 4)]);
@@ -239,9 +233,9 @@ mod tests {
 
     #[test]
     fn an_end_on_the_edge_makes_no_empty_row() {
-        let series = Series::new(Timeline { warmup_ns: 0 }, 1);
-        series.advance(0, &mut second(2), 1);
-        series.end(0, &mut second(0), S);
+        let series = Series::new(Timeline { warmup_ns: 0 }, 1, false);
+        series.advance(0, &second(2), 1);
+        series.end(0, &second(0), S);
         assert_eq!(series.rows().len(), 1);
     }
 }

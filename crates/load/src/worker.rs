@@ -2,27 +2,33 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fs::File;
 use std::io;
-use std::time::{Duration, Instant};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
 
 use mio::{Events, Poll, Token, Waker};
-use plinth_connect::{Address, Opened};
+use plinth_connect::Dialer;
 use plinth_script::{Prng, ThreadSeeds};
 use plinth_thread::CpuTime;
 use plinth_wire::frontend;
-use rustix::io::Errno;
 
+use crate::arrivals::Arrivals;
+use crate::cancelling::cancel_all;
 use crate::client::Client;
+use crate::clock::Clock;
 use crate::config::{Config, nanoseconds};
 use crate::connecting::Connected;
 use crate::context::Context;
-use crate::control::Control;
+use crate::control::{Control, Started};
 use crate::errors::Place;
-use crate::link::Link;
+use crate::log::{Columns, Log};
 use crate::program::Programs;
 use crate::readiness::Alarm;
-use crate::recorder::Recorder;
-use crate::report::Report;
+use crate::recorder::{Recorder, Scope};
+use crate::report::{Report, unix_ns};
+use crate::shell;
 
 /// Bytes read at once; a reply may be longer.
 const READ_BYTES: usize = 64 * 1024;
@@ -39,7 +45,7 @@ const ALARM: usize = usize::MAX - 1;
 pub(crate) struct Assignment<'a> {
     pub(crate) thread: usize,
     pub(crate) config: &'a Config,
-    pub(crate) addresses: &'a [Address],
+    pub(crate) dialer: &'a Arc<Dialer>,
     pub(crate) programs: &'a Programs,
     pub(crate) control: &'a Control,
     pub(crate) seeds: &'a ThreadSeeds,
@@ -49,16 +55,53 @@ pub(crate) struct Assignment<'a> {
 
 impl Assignment<'_> {
     /// Runs the load with the clients that connected, from `started` on.
-    pub(crate) fn run(&self, connected: Connected, started: Instant) -> io::Result<Report> {
-        let mut worker = Worker::new(self, connected, started)?;
+    pub(crate) fn run(
+        &self,
+        connected: Connected,
+        log: Option<File>,
+        started: Started,
+    ) -> io::Result<Report> {
+        let mut worker = Worker::new(self, connected, log, started)?;
         worker.serve_all()?;
-        Ok(worker.into_report())
+        worker.into_report()
+    }
+}
+
+impl Assignment<'_> {
+    fn log(&self, file: Option<File>, started: Started) -> Option<Log> {
+        let (config, file) = (self.config.log.as_ref()?, file?);
+        let columns = Columns {
+            is_open_loop: self.config.rate.is_some(),
+            has_latency_limit: self.config.latency_limit_s.is_some(),
+            has_retries: self.config.max_tries != 1,
+        };
+        let warmup_ns = self.control.timeline().warmup_ns;
+        let sample = self.seeds.sample;
+        Some(Log::new(
+            config,
+            columns,
+            file,
+            unix_ns(started.wall_clock),
+            warmup_ns,
+            sample,
+        ))
+    }
+
+    /// Numbers of the thread's clients that are to have a connection before the load begins: of those that get one for
+    /// each transaction only the first, to see whether there is one to be had.
+    pub(crate) fn numbers_to_connect(&self, all: bool) -> Range<usize> {
+        let Range { start, end } = self.seeds.clients.clone();
+        let end = if all || !self.config.reconnect {
+            end
+        } else {
+            end.min(start + 1)
+        };
+        start..end
     }
 }
 
 struct Worker<'a> {
     assignment: &'a Assignment<'a>,
-    started: Instant,
     /// The last time that the clock was read.
     last_ns: u64,
     context: Context<'a>,
@@ -70,6 +113,9 @@ struct Worker<'a> {
     bytes_received: u64,
     /// Clients that left something unread for the others' sake, and whether their connections have ended.
     unread: Vec<(usize, bool)>,
+    /// Emptied lists, for the memory that they have.
+    spare_unread: Vec<(usize, bool)>,
+    spare_turns: Vec<usize>,
     /// When clients that are still busy are cut off.
     cut_off_ns: u64,
     interrupted: bool,
@@ -80,7 +126,8 @@ impl<'a> Worker<'a> {
     fn new(
         assignment: &'a Assignment<'a>,
         connected: Connected,
-        started: Instant,
+        log: Option<File>,
+        started: Started,
     ) -> io::Result<Self> {
         let Assignment {
             thread,
@@ -96,18 +143,41 @@ impl<'a> Worker<'a> {
             thread,
             control.timeline(),
             control.series(),
-            programs.programs.len(),
-            programs.statements.len(),
+            Scope {
+                scripts: programs.programs.len(),
+                statements: programs.statements.len(),
+                is_open_loop: config.rate.is_some(),
+                latency_limit_ns: config.latency_limit_ns(),
+            },
         );
+        if config.command_latencies {
+            recorder.time_commands(programs.steps());
+        }
         for (failure, count) in connected.failures {
             recorder.errors.add(Place::default(), failure, count, 0);
         }
+        let arrivals = config.rate.as_ref().map(|rate| {
+            let warmup_ns = control.timeline().warmup_ns;
+            let random = assignment.seeds.throttle;
+            Arrivals::new(rate, warmup_ns, thread, config.threads(), random)
+        });
         let measured_ns = config.duration_s.map_or(u64::MAX, nanoseconds);
         let context = Context {
             programs,
+            clock: Clock::of(started.at),
             recorder,
             registry: poll.registry().try_clone()?,
+            control,
+            dialer: assignment.dialer,
+            log: assignment.log(log, started),
+            reconnect: config.reconnect,
+            abort_on_error: config.abort_on_error,
+            exit_on_abort: config.exit_on_abort,
+            verbose_errors: config.verbose_errors,
+            clients_aborted: 0,
             choose: assignment.seeds.choose,
+            arrivals,
+            latency_limit_ns: config.latency_limit_ns(),
             sleepers: BinaryHeap::new(),
             waiting_for_turn: Vec::new(),
             ends_ns: measured_ns.saturating_add(control.timeline().warmup_ns),
@@ -117,29 +187,25 @@ impl<'a> Worker<'a> {
             rollback: frontend::query("ROLLBACK").map_err(io::Error::other)?,
             out: Vec::new(),
         };
-        let server_version = connected
-            .opened
-            .first()
-            .and_then(|(_, opened)| opened.session.parameter("server_version"));
-        let server_version = server_version.map(str::to_owned);
         let mut clients = Vec::new();
-        for (index, (number, Opened { socket, session })) in
-            connected.opened.into_iter().enumerate()
-        {
-            let link = Link::new(socket, index, poll.registry())?;
-            let random = assignment.client_seeds[number];
-            clients.push(Client::new(
-                index,
-                link,
-                session.scanner,
-                random,
-                number,
-                programs,
-            ));
+        let client =
+            |index, number| Client::new(index, number, assignment.client_seeds[number], programs);
+        if config.reconnect {
+            // Those that are there have shown that it is possible.
+            let numbers = assignment.numbers_to_connect(!connected.opened.is_empty());
+            clients.extend(
+                numbers
+                    .enumerate()
+                    .map(|(index, number)| client(index, number)),
+            );
+        } else {
+            for (index, (number, opened)) in connected.opened.into_iter().enumerate() {
+                clients.push(client(index, number));
+                clients[index].give(opened, poll.registry())?;
+            }
         }
         Ok(Self {
             assignment,
-            started,
             last_ns: 0,
             context,
             clients_open: clients.len(),
@@ -149,34 +215,37 @@ impl<'a> Worker<'a> {
             buffer: vec![0; READ_BYTES],
             bytes_received: 0,
             unread: Vec::new(),
+            spare_unread: Vec::new(),
+            spare_turns: Vec::new(),
             cut_off_ns: u64::MAX,
             interrupted: false,
-            server_version,
+            server_version: connected.server_version,
         })
-    }
-
-    #[inline]
-    fn now_ns(&self) -> u64 {
-        self.started.elapsed().as_nanos() as u64
     }
 
     /// Reads the clock, once for everything that one event brings about.
     #[inline]
     fn tick(&mut self) -> u64 {
-        self.last_ns = self.now_ns();
+        self.last_ns = self.context.clock.now_ns();
         self.context.recorder.advance(self.last_ns);
         self.last_ns
     }
 
+    #[inline(never)] // what instructions per transaction are counted in
     fn serve_all(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(self.clients.len().clamp(8, 1024) + 2);
         for index in 0..self.clients.len() {
             let now_ns = self.tick();
             self.with_client(index, |client, context| client.start(context, now_ns));
         }
+        let mut row_ends_ns = 0;
         loop {
             self.watch_for_the_end();
             self.publish();
+            if self.context.recorder.second_ends_ns() != row_ends_ns {
+                row_ends_ns = self.context.recorder.second_ends_ns();
+                self.glance()?;
+            }
             if self.clients_open == 0 {
                 return Ok(());
             }
@@ -214,14 +283,24 @@ impl<'a> Worker<'a> {
 
     fn serve(&mut self, events: &Events) {
         let mut batch_began_ns = None;
-        for (index, to_the_end) in std::mem::take(&mut self.unread) {
-            self.read(index, to_the_end, &mut batch_began_ns);
-        }
+        self.read_on(&mut batch_began_ns);
         for event in events {
             let index = event.token().0;
+            if let Some(index) = shell::client_of(index, self.clients.len()) {
+                let now_ns = self.tick();
+                self.with_client(index, |client, context| client.shell_stirs(context, now_ns));
+                continue;
+            }
             if index >= self.clients.len() {
                 // The waker or the alarm: what they are about is looked at after the clients.
                 self.tick();
+                continue;
+            }
+            if self.clients[index].is_connecting() {
+                let now_ns = self.tick();
+                self.with_client(index, |client, context| {
+                    client.go_on_connecting(context, now_ns);
+                });
                 continue;
             }
             if event.is_writable() {
@@ -238,6 +317,20 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Reads on what was left unread for the others' sake.
+    #[inline]
+    fn read_on(&mut self, batch_began_ns: &mut Option<u64>) {
+        if self.unread.is_empty() {
+            return;
+        }
+        let mut unread = std::mem::take(&mut self.spare_unread);
+        std::mem::swap(&mut unread, &mut self.unread);
+        for (index, to_the_end) in unread.drain(..) {
+            self.read(index, to_the_end, batch_began_ns);
+        }
+        self.spare_unread = unread;
+    }
+
     /// Reads what there is. A read that fills less than the buffer has emptied the socket; but when the server
     /// has closed it, there will be no further event, and the end has to be read too.
     #[inline]
@@ -249,15 +342,14 @@ impl<'a> Worker<'a> {
                 self.unread.push((index, to_the_end));
                 return;
             }
-            let received = self.clients[index].link().receive(&mut self.buffer);
+            let received = self.clients[index].read(&mut self.buffer);
             let now_ns = self.tick();
             let lag_ns = now_ns - *batch_began_ns.get_or_insert(now_ns);
-            self.context.recorder.lag.record(lag_ns);
+            self.context.recorder.loop_lag.record(lag_ns);
             let (bytes, error) = match received {
                 Ok(bytes) => (bytes, None),
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR) => continue,
-                Err(errno) => (0, Some(errno)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) => (0, Some(error)),
             };
             self.bytes_received += bytes as u64;
             let client = &mut self.clients[index];
@@ -282,17 +374,23 @@ impl<'a> Worker<'a> {
             }
             self.context.sleepers.pop();
             let now_ns = self.tick();
-            self.context.recorder.lag.record(now_ns - until_ns);
+            self.context.recorder.loop_lag.record(now_ns - until_ns);
             self.with_client(index, |client, context| client.resume(context, now_ns));
         }
     }
 
     /// Lets clients whose scripts never wait run once each.
     fn give_turns(&mut self) {
-        for index in std::mem::take(&mut self.context.waiting_for_turn) {
+        if self.context.waiting_for_turn.is_empty() {
+            return;
+        }
+        let mut turns = std::mem::take(&mut self.spare_turns);
+        std::mem::swap(&mut turns, &mut self.context.waiting_for_turn);
+        for index in turns.drain(..) {
             let now_ns = self.tick();
             self.with_client(index, |client, context| client.resume(context, now_ns));
         }
+        self.spare_turns = turns;
     }
 
     /// Heeds a stop, and cuts off who has not come to an end in time after it.
@@ -302,38 +400,77 @@ impl<'a> Worker<'a> {
         if is_new && self.assignment.control.is_stopping() {
             self.interrupted |= now_ns < self.context.ends_ns;
             self.context.ends_ns = self.context.ends_ns.min(now_ns);
+            for client in self.clients.iter_mut().filter(|client| client.is_open()) {
+                client.stop_waiting(&self.context);
+                self.clients_open -= usize::from(!client.is_open());
+            }
             self.cut_off_ns =
                 now_ns.saturating_add(nanoseconds(self.assignment.config.stop_timeout_s));
         }
         if now_ns >= self.cut_off_ns {
             self.interrupted = true;
-            for client in &mut self.clients {
-                client.cut_off(&mut self.context);
-            }
+            let clients = self.clients.iter_mut();
+            let cancellers: Vec<_> = clients
+                .filter_map(|client| client.cut_off(&mut self.context, now_ns))
+                .collect();
             self.clients_open = 0;
+            cancel_all(&cancellers, &mut self.context.recorder, self.last_ns);
+        }
+    }
+
+    /// What has its time once a second: connections that do not come, and a log that cannot be written.
+    fn glance(&mut self) -> io::Result<()> {
+        if self.context.reconnect {
+            for index in 0..self.clients.len() {
+                let now_ns = self.last_ns;
+                self.with_client(index, |client, context| {
+                    client.go_on_connecting(context, now_ns);
+                });
+            }
+        }
+        match self.context.log.as_mut().and_then(Log::take_error) {
+            Some(error) => Err(error),
+            None => Ok(()),
         }
     }
 
     fn publish(&self) {
         self.assignment.control.publish(
             self.assignment.thread,
-            &self.context.recorder.totals,
+            self.context.recorder.so_far(),
             self.clients_open,
         );
     }
 
-    fn into_report(mut self) -> Report {
-        let end_ns = self.now_ns();
+    /// Counts the arrivals that no client was free for before the run ended.
+    fn count_what_was_due(&mut self, end_ns: u64) {
+        // With a limit of transactions there is no time up to which more were asked for.
+        if self.context.ends_ns < u64::MAX
+            && let Some(arrivals) = &mut self.context.arrivals
+        {
+            let due = arrivals.count_until(end_ns.min(self.context.ends_ns));
+            self.context.recorder.never_begun(due);
+        }
+    }
+
+    fn into_report(mut self) -> io::Result<Report> {
+        let end_ns = self.tick();
+        self.count_what_was_due(end_ns);
         self.context.recorder.end(end_ns);
         self.publish();
-        Report {
+        if let Some(log) = &mut self.context.log {
+            log.take_error().map_or(Ok(()), Err)?;
+            log.finish(end_ns)?;
+        }
+        Ok(Report {
             recorder: self.context.recorder,
             end_ns,
             interrupted: self.interrupted,
             cpu: CpuTime::default(),
             bytes_sent: self.context.bytes_sent,
             bytes_received: self.bytes_received,
+            clients_aborted: self.context.clients_aborted,
             server_version: self.server_version,
-        }
+        })
     }
 }

@@ -1,10 +1,13 @@
 //! What the engines' threads do about themselves: leave signals to the program, interrupt nobody, know what they cost.
 
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
+use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::SigSet;
 use nix::sys::time::TimeValLike;
+use nix::time::{ClockId, clock_gettime};
 
 /// CPU time that a thread has used, in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,6 +36,50 @@ impl std::ops::AddAssign for CpuTime {
     fn add_assign(&mut self, other: Self) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;
+    }
+}
+
+/// The clock of `std::time::Instant` as a number, which is cheaper to read and to subtract.
+#[inline]
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)
+        .unwrap_or_else(|errno| unreachable!("Linux has this clock: {errno}"));
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}
+
+/// How often a wait looks whether it should go on waiting.
+pub const GLANCE: Duration = Duration::from_millis(50);
+
+/// Waits at most `timeout` for an end that `wait_ended` waits for a while for; whether it has come. `keep_waiting` is asked
+/// now and then.
+pub fn wait_in_glances(
+    timeout: Duration,
+    mut keep_waiting: impl FnMut() -> bool,
+    mut wait_ended: impl FnMut(Duration) -> bool,
+) -> bool {
+    let began = Instant::now();
+    loop {
+        let left = timeout.saturating_sub(began.elapsed());
+        if wait_ended(left.min(GLANCE)) {
+            return true;
+        }
+        if left.is_zero() || !keep_waiting() {
+            return false;
+        }
+    }
+}
+
+/// The life of a thread that works for others: signals are not for it, and what ends it before its time, a panic too, is told
+/// in words.
+///
+/// # Errors
+/// An error of `work`, or that it panicked.
+pub fn work_for_others<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, String> {
+    let guarded = AssertUnwindSafe(|| block_signals().and_then(|()| work()));
+    match panic::catch_unwind(guarded) {
+        Ok(done) => done.map_err(|error| error.to_string()),
+        Err(_) => Err("a thread panicked".to_owned()),
     }
 }
 
@@ -93,6 +140,28 @@ mod tests {
             theirs.user_ns >= 20_000_000 && ours < theirs.user_ns,
             "{ours} and {theirs:?}"
         );
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_end_its_time_or_the_wish_to_wait() {
+        let mut glances = 0;
+        let mut third = |_| {
+            glances += 1;
+            glances == 3
+        };
+        assert!(wait_in_glances(Duration::MAX, || true, &mut third));
+        assert!(!wait_in_glances(Duration::ZERO, || true, |_| false));
+        assert!(!wait_in_glances(Duration::MAX, || false, |_| false));
+        wait_in_glances(Duration::MAX, || true, |glance| glance <= GLANCE);
+    }
+
+    #[test]
+    fn what_ends_a_thread_is_told() {
+        assert_eq!(work_for_others(|| Ok(7)), Ok(7));
+        let failed = work_for_others(|| Err::<(), _>(io::Error::other("no disk")));
+        assert_eq!(failed, Err("no disk".to_owned()));
+        let thread = std::thread::spawn(|| work_for_others(|| -> io::Result<()> { panic!("oh") }));
+        assert_eq!(thread.join().unwrap(), Err("a thread panicked".to_owned()));
     }
 
     #[test]

@@ -1,0 +1,124 @@
+//! A client's connection when each transaction gets one of its own: pgbench's `--connect`.
+
+use std::cmp::Reverse;
+use std::time::{Duration, Instant};
+
+use plinth_connect::Opened;
+
+use crate::client::{Client, State};
+use crate::context::Context;
+use crate::errors::{ErrorKind, Failure, Trouble};
+use crate::link::{DialError, Dialing, Link};
+
+impl Client {
+    /// Whether the events of this client are about a connection that is not there yet.
+    pub(crate) fn is_connecting(&self) -> bool {
+        self.state == State::Connecting
+    }
+
+    /// Goes on connecting: there was an event, or its time has come.
+    pub(crate) fn go_on_connecting(&mut self, context: &mut Context<'_>, now_ns: u64) {
+        if !self.is_connecting() {
+            return;
+        }
+        let connected = self.connect(context, now_ns);
+        let result = match connected {
+            Ok(true) => self.run(context, now_ns),
+            Ok(false) => Ok(()),
+            Err(trouble) => Err(trouble),
+        };
+        self.settle(result, context, now_ns);
+    }
+
+    /// Goes on connecting as far as possible; whether the transaction has begun.
+    pub(super) fn connect(
+        &mut self,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<bool, Trouble> {
+        let index = self.index;
+        let dialing = self
+            .dialing
+            .get_or_insert_with(|| Box::new(Dialing::new(context.dialer, index)));
+        match dialing.advance(&context.registry).map_err(no_connection)? {
+            Some(opened) => {
+                self.dialing = None;
+                self.connected(opened, context, now_ns)?;
+                Ok(true)
+            }
+            None => {
+                if let Some(at) = dialing.wake_at() {
+                    wake(at, index, context, now_ns);
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    fn connected(
+        &mut self,
+        opened: Opened,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        self.canceller = Some(Box::new(opened.canceller()));
+        let link = Link::new(opened.stream, self.index, &context.registry);
+        let link = link.map_err(|error| Trouble::lost(format!("cannot watch it: {error}")))?;
+        self.link = Some(link);
+        self.scanner = opened.session.scanner;
+        self.prepared.fill(false);
+        self.in_block = false;
+        context
+            .recorder
+            .connected(now_ns - self.connecting_since_ns);
+        // In a closed loop latency is without the connection, as pgbench has it.
+        if context.arrivals.is_none() {
+            self.intended_ns = now_ns;
+        }
+        self.began_ns = now_ns;
+        self.state = State::Turn;
+        Ok(())
+    }
+
+    /// Ends the connection, if there is one.
+    pub(super) fn hang_up(&mut self) {
+        if let Some(mut link) = self.link.take() {
+            link.close();
+        }
+        self.dialing = None;
+        self.canceller = None;
+    }
+}
+
+/// A retry is soon, and gets its time; deadlines, which are rarely reached, are looked at when a second is over.
+fn wake(at: Instant, index: usize, context: &mut Context<'_>, now_ns: u64) {
+    const SOON: Duration = Duration::from_millis(100);
+    let wait = at.saturating_duration_since(Instant::now());
+    if wait < SOON {
+        let until_ns = now_ns + wait.as_nanos() as u64;
+        context.sleepers.push(Reverse((until_ns, index)));
+    }
+}
+
+fn no_connection(error: DialError) -> Trouble {
+    let (kind, sqlstate, message) = match error {
+        DialError::Connect(error) => {
+            let kind = if error.is_timeout() {
+                ErrorKind::Timeout
+            } else {
+                ErrorKind::Connect
+            };
+            let sqlstate = error.sqlstate().map(str::to_owned);
+            (kind, sqlstate, error.to_string())
+        }
+        DialError::System(error) => (ErrorKind::Connect, None, error.to_string()),
+    };
+    Trouble {
+        failure: Failure {
+            kind,
+            sqlstate,
+            message,
+        },
+        line: None,
+    }
+}

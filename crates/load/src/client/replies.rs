@@ -1,0 +1,188 @@
+//! What a client makes of what the server sends.
+
+use plinth_wire::{Frame, FrameError, ServerError};
+
+use crate::client::{Client, State};
+use crate::context::Context;
+use crate::errors::{ErrorKind, Failure, Trouble};
+use crate::program::Step;
+
+impl Client {
+    pub(super) fn frames(
+        &mut self,
+        mut bytes: &[u8],
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        while self.is_open() {
+            let whole = self.scanner.next_whole(&mut bytes);
+            match whole.map_err(no_frame)? {
+                Some(frame) => self.frame(frame, context, now_ns)?,
+                None if bytes.is_empty() => break,
+                None => self.split_frame(&mut bytes, context, now_ns)?,
+            }
+        }
+        self.scanner.keep_rows(self.keeps);
+        Ok(())
+    }
+
+    /// A frame that comes in pieces. The scanner lends it, while handling it changes the rest of the client.
+    #[cold]
+    fn split_frame(
+        &mut self,
+        bytes: &mut &[u8],
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        let mut scanner = std::mem::take(&mut self.scanner);
+        if let Some(frame) = scanner.next(bytes).map_err(no_frame)? {
+            self.frame(frame, context, now_ns)?;
+        }
+        scanner.keep_rows(self.keeps);
+        self.scanner = scanner;
+        Ok(())
+    }
+
+    #[inline(always)] // measured: a call for each frame costs as much as most frames do
+    fn frame(
+        &mut self,
+        frame: Frame<'_>,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        match frame.tag {
+            b'Z' => self.ready(frame.body.first() != Some(&b'I'), context, now_ns)?,
+            b'E' => self.server_error(ServerError::parse(frame.body), context, now_ns)?,
+            b'1' => self.parsed(context),
+            b'C' | b'I' | b'D' | b'T' if self.keeps => {
+                self.keep(frame.tag, frame.body, context)?;
+            }
+            b'C' | b'I' if self.pipeline.is_open() => self.pipeline_step_ended(context, now_ns)?,
+            b'G' | b'H' | b'W' => {
+                return Err(Trouble::protocol(
+                    "the statement is a COPY, which a load cannot run",
+                ));
+            }
+            // Rows and their ends, and what a server may say at any time.
+            b'2' | b'3' | b'C' | b'D' | b'I' | b'n' | b's' | b'T' | b't' | b'A' | b'N' | b'S' => {}
+            other => {
+                return Err(Trouble::protocol(format!(
+                    "unexpected message '{}'",
+                    other as char
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The server is ready for the next query.
+    pub(super) fn ready(
+        &mut self,
+        in_block: bool,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        self.in_block = in_block;
+        let keeps = std::mem::take(&mut self.keeps);
+        if self.pipeline.is_open() && !self.pipeline.synced() {
+            return Err(Trouble::protocol(
+                "ReadyForQuery, and the end of the pipeline was not sent",
+            ));
+        }
+        match (self.state, self.failed) {
+            _ if !self.pipeline.is_answered() => Ok(()),
+            (State::Preparing, None) => {
+                self.pipeline.open();
+                self.command_ended(context);
+                self.run(context, now_ns)
+            }
+            (State::Pipeline, None) => {
+                self.pipeline.close();
+                self.command_ended(context);
+                self.run(context, now_ns)
+            }
+            (State::Statement, None) => {
+                if keeps {
+                    self.kept(context)?;
+                }
+                if let Some(Step::Statement(id)) =
+                    context.programs.programs[self.script].steps.get(self.step)
+                {
+                    context
+                        .recorder
+                        .statement(*id, now_ns - self.statement_began_ns);
+                }
+                self.step += 1;
+                self.run(context, now_ns)
+            }
+            (State::Statement | State::Preparing | State::Pipeline, Some(_)) if in_block => {
+                self.pipeline.close();
+                self.state = State::Rollback;
+                let rollback = std::mem::take(&mut context.rollback);
+                let result = self.send(&rollback, context);
+                context.rollback = rollback;
+                result
+            }
+            (
+                State::Statement | State::Preparing | State::Pipeline | State::Rollback,
+                Some(kind),
+            ) => {
+                self.pipeline.close();
+                self.after_failure(kind, context, now_ns)
+            }
+            // A part of a pipeline was so long that it was sent before its end was reached.
+            _ if self.pipeline.is_open() => Ok(()),
+            _ => Err(Trouble::protocol(
+                "ReadyForQuery, and no statement was sent",
+            )),
+        }
+    }
+
+    pub(super) fn server_error(
+        &mut self,
+        error: ServerError,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        let sqlstate = (!error.sqlstate.is_empty()).then(|| error.sqlstate.clone());
+        let is_asked = matches!(self.state, State::Statement | State::Preparing);
+        if error.is_fatal() || !(is_asked || self.pipeline.is_open()) {
+            let failure = Failure {
+                kind: ErrorKind::ConnectionLost,
+                sqlstate,
+                message: error.to_string(),
+            };
+            return Err(Trouble {
+                failure,
+                line: None,
+            });
+        }
+        let kind = ErrorKind::of_sqlstate(&error.sqlstate);
+        let failure = Failure {
+            kind,
+            sqlstate,
+            message: error.to_string(),
+        };
+        // What fails in a later part of a pipeline fails because of the first.
+        if self.failed.is_none() {
+            if context.tells_errors() {
+                self.failure = Some(Box::new(failure.clone()));
+            }
+            let place = self.place(context);
+            context.recorder.error(place, failure, now_ns);
+            self.failed = Some(kind);
+        }
+        Ok(())
+    }
+
+    /// `ParseComplete`: the statement under way is prepared, also when it fails later.
+    pub(super) fn parsed(&mut self, context: &Context<'_>) {
+        if let Some(id) = self.statement(context) {
+            self.prepared[id] = context.programs.keeps_prepared();
+        }
+    }
+}
+
+fn no_frame(error: FrameError) -> Trouble {
+    Trouble::protocol(error.to_string())
+}

@@ -1,0 +1,46 @@
+//! Statements whose results become variables.
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::errors::Trouble;
+use crate::program::Step;
+
+impl Client {
+    /// A part of a result that is kept.
+    pub(super) fn keep(
+        &mut self,
+        tag: u8,
+        body: &[u8],
+        context: &Context<'_>,
+    ) -> Result<(), Trouble> {
+        match tag {
+            b'T' => self.results.columns(body),
+            b'D' => self.results.row(body),
+            _ => return self.with_results(context, false),
+        }
+        Ok(())
+    }
+
+    /// The statement has ended well.
+    pub(super) fn kept(&mut self, context: &Context<'_>) -> Result<(), Trouble> {
+        self.with_results(context, true)
+    }
+
+    fn with_results(&mut self, context: &Context<'_>, is_all: bool) -> Result<(), Trouble> {
+        let programs = context.programs;
+        let step = programs.programs[self.script].steps.get(self.step);
+        let Some(Step::Statement(id)) = step else {
+            return Ok(());
+        };
+        let Some(keep) = &programs.statements[*id].keep else {
+            return Ok(());
+        };
+        let (symbols, variables) = (&programs.symbols, &mut self.variables);
+        let kept = if is_all {
+            self.results.end_all(keep, symbols, variables)
+        } else {
+            self.results.end(keep, symbols, variables)
+        };
+        kept.map_err(|error| self.trouble(context, error))
+    }
+}

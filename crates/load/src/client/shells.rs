@@ -1,0 +1,91 @@
+//! `\shell` and `\setshell`.
+
+use std::process::ExitStatus;
+
+use plinth_script::{Command, EvalError, ShellCommand, Value};
+
+use crate::client::{Client, State};
+use crate::context::Context;
+use crate::errors::Trouble;
+use crate::program::Step;
+use crate::shell::Shell;
+
+impl Client {
+    /// Starts the shell of the current step.
+    pub(super) fn start_shell(
+        &mut self,
+        command: &ShellCommand,
+        context: &mut Context<'_>,
+    ) -> Result<(), Trouble> {
+        let mut text = Vec::new();
+        let written = command.write(&self.variables, &mut text);
+        written.map_err(|error| self.trouble(context, error))?;
+        let is_read = matches!(self.shell_step(context), Some((_, Some(_))));
+        let shell = Shell::start(&text, is_read, self.index, &context.registry);
+        let shell = shell
+            .map_err(|error| self.trouble(context, format!("{}: {error}", command.failed())))?;
+        self.shell = Some(Box::new(shell));
+        self.state = State::Shell;
+        Ok(())
+    }
+
+    /// The shell has ended or printed something.
+    pub(crate) fn shell_stirs(&mut self, context: &mut Context<'_>, now_ns: u64) {
+        if self.state == State::Shell {
+            let result = self.take_shell(context, now_ns);
+            self.settle(result, context, now_ns);
+        }
+    }
+
+    /// The shell command of the current step, and the slot of its variable if it is `\setshell`.
+    fn shell_step<'c>(&self, context: &Context<'c>) -> Option<(&'c ShellCommand, Option<usize>)> {
+        match context.programs.programs[self.script]
+            .steps
+            .get(self.step)?
+        {
+            Step::Meta(Command::Shell(shell)) => Some((shell, None)),
+            Step::Meta(Command::SetShell { slot, shell }) => Some((shell, Some(*slot))),
+            _ => None,
+        }
+    }
+
+    fn take_shell(&mut self, context: &mut Context<'_>, now_ns: u64) -> Result<(), Trouble> {
+        let Some(mut shell) = self.shell.take() else {
+            return Ok(());
+        };
+        let Some((command, slot)) = self.shell_step(context) else {
+            return Ok(());
+        };
+        let polled = shell.poll();
+        let polled = polled
+            .map_err(|error| self.trouble(context, format!("{}: {error}", command.failed())))?;
+        let Some((status, output)) = polled else {
+            self.shell = Some(shell);
+            return Ok(());
+        };
+        let value = outcome(command, slot.is_some(), status, output);
+        let value = value.map_err(|error| self.trouble(context, error))?;
+        if let Some(slot) = slot {
+            self.variables.set(slot, value);
+        }
+        self.command_ended(context);
+        self.run(context, now_ns)
+    }
+}
+
+/// What a shell that has ended means: `\shell` is to succeed, `\setshell` is to print an integer.
+fn outcome(
+    command: &ShellCommand,
+    is_read: bool,
+    status: ExitStatus,
+    output: &[u8],
+) -> Result<Value, EvalError> {
+    if is_read {
+        return command.integer(output).map(Value::Int);
+    }
+    if status.success() {
+        Ok(Value::Null)
+    } else {
+        Err(command.failed())
+    }
+}

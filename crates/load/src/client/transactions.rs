@@ -1,0 +1,170 @@
+//! How a client's transactions begin and end.
+
+use std::cmp::Reverse;
+
+use crate::arrivals::Arrivals;
+use crate::client::{Client, State};
+use crate::context::Context;
+use crate::errors::{ErrorKind, Trouble};
+use crate::events::EventKind;
+use crate::recorder::{Ended, Outcome};
+
+impl Client {
+    /// The failed transaction is over on the server: try it again, or count it.
+    pub(super) fn after_failure(
+        &mut self,
+        kind: ErrorKind,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        self.failed = None;
+        let may_try = (context.max_tries == 0 || self.tries < context.max_tries)
+            && now_ns - self.intended_ns <= context.latency_limit_ns;
+        if kind.is_retryable() && may_try && now_ns < context.ends_ns {
+            let place = self.place(context);
+            context.recorder.errors.tried_again(place, kind);
+            self.tell(EventKind::Retried, context, now_ns);
+            self.tries += 1;
+            self.random = self.random_at_start;
+            self.step = 0;
+            return self.run(context, now_ns);
+        }
+        if context.abort_on_error && !kind.is_retryable() {
+            self.abort(kind, context, now_ns);
+            return Ok(());
+        }
+        self.tell(EventKind::Failed, context, now_ns);
+        self.end_transaction(Outcome::Failed(kind), context, now_ns);
+        self.next_transaction(context, now_ns)
+    }
+
+    /// Ends the client before its time, and the transaction under way with it.
+    pub(super) fn abort(&mut self, kind: ErrorKind, context: &mut Context<'_>, now_ns: u64) {
+        self.tell(EventKind::Aborted, context, now_ns);
+        if self.state != State::New {
+            self.end_transaction(Outcome::Failed(kind), context, now_ns);
+        }
+        self.close();
+        context.clients_aborted += 1;
+        if context.exit_on_abort {
+            context.control.stop();
+        }
+    }
+
+    pub(super) fn end_transaction(
+        &mut self,
+        outcome: Outcome,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) {
+        if matches!(self.state, State::Waiting | State::Connecting) {
+            self.began_ns = now_ns.max(self.intended_ns);
+        }
+        let ended = Ended {
+            script: self.script,
+            outcome,
+            tries: self.tries,
+            intended_ns: self.intended_ns,
+            began_ns: self.began_ns,
+            now_ns,
+        };
+        context.recorder.ended(&ended);
+        if context.recorder.is_measuring() {
+            self.measured += 1;
+            if let Some(log) = &mut context.log
+                && outcome != Outcome::Open
+            {
+                log.ended(self.number, self.measured, &ended);
+            }
+        }
+    }
+
+    pub(super) fn next_transaction(
+        &mut self,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        if self.begin(context, now_ns)? {
+            self.run(context, now_ns)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Chooses the next transaction, and begins it if it can be; `false` when it has to wait, or when the client is done.
+    pub(super) fn begin(
+        &mut self,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<bool, Trouble> {
+        if context.reconnect {
+            self.hang_up();
+        }
+        if now_ns >= context.ends_ns || self.measured >= context.limit {
+            self.close();
+            return Ok(false);
+        }
+        self.script = plinth_script::choose_script(&context.programs.weights, &mut context.choose);
+        self.step = 0;
+        self.tries = 1;
+        self.intended_ns = match context.arrivals.as_mut().map(Arrivals::next_ns) {
+            None => now_ns,
+            Some(due_ns) => match self.not_too_late(due_ns, context, now_ns) {
+                Some(due_ns) => due_ns,
+                None => return Ok(false),
+            },
+        };
+        if self.intended_ns > now_ns {
+            self.state = State::Waiting;
+            let sleeper = (self.intended_ns, self.index);
+            context.sleepers.push(Reverse(sleeper));
+            return Ok(false);
+        }
+        self.begin_or_connect(context, now_ns)
+    }
+
+    /// The first arrival from `due_ns` on that is not too late to be begun, those before it skipped; `None`, and the
+    /// client is done, when the run ends before.
+    fn not_too_late(
+        &mut self,
+        mut due_ns: u64,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Option<u64> {
+        let arrivals = context.arrivals.as_mut()?;
+        while due_ns.saturating_add(context.latency_limit_ns) < now_ns
+            && self.measured < context.limit
+        {
+            context.recorder.skipped(self.script);
+            if context.recorder.is_measuring() {
+                self.measured += 1;
+                if let Some(log) = &mut context.log {
+                    log.skipped(self.number, self.measured, self.script, now_ns);
+                }
+            }
+            due_ns = arrivals.next_ns();
+        }
+        if due_ns > context.ends_ns || self.measured >= context.limit {
+            self.close();
+            return None;
+        }
+        Some(due_ns)
+    }
+
+    /// The transaction is due. Whether it has begun; if not, it gets a connection of its own first.
+    pub(super) fn begin_or_connect(
+        &mut self,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<bool, Trouble> {
+        self.random_at_start = self.random;
+        if self.link.is_none() {
+            self.state = State::Connecting;
+            self.connecting_since_ns = now_ns;
+            return self.connect(context, now_ns);
+        }
+        self.began_ns = now_ns;
+        self.state = State::Turn;
+        Ok(true)
+    }
+}

@@ -1,0 +1,66 @@
+//! What happens to single transactions, for who wants to be told while the load runs: pgbench's `--verbose-errors`, and the
+//! end of clients.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+/// What happened to a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventKind {
+    /// It failed and is tried again.
+    Retried,
+    /// It failed for good.
+    Failed,
+    /// Its client cannot go on.
+    Aborted,
+}
+
+/// One of them. Numbers of clients, scripts and commands count from 0.
+#[derive(Debug, Clone, Serialize)]
+pub struct Event {
+    /// When, since the start of the run.
+    pub t_ns: u64,
+    /// What.
+    pub kind: EventKind,
+    /// Whose.
+    pub client: usize,
+    /// Number of its script.
+    pub script: usize,
+    /// Number of the command among all of the script.
+    pub command: usize,
+    /// The server's code, if it was the server that reported an error.
+    pub sqlstate: Option<String>,
+    /// What was wrong.
+    pub message: String,
+    /// Which try it was.
+    pub tries: u32,
+    /// Time since the intended start.
+    pub latency_ns: u64,
+}
+
+/// Events that nobody has fetched yet; when nobody does, they do not fill the memory.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    state: Mutex<(Vec<Event>, u64)>,
+}
+
+const MOST_KEPT: usize = 10_000;
+
+impl Events {
+    pub(crate) fn add(&self, event: Event) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.0.len() < MOST_KEPT {
+            state.0.push(event);
+        } else {
+            state.1 += 1;
+        }
+    }
+
+    /// Those since the last call, and how many more there were.
+    pub(crate) fn take(&self) -> (Vec<Event>, u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *state)
+    }
+}

@@ -1,0 +1,124 @@
+//! `\shell` and `\setshell`: a command of the shell runs beside the thread, which goes on with its other clients.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+
+use mio::Registry;
+use plinth_script::SHELL_OUTPUT_BYTES;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+
+use crate::readiness;
+
+/// A shell's events carry this, and the number of its client.
+const TOKENS: usize = 1 << 32;
+
+/// The client whose shell an event is about, if it is about one.
+#[inline]
+pub(crate) fn client_of(token: usize, clients: usize) -> Option<usize> {
+    token.checked_sub(TOKENS).filter(|&index| index < clients)
+}
+
+/// A shell that runs. When it is dropped, it and all that it started are killed.
+#[derive(Debug)]
+pub(crate) struct Shell {
+    child: Child,
+    group: Pid,
+    /// Ready when the shell has ended.
+    _end: OwnedFd,
+    /// Where its output is read, as long as it is wanted.
+    stdout: Option<ChildStdout>,
+    output: Vec<u8>,
+    status: Option<ExitStatus>,
+}
+
+impl Shell {
+    /// Starts `command` for a client. With `is_read`, the beginning of its output is kept; otherwise it goes where this
+    /// program's goes. It reads nothing.
+    pub(crate) fn start(
+        command: &[u8],
+        is_read: bool,
+        client: usize,
+        registry: &Registry,
+    ) -> io::Result<Self> {
+        let stdout = if is_read {
+            Stdio::piped()
+        } else {
+            Stdio::inherit()
+        };
+        let mut child = Command::new("/bin/sh")
+            .arg("-c")
+            .arg(OsStr::from_bytes(command))
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .process_group(0)
+            .spawn()?;
+        let group = Pid::from_child(&child);
+        let end = pidfd_open(group, PidfdFlags::empty());
+        let stdout = child.stdout.take();
+        let mut shell = Self {
+            child,
+            group,
+            _end: end?,
+            stdout: None,
+            output: Vec::new(),
+            status: None,
+        };
+        readiness::watch(
+            registry,
+            shell._end.as_fd(),
+            TOKENS + client,
+            readiness::READ,
+        )?;
+        if let Some(stdout) = stdout {
+            rustix::io::ioctl_fionbio(&stdout, true)?;
+            readiness::watch(registry, stdout.as_fd(), TOKENS + client, readiness::READ)?;
+            shell.stdout = Some(stdout);
+        }
+        Ok(shell)
+    }
+
+    /// Takes what there is; how the shell ended, if it has, and the beginning of what it printed.
+    pub(crate) fn poll(&mut self) -> io::Result<Option<(ExitStatus, &[u8])>> {
+        self.read()?;
+        if self.status.is_none() {
+            self.status = self.child.try_wait()?;
+        }
+        match self.status {
+            Some(status) if self.stdout.is_none() => Ok(Some((status, &self.output))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Reads up to the end of the first line; who goes on printing then finds nobody who listens.
+    fn read(&mut self) -> io::Result<()> {
+        let mut piece = [0; SHELL_OUTPUT_BYTES];
+        while let Some(stdout) = &mut self.stdout {
+            let wanted = SHELL_OUTPUT_BYTES - self.output.len();
+            let read = match stdout.read(&mut piece[..wanted]) {
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.output.extend_from_slice(&piece[..read]);
+            if read == 0 || read == wanted || self.output.contains(&b'\n') {
+                self.stdout = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            // It may have ended by itself in the meantime; it has not been waited for, so its number is still its own.
+            let _ = kill_process_group(self.group, Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
