@@ -6,6 +6,10 @@ use plinth_connect::Target;
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::columns::ColumnsGenerator;
+use crate::table::Table;
+use crate::tpcb::TpcbGenerator;
+
 /// A bulk load.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,7 +20,11 @@ pub struct Config {
     pub generator: Generator,
     /// COPY streams at the same time: each is a session and a thread.
     pub streams: usize,
-    /// COPY FREEZE; not to be had here, see [`Config::validate`].
+    /// Empty the tables and fill them in one transaction, of one stream: all rows are there, or the old ones.
+    #[serde(default)]
+    pub replace: bool,
+    /// COPY FREEZE, which a server takes only in the transaction that created or truncated the table; not into tables
+    /// with partitions.
     #[serde(default)]
     pub freeze: bool,
     /// How long one connection may take.
@@ -25,22 +33,13 @@ pub struct Config {
 }
 
 /// A dataset whose rows can be computed.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Generator {
     /// pgbench's tables.
     Tpcb(TpcbGenerator),
-}
-
-/// The rows of `pgbench -i`.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TpcbGenerator {
-    /// Branches; each has 10 tellers and 100,000 accounts.
-    pub scale: u64,
-    /// Only null: tables get their fill factor when they are created.
-    #[serde(default)]
-    pub fillfactor: Option<u8>,
+    /// One table of generated columns.
+    Columns(ColumnsGenerator),
 }
 
 fn ten_seconds() -> f64 {
@@ -57,8 +56,37 @@ pub struct ConfigError {
     pub message: String,
 }
 
-/// Greatest scale: 100 billion accounts, some 15 TB.
-const GREATEST_SCALE: u64 = 1_000_000;
+impl ConfigError {
+    pub(crate) fn new(key: &'static str, message: String) -> Self {
+        Self { key, message }
+    }
+}
+
+impl Generator {
+    /// The tables that are filled, in this order. The last is the large one, whose rows all streams share.
+    pub(crate) fn tables(&self) -> Vec<Box<dyn Table>> {
+        match self {
+            Self::Tpcb(tpcb) => tpcb.tables(),
+            Self::Columns(columns) => vec![Box::new(columns.clone())],
+        }
+    }
+
+    /// The statement that empties the tables: all at once, so that foreign keys between them do not matter.
+    pub(crate) fn truncate(&self) -> String {
+        match self {
+            Self::Tpcb(_) => TpcbGenerator::TRUNCATE.to_owned(),
+            Self::Columns(columns) => format!("TRUNCATE {}", columns.name()),
+        }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Tpcb(tpcb) => tpcb.validate(),
+            Self::Columns(columns) => columns.validate(),
+        }
+    }
+}
+
 const MOST_STREAMS: usize = 256;
 const LONGEST_TIMEOUT_S: f64 = 86_400.0;
 
@@ -68,24 +96,22 @@ impl Config {
     /// # Errors
     /// The first key that is wrong.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let wrong = |key, message| Err(ConfigError { key, message });
-        let Generator::Tpcb(tpcb) = self.generator;
-        if !(1..=GREATEST_SCALE).contains(&tpcb.scale) {
-            let message = format!("got {}, allowed are 1 to {GREATEST_SCALE}", tpcb.scale);
-            return wrong("generator.scale", message);
-        }
-        if let Some(fillfactor) = tpcb.fillfactor {
-            let message =
-                format!("got {fillfactor}, only null is allowed: set it when creating the tables");
-            return wrong("generator.fillfactor", message);
-        }
+        let wrong = |key, message| Err(ConfigError::new(key, message));
+        self.generator.validate()?;
         if !(1..=MOST_STREAMS).contains(&self.streams) {
             let message = format!("got {}, allowed are 1 to {MOST_STREAMS}", self.streams);
             return wrong("streams", message);
         }
-        if self.freeze {
-            let message = "got true, only false is allowed: the server takes COPY FREEZE only in the transaction that \
-                           created or truncated the table, and the streams fill tables made before";
+        if self.replace && self.streams != 1 {
+            let message = format!(
+                "got {}, only 1 is allowed with replace: one transaction is one session",
+                self.streams
+            );
+            return wrong("streams", message);
+        }
+        if self.freeze && !self.replace {
+            let message = "got true, only false is allowed without replace: the server takes COPY FREEZE only in the \
+                           transaction that created or truncated the table";
             return wrong("freeze", message.to_owned());
         }
         if !(self.connect_timeout_s > 0.0 && self.connect_timeout_s <= LONGEST_TIMEOUT_S) {
@@ -133,6 +159,11 @@ mod tests {
                 r#""streams": 4"#,
                 r#""streams": 4, "freeze": true"#,
                 "freeze",
+            ),
+            (
+                r#""streams": 4"#,
+                r#""streams": 4, "replace": true"#,
+                "streams",
             ),
             (
                 r#""streams": 4"#,

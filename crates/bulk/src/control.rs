@@ -38,7 +38,7 @@ pub(crate) enum Withdrawal {
 #[derive(Debug)]
 pub(crate) struct Control {
     rows_total: u64,
-    next_account: AtomicU64,
+    next_row: AtomicU64,
     rows_sent: AtomicU64,
     bytes_sent: AtomicU64,
     streams_open: AtomicUsize,
@@ -68,7 +68,7 @@ impl Control {
     pub(crate) fn new(streams: usize, rows_total: u64) -> Self {
         Self {
             rows_total,
-            next_account: AtomicU64::new(0),
+            next_row: AtomicU64::new(0),
             rows_sent: AtomicU64::new(0),
             bytes_sent: AtomicU64::new(0),
             streams_open: AtomicUsize::new(streams),
@@ -91,9 +91,9 @@ impl Control {
 
     // --- rows and counters ---
 
-    /// The first of `count` accounts that nobody else sends.
-    pub(crate) fn take_accounts(&self, count: u64) -> u64 {
-        self.next_account.fetch_add(count, Relaxed)
+    /// The first of `count` rows of the large table that nobody else sends.
+    pub(crate) fn take_rows(&self, count: u64) -> u64 {
+        self.next_row.fetch_add(count, Relaxed)
     }
 
     pub(crate) fn count_sent(&self, rows: u64, bytes: usize) {

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use plinth_wire::frontend;
-
 use crate::control::Control;
 use crate::session::{Session, SessionError};
-use crate::tpcb::{LONGEST_ROW_BYTES, Table};
+use crate::table::Table;
 
-/// Rows in a message: about 40 kB, which the server takes in few reads and a socket buffer holds.
-const ROWS_PER_MESSAGE: u64 = 2_000;
+/// A message is sent when it is at least as long: the server takes it in few reads, and a socket buffer holds it.
+const MESSAGE_BYTES: usize = 40_000;
+/// Rows that are written into a message at once.
+const ROWS_AT_ONCE: u64 = 50;
 
 /// A kind of message, and its length, which is not known before the rows are.
 const COPY_DATA_HEADER: [u8; 5] = [b'd', 0, 0, 0, 0];
@@ -22,22 +22,21 @@ const COPY_FAIL: [u8; 15] = *b"f\0\0\0\x0ewithdrawn\0";
 pub(crate) fn copy(
     session: &mut Session<'_>,
     control: &Control,
-    table: Table,
+    table: &dyn Table,
+    freeze: bool,
     mut next_rows: impl FnMut() -> Option<Range<u64>>,
 ) -> Result<u64, SessionError> {
     let Some(mut rows) = next_rows() else {
         return Ok(0);
     };
-    let query = frontend::query(&format!("COPY {} FROM STDIN", table.name()))
-        .map_err(|error| SessionError::Unexpected(error.to_string()))?;
-    session.command(&query)?;
+    let how = if freeze { " WITH (FREEZE)" } else { "" };
+    session.query(&format!("COPY {} FROM STDIN{how}", table.name()))?;
     session.until(|said| said.copy_in || said.ready)?;
-    let mut message = Vec::with_capacity(ROWS_PER_MESSAGE as usize * LONGEST_ROW_BYTES);
+    let mut message = Vec::with_capacity(2 * MESSAGE_BYTES);
     let mut sent = 0;
     while !session.said.ready && session.said.error.is_none() {
         if control.is_withdrawing() {
-            session.send(&COPY_FAIL)?;
-            session.until(|said| said.ready)?;
+            withdraw(session);
             return Err(SessionError::Withdrawn);
         }
         if rows.is_empty() {
@@ -49,9 +48,7 @@ pub(crate) fn copy(
                 }
             }
         }
-        let count = ROWS_PER_MESSAGE.min(rows.end - rows.start);
-        write_message(table, rows.start..rows.start + count, &mut message);
-        rows.start += count;
+        let count = write_message(table, &mut rows, &mut message);
         session.send(&message)?;
         sent += count;
         control.count_sent(count, message.len());
@@ -61,12 +58,27 @@ pub(crate) fn copy(
     outcome(session, sent)
 }
 
-fn write_message(table: Table, rows: Range<u64>, message: &mut Vec<u8>) {
+/// Takes back what was sent. What goes wrong now goes wrong because of whoever made us withdraw, and is no failure of
+/// this stream: a server that ends, say, may have answered to this first.
+fn withdraw(session: &mut Session<'_>) {
+    if session.send(&COPY_FAIL).is_ok() {
+        let _ = session.until(|said| said.ready);
+    }
+}
+
+/// Moves rows from the front of `rows` into a message; how many.
+fn write_message(table: &dyn Table, rows: &mut Range<u64>, message: &mut Vec<u8>) -> u64 {
+    let first = rows.start;
     message.clear();
     message.extend_from_slice(&COPY_DATA_HEADER);
-    table.write_rows(rows, message);
+    while !rows.is_empty() && message.len() < MESSAGE_BYTES {
+        let end = rows.end.min(rows.start + ROWS_AT_ONCE);
+        table.write_rows(rows.start..end, message);
+        rows.start = end;
+    }
     let length = (message.len() - 1) as u32; // the length counts itself, but not the kind
     message[1..5].copy_from_slice(&length.to_be_bytes());
+    rows.start - first
 }
 
 fn outcome(session: &mut Session<'_>, sent: u64) -> Result<u64, SessionError> {

@@ -5,13 +5,17 @@
 //! stream fails, or the run is stopped, the others withdraw what they have sent.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod columns;
 mod config;
 mod control;
 mod copy;
 mod run;
 mod session;
+mod table;
 mod tpcb;
 
-pub use config::{Config, ConfigError, Generator, TpcbGenerator};
+pub use columns::{Column, ColumnsGenerator};
+pub use config::{Config, ConfigError, Generator};
 pub use control::Progress;
 pub use run::{BulkResult, BulkRun, Failure, RunError};
+pub use tpcb::TpcbGenerator;

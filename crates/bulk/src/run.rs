@@ -2,27 +2,23 @@
 
 use std::io;
 use std::ops::Range;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plinth_connect::{Address, ConnectError, Opened, open};
-use plinth_thread::{CpuTime, block_signals};
+use plinth_connect::{ConnectError, Dialer, Opened};
+use plinth_thread::{CpuTime, GLANCE, wait_in_glances, work_for_others};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::config::{Config, ConfigError, Generator, TpcbGenerator};
+use crate::config::{Config, ConfigError};
 use crate::control::{Connecting, Control, Progress, Withdrawal};
 use crate::copy::copy;
 use crate::session::{Session, SessionError};
-use crate::tpcb::Table;
+use crate::table::Table;
 
-/// How often a wait looks whether it should go on waiting.
-const GLANCE: Duration = Duration::from_millis(50);
-
-/// Accounts that a stream takes at a time: many, for rows that lie together; few, so that all streams end together.
-const ACCOUNTS_PER_CHUNK: u64 = 10_000;
+/// Rows that a stream takes at a time: many, for rows that lie together; few, so that all streams end together.
+const ROWS_PER_CHUNK: u64 = 10_000;
 
 /// A load that did not do what it should, for reasons that are not in its result.
 #[derive(Debug, Error)]
@@ -49,7 +45,7 @@ pub struct Failure {
     /// The server's error code, if it was the server that said no: 53100 is a full disk.
     pub sqlstate: Option<String>,
     /// The table that was being filled.
-    pub table: &'static str,
+    pub table: String,
     /// Number of the stream.
     pub stream: usize,
     /// What the server, or the system, said.
@@ -99,6 +95,7 @@ pub struct BulkRun {
 struct Shared {
     config: Config,
     control: Control,
+    tables: Vec<Box<dyn Table>>,
 }
 
 impl BulkRun {
@@ -108,11 +105,15 @@ impl BulkRun {
     /// The first key that is wrong.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.validate()?;
-        let Generator::Tpcb(tpcb) = config.generator;
-        let rows_total = Table::ALL.iter().map(|table| table.rows(tpcb)).sum();
+        let tables = config.generator.tables();
+        let rows_total = tables.iter().map(|table| table.rows()).sum();
         let control = Control::new(config.streams, rows_total);
         Ok(Self {
-            shared: Arc::new(Shared { config, control }),
+            shared: Arc::new(Shared {
+                config,
+                control,
+                tables,
+            }),
             is_started: Mutex::new(false),
             result: Mutex::new(None),
         })
@@ -148,14 +149,15 @@ impl BulkRun {
                 "the load was started before; make a new one",
             ));
         }
-        let addresses = Arc::new(Address::resolve(&self.shared.config.connection)?);
+        let config = &self.shared.config;
+        let dialer = Dialer::new(config.connection.clone(), Some(config.connect_timeout()))?;
         *is_started = true;
         for stream in 0..self.shared.config.streams {
             let shared = Arc::clone(&self.shared);
-            let addresses = Arc::clone(&addresses);
+            let dialer = Arc::clone(&dialer);
             let spawned = thread::Builder::new()
                 .name(format!("plinth-bulk-{stream}"))
-                .spawn(move || shared.work(stream, &addresses));
+                .spawn(move || shared.work(stream, &dialer));
             if let Err(error) = spawned {
                 // The streams that do run must not wait for those that never will.
                 self.shared.control.withdraw(Withdrawal::OtherFailed);
@@ -180,17 +182,10 @@ impl BulkRun {
     }
 
     /// Waits at most `timeout` for the load to end; whether it has. `keep_waiting` is asked now and then.
-    pub fn wait(&self, timeout: Duration, mut keep_waiting: impl FnMut() -> bool) -> bool {
-        let began = Instant::now();
-        loop {
-            let left = timeout.saturating_sub(began.elapsed());
-            if self.shared.control.wait_ended(left.min(GLANCE)) {
-                return true;
-            }
-            if left.is_zero() || !keep_waiting() {
-                return false;
-            }
-        }
+    pub fn wait(&self, timeout: Duration, keep_waiting: impl FnMut() -> bool) -> bool {
+        wait_in_glances(timeout, keep_waiting, |glance| {
+            self.shared.control.wait_ended(glance)
+        })
     }
 
     /// The result of a load that has ended.
@@ -228,13 +223,11 @@ impl Drop for BulkRun {
 
 impl Shared {
     /// The life of a thread. Whatever happens to it, the others and the caller get to know.
-    fn work(&self, stream: usize, addresses: &[Address]) {
+    fn work(&self, stream: usize, dialer: &Arc<Dialer>) {
         let mut has_connected = false;
         let mut report = StreamReport::default();
-        let outcome = panic::catch_unwind(AssertUnwindSafe(|| -> io::Result<()> {
-            block_signals()?;
-            let timeout = self.config.connect_timeout();
-            let (opened, error) = match open(&self.config.connection, addresses, timeout) {
+        let outcome = work_for_others(|| {
+            let (opened, error) = match dialer.open() {
                 Ok(opened) => (Some(opened), None),
                 Err(error) => (None, Some(error)),
             };
@@ -246,12 +239,8 @@ impl Shared {
             }
             report.cpu = CpuTime::of_this_thread()?;
             Ok(())
-        }));
-        report.broken = match outcome {
-            Ok(Ok(())) => None,
-            Ok(Err(error)) => Some(error.to_string()),
-            Err(_) => Some("a thread panicked".to_owned()),
-        };
+        });
+        report.broken = outcome.err();
         report.ended = Some(Instant::now());
         if report.broken.is_some() || report.failure.is_some() {
             self.control.withdraw(Withdrawal::OtherFailed);
@@ -261,34 +250,52 @@ impl Shared {
 
     /// Sends this stream's share of the rows: what is small goes by the first stream.
     fn load(&self, stream: usize, opened: Opened, report: &mut StreamReport) {
-        let Generator::Tpcb(tpcb) = self.config.generator;
-        let tables: &[Table] = if stream == 0 {
-            &Table::ALL
-        } else {
-            &[Table::Accounts]
-        };
-        let mut session = match Session::new(opened, &self.control) {
-            Ok(session) => session,
-            Err(error) => return report.fail(stream, tables[0], error),
-        };
-        for &table in tables {
-            let mut whole = Some(0..table.rows(tpcb));
-            let next_rows = || match table {
-                Table::Accounts => self.next_accounts(tpcb),
-                Table::Branches | Table::Tellers => whole.take(),
-            };
-            match copy(&mut session, &self.control, table, next_rows) {
-                Ok(rows) => report.rows += rows,
-                Err(error) => return report.fail(stream, table, error),
+        let large = self.tables.len() - 1;
+        let own = if stream == 0 { 0 } else { large };
+        let mut session = Session::new(opened, &self.control);
+        let mut under_way = own;
+        let mut fill = || -> Result<u64, SessionError> {
+            let mut rows = 0;
+            if self.config.replace {
+                session.execute("BEGIN")?;
+                session.execute(&self.config.generator.truncate())?;
             }
+            for number in own..=large {
+                under_way = number;
+                rows += self.fill(&mut session, number)?;
+                if !self.config.replace {
+                    report.rows = rows;
+                }
+            }
+            if self.config.replace {
+                session.execute("COMMIT")?;
+            }
+            Ok(rows)
+        };
+        match fill() {
+            Ok(rows) => report.rows = rows,
+            Err(error) => return report.fail(stream, self.tables[under_way].name(), error),
         }
         session.close();
     }
 
-    fn next_accounts(&self, tpcb: TpcbGenerator) -> Option<Range<u64>> {
-        let rows = Table::Accounts.rows(tpcb);
-        let first = self.control.take_accounts(ACCOUNTS_PER_CHUNK);
-        (first < rows).then(|| first..rows.min(first + ACCOUNTS_PER_CHUNK))
+    fn fill(&self, session: &mut Session<'_>, number: usize) -> Result<u64, SessionError> {
+        let table = self.tables[number].as_ref();
+        let is_large = number == self.tables.len() - 1;
+        let mut whole = Some(0..table.rows());
+        let next_rows = || {
+            if is_large {
+                self.next_chunk(table.rows())
+            } else {
+                whole.take()
+            }
+        };
+        copy(session, &self.control, table, self.config.freeze, next_rows)
+    }
+
+    fn next_chunk(&self, rows: u64) -> Option<Range<u64>> {
+        let first = self.control.take_rows(ROWS_PER_CHUNK);
+        (first < rows).then(|| first..rows.min(first + ROWS_PER_CHUNK))
     }
 
     fn sum_up(&self) -> Result<BulkResult, RunError> {
@@ -322,7 +329,7 @@ impl Shared {
 }
 
 impl StreamReport {
-    fn fail(&mut self, stream: usize, table: Table, error: SessionError) {
+    fn fail(&mut self, stream: usize, table: &str, error: SessionError) {
         let (kind, sqlstate) = match &error {
             SessionError::Withdrawn => {
                 self.is_withdrawn = true;
@@ -332,7 +339,7 @@ impl StreamReport {
             SessionError::Lost(_) => ("connection_lost", None),
             SessionError::Frame(_) | SessionError::Unexpected(_) => ("protocol", None),
         };
-        let (table, message) = (table.name(), error.to_string());
+        let (table, message) = (table.to_owned(), error.to_string());
         self.failure = Some(Failure {
             kind,
             sqlstate,

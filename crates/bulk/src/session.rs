@@ -1,20 +1,21 @@
-//! A session on a blocking socket that yet notices when it is told to withdraw.
+//! A session that waits for its server, and yet notices when it is told to withdraw.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use plinth_connect::Opened;
+use plinth_connect::{Opened, Stream};
 use plinth_wire::{Frame, FrameError, Scanner, ServerError, frontend};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::{self, Timeout};
-use rustix::net::{RecvFlags, SendFlags};
 use thiserror::Error;
 
 use crate::control::Control;
 
-/// How long a send or a receive blocks before it is looked whether to withdraw.
-const GLANCE: Duration = Duration::from_millis(100);
+/// How long it is waited for the server before it is looked whether to withdraw.
+const GLANCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 /// How long a withdrawal may take before the connection is closed on it.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,48 +51,56 @@ pub(crate) struct Said {
 
 /// A session of one stream.
 pub(crate) struct Session<'c> {
-    socket: OwnedFd,
+    stream: Stream,
     scanner: Scanner,
     control: &'c Control,
     pub(crate) said: Said,
 }
 
 impl<'c> Session<'c> {
-    pub(crate) fn new(opened: Opened, control: &'c Control) -> Result<Self, SessionError> {
-        for direction in [Timeout::Send, Timeout::Recv] {
-            sockopt::set_socket_timeout(&opened.socket, direction, Some(GLANCE))
-                .map_err(|errno| SessionError::Lost(errno.into()))?;
-        }
-        Ok(Self {
-            socket: opened.socket,
+    pub(crate) fn new(opened: Opened, control: &'c Control) -> Self {
+        Self {
+            stream: opened.stream,
             scanner: opened.session.scanner,
             control,
             said: Said::default(),
-        })
+        }
     }
 
-    /// Begins a command.
-    pub(crate) fn command(&mut self, message: &[u8]) -> Result<(), SessionError> {
+    /// Begins a statement.
+    pub(crate) fn query(&mut self, sql: &str) -> Result<(), SessionError> {
+        let message =
+            frontend::query(sql).map_err(|error| SessionError::Unexpected(error.to_string()))?;
         self.said = Said::default();
-        self.send(message)
+        self.send(&message)
+    }
+
+    /// Runs a statement to its end.
+    pub(crate) fn execute(&mut self, sql: &str) -> Result<(), SessionError> {
+        self.query(sql)?;
+        self.until(|said| said.ready)?;
+        match self.said.error.take() {
+            Some(error) => Err(SessionError::Server(Box::new(error))),
+            None => Ok(()),
+        }
     }
 
     /// Sends all bytes. What the server says meanwhile is read only when the connection breaks.
-    pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Result<(), SessionError> {
-        while !bytes.is_empty() {
-            match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
-                Ok(sent) => bytes = &bytes[sent..],
-                Err(Errno::AGAIN | Errno::INTR) => self.check_patience()?,
-                Err(errno) => return Err(self.last_words(errno.into())),
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        let mut sent = self.stream.send(bytes);
+        while sent.is_ok() && self.stream.has_unsent() {
+            if !self.wait(PollFlags::OUT)? {
+                self.check_patience()?;
             }
+            sent = self.stream.flush();
         }
-        Ok(())
+        sent.map(|_| ()).map_err(|error| self.last_words(error))
     }
 
     /// Reads until `enough` has been said.
     pub(crate) fn until(&mut self, enough: impl Fn(&Said) -> bool) -> Result<(), SessionError> {
         while !enough(&self.said) {
-            if !self.receive(RecvFlags::empty())? {
+            if !self.receive()? && !self.wait(PollFlags::IN)? {
                 self.check_patience()?;
             }
         }
@@ -100,24 +109,33 @@ impl<'c> Session<'c> {
 
     /// Reads what has come, without waiting.
     pub(crate) fn glance(&mut self) -> Result<(), SessionError> {
-        while !self.said.ready && self.receive(RecvFlags::DONTWAIT)? {}
+        while !self.said.ready && self.receive()? {}
         Ok(())
     }
 
     /// Ends the session in good order. What fails now fails nobody.
     pub(crate) fn close(mut self) {
-        let closed = self.send(&frontend::TERMINATE);
-        drop(closed);
+        self.stream.close();
     }
 
-    /// Reads once; whether something came before the timeout.
-    fn receive(&mut self, flags: RecvFlags) -> Result<bool, SessionError> {
+    /// Waits for the socket, but not long; whether it is ready.
+    fn wait(&self, readiness: PollFlags) -> Result<bool, SessionError> {
+        let socket = self.stream.socket();
+        match poll(&mut [PollFd::new(&socket, readiness)], Some(&GLANCE)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(errno) => Err(SessionError::Lost(errno.into())),
+        }
+    }
+
+    /// Reads once; whether something was there.
+    fn receive(&mut self) -> Result<bool, SessionError> {
         let mut buffer = [0; 4096];
-        match rustix::net::recv(&self.socket, &mut buffer, flags) {
-            Ok((0, _)) => Err(self.without_words(Errno::CONNRESET.into())),
-            Ok((received, _)) => self.hear(&buffer[..received]).map(|()| true),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(errno) => Err(self.without_words(errno.into())),
+        match self.stream.receive(&mut buffer) {
+            Ok(0) => Err(self.without_words(Errno::CONNRESET.into())),
+            Ok(received) => self.hear(&buffer[..received]).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(self.without_words(error)),
         }
     }
 
@@ -131,7 +149,7 @@ impl<'c> Session<'c> {
     /// The error of a broken connection: what the server said last, if it said why.
     fn last_words(&mut self, broken: io::Error) -> SessionError {
         loop {
-            match self.receive(RecvFlags::DONTWAIT) {
+            match self.receive() {
                 Ok(true) => {}
                 Ok(false) => return self.without_words(broken),
                 Err(error) => return error,
