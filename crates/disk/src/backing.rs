@@ -1,0 +1,162 @@
+//! The sparse file that holds the disk's data.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::buffer::spare_capacity;
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
+use rustix::io::{Errno, pread};
+
+use crate::error::DiskError;
+use crate::model::{Extent, Old};
+
+/// The whole disk is a multiple of this.
+pub(crate) const BLOCK_BYTES: u64 = 4096;
+
+/// How finely it is known what was ever written.
+const REGION_BYTES: u64 = 64 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Backing {
+    file: File,
+    size_bytes: u64,
+}
+
+impl Backing {
+    /// The file at `path`, made when it is not there. Nobody else may serve it at the same time.
+    pub(crate) fn open(path: &Path, size_bytes: u64) -> Result<Self, DiskError> {
+        if size_bytes == 0 || !size_bytes.is_multiple_of(BLOCK_BYTES) {
+            return Err(DiskError::Size(size_bytes));
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(DiskError::io("open the backing file", path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(DiskError::BackingTaken(path.into())),
+            Err(errno) => return Err(DiskError::io("lock the backing file", path)(errno.into())),
+        }
+        let metadata = file
+            .metadata()
+            .map_err(DiskError::io("look at the backing file", path))?;
+        if !metadata.is_file() {
+            return Err(DiskError::BackingKind(path.into()));
+        }
+        if metadata.len() == 0 {
+            file.set_len(size_bytes)
+                .map_err(DiskError::io("set the size of the backing file", path))?;
+        } else if metadata.len() != size_bytes {
+            return Err(DiskError::BackingSize {
+                path: path.into(),
+                found: metadata.len(),
+                asked: size_bytes,
+            });
+        }
+        Ok(Self { file, size_bytes })
+    }
+
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    pub(crate) fn read(&self, extent: Extent) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(extent.length as usize);
+        while (bytes.len() as u64) < extent.length {
+            let offset = extent.offset + bytes.len() as u64;
+            match pread(&self.file, spare_capacity(&mut bytes), offset) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        bytes.truncate(extent.length as usize); // the allocator may have given more
+        Ok(bytes)
+    }
+
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// Makes `extent` read as zeros, and gives its space back.
+    pub(crate) fn zero(&self, extent: Extent) -> io::Result<()> {
+        let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        Ok(fallocate(&self.file, mode, extent.offset, extent.length)?)
+    }
+
+    /// The parts of `extent` that hold data; all else reads as zeros.
+    pub(crate) fn data_in(&self, extent: Extent) -> io::Result<Vec<Extent>> {
+        let mut found = Vec::new();
+        let mut from = extent.offset;
+        while from < extent.end() {
+            let start = match seek(&self.file, SeekFrom::Data(from)) {
+                Ok(start) if start < extent.end() => start,
+                Ok(_) | Err(Errno::NXIO) => break,
+                Err(errno) => return Err(errno.into()),
+            };
+            let end = seek(&self.file, SeekFrom::Hole(start))?.min(extent.end());
+            found.push(Extent {
+                offset: start,
+                length: end - start,
+            });
+            from = end;
+        }
+        Ok(found)
+    }
+
+    /// What stands in `extents` now.
+    pub(crate) fn save(&self, extents: &[Extent]) -> io::Result<Vec<Old>> {
+        let save = |&extent: &Extent| {
+            Ok(Old::Bytes {
+                offset: extent.offset,
+                bytes: self.read(extent)?.into_boxed_slice(),
+            })
+        };
+        extents.iter().map(save).collect()
+    }
+
+    /// Puts back what a cut undoes.
+    pub(crate) fn restore(&self, old: &Old) -> io::Result<()> {
+        match old {
+            Old::Bytes { offset, bytes } => self.write(*offset, bytes),
+            Old::Zeros(extent) => self.zero(*extent),
+        }
+    }
+}
+
+/// Which regions may hold data. What was never written need not be read before it is overwritten.
+#[derive(Debug)]
+pub(crate) struct Written(Vec<bool>);
+
+impl Written {
+    pub(crate) fn of(backing: &Backing) -> io::Result<Self> {
+        let regions = backing.size_bytes.div_ceil(REGION_BYTES) as usize;
+        let mut written = Self(vec![false; regions]);
+        let whole = Extent {
+            offset: 0,
+            length: backing.size_bytes,
+        };
+        for extent in backing.data_in(whole)? {
+            written.add(extent);
+        }
+        Ok(written)
+    }
+
+    pub(crate) fn add(&mut self, extent: Extent) {
+        self.0[Self::regions(extent)].fill(true);
+    }
+
+    pub(crate) fn any_in(&self, extent: Extent) -> bool {
+        self.0[Self::regions(extent)].contains(&true)
+    }
+
+    fn regions(extent: Extent) -> std::ops::Range<usize> {
+        let first = extent.offset / REGION_BYTES;
+        first as usize..extent.end().div_ceil(REGION_BYTES).max(first) as usize
+    }
+}

@@ -1,0 +1,136 @@
+//! The commands of the control socket, and what each answers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::disk::Disk;
+use crate::model::{Cut, CutMode, EioFault, Lie, Overrides};
+use crate::replies::Replies;
+use crate::server::Identity;
+
+/// A command: one JSON object on a line.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
+enum Command {
+    /// How the disk stands.
+    Status {},
+    /// Other physics from now on.
+    Set { physics: Overrides },
+    /// Arm a fault.
+    Fault { fault: EioFault },
+    /// Disarm all faults.
+    ClearFaults {},
+    /// Lie about flushes from now on; null is the truth.
+    Lie { lie: Option<Lie> },
+    /// Cut the power.
+    PowerCut {
+        mode: CutMode,
+        #[serde(default)]
+        seed: u64,
+    },
+    /// Give it back.
+    PowerOn {},
+    /// Make everything durable, whatever the lie.
+    FlushNow {},
+}
+
+/// What the commands are about.
+pub(crate) struct Control<'a> {
+    pub(crate) disk: &'a Disk,
+    pub(crate) replies: &'a Replies,
+    pub(crate) identity: &'a Identity,
+}
+
+impl Control<'_> {
+    /// The answer to one line, as one line without its end.
+    pub(crate) fn answer(&self, line: &[u8]) -> String {
+        match parse(line).and_then(|command| self.obey(command)) {
+            Ok(mut done) => {
+                done["ok"] = Value::Bool(true);
+                done.to_string()
+            }
+            Err(message) => refusal(&message),
+        }
+    }
+
+    fn obey(&self, command: Command) -> Result<Value, String> {
+        let disk = self.disk;
+        match command {
+            Command::Status {} => Ok(self.status()),
+            Command::Set { physics } => {
+                let physics = disk
+                    .set_physics(&physics)
+                    .map_err(|error| error.to_string())?;
+                Ok(json!({ "physics": physics }))
+            }
+            Command::Fault { fault } => {
+                disk.arm(fault).map_err(|error| error.to_string())?;
+                Ok(json!({ "faults": disk.state().faults.states() }))
+            }
+            Command::ClearFaults {} => Ok(json!({ "cleared": disk.disarm() })),
+            Command::Lie { lie } => {
+                disk.set_lie(lie).map_err(|error| error.to_string())?;
+                Ok(json!({ "lie": lie }))
+            }
+            Command::PowerCut { mode, seed } => self.cut(Cut { mode, seed }),
+            Command::PowerOn {} if disk.power_on() => Ok(json!({ "power": "on" })),
+            Command::PowerOn {} => Err("the power is on already".into()),
+            Command::FlushNow {} => Ok(json!({ "bytes_made_durable": disk.flush_now() })),
+        }
+    }
+
+    fn cut(&self, cut: Cut) -> Result<Value, String> {
+        let report = self
+            .disk
+            .cut(cut)
+            .map_err(|error| {
+                format!("the cut is incomplete: cannot write to the backing file: {error}")
+            })?
+            .ok_or("the power is off already")?;
+        let requests_failed = self.replies.hurry();
+        let mut done = json!(report);
+        done["requests_failed"] = json!(requests_failed);
+        Ok(done)
+    }
+
+    fn status(&self) -> Value {
+        #[derive(Serialize)]
+        struct Status<'a> {
+            #[serde(flatten)]
+            identity: &'a Identity,
+            seed: u64,
+            power: &'static str,
+            physics: Value,
+            lie: Option<Lie>,
+            faults: Value,
+            cache_dirty_bytes: u64,
+            cache_capacity_bytes: u64,
+            counters: Value,
+        }
+        let state = self.disk.state();
+        json!(Status {
+            identity: self.identity,
+            seed: self.disk.seed(),
+            power: if self.disk.has_power() { "on" } else { "off" },
+            physics: json!(state.timing.physics()),
+            lie: state.lie,
+            faults: json!(state.faults.states()),
+            cache_dirty_bytes: state.volatile.dirty_bytes(),
+            cache_capacity_bytes: state.volatile.capacity_bytes(),
+            counters: json!(self.disk.counters.now()),
+        })
+    }
+}
+
+fn parse(line: &[u8]) -> Result<Command, String> {
+    let value: Value =
+        serde_json::from_slice(line).map_err(|error| format!("not a command: {error}"))?;
+    if !value.is_object() {
+        return Err("not a command: a JSON object is needed".into());
+    }
+    serde_json::from_value(value).map_err(|error| format!("not a command: {error}"))
+}
+
+pub(crate) fn refusal(message: &str) -> String {
+    json!({ "ok": false, "error": message }).to_string()
+}

@@ -1,0 +1,90 @@
+//! What can go wrong with an emulated disk, sorted by whose fault it is.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::model::{FaultError, PhysicsError};
+
+/// Why a disk cannot be served.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum DiskError {
+    #[error("no profile {0:?}; there are {1}")]
+    UnknownProfile(String, String),
+    #[error(transparent)]
+    Physics(#[from] PhysicsError),
+    #[error(transparent)]
+    Fault(#[from] FaultError),
+    #[error("size: got {0} bytes, a positive multiple of 4096 is needed")]
+    Size(u64),
+    #[error("the backing file {path} has {found} bytes; {asked} were asked for")]
+    BackingSize {
+        path: PathBuf,
+        found: u64,
+        asked: u64,
+    },
+    #[error("the backing file {0} is served by another daemon")]
+    BackingTaken(PathBuf),
+    #[error("the backing file {0} is not a regular file")]
+    BackingKind(PathBuf),
+    #[error("cannot {doing} {path}: {source}")]
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("the control socket's path has {0} bytes; a Unix socket's may have 107")]
+    SocketPath(usize),
+    #[error("something answers on the control socket {0} already")]
+    SocketTaken(PathBuf),
+    #[error("{0}")]
+    Serve(io::Error),
+}
+
+impl DiskError {
+    pub(crate) fn io(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            doing,
+            path,
+            source,
+        }
+    }
+
+    /// The place that it is about, if it is about one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::BackingSize { path, .. }
+            | Self::BackingTaken(path)
+            | Self::BackingKind(path)
+            | Self::Io { path, .. }
+            | Self::SocketTaken(path) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// What the system said, if it was the system that said no.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Io { source, .. } | Self::Serve(source) => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    /// Whether the one who asked can mend it by asking for something else.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownProfile(..)
+                | Self::Physics(_)
+                | Self::Fault(_)
+                | Self::Size(_)
+                | Self::SocketPath(_)
+        )
+    }
+}

@@ -1,0 +1,20 @@
+//! An emulated disk: physics and faults of one's own choosing, under a real file system and a real server.
+//!
+//! [`model`] is the disk as a value: when requests end, what a power cut leaves, which requests fail. It does no I/O and
+//! reads no clock. Around it, a [`DiskServer`] serves one file, `disk.img`, over FUSE, for a loop device to stand on,
+//! keeps the data in a sparse backing file, and takes commands on a socket.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod backing;
+mod control;
+mod counters;
+mod disk;
+mod error;
+mod filesystem;
+pub mod model;
+mod replies;
+mod server;
+mod socket;
+
+pub use error::DiskError;
+pub use server::{Config, DiskServer, FILE_NAME};

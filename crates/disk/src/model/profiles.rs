@@ -1,0 +1,266 @@
+//! The profiles shipped: disks of a kind, each number with where it is from.
+
+use super::MAX_CHANNELS;
+use super::physics::Physics;
+
+/// A disk of a kind.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Profile {
+    /// What it is asked for by.
+    pub name: &'static str,
+    /// What it stands for.
+    pub stands_for: &'static str,
+    /// Its numbers.
+    pub physics: Physics,
+    /// Where they are from.
+    pub sources: &'static [(&'static str, &'static str)],
+}
+
+/// The profile of that name.
+pub fn profile(name: &str) -> Option<&'static Profile> {
+    PROFILES.iter().find(|profile| profile.name == name)
+}
+
+const US: u64 = 1_000;
+const MB: u64 = 1_000_000;
+const MIB: u64 = 1 << 20;
+
+const NO_HEAD: Physics = Physics {
+    read_latency_ns: 0,
+    write_latency_ns: 0,
+    flush_latency_ns: 0,
+    spread: 0.0,
+    channels: MAX_CHANNELS,
+    read_iops: 0,
+    write_iops: 0,
+    read_bytes_per_s: 0,
+    write_bytes_per_s: 0,
+    cache_bytes: 0,
+    drain_bytes_per_s: 0,
+    cache_protected: false,
+    rpm: 0,
+    track_seek_ns: 0,
+    average_seek_ns: 0,
+};
+
+/// Every profile, from slow to fast.
+pub static PROFILES: &[Profile] = &[
+    Profile {
+        name: "hdd-7200",
+        stands_for: "a SATA disk of 7,200 revolutions a minute, write cache on",
+        physics: Physics {
+            read_latency_ns: 200 * US,
+            write_latency_ns: 200 * US,
+            flush_latency_ns: 200 * US,
+            spread: 0.1,
+            channels: 1,
+            read_bytes_per_s: 180 * MB,
+            write_bytes_per_s: 180 * MB,
+            cache_bytes: 64 * MIB,
+            rpm: 7200,
+            track_seek_ns: 280 * US,
+            average_seek_ns: 7_800 * US,
+            ..NO_HEAD
+        },
+        sources: &[
+            (
+                "rpm, seeks",
+                "Western Digital, Ultrastar DC HC310 OEM specification, 4.5.1: average 7.4 ms (read), 8.2 ms (write); track 0.23 and 0.32 ms; the means",
+            ),
+            (
+                "bandwidths, cache",
+                "chosen: the better half of a disk of 3 TB of 2015, such as that of study S4",
+            ),
+            (
+                "latencies, spread",
+                "chosen: the command overhead of such disks",
+            ),
+        ],
+    },
+    Profile {
+        name: "hdd-10k-sas",
+        stands_for: "a 2.5-inch SAS disk of 10,000 revolutions a minute, write cache off",
+        physics: Physics {
+            read_latency_ns: 200 * US,
+            write_latency_ns: 200 * US,
+            flush_latency_ns: 50 * US,
+            spread: 0.1,
+            channels: 1,
+            read_bytes_per_s: 113 * MB,
+            write_bytes_per_s: 113 * MB,
+            rpm: 10_000,
+            track_seek_ns: 430 * US,
+            average_seek_ns: 4_100 * US,
+            ..NO_HEAD
+        },
+        sources: &[
+            (
+                "rpm, seeks, latencies",
+                "Seagate, Savvio 10K.4 SAS product manual, 4.2.1: average 3.8 ms (read), 4.4 ms (write); track 0.30 and 0.56 ms; the means; controller overhead 0.2 ms",
+            ),
+            (
+                "bandwidths",
+                "the same, 4.1: 677,557 bytes a track, 166.7 revolutions a second",
+            ),
+            ("cache", "study S1: drive write caches off"),
+            (
+                "flush_latency, spread",
+                "chosen: a flush finds nothing to do",
+            ),
+        ],
+    },
+    Profile {
+        name: "sata-ssd",
+        stands_for: "a consumer SATA SSD, write cache on, no capacitors",
+        physics: Physics {
+            read_latency_ns: 150 * US,
+            write_latency_ns: 60 * US,
+            flush_latency_ns: 900 * US,
+            spread: 0.2,
+            channels: 8,
+            read_iops: 48_000,
+            write_iops: 20_000,
+            read_bytes_per_s: 540 * MB,
+            write_bytes_per_s: 490 * MB,
+            cache_bytes: 16 * MIB,
+            drain_bytes_per_s: 250 * MB,
+            ..NO_HEAD
+        },
+        sources: &[
+            (
+                "bandwidths",
+                "Intel, SSD 530 Series product specification: 540 MB/s read, 490 MB/s write",
+            ),
+            (
+                "read_iops",
+                "chosen: what drives of this class do at depth 32",
+            ),
+            (
+                "write_iops, drain_bandwidth",
+                "chosen: a used drive and data that do not compress; new and compressible it is 80,000 by the specification",
+            ),
+            ("channels", "the SandForce SF-2281 has 8"),
+            (
+                "flush_latency",
+                "chosen from study S3: 8,882 commits a second with 16 clients on the SSD",
+            ),
+            (
+                "latencies, cache, spread",
+                "chosen: a page read of MLC flash and the controller",
+            ),
+        ],
+    },
+    Profile {
+        name: "pcie-ssd-2012",
+        stands_for: "an early PCIe SSD (RevoDrive 3 class), write cache off",
+        physics: Physics {
+            read_latency_ns: 110 * US,
+            write_latency_ns: 70 * US,
+            flush_latency_ns: 100 * US,
+            spread: 0.2,
+            channels: 16,
+            read_iops: 90_000,
+            write_iops: 60_000,
+            read_bytes_per_s: 1_000 * MB,
+            write_bytes_per_s: 900 * MB,
+            ..NO_HEAD
+        },
+        sources: &[
+            (
+                "bandwidths",
+                "chosen: the round figures that such cards were sold with; no data sheet was at hand",
+            ),
+            ("channels", "two SandForce SF-2281 of 8 channels"),
+            ("cache", "study S1: drive write caches off"),
+            (
+                "write_latency, flush_latency",
+                "chosen from study S1: 14,451 commits a second with 8 clients, 0.55 ms each",
+            ),
+            (
+                "read_latency, read_iops, write_iops, spread",
+                "chosen: MLC flash of 2011",
+            ),
+        ],
+    },
+    Profile {
+        name: "cloud-volume",
+        stands_for: "a replicated network volume (ESSD class)",
+        physics: Physics {
+            read_latency_ns: 200 * US,
+            write_latency_ns: 110 * US,
+            flush_latency_ns: 10 * US,
+            spread: 0.2,
+            channels: 128,
+            read_iops: 112_000,
+            write_iops: 60_600,
+            read_bytes_per_s: 1_090 * MB,
+            write_bytes_per_s: 585 * MB,
+            cache_bytes: 0,
+            ..NO_HEAD
+        },
+        sources: &[
+            (
+                "write_latency, flush_latency",
+                "study S5: 8 kB open_datasync 119 us, fdatasync 130 us",
+            ),
+            (
+                "read_iops, write_iops",
+                "study S5: fio, 64 threads of depth 16, 8 kB, 65/35: 112k and 60.6k",
+            ),
+            (
+                "bandwidths",
+                "study S5: fio, sequential, 8 kB, 65/35: 133k and 71.4k requests a second",
+            ),
+            (
+                "cache",
+                "acknowledged when the copies have it, so nothing is volatile",
+            ),
+            (
+                "read_latency, channels, spread",
+                "chosen: a hop more than a write that ends in memory",
+            ),
+        ],
+    },
+    Profile {
+        name: "nvme",
+        stands_for: "a data-centre NVMe drive with capacitors",
+        physics: Physics {
+            read_latency_ns: 85 * US,
+            write_latency_ns: 20 * US,
+            flush_latency_ns: 3 * US,
+            spread: 0.15,
+            channels: 64,
+            read_iops: 460_000,
+            write_iops: 175_000,
+            read_bytes_per_s: 2_800 * MB,
+            write_bytes_per_s: 2_000 * MB,
+            cache_bytes: 64 * MIB,
+            drain_bytes_per_s: 2_000 * MB,
+            cache_protected: true,
+            ..NO_HEAD
+        },
+        sources: &[
+            (
+                "write_latency, flush_latency",
+                "study S5: 8 kB open_datasync 22 us, fdatasync 25 us on local drives",
+            ),
+            (
+                "read_iops, write_iops, bandwidths",
+                "Intel, SSD DC P3700 product specification 330566-005: up to 460,000 and 175,000 random accesses of 4 kB a second; 2,800 and 2,000 MB/s",
+            ),
+            (
+                "read_latency, channels, cache, spread",
+                "chosen: a page read of MLC flash",
+            ),
+        ],
+    },
+    Profile {
+        name: "ideal",
+        stands_for: "no physics: as fast as the machine, with a volatile cache for faults",
+        physics: Physics {
+            cache_bytes: 256 * MIB,
+            ..NO_HEAD
+        },
+        sources: &[("all", "none: the disk adds nothing of its own")],
+    },
+];

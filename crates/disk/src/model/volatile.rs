@@ -1,0 +1,358 @@
+//! The volatile write cache as power cuts see it: what was written and is not durable yet, in order.
+//!
+//! The medium is written at once; kept here is what stood there before, so that reads need no look into the cache, a
+//! flush only forgets, and a cut puts back. The log is the worst a disk may do: a write stays volatile until a flush
+//! covers it, or until the cache is full and its oldest write makes room. Time plays no part, so that the same
+//! requests in the same order with the same seed lose the same sectors.
+
+use std::collections::VecDeque;
+
+use rangemap::RangeSet;
+use serde::{Deserialize, Serialize};
+
+use super::dice::Dice;
+use super::extent::{Extent, SECTOR_BYTES};
+
+/// The place of a write in the order of all writes.
+pub type Sequence = u64;
+
+/// What stood somewhere before it was written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Old {
+    /// These bytes, from `offset` on.
+    Bytes {
+        /// Of the first byte.
+        offset: u64,
+        /// The bytes.
+        bytes: Box<[u8]>,
+    },
+    /// Nothing: it reads as zeros.
+    Zeros(Extent),
+}
+
+impl Old {
+    fn extent(&self) -> Extent {
+        match self {
+            Self::Bytes { offset, bytes } => Extent {
+                offset: *offset,
+                length: bytes.len() as u64,
+            },
+            Self::Zeros(extent) => *extent,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Bytes { bytes, .. } => bytes.len() as u64,
+            Self::Zeros(_) => 0,
+        }
+    }
+
+    fn part(&self, start: u64, end: u64) -> Restore {
+        match self {
+            Self::Bytes { offset, bytes } => Restore::Bytes {
+                offset: start,
+                bytes: bytes[(start - offset) as usize..(end - offset) as usize].into(),
+            },
+            Self::Zeros(_) => Restore::Zeros(Extent {
+                offset: start,
+                length: end - start,
+            }),
+        }
+    }
+}
+
+/// What a cut writes to the medium; the later of two that overlap counts.
+pub type Restore = Old;
+
+/// Which of the volatile writes a cut leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CutMode {
+    /// None.
+    Drop,
+    /// Each with probability one half, whatever became of those before it.
+    Subset,
+    /// Those up to one of them, in the order written.
+    Prefix,
+    /// As prefix; of the one after these, only the sectors before one of its sector boundaries.
+    Torn,
+}
+
+/// A power cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cut {
+    /// What it leaves.
+    pub mode: CutMode,
+    /// Of its choices.
+    pub seed: u64,
+}
+
+/// What a cut did. Only writes and discards that were volatile are counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct CutReport {
+    pub writes_dropped: u64,
+    pub writes_kept: u64,
+    pub writes_torn: u64,
+    pub discards_dropped: u64,
+    pub discards_kept: u64,
+    pub sectors_dropped: u64,
+    pub sectors_kept: u64,
+    pub bytes_dropped: u64,
+    pub bytes_kept: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Change {
+    extent: Extent,
+    discard: bool,
+    durable: bool,
+    old: Vec<Old>,
+}
+
+impl Change {
+    fn cost_bytes(&self) -> u64 {
+        BOOKKEEPING_BYTES + self.old.iter().map(Old::bytes).sum::<u64>()
+    }
+
+    fn volatile_bytes(&self) -> u64 {
+        if self.durable || self.discard {
+            0
+        } else {
+            self.extent.length
+        }
+    }
+}
+
+/// Counted for each change beside what stood there before, so that tiny ones are bounded too.
+const BOOKKEEPING_BYTES: u64 = 64;
+
+enum Fate {
+    Dropped,
+    Kept,
+    /// Only so many bytes of its beginning.
+    Torn(u64),
+}
+
+/// The log of changes that are not durable.
+#[derive(Debug, Clone)]
+pub struct Volatile {
+    capacity_bytes: u64,
+    cost_bytes: u64,
+    dirty_bytes: u64,
+    first: Sequence,
+    changes: VecDeque<Change>,
+}
+
+impl Volatile {
+    /// An empty cache that holds as much.
+    pub fn new(capacity_bytes: u64) -> Self {
+        Self {
+            capacity_bytes,
+            cost_bytes: 0,
+            dirty_bytes: 0,
+            first: 0,
+            changes: VecDeque::new(),
+        }
+    }
+
+    /// The sequence that the next change will get.
+    pub fn next(&self) -> Sequence {
+        self.first + self.changes.len() as u64
+    }
+
+    /// Bytes written that a cut may drop.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.dirty_bytes
+    }
+
+    /// How much it holds.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// A new size; what does not fit becomes durable.
+    pub fn set_capacity(&mut self, capacity_bytes: u64) {
+        self.capacity_bytes = capacity_bytes;
+        self.evict();
+    }
+
+    /// A write to, or a discard of, `extent`, where `old` stood; what `old` leaves out stays as it was.
+    pub fn record(&mut self, extent: Extent, discard: bool, old: Vec<Old>) -> Sequence {
+        let sequence = self.next();
+        let change = Change {
+            extent,
+            discard,
+            durable: false,
+            old,
+        };
+        self.cost_bytes += change.cost_bytes();
+        self.dirty_bytes += change.volatile_bytes();
+        self.changes.push_back(change);
+        self.evict();
+        sequence
+    }
+
+    /// That change is on the medium for good.
+    pub fn make_durable(&mut self, sequence: Sequence) {
+        self.settle(sequence);
+        self.forget();
+    }
+
+    /// A flush that covers the changes before `end`, except those that `stays` says it leaves out in silence.
+    pub fn flush(&mut self, end: Sequence, mut stays: impl FnMut(Sequence) -> bool) {
+        for sequence in self.first..end.min(self.next()) {
+            if !stays(sequence) {
+                self.settle(sequence);
+            }
+        }
+        self.forget();
+    }
+
+    /// The power is cut: what must be written to the medium, in this order, to have what is left. Nothing is volatile
+    /// after it.
+    pub fn cut(&mut self, cut: Cut) -> (Vec<Restore>, CutReport) {
+        let fates = self.fates(cut);
+        let mut report = CutReport::default();
+        let mut restores = Vec::new();
+        let mut settled = RangeSet::new();
+        for (change, fate) in self.changes.iter().zip(fates).rev() {
+            let kept_bytes = match fate {
+                Fate::Dropped => 0,
+                Fate::Kept => change.extent.length,
+                Fate::Torn(bytes) => bytes,
+            };
+            if !change.durable {
+                report.count(change, kept_bytes);
+            }
+            let kept_end = change.extent.offset + kept_bytes;
+            for old in &change.old {
+                let lost = old.extent().offset.max(kept_end)..old.extent().end();
+                if lost.is_empty() {
+                    continue;
+                }
+                for gap in settled.gaps(&lost) {
+                    restores.push(old.part(gap.start, gap.end));
+                }
+            }
+            if kept_bytes > 0 {
+                settled.insert(change.extent.offset..kept_end);
+            }
+        }
+        self.first = self.next();
+        self.changes.clear();
+        self.cost_bytes = 0;
+        self.dirty_bytes = 0;
+        (restores, report)
+    }
+
+    fn fates(&self, cut: Cut) -> Vec<Fate> {
+        let mut dice = Dice::new(cut.seed, 0);
+        let volatile: Vec<usize> = (0..self.changes.len())
+            .filter(|&index| !self.changes[index].durable)
+            .collect();
+        let (kept_before, torn) = match cut.mode {
+            CutMode::Drop | CutMode::Subset => (0, None),
+            CutMode::Prefix => match dice.below(volatile.len() as u64 + 1) as usize {
+                count if count == volatile.len() => (self.changes.len(), None),
+                count => (volatile[count], None),
+            },
+            CutMode::Torn => self.tear(&volatile, &mut dice),
+        };
+        let fate = |(index, change): (usize, &Change)| {
+            if change.durable || index < kept_before {
+                return Fate::Kept;
+            }
+            match torn {
+                Some((at, bytes)) if at == index => Fate::Torn(bytes),
+                _ if cut.mode == CutMode::Subset && dice.chance(0.5) => Fate::Kept,
+                _ => Fate::Dropped,
+            }
+        };
+        self.changes.iter().enumerate().map(fate).collect()
+    }
+
+    /// The write to be torn, of those that a sector boundary divides, and how many of its bytes stay.
+    fn tear(&self, volatile: &[usize], dice: &mut Dice) -> (usize, Option<(usize, u64)>) {
+        let divisible: Vec<usize> = volatile
+            .iter()
+            .copied()
+            .filter(|&index| {
+                !self.changes[index].discard && self.changes[index].extent.sectors() > 1
+            })
+            .collect();
+        if divisible.is_empty() {
+            return (0, None);
+        }
+        let index = divisible[dice.below(divisible.len() as u64) as usize];
+        let extent = self.changes[index].extent;
+        let boundary = extent.offset / SECTOR_BYTES + 1 + dice.below(extent.sectors() - 1);
+        (
+            index,
+            Some((index, boundary * SECTOR_BYTES - extent.offset)),
+        )
+    }
+
+    fn settle(&mut self, sequence: Sequence) {
+        // A change that is not here any more has become durable already.
+        let Some(index) = sequence.checked_sub(self.first) else {
+            return;
+        };
+        if let Some(change) = self.changes.get_mut(index as usize) {
+            self.dirty_bytes -= change.volatile_bytes();
+            self.cost_bytes -= change.cost_bytes() - BOOKKEEPING_BYTES;
+            change.durable = true;
+            change.old = Vec::new(); // never put back
+        }
+    }
+
+    /// Forgets durable changes, from the oldest on: those behind a volatile one still settle what it may undo.
+    fn forget(&mut self) {
+        while self.changes.front().is_some_and(|change| change.durable) {
+            self.pop();
+        }
+    }
+
+    fn evict(&mut self) {
+        while self.cost_bytes > self.capacity_bytes && !self.changes.is_empty() {
+            self.pop();
+        }
+        self.forget();
+    }
+
+    fn pop(&mut self) {
+        if let Some(change) = self.changes.pop_front() {
+            self.cost_bytes -= change.cost_bytes();
+            self.dirty_bytes -= change.volatile_bytes();
+            self.first += 1;
+        }
+    }
+}
+
+impl CutReport {
+    fn count(&mut self, change: &Change, kept_bytes: u64) {
+        let whole = kept_bytes == change.extent.length;
+        if change.discard {
+            *(if whole {
+                &mut self.discards_kept
+            } else {
+                &mut self.discards_dropped
+            }) += 1;
+            return;
+        }
+        match kept_bytes {
+            0 => self.writes_dropped += 1,
+            _ if whole => self.writes_kept += 1,
+            _ => self.writes_torn += 1,
+        }
+        let kept = Extent {
+            offset: change.extent.offset,
+            length: kept_bytes,
+        };
+        self.bytes_kept += kept_bytes;
+        self.bytes_dropped += change.extent.length - kept_bytes;
+        self.sectors_kept += kept.sectors();
+        self.sectors_dropped += change.extent.sectors() - kept.sectors();
+    }
+}

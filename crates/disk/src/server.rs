@@ -1,0 +1,310 @@
+//! The life of a served disk: checked, started, waited for, stopped.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fuser::{MountOption, Session};
+use rustix::mount::{UnmountFlags, unmount};
+use serde::{Deserialize, Serialize};
+
+use crate::backing::Backing;
+use crate::control::Control;
+use crate::disk::Disk;
+use crate::error::DiskError;
+use crate::filesystem::DiskFilesystem;
+use crate::model::{EioFault, Lie, Overrides, PROFILES, Physics, profile};
+use crate::replies::Replies;
+use crate::socket::{self, ControlSocket};
+
+/// The one file that is served.
+pub const FILE_NAME: &str = "disk.img";
+
+/// Threads that read requests: enough to work while another waits for the host's disk.
+const READERS: usize = 3;
+
+/// How often a wait asks whether to go on.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What disk to serve, and where.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Name of the profile.
+    pub profile: String,
+    /// What of its physics is different.
+    #[serde(default)]
+    pub physics: Overrides,
+    /// A multiple of 4096.
+    pub size_bytes: u64,
+    /// The sparse file of the data; made when it is not there.
+    pub backing: PathBuf,
+    /// The directory to mount on.
+    pub mount: PathBuf,
+    /// Path of the control socket.
+    pub control: PathBuf,
+    /// The source of the mount in the mount table.
+    pub label: String,
+    /// Of all chance.
+    pub seed: u64,
+    /// The lie about flushes.
+    #[serde(default)]
+    pub lie: Option<Lie>,
+    /// Faults armed from the start.
+    #[serde(default)]
+    pub faults: Vec<EioFault>,
+}
+
+/// What a status begins with.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Identity {
+    pid: u32,
+    label: String,
+    profile: String,
+    size_bytes: u64,
+    backing: PathBuf,
+    mount: PathBuf,
+    control: PathBuf,
+}
+
+#[derive(Debug, Default)]
+struct Ended {
+    ended: Mutex<Option<io::Result<()>>>,
+    changed: Condvar,
+}
+
+/// A disk that is served, or will be.
+#[derive(Debug)]
+pub struct DiskServer {
+    config: Config,
+    physics: Physics,
+    running: Mutex<Option<Running>>,
+    end: Arc<Ended>,
+}
+
+#[derive(Debug)]
+struct Running {
+    replies: Arc<Replies>,
+    socket: ControlSocket,
+}
+
+impl Running {
+    fn close(&mut self) {
+        self.socket.close();
+        self.replies.close();
+    }
+}
+
+impl DiskServer {
+    /// Checks what can be checked without touching anything.
+    ///
+    /// # Errors
+    /// What makes no sense.
+    pub fn new(config: Config) -> Result<Self, DiskError> {
+        let Some(found) = profile(&config.profile) else {
+            let known: Vec<_> = PROFILES.iter().map(|profile| profile.name).collect();
+            return Err(DiskError::UnknownProfile(config.profile, known.join(", ")));
+        };
+        let physics = config.physics.apply(&found.physics)?;
+        for fault in &config.faults {
+            fault.check()?;
+        }
+        Ok(Self {
+            config,
+            physics,
+            running: Mutex::new(None),
+            end: Arc::default(),
+        })
+    }
+
+    /// Opens or makes the backing file, mounts, and listens. When it returns, both answer. May be called once.
+    ///
+    /// # Errors
+    /// What could not be had; nothing is left mounted or listening then, and a new backing file stays.
+    pub fn start(&self) -> Result<(), DiskError> {
+        let config = &self.config;
+        let backing = Backing::open(&config.backing, config.size_bytes)?;
+        let disk = Disk::new(backing, self.physics.clone(), config.seed).map_err(DiskError::io(
+            "look through the backing file",
+            &config.backing,
+        ))?;
+        disk.set_lie(config.lie)?;
+        for fault in &config.faults {
+            disk.arm(fault.clone())?;
+        }
+        let listener = socket::bind(&config.control)?;
+        let disk = Arc::new(disk);
+        let (replies, _) = Replies::start(Arc::clone(&disk)).map_err(DiskError::Serve)?;
+        let mut running = Running {
+            socket: self.listen(listener, &disk, &replies)?,
+            replies,
+        };
+        let end = Arc::clone(&self.end);
+        let served = self.mount(&disk, &running.replies).and_then(|session| {
+            threads::spawn("disk-session", move || end.tell(session.run()))
+                .map_err(DiskError::Serve)
+        });
+        if let Err(error) = served {
+            running.close();
+            return Err(error);
+        }
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+        Ok(())
+    }
+
+    fn mount(
+        &self,
+        disk: &Arc<Disk>,
+        replies: &Arc<Replies>,
+    ) -> Result<Session<DiskFilesystem>, DiskError> {
+        let filesystem = DiskFilesystem {
+            disk: Arc::clone(disk),
+            replies: Arc::clone(replies),
+        };
+        let mut options = fuser::Config::default();
+        options.mount_options = vec![
+            MountOption::FSName(self.config.label.clone()),
+            MountOption::Subtype("plinth-disk".to_owned()),
+            MountOption::NoSuid,
+            MountOption::NoDev,
+        ];
+        options.n_threads = Some(READERS);
+        Session::new(filesystem, &self.config.mount, &options)
+            .map_err(DiskError::io("mount on", &self.config.mount))
+    }
+
+    fn listen(
+        &self,
+        listener: std::os::unix::net::UnixListener,
+        disk: &Arc<Disk>,
+        replies: &Arc<Replies>,
+    ) -> Result<ControlSocket, DiskError> {
+        let (disk, replies) = (Arc::clone(disk), Arc::clone(replies));
+        let config = &self.config;
+        let identity = Identity {
+            pid: std::process::id(),
+            label: config.label.clone(),
+            profile: config.profile.clone(),
+            size_bytes: config.size_bytes,
+            backing: config.backing.clone(),
+            mount: config.mount.clone(),
+            control: config.control.clone(),
+        };
+        let answer = move |line: &[u8]| {
+            let control = Control {
+                disk: &disk,
+                replies: &replies,
+                identity: &identity,
+            };
+            control.answer(line)
+        };
+        ControlSocket::start(listener, config.control.clone(), answer).map_err(DiskError::Serve)
+    }
+
+    /// Waits until the disk is not mounted any more, at most `timeout`, and as long as `keep_waiting` says so; whether
+    /// it has ended.
+    ///
+    /// # Errors
+    /// What ended the session before its time.
+    pub fn wait(
+        &self,
+        timeout: Duration,
+        keep_waiting: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, DiskError> {
+        let began = Instant::now();
+        loop {
+            if let Some(result) = self
+                .end
+                .within(PATIENCE.min(timeout.saturating_sub(began.elapsed())))
+            {
+                self.leave();
+                return result.map(|()| true).map_err(DiskError::Serve);
+            }
+            if began.elapsed() >= timeout || !keep_waiting() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Unmounts. False when the disk is in use: it is then taken out of the directory tree, and whoever uses it gets
+    /// errors once this process has ended, as when a disk is pulled out.
+    ///
+    /// # Errors
+    /// Why it cannot be unmounted at all.
+    pub fn stop(&self) -> Result<bool, DiskError> {
+        let path = &self.config.mount;
+        let failed = |errno: rustix::io::Errno| DiskError::io("unmount", path)(errno.into());
+        if self.end.within(Duration::ZERO).is_some() {
+            return Ok(true);
+        }
+        match unmount(path.as_path(), UnmountFlags::NOFOLLOW) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::BUSY) => {
+                unmount(
+                    path.as_path(),
+                    UnmountFlags::DETACH | UnmountFlags::NOFOLLOW,
+                )
+                .map_err(failed)?;
+                self.leave();
+                Ok(false)
+            }
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    fn leave(&self) {
+        let running = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut running) = running {
+            running.close();
+        }
+    }
+}
+
+impl Drop for DiskServer {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Ended {
+    fn tell(&self, result: io::Result<()>) {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.changed.notify_all();
+    }
+
+    fn within(&self, timeout: Duration) -> Option<io::Result<()>> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let (ended, _) = self
+            .changed
+            .wait_timeout_while(ended, timeout, |ended| ended.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        ended.as_ref().map(|result| match result {
+            Ok(()) => Ok(()),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        })
+    }
+}
+
+/// Threads of ours: signals are for the program's own, and timers are exact.
+pub(crate) mod threads {
+    use std::io;
+    use std::num::NonZeroU64;
+    use std::thread::{Builder, JoinHandle};
+
+    pub(crate) fn spawn(
+        name: &str,
+        run: impl FnOnce() + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        Builder::new().name(name.to_owned()).spawn(move || {
+            // Neither can fail on Linux; without them signals would still be handled, and sleeps be 50 us longer.
+            let _ = plinth_thread::block_signals();
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            run();
+        })
+    }
+}

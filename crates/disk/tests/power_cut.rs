@@ -1,0 +1,304 @@
+//! What a power cut leaves, against a reference that replays whole histories.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use plinth_disk::model::{Cut, CutMode, CutReport, Extent, Old, SECTOR_BYTES, Volatile};
+use proptest::prelude::*;
+
+const SECTORS: u64 = 24;
+const ROOMY: u64 = 1 << 30;
+
+/// A request; writes fill their sectors with a byte of their own.
+#[derive(Debug, Clone, Copy)]
+enum Request {
+    Write {
+        first: u64,
+        count: u64,
+    },
+    Through {
+        first: u64,
+        count: u64,
+    },
+    Discard {
+        first: u64,
+        count: u64,
+    },
+    Flush,
+    /// One that leaves out every third change.
+    FalseFlush,
+}
+
+/// A change as the reference remembers it.
+#[derive(Debug, Clone)]
+struct Change {
+    sectors: std::ops::Range<u64>,
+    byte: u8,
+    discard: bool,
+    durable: bool,
+}
+
+/// The disk under test, medium and all, and the reference's memory of what was done to it.
+struct Bench {
+    volatile: Volatile,
+    medium: Vec<u8>,
+    history: Vec<Change>,
+}
+
+impl Bench {
+    fn new(capacity_bytes: u64) -> Self {
+        Self {
+            volatile: Volatile::new(capacity_bytes),
+            medium: vec![0; (SECTORS * SECTOR_BYTES) as usize],
+            history: Vec::new(),
+        }
+    }
+
+    fn run(capacity_bytes: u64, requests: &[Request]) -> Self {
+        let mut bench = Self::new(capacity_bytes);
+        for (index, request) in requests.iter().enumerate() {
+            bench.obey(*request, index as u8 + 1);
+        }
+        bench
+    }
+
+    fn obey(&mut self, request: Request, byte: u8) {
+        match request {
+            Request::Write { first, count } => self.change(first, count, byte, false, false),
+            Request::Through { first, count } => self.change(first, count, byte, false, true),
+            Request::Discard { first, count } => self.change(first, count, 0, true, false),
+            Request::Flush => {
+                self.volatile.flush(self.volatile.next(), |_| false);
+                self.history
+                    .iter_mut()
+                    .for_each(|change| change.durable = true);
+            }
+            Request::FalseFlush => {
+                self.volatile
+                    .flush(self.volatile.next(), |sequence| sequence % 3 == 0);
+                for (sequence, change) in self.history.iter_mut().enumerate() {
+                    change.durable |= sequence % 3 != 0;
+                }
+            }
+        }
+    }
+
+    fn change(&mut self, first: u64, count: u64, byte: u8, discard: bool, durable: bool) {
+        let extent = Extent {
+            offset: first * SECTOR_BYTES,
+            length: count * SECTOR_BYTES,
+        };
+        let place = extent.offset as usize..extent.end() as usize;
+        let old = if self.medium[place.clone()].iter().all(|&byte| byte == 0) {
+            Old::Zeros(extent)
+        } else {
+            Old::Bytes {
+                offset: extent.offset,
+                bytes: self.medium[place.clone()].into(),
+            }
+        };
+        let sequence = self.volatile.record(extent, discard, vec![old]);
+        self.medium[place].fill(byte);
+        if durable {
+            self.volatile.make_durable(sequence);
+        }
+        self.history.push(Change {
+            sectors: first..first + count,
+            byte,
+            discard,
+            durable,
+        });
+    }
+
+    fn cut(&mut self, mode: CutMode, seed: u64) -> (Vec<u8>, CutReport) {
+        let (restores, report) = self.volatile.cut(Cut { mode, seed });
+        for restore in restores {
+            match restore {
+                Old::Bytes { offset, bytes } => {
+                    self.medium[offset as usize..][..bytes.len()].copy_from_slice(&bytes);
+                }
+                Old::Zeros(extent) => {
+                    self.medium[extent.offset as usize..extent.end() as usize].fill(0);
+                }
+            }
+        }
+        let sectors = self.medium.chunks(SECTOR_BYTES as usize);
+        (sectors.map(|sector| sector[0]).collect(), report)
+    }
+
+    /// The sectors after a replay of what is durable and of those volatile changes, counted from 0, that `left` says:
+    /// how many of each one's sectors.
+    fn replay(&self, left: impl Fn(usize, &Change) -> u64) -> Vec<u8> {
+        let mut sectors = vec![0; SECTORS as usize];
+        let mut volatile = 0;
+        for change in &self.history {
+            let whole = change.sectors.end - change.sectors.start;
+            let count = if change.durable {
+                whole
+            } else {
+                volatile += 1;
+                left(volatile - 1, change).min(whole)
+            };
+            let first = change.sectors.start as usize;
+            sectors[first..first + count as usize].fill(change.byte);
+        }
+        sectors
+    }
+
+    fn volatile_changes(&self) -> Vec<&Change> {
+        self.history
+            .iter()
+            .filter(|change| !change.durable)
+            .collect()
+    }
+
+    /// Whether some choice that the mode allows explains what is there.
+    fn explains(&self, mode: CutMode, found: &[u8]) -> bool {
+        let volatile = self.volatile_changes();
+        let count = volatile.len();
+        let up_to = |last: usize, of_last: u64| {
+            self.replay(|index, _| match index {
+                _ if index < last => u64::MAX,
+                _ if index == last => of_last,
+                _ => 0,
+            })
+        };
+        match mode {
+            CutMode::Drop => self.replay(|_, _| 0) == found,
+            CutMode::Prefix => (0..=count).any(|last| up_to(last, 0) == found),
+            CutMode::Subset => (0_u64..1 << count)
+                .any(|set| self.replay(|index, _| (set >> index & 1) * u64::MAX) == found),
+            CutMode::Torn => {
+                let divisible = |change: &Change| {
+                    !change.discard && change.sectors.end - change.sectors.start > 1
+                };
+                let mut torn = (0..count)
+                    .filter(|&last| divisible(volatile[last]))
+                    .flat_map(|last| {
+                        (1..volatile[last].sectors.end - volatile[last].sectors.start)
+                            .map(move |of| (last, of))
+                    });
+                if volatile.iter().any(|change| divisible(change)) {
+                    torn.any(|(last, of_last)| up_to(last, of_last) == found)
+                } else {
+                    self.replay(|_, _| 0) == found
+                }
+            }
+        }
+    }
+}
+
+fn place() -> impl Strategy<Value = (u64, u64)> {
+    (0..SECTORS).prop_flat_map(|first| (Just(first), 1..=(SECTORS - first).min(8)))
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let request = prop_oneof![
+        6 => place().prop_map(|(first, count)| Request::Write { first, count }),
+        2 => place().prop_map(|(first, count)| Request::Through { first, count }),
+        2 => place().prop_map(|(first, count)| Request::Discard { first, count }),
+        1 => Just(Request::Flush),
+        1 => Just(Request::FalseFlush),
+    ];
+    prop::collection::vec(request, 0..20)
+}
+
+fn modes() -> impl Strategy<Value = CutMode> {
+    prop_oneof![
+        Just(CutMode::Drop),
+        Just(CutMode::Subset),
+        Just(CutMode::Prefix),
+        Just(CutMode::Torn)
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn what_is_left_is_what_the_mode_allows(requests in requests(), mode in modes(), seed: u64) {
+        let mut bench = Bench::run(ROOMY, &requests);
+        prop_assume!(bench.volatile_changes().len() <= 12);
+        let writes = bench.volatile_changes().iter().filter(|change| !change.discard).count() as u64;
+        let dirty_bytes = bench.volatile.dirty_bytes();
+        let (found, report) = bench.cut(mode, seed);
+        prop_assert!(bench.explains(mode, &found), "{mode:?} left {found:?} of {:?}", bench.history);
+        prop_assert_eq!(report.writes_dropped + report.writes_kept + report.writes_torn, writes);
+        prop_assert_eq!(report.bytes_dropped + report.bytes_kept, dirty_bytes);
+        prop_assert_eq!((report.sectors_dropped + report.sectors_kept) * SECTOR_BYTES, dirty_bytes);
+        prop_assert!(report.writes_torn <= 1);
+        prop_assert_eq!(bench.volatile.dirty_bytes(), 0);
+    }
+
+    #[test]
+    fn the_same_requests_and_seed_leave_the_same(requests in requests(), mode in modes(), seed: u64) {
+        let outcome = || Bench::run(ROOMY, &requests).cut(mode, seed);
+        prop_assert_eq!(outcome(), outcome());
+    }
+
+    #[test]
+    fn a_full_cache_lets_its_oldest_go_and_never_holds_more(
+        places in prop::collection::vec(place(), 1..60),
+        capacity_bytes in 0_u64..20_000,
+    ) {
+        let requests: Vec<_> = places.iter().map(|&(first, count)| Request::Write { first, count }).collect();
+        let mut bench = Bench::run(capacity_bytes, &requests);
+        let (found, _) = bench.cut(CutMode::Drop, 0);
+        prop_assert!(bench.explains(CutMode::Prefix, &found), "{found:?}");
+    }
+
+    #[test]
+    fn after_a_cut_the_disk_works_on(before in requests(), after in requests(), mode in modes(), seed: u64) {
+        let mut bench = Bench::run(ROOMY, &before);
+        let (left, _) = bench.cut(mode, seed);
+        // What is left is what a disk begins with: one durable change a sector.
+        bench.history = (0..SECTORS)
+            .map(|sector| Change {
+                sectors: sector..sector + 1,
+                byte: left[sector as usize],
+                discard: false,
+                durable: true,
+            })
+            .collect();
+        for (index, request) in after.iter().enumerate() {
+            // False flushes go by sequence, which the reference's history does not share any more.
+            let request = if matches!(request, Request::FalseFlush) { Request::Flush } else { *request };
+            bench.obey(request, 100 + index as u8);
+        }
+        let (found, _) = bench.cut(CutMode::Drop, 0);
+        prop_assert!(bench.explains(CutMode::Drop, &found));
+    }
+}
+
+#[test]
+fn each_mode_does_what_its_name_says() {
+    let writes: Vec<_> = (0..8)
+        .map(|index| Request::Write {
+            first: index * 3,
+            count: 3,
+        })
+        .collect();
+    let reports = |mode| -> Vec<CutReport> {
+        let cut = |seed| Bench::run(ROOMY, &writes).cut(mode, seed).1;
+        (0..200).map(cut).collect()
+    };
+    assert!(
+        reports(CutMode::Drop)
+            .iter()
+            .all(|report| report.writes_dropped == 8)
+    );
+    let kept: std::collections::BTreeSet<_> = reports(CutMode::Prefix)
+        .iter()
+        .map(|report| report.writes_kept)
+        .collect();
+    assert_eq!(kept, (0..=8).collect());
+    assert!(
+        reports(CutMode::Torn)
+            .iter()
+            .all(|report| report.writes_torn == 1)
+    );
+    let mean = reports(CutMode::Subset)
+        .iter()
+        .map(|report| report.writes_kept)
+        .sum::<u64>() as f64
+        / 200.0;
+    assert!((3.5..4.5).contains(&mean), "{mean}");
+}
