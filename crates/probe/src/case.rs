@@ -1,0 +1,137 @@
+//! What is measured: one case, one kind of operation repeated.
+
+use serde::{Deserialize, Serialize};
+
+/// How a write is made durable, in the words of PostgreSQL's `wal_sync_method`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// The file is open with `O_DSYNC`.
+    OpenDatasync,
+    /// fdatasync(2) after the writes. The default on Linux.
+    Fdatasync,
+    /// fsync(2) after the writes.
+    Fsync,
+    /// `F_FULLFSYNC` of macOS, or its like on Windows.
+    FsyncWritethrough,
+    /// The file is open with `O_SYNC`.
+    OpenSync,
+    /// Not at all.
+    None,
+}
+
+impl Method {
+    /// Those of `wal_sync_method`, in PostgreSQL's order of preference.
+    pub const ALL: [Self; 5] = [
+        Self::OpenDatasync,
+        Self::Fdatasync,
+        Self::Fsync,
+        Self::FsyncWritethrough,
+        Self::OpenSync,
+    ];
+
+    /// As in `postgresql.conf`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenDatasync => "open_datasync",
+            Self::Fdatasync => "fdatasync",
+            Self::Fsync => "fsync",
+            Self::FsyncWritethrough => "fsync_writethrough",
+            Self::OpenSync => "open_sync",
+            Self::None => "none",
+        }
+    }
+
+    /// Whether a flag of open(2) does it, so that each write waits.
+    pub fn is_of_open(self) -> bool {
+        matches!(self, Self::OpenDatasync | Self::OpenSync)
+    }
+}
+
+/// What question a case belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// `pg_test_fsync`: one write of 8 kB.
+    OneBlock,
+    /// `pg_test_fsync`: two writes of 8 kB.
+    TwoBlocks,
+    /// `pg_test_fsync`: 16 kB by `open_sync`, in writes of 16 to 1 kB.
+    Ladder,
+    /// `pg_test_fsync`: does fsync honour what another descriptor wrote?
+    OtherDescriptor,
+    /// `pg_test_fsync`: a write of 8 kB that is not made durable.
+    Unsynced,
+    /// Onward through a segment that is there, as PostgreSQL writes a recycled one.
+    Preallocated,
+    /// Onward through a segment that grows.
+    Extending,
+    /// Writes of 4 to 64 kB, onward through a segment that is there.
+    Sizes,
+    /// Many committers, one flush for all that wait: as PostgreSQL does.
+    GroupCommit,
+    /// Many writers, each with a flush of its own.
+    Independent,
+}
+
+/// Where in the file an operation writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Always its beginning.
+    Beginning,
+    /// Behind the operation before; after the last block the first again.
+    Onward,
+    /// Behind its end; emptied again when it is a segment long, which is not timed.
+    BeyondEnd,
+}
+
+/// Which descriptor flushes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Descriptor {
+    /// One, open all the time.
+    Kept,
+    /// Opened for each operation, flushed and closed; then opened and closed once more, for a like number of calls.
+    Own,
+    /// Opened for each operation, written and closed; another one is opened and flushed.
+    Another,
+}
+
+/// Who writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// One writer.
+    Alone,
+    /// Each writer appends a record to one log; who finds nobody flushing writes and flushes for all, the others wait.
+    Group,
+    /// Each writer writes blocks of its own, and flushes.
+    Each,
+}
+
+/// One kind of operation. Its latency is that of `writes` writes of `block_bytes`, made durable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// What question it belongs to.
+    pub group: Group,
+    /// What tells it from the others of its group.
+    pub label: String,
+    /// How a write is made durable.
+    pub method: Method,
+    /// Past the page cache (`O_DIRECT`).
+    pub direct: bool,
+    /// Length of one write.
+    pub block_bytes: u32,
+    /// Writes in one operation.
+    pub writes: u32,
+    /// Where they go.
+    pub place: Place,
+    /// Which descriptor flushes.
+    pub descriptor: Descriptor,
+    /// Threads that write.
+    pub writers: u32,
+    /// How they go together.
+    pub sharing: Sharing,
+}

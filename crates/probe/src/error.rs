@@ -1,0 +1,63 @@
+//! What can go wrong with a probe.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Why a case could not be measured.
+#[derive(Debug, Error)]
+pub enum ProbeError {
+    /// The system said no.
+    #[error("cannot {doing} {path}: {source}")]
+    Io {
+        /// What failed, as in "write to".
+        doing: &'static str,
+        /// The probe's file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The storage has not answered.
+    #[error("{path} has not answered for {} s", patience.as_secs())]
+    Hangs {
+        /// The probe's file.
+        path: PathBuf,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// Whoever asked gave up.
+    #[error("interrupted")]
+    Interrupted,
+    /// A case that makes no sense.
+    #[error("{0}")]
+    Case(String),
+}
+
+impl ProbeError {
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            doing,
+            path,
+            source,
+        }
+    }
+
+    /// The place that it is about, if it is about one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Io { path, .. } | Self::Hangs { path, .. } => Some(path),
+            Self::Interrupted | Self::Case(_) => None,
+        }
+    }
+
+    /// What the system said, if it was the system that said no.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A log that many commit to and one flushes: group commit as PostgreSQL does it.
+//!
+//! The rules are those of `XLogFlush` in src/backend/access/transam/xlog.c, with `commit_delay` 0: a committer has
+//! inserted its record; who finds the write lock free writes everything inserted so far, whole pages of it, and flushes;
+//! who finds it taken waits until it is released (`LWLockAcquireOrWait`), and looks whether its record is durable by then.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::{RECORD_BYTES, WAL_BLOCK_BYTES};
+
+const PAGE_BYTES: u64 = WAL_BLOCK_BYTES as u64;
+
+/// Positions in a log without end, in bytes from its beginning.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    inserted: AtomicU64,
+    flushed: AtomicU64,
+    flushes: AtomicU64,
+    /// After an error nobody is to wait for a flush that never comes.
+    broken: AtomicBool,
+    lock: Mutex<WriteLock>,
+    released: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct WriteLock {
+    held: bool,
+    releases: u64,
+}
+
+impl Log {
+    /// Appends a record and returns when it is durable. `write_and_flush` gets the pages to write, from byte to byte.
+    ///
+    /// False when another committer's flush has failed.
+    pub(crate) fn commit<E>(
+        &self,
+        write_and_flush: impl Fn(u64, u64) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mine = self.inserted.fetch_add(RECORD_BYTES, Ordering::AcqRel) + RECORD_BYTES;
+        while self.flushed.load(Ordering::Acquire) < mine {
+            if self.broken.load(Ordering::Acquire) {
+                return Ok(false);
+            }
+            if !self.acquire_or_wait() {
+                continue;
+            }
+            let result = self.flush_up_to(mine, &write_and_flush);
+            if result.is_err() {
+                self.broken.store(true, Ordering::Release);
+            }
+            self.release();
+            result?;
+        }
+        Ok(true)
+    }
+
+    /// How often the log was flushed.
+    pub(crate) fn flushes(&self) -> u64 {
+        self.flushes.load(Ordering::Acquire)
+    }
+
+    fn flush_up_to<E>(
+        &self,
+        mine: u64,
+        write_and_flush: impl Fn(u64, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let flushed = self.flushed.load(Ordering::Acquire);
+        if flushed >= mine {
+            return Ok(());
+        }
+        let inserted = self.inserted.load(Ordering::Acquire);
+        // A page that was not full is written again.
+        let from = flushed / PAGE_BYTES * PAGE_BYTES;
+        write_and_flush(from, inserted.next_multiple_of(PAGE_BYTES))?;
+        self.flushed.store(inserted, Ordering::Release);
+        self.flushes.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Whether the lock was free and is ours now; if not, it has been released since.
+    fn acquire_or_wait(&self) -> bool {
+        let mut lock = self.locked();
+        if !lock.held {
+            lock.held = true;
+            return true;
+        }
+        let before = lock.releases;
+        while lock.releases == before {
+            lock = self
+                .released
+                .wait(lock)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        false
+    }
+
+    fn release(&self) {
+        let mut lock = self.locked();
+        lock.held = false;
+        lock.releases += 1;
+        drop(lock);
+        self.released.notify_all();
+    }
+
+    fn locked(&self) -> MutexGuard<'_, WriteLock> {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+
+    use super::*;
+
+    /// Commits `each` records from each of `committers`; what was flushed of the log when a commit returned must hold it.
+    fn committed(committers: u64, each: u64) -> Log {
+        let log = Log::default();
+        let durable = AtomicU64::new(0);
+        let barrier = Barrier::new(committers as usize);
+        thread::scope(|scope| {
+            for _ in 0..committers {
+                scope.spawn(|| {
+                    barrier.wait();
+                    for _ in 0..each {
+                        let before = log.inserted.load(Ordering::Acquire);
+                        let flush = |from: u64, to: u64| {
+                            assert!(
+                                from.is_multiple_of(PAGE_BYTES) && to.is_multiple_of(PAGE_BYTES)
+                            );
+                            assert!(from <= durable.load(Ordering::Acquire), "a gap");
+                            thread::yield_now();
+                            durable.store(to, Ordering::Release);
+                            Ok::<(), ()>(())
+                        };
+                        assert_eq!(log.commit(flush), Ok(true));
+                        assert!(durable.load(Ordering::Acquire) >= before + RECORD_BYTES);
+                    }
+                });
+            }
+        });
+        log
+    }
+
+    #[test]
+    fn one_committer_flushes_each_time() {
+        assert_eq!(committed(1, 100).flushes(), 100);
+    }
+
+    #[test]
+    fn each_commit_is_durable_when_it_returns_and_flushes_are_shared() {
+        let log = committed(16, 200);
+        assert_eq!(log.inserted.load(Ordering::Acquire), 3200 * RECORD_BYTES);
+        assert_eq!(log.flushed.load(Ordering::Acquire), 3200 * RECORD_BYTES);
+        assert!(log.flushes() <= 3200, "{}", log.flushes());
+    }
+
+    #[test]
+    fn those_who_wait_for_a_flush_are_served_by_the_next() {
+        let log = Arc::new(Log::default());
+        let flushing = Arc::new(Barrier::new(2));
+        let all_wait = Arc::new(Barrier::new(2));
+        let first = {
+            let (log, flushing, all_wait) = (log.clone(), flushing.clone(), all_wait.clone());
+            thread::spawn(move || {
+                log.commit(|_, _| {
+                    flushing.wait();
+                    all_wait.wait();
+                    Ok::<(), ()>(())
+                })
+            })
+        };
+        flushing.wait();
+        let others: Vec<_> = (0..8)
+            .map(|_| {
+                let log = log.clone();
+                thread::spawn(move || log.commit(|_, _| Ok::<(), ()>(())))
+            })
+            .collect();
+        while log.inserted.load(Ordering::Acquire) < 9 * RECORD_BYTES {
+            thread::yield_now();
+        }
+        all_wait.wait();
+        assert_eq!(first.join().unwrap(), Ok(true));
+        for other in others {
+            assert_eq!(other.join().unwrap(), Ok(true));
+        }
+        assert_eq!(log.flushes(), 2);
+    }
+
+    #[test]
+    fn a_flush_that_fails_keeps_nobody_waiting() {
+        let log = Log::default();
+        assert_eq!(log.commit(|_, _| Err("EIO")), Err("EIO"));
+        assert_eq!(log.commit(|_, _| Ok::<(), ()>(())), Ok(false));
+    }
+}

@@ -1,0 +1,84 @@
+//! A file of our own: made new, and removed with what holds it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::buffer::Buffer;
+use crate::error::ProbeError;
+
+const CHUNK_BYTES: usize = 1 << 20;
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// A file that was not there before, and is not afterwards.
+///
+/// It keeps its name while it is used. Without one, nothing would be left even by a kill, but btrfs then skips the log
+/// that fsync is about (`i_nlink == 0` in `btrfs_log_inode_parent`).
+#[derive(Debug)]
+pub(crate) struct OwnFile {
+    path: PathBuf,
+    file: File,
+    inode: u64,
+}
+
+impl OwnFile {
+    /// A new, empty file in `directory`.
+    pub(crate) fn create(directory: &Path) -> Result<Self, ProbeError> {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("plinth-probe-{}-{number}.tmp", process::id()));
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(ProbeError::io("make the file", &path))?;
+        let inode = file
+            .metadata()
+            .map_err(ProbeError::io("look at", &path))?
+            .ino();
+        Ok(Self { path, file, inode })
+    }
+
+    /// Fills it with random bytes and flushes them, so that they do not skew what follows.
+    pub(crate) fn fill(&self, length: u64) -> Result<(), ProbeError> {
+        let buffer = Buffer::random(CHUNK_BYTES, u64::from(process::id()) << 32 | self.inode);
+        let mut offset = 0;
+        while offset < length {
+            let bytes = &buffer.bytes()[..CHUNK_BYTES.min((length - offset) as usize)];
+            self.file
+                .write_all_at(bytes, offset)
+                .map_err(ProbeError::io("write to", &self.path))?;
+            offset += bytes.len() as u64;
+        }
+        self.file
+            .sync_all()
+            .map_err(ProbeError::io("fsync", &self.path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it and tells whether that went well; what took its name meanwhile is left alone.
+    pub(crate) fn remove(&self) -> Result<(), ProbeError> {
+        let found = match fs::symlink_metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(ProbeError::io("look at", &self.path))?,
+        };
+        if found.ino() != self.inode {
+            return Ok(());
+        }
+        fs::remove_file(&self.path).map_err(ProbeError::io("remove", &self.path))
+    }
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        // Whoever wants to know whether it went well has called `remove` before.
+        let _ = self.remove();
+    }
+}
