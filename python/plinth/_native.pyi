@@ -1,4 +1,4 @@
-"""The native module: the load engine, the bulk loader and the script language.
+"""The native module: the load engine, the bulk loader, the script language, the emulated disk and the fsync probe.
 
 Configurations go in and results come out as JSON; `plinth.model.load` has their types. A run has threads of its
 own: it is started, polled, stopped if need be, and waited for. Its methods may be called from any thread;
@@ -6,6 +6,7 @@ none but `start` and `wait` blocks, these release the GIL, and a signal's handle
 exception: call `stop()` then, and go on waiting for the end.
 """
 
+from os import PathLike
 from typing import final
 
 __version__: str
@@ -24,7 +25,10 @@ class ConnectError(EngineError):
     message: str
 
 class ScriptError(EngineError):
-    """A script that cannot be run, and the place, counted from 1."""
+    """A script that cannot be run, and the place, counted from 1.
+
+    `message` is in pgbench's words, `hint` is ours; `f"{file}:{line}: {message}"` is what pgbench prints.
+    """
 
     file: str
     line: int
@@ -32,14 +36,38 @@ class ScriptError(EngineError):
     message: str
     hint: str | None
 
+class DiskError(EngineError):
+    """A disk that cannot be served."""
+
+    usage: bool
+    """Whether asking for something else would mend it."""
+    path: str | None
+    """The place that it is about, if it is about one."""
+    errno: int | None
+    """What the system said, if it was the system that said no."""
+    message: str
+
+class ProbeError(EngineError):
+    """A case of the fsync probe that could not be measured, or a probe that could not be made."""
+
+    path: str | None
+    """The probe's file, if it is about that."""
+    errno: int | None
+    """What the system said, if it was the system that said no."""
+    message: str
+
 def parse_script(name: str, source: str, known_variables: list[str]) -> str:
     """Checks a script in pgbench's language.
 
     `known_variables` are set from outside; the engine's own (client_id, random_seed, default_seed) are known anyway.
     A variable that an expression reads and nothing sets is an error; one that only SQL reads is not, since in the
-    simple protocol it stays as written (`LoadRun` refuses it in the others).
+    simple protocol it stays as written (`LoadRun` refuses it in the others). What \\gset and \\aset set is not known
+    before they run: for them, every name counts that begins with their prefix.
 
-    Returns JSON: {"statements": [{"index", "line", "text"}], "variables_used": [name, ...]}.
+    Returns JSON: {"commands": [{"name", "line", "text"}], "statements": [{"index", "line", "text"}],
+    "variables_used": [name, ...]}. Commands are all statements and meta commands, numbered as pgbench numbers them
+    (\\gset and \\aset belong to their statements), with pgbench's names for them ("SQL", "set", ...) and the text that
+    its reports give them; statements are those among them that are SQL.
     Raises ScriptError.
     """
 
@@ -49,9 +77,30 @@ def builtin_script(name: str) -> str:
     Raises ValueError for any other name.
     """
 
+def builtin_scripts() -> list[tuple[str, str, str]]:
+    """Name, description and source of each of pgbench's scripts, in its order."""
+
+def find_builtin(prefix: str) -> tuple[str, str, str]:
+    """Name, description and source of the one of pgbench's scripts whose name begins with `prefix`.
+
+    Raises ValueError, in pgbench's words, when there is none or more than one.
+    """
+
+def script_weight(option: str) -> tuple[str, int]:
+    """Name and weight of a `-f` or `-b` option, which is NAME or NAME@WEIGHT.
+
+    Raises ValueError, in pgbench's words, when the weight is none.
+    """
+
+def random_seed(option: str) -> int:
+    """The seed for `--random-seed`: "time" (microseconds), "rand" (the system's random numbers), or an integer.
+
+    Raises ValueError, in pgbench's words, for anything else.
+    """
+
 @final
 class LoadRun:
-    """A load: many connections that run scripts, in a closed loop, in pgbench's way.
+    """A load: many connections that run scripts in pgbench's way, in a closed or an open loop.
 
     Clients and threads get the random numbers that pgbench gives them for the same `--random-seed`. When the
     duration is over, running transactions are finished and counted. A statement's error fails its transaction, and
@@ -63,6 +112,7 @@ class LoadRun:
     def __new__(cls, config_json: str) -> LoadRun:
         """Checks the configuration and parses the scripts. Opens nothing.
 
+        A script with the name of one before it is called "NAME #2" in results, the next "NAME #3".
         Raises ConfigError, ScriptError.
         """
 
@@ -77,7 +127,10 @@ class LoadRun:
         """How far the run is.
 
         Returns JSON: {"elapsed_ns", "phase": "connect" | "warmup" | "measure" | "done", "done", "failed", "retried",
-        "clients_open", "seconds": [rows of the series finished since the last call]}.
+        "clients_open", "seconds": [rows of the series finished since the last call], "events": [what happened to single
+        transactions since the last call: {"t_ns", "kind": "aborted" | "retried" | "failed", "client", "script", "command",
+        "sqlstate", "message", "tries", "latency_ns"}], "events_dropped": 0}. The end of a client is always among the events,
+        the rest if `verbose_errors` is set; beyond 10,000 that nobody fetched they are only counted.
         """
 
     def stop(self) -> None:
@@ -90,9 +143,17 @@ class LoadRun:
     def result(self) -> str:
         """The result, as JSON of `plinth.model.load.LoadResult`. In its `errors` is everything that went wrong in
         the whole run, also what a further try put right; kinds: serialization_failure, deadlock_detected, sql, connect,
-        timeout, connection_lost, protocol, script.
+        timeout, connection_lost, protocol, script, cancel.
 
         Raises EngineError as long as the run has not ended, and when it never began.
+        """
+
+    def arrays(self) -> tuple[dict[str, bytes], list[tuple[bytes, bytes]]]:
+        """The result's series and histograms as the bytes of arrays, for `numpy.frombuffer`.
+
+        The series by column and type ("done:i8", "latency_p50_ns:f8", NaN where there is none); of each histogram, in the
+        order of the result's, the highest latency of each bucket and its count, both i8.
+        Raises EngineError as `result`.
         """
 
 @final
@@ -107,7 +168,8 @@ class BulkLoad:
         """Checks the configuration. Opens nothing.
 
         JSON: {"connection": as of LoadRun, "generator": {"kind": "tpcb", "scale", "fillfactor": null}, "streams",
-        "freeze": false, "connect_timeout_s"}.
+        "replace": empty the tables and fill them in one transaction, of one stream, "freeze": COPY FREEZE, only with
+        replace, "connect_timeout_s"}.
         Raises ConfigError.
         """
 
@@ -136,3 +198,62 @@ class BulkLoad:
         "errors": [{"kind", "sqlstate", "table", "stream", "message"}]}.
         Raises EngineError as long as the load has not ended.
         """
+
+def disk_profiles() -> str:
+    """The profiles of emulated disks, as JSON: a list of `plinth.model.disk.DiskProfile`."""
+
+@final
+class DiskServer:
+    """An emulated disk: the file disk.img in a FUSE mount, with a control socket.
+
+    It serves from threads of its own, which take no signals. Its end is its unmounting, by whomever.
+    """
+
+    def __new__(cls, config_json: str) -> DiskServer:
+        """Checks the configuration, JSON of `plinth.model.disk.DiskConfig`. Touches nothing.
+
+        Raises ConfigError for JSON that is none, DiskError for values that make no sense.
+        """
+
+    def start(self) -> None:
+        """Opens or makes the backing file, mounts, and listens; both answer when it returns. May be called once.
+
+        Raises DiskError; nothing is mounted or listening then.
+        """
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits until the disk is unmounted, at most `timeout_s` seconds; whether it is.
+
+        Raises DiskError when the session ended by an error.
+        """
+
+    def stop(self) -> bool:
+        """Unmounts. False when the disk is in use: it is then out of the directory tree, and whoever uses it gets errors
+        once this process has ended.
+
+        Raises DiskError when it cannot be unmounted.
+        """
+
+def fsync_plan(options_json: str) -> str:
+    """The cases of the fsync probe for JSON of `plinth.model.probe.FsyncOptions`: a list of `plinth.model.probe.FsyncCase`.
+
+    Raises ConfigError.
+    """
+
+@final
+class FsyncProbe:
+    """The fsync probe of one directory. It holds a file of 16 MiB there, which goes when it is dropped."""
+
+    def __new__(cls, directory: str | PathLike[str]) -> FsyncProbe:
+        """Makes and fills the file. Raises ProbeError; none is left then."""
+
+    def measure(self, case_json: str, duration_s: float) -> str:
+        """Measures a case, JSON of `plinth.model.probe.FsyncCase`, for that long, and at least one operation.
+
+        Returns JSON: {"figure": {"ops", "flushes", "elapsed_ns", "min_ns", "max_ns", "buckets": [[highest latency,
+        count], ...]}}, or {"unavailable": why this storage cannot do it}.
+        Raises ConfigError, ProbeError; a signal's handler ends it with its exception.
+        """
+
+    def remove(self) -> None:
+        """Removes the file. Raises ProbeError when it is left."""

@@ -1,6 +1,8 @@
 //! Rust's errors as Python's exceptions, with their parts as attributes.
 
+use plinth_disk::DiskError as EmulatedDiskError;
 use plinth_load::{PrepareError, RunError, ScriptError as LoadScriptError};
+use plinth_probe::ProbeError as FsyncError;
 use plinth_script::ParseError;
 use pyo3::prelude::*;
 use pyo3::{create_exception, exceptions::PyException};
@@ -28,6 +30,20 @@ create_exception!(
     ScriptError,
     EngineError,
     "A script that cannot be run: file, line, column, message, hint."
+);
+
+create_exception!(
+    plinth._native,
+    DiskError,
+    EngineError,
+    "A disk that cannot be served: usage, path, errno, message."
+);
+
+create_exception!(
+    plinth._native,
+    ProbeError,
+    EngineError,
+    "A probe that failed: path, errno, message."
 );
 
 /// A script that cannot be parsed.
@@ -77,4 +93,27 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
         RunError::Connect(error) => connect_error(py, error.sqlstate(), &error.to_string()),
         error => EngineError::new_err(error.to_string()),
     }
+}
+
+/// A disk that cannot be served.
+pub(crate) fn disk_error(py: Python<'_>, error: &EmulatedDiskError) -> PyErr {
+    let exception = DiskError::new_err(error.to_string());
+    let value = exception.value(py);
+    let attributes = value
+        .setattr("usage", error.is_usage())
+        .and_then(|()| value.setattr("path", error.path()))
+        .and_then(|()| value.setattr("errno", error.errno()))
+        .and_then(|()| value.setattr("message", error.to_string()));
+    attributes.err().unwrap_or(exception)
+}
+
+/// A probe that failed.
+pub(crate) fn probe_error(py: Python<'_>, error: &FsyncError) -> PyErr {
+    let exception = ProbeError::new_err(error.to_string());
+    let value = exception.value(py);
+    let attributes = value
+        .setattr("path", error.path())
+        .and_then(|()| value.setattr("errno", error.errno()))
+        .and_then(|()| value.setattr("message", error.to_string()));
+    attributes.err().unwrap_or(exception)
 }

@@ -1,16 +1,19 @@
 //! The leaf that Python imports as `plinth._native`: conversion and exceptions, nothing else.
 //! `python/plinth/_native.pyi` says what is here, and in which form.
 
+mod arrays;
 mod bulk;
+mod disk;
 mod errors;
 mod json;
 mod load;
 mod patience;
+mod probe;
 mod script;
 
 use pyo3::prelude::*;
 
-/// The native module: the load engine, the bulk loader and the script language.
+/// The native module: the load engine, the bulk loader, the script language, the emulated disk and the fsync probe.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -20,7 +23,17 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ConnectError", py.get_type::<errors::ConnectError>())?;
     module.add("ScriptError", py.get_type::<errors::ScriptError>())?;
     module.add_class::<bulk::BulkLoad>()?;
+    module.add("DiskError", py.get_type::<errors::DiskError>())?;
+    module.add_class::<disk::DiskServer>()?;
     module.add_class::<load::LoadRun>()?;
+    module.add("ProbeError", py.get_type::<errors::ProbeError>())?;
+    module.add_class::<probe::FsyncProbe>()?;
+    module.add_function(wrap_pyfunction!(probe::fsync_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(disk::disk_profiles, module)?)?;
     module.add_function(wrap_pyfunction!(script::parse_script, module)?)?;
-    module.add_function(wrap_pyfunction!(script::builtin_script, module)?)
+    module.add_function(wrap_pyfunction!(script::builtin_script, module)?)?;
+    module.add_function(wrap_pyfunction!(script::builtin_scripts, module)?)?;
+    module.add_function(wrap_pyfunction!(script::find_builtin, module)?)?;
+    module.add_function(wrap_pyfunction!(script::script_weight, module)?)?;
+    module.add_function(wrap_pyfunction!(script::random_seed, module)?)
 }

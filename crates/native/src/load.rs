@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use crate::arrays::{self, Buckets, Series};
 use crate::errors::{prepare_error, run_error};
 use crate::json::{from_json, to_json};
 use crate::patience::{patiently, timeout};
@@ -44,5 +45,15 @@ impl LoadRun {
             .detach(|| self.run.result())
             .map_err(|error| run_error(py, &error))?;
         to_json(&*result)
+    }
+
+    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<(Series<'py>, Vec<Buckets<'py>>)> {
+        let result = self.run.result().map_err(|error| run_error(py, &error))?;
+        let histograms = result.histograms.iter();
+        let buckets = histograms.map(|histogram| arrays::buckets(py, histogram));
+        Ok((
+            arrays::series(py, &result.series)?,
+            buckets.collect::<PyResult<_>>()?,
+        ))
     }
 }

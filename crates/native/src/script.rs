@@ -1,7 +1,7 @@
 //! The script language, for checking scripts before they run.
 
 use plinth_load::AUTOMATIC_VARIABLES;
-use plinth_script::{BUILTINS, Command, Symbols};
+use plinth_script::{BUILTINS, Builtin, Command, OptionError, SeedOption, Symbols};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -11,8 +11,16 @@ use crate::json::to_json;
 
 #[derive(Serialize)]
 struct Parsed<'a> {
+    commands: Vec<Listed<'a>>,
     statements: Vec<Statement<'a>>,
     variables_used: Vec<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    name: &'a str,
+    line: usize,
+    text: &'a str,
 }
 
 #[derive(Serialize)]
@@ -50,7 +58,15 @@ pub(crate) fn parse_script(
             variables_used.push(name);
         }
     }
+    let commands = script.commands.iter().zip(&script.written);
     to_json(&Parsed {
+        commands: commands
+            .map(|(command, written)| Listed {
+                name: command.name(),
+                line: written.line,
+                text: &written.text,
+            })
+            .collect(),
         statements: statements
             .enumerate()
             .map(|(index, sql)| Statement {
@@ -66,10 +82,43 @@ pub(crate) fn parse_script(
 #[pyfunction]
 pub(crate) fn builtin_script(name: &str) -> PyResult<&'static str> {
     plinth_script::builtin(name).ok_or_else(|| {
-        let known: Vec<_> = BUILTINS.iter().map(|(name, _)| *name).collect();
+        let known: Vec<_> = BUILTINS.iter().map(|builtin| builtin.name).collect();
         PyValueError::new_err(format!(
             "no built-in script {name:?}; there are {}",
             known.join(", ")
         ))
     })
+}
+
+type NameDescriptionSource = (&'static str, &'static str, &'static str);
+
+fn described(builtin: &Builtin) -> NameDescriptionSource {
+    (builtin.name, builtin.description, builtin.source)
+}
+
+#[pyfunction]
+pub(crate) fn builtin_scripts() -> Vec<NameDescriptionSource> {
+    BUILTINS.iter().map(described).collect()
+}
+
+#[pyfunction]
+pub(crate) fn find_builtin(prefix: &str) -> PyResult<NameDescriptionSource> {
+    plinth_script::find_builtin(prefix)
+        .map(described)
+        .map_err(option_error)
+}
+
+#[pyfunction]
+pub(crate) fn script_weight(option: &str) -> PyResult<(&str, u32)> {
+    plinth_script::script_weight(option).map_err(option_error)
+}
+
+#[pyfunction]
+pub(crate) fn random_seed(option: &str) -> PyResult<u64> {
+    let option = SeedOption::parse(option).map_err(option_error)?;
+    Ok(plinth_load::seed(option)?)
+}
+
+fn option_error(error: OptionError) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }

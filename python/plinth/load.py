@@ -1,0 +1,215 @@
+"""The load engine for programs: run a load against a server, watch it, take its figures as arrays.
+
+    from plinth.load import LoadConfig, LoadScript, connection, run
+
+    outcome = run(LoadConfig(connection=connection("host=db1 dbname=bench"),
+                             scripts=[LoadScript(name="one", source="SELECT 1;")], clients=8, duration_s=10))
+    outcome.transactions("one").percentile_ns(0.99)
+
+Times are nanoseconds (`_ns`) in results and seconds (`_s`) in configurations. docs/guides/load-api.md tells more.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.errors import Interrupted, RunError, UsageError
+from plinth.model.load import Histogram, LoadProgress, LoadResult
+from plinth.model.load_config import LoadConfig, LoadScript, LogFiles, Rate, Stage
+from plinth.system.conninfo import resolve as connection
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+__all__ = [
+    "Latencies",
+    "Load",
+    "LoadConfig",
+    "LoadInterrupted",
+    "LoadOutcome",
+    "LoadScript",
+    "LogFiles",
+    "Rate",
+    "Stage",
+    "builtin",
+    "connection",
+    "run",
+]
+
+_POLL_S = 0.1
+_GRACE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """A histogram as arrays: `values_ns[i]` (int64, ascending) is the highest latency of a bucket, `counts[i]` (int64) how
+    many fell there. What it is of is in `of`, with count, sum, shortest and longest, which are exact."""
+
+    of: Histogram
+    values_ns: "NDArray[np.int64]"
+    counts: "NDArray[np.int64]"
+
+    def percentile_ns(self, share: float) -> int:
+        """The latency that `share` (0 to 1) of all do not exceed: the highest of its bucket, which is right to 3 digits."""
+        import numpy as np
+
+        rank = max(1, int(np.ceil(share * self.of.count)))
+        return min(int(self.values_ns[np.searchsorted(np.cumsum(self.counts), rank)]), self.of.max_ns)
+
+
+@dataclass(frozen=True)
+class LoadOutcome:
+    """What a load gave: the whole of it as a model, and series and histograms as arrays that share the engine's memory."""
+
+    result: LoadResult
+    _columns: dict[str, bytes]
+    _buckets: list[tuple[bytes, bytes]]
+
+    @property
+    def tps(self) -> float:
+        """Transactions done a second, over the measured time; NaN when nothing was measured."""
+        measured_s = self.result.measured_ns / 1e9
+        return self.result.measured.done / measured_s if measured_s else float("nan")
+
+    @cached_property
+    def series(self) -> "dict[str, NDArray[Any]]":
+        """Per second, warm-up included: an array for each number of `plinth.model.load.Second`, by its name.
+
+        Counts and times of the clock are int64; latencies and lags are float64, NaN where nothing was done. Read-only.
+        """
+        import numpy as np
+
+        return {
+            name.partition(":")[0]: np.frombuffer(column, np.dtype(name.partition(":")[2]))
+            for name, column in self._columns.items()
+        }
+
+    @cached_property
+    def histograms(self) -> tuple[Latencies, ...]:
+        """Measured phase only, in the order of `result.histograms`. Arrays are read-only."""
+        import numpy as np
+
+        return tuple(
+            Latencies(of, np.frombuffer(values, np.int64), np.frombuffer(counts, np.int64))
+            for of, (values, counts) in zip(self.result.histograms, self._buckets, strict=True)
+        )
+
+    def transactions(self, script: str | None = None) -> Latencies:
+        """Latencies of a script's transactions; of the only one, when no name is given. Raises KeyError."""
+        found = [one for one in self.histograms if one.of.scope == "transaction" and script in (None, one.of.script)]
+        if len(found) != 1:
+            known = [one.of.script for one in self.histograms if one.of.scope == "transaction"]
+            raise KeyError(f"{script!r}: transactions were done of {known}")
+        return found[0]
+
+
+class LoadInterrupted(Interrupted):
+    """A load was ended by Ctrl-C. `outcome` is what it gave until then; None when it had not begun."""
+
+    def __init__(self, outcome: LoadOutcome | None) -> None:
+        done = outcome.result.totals.done if outcome else 0
+        super().__init__(f"the load was interrupted after {done:,} transactions")
+        self.outcome = outcome
+
+
+class Load:
+    """A load as an object, for who wants to do other things while it runs: start, poll or wait, stop, take the outcome.
+
+    Its methods may be called from any thread. Raises UsageError for a configuration or a script that makes no sense, before
+    anything is connected.
+    """
+
+    def __init__(self, config: LoadConfig) -> None:
+        from plinth._native import LoadRun
+
+        self.config = config
+        with _plinth_errors():
+            self._run: LoadRun = LoadRun(config.model_dump_json())
+
+    def start(self) -> None:
+        """Connect all clients; returns when the load runs. Raises RunError when no client connects."""
+        with _plinth_errors():
+            self._run.start()
+
+    def progress(self) -> LoadProgress:
+        """How far it is, and what happened since it was last asked."""
+        return LoadProgress.model_validate_json(self._run.progress())
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end, at most `timeout_s` seconds; whether it has come. Ctrl-C ends the wait, not the load."""
+        return self._run.wait(timeout_s)
+
+    def stop(self) -> None:
+        """End it: transactions under way may finish within `stop_timeout_s`. Returns at once."""
+        self._run.stop()
+
+    def outcome(self) -> LoadOutcome:
+        """What it gave. Raises RunError as long as it runs."""
+        with _plinth_errors():
+            result = LoadResult.model_validate_json(self._run.result())
+            columns, buckets = self._run.arrays()
+            return LoadOutcome(result, columns, buckets)
+
+
+def run(
+    config: LoadConfig, on_progress: Callable[[LoadProgress], object] | None = None, *, poll_s: float = _POLL_S
+) -> LoadOutcome:
+    """Run a load to its end. `on_progress` is called every `poll_s` seconds, and once at the end.
+
+    Raises UsageError for a configuration or a script that makes no sense; RunError when no client connects; LoadInterrupted,
+    which has the figures so far, on Ctrl-C. Whatever `on_progress` raises ends the load, too. Errors of transactions are no
+    exceptions: they are in `outcome.result.errors`.
+    """
+    load = Load(config)
+    try:
+        load.start()
+        while not load.wait(poll_s):
+            if on_progress is not None:
+                on_progress(load.progress())
+        if on_progress is not None:
+            on_progress(load.progress())
+    except KeyboardInterrupt:
+        raise LoadInterrupted(_end(load)) from None
+    except BaseException:
+        _end(load)
+        raise
+    return load.outcome()
+
+
+def builtin(name: str) -> LoadScript:
+    """One of pgbench's scripts: tpcb-like, simple-update or select-only; they read the variable `scale`."""
+    from plinth._native import builtin_script
+
+    try:
+        return LoadScript(name=name, source=builtin_script(name))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _end(load: Load) -> LoadOutcome | None:
+    load.stop()
+    try:
+        ended = load.wait(load.config.stop_timeout_s + _GRACE_S)
+        return load.outcome() if ended else None
+    except RunError:  # it had not begun, or it broke: there is no outcome
+        return None
+
+
+@contextmanager
+def _plinth_errors() -> Iterator[None]:
+    """The native module's exceptions as Plinth's."""
+    from plinth._native import ConfigError, EngineError, ScriptError
+
+    try:
+        yield
+    except ScriptError as error:
+        where = f"{error.file}:{error.line}:{error.column}"
+        raise UsageError(f"the script cannot be run: {error.message}", where=where, hint=error.hint) from error
+    except ConfigError as error:
+        raise UsageError(f"the load makes no sense: {error}") from error
+    except EngineError as error:
+        raise RunError(f"the load could not run: {error}") from error
