@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen
+from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
 from plinth.model.experiment import Level
 
 ANALYSIS_VERSION = 1
@@ -54,6 +55,12 @@ class TrialPoint(Frozen):
     )
     excluded: str | None = None
     failure: str | None = None
+    bottleneck: Bottleneck | None = Field(
+        default=None, description="What held it back; None of a trial that was not completed."
+    )
+    observer_cores: float | None = Field(
+        default=None, description="CPU time of the observation, in cores; None where it is not known."
+    )
 
 
 class LatencyPercentiles(Frozen):
@@ -79,6 +86,35 @@ class StatementLatency(Frozen):
     latency: LatencyPercentiles
 
 
+class OpenLoop(Frozen):
+    """What became of a schedule: transactions due at times of their own, in the counted trials' measured phases."""
+
+    scheduled: int
+    done: int
+    skipped: int = Field(description="Not begun, because they were already later than the latency limit.")
+    late: int = Field(description="Done, but not within the latency limit.")
+    open: int = Field(description="Still waiting, or cut off, at the end.")
+    service: LatencyPercentiles | None = Field(description="From the actual start to the end.")
+    schedule_lag: LatencyPercentiles | None = Field(description="From the intended start to the actual one.")
+
+
+class CommitCeiling(Frozen):
+    """How many transactions a second the storage of a variant's WAL lets commit at best; a model of its fsync probe."""
+
+    storage: str | None = Field(default=None, description="Where the WAL stands.")
+    method: str | None = Field(default=None, description="wal_sync_method.")
+    flush_median_ns: int | None = Field(
+        default=None, description="Of a durable write of 8 kB, onward through a segment."
+    )
+    one_client_per_s: float | None = Field(default=None, description="1 / flush_median_ns.")
+    clients: int | None = None
+    clients_per_s: float | None = Field(
+        default=None, description="Of as many clients as the variant has, with group commit, as measured."
+    )
+    reached: float | None = Field(default=None, description="The variant's tps in parts of clients_per_s.")
+    unavailable: str | None = Field(default=None, description='Shown as "n/a: why".')
+
+
 class VariantResult(Frozen):
     """What one variant's trials say."""
 
@@ -95,8 +131,16 @@ class VariantResult(Frozen):
     statements: tuple[StatementLatency, ...] = ()
     failed: int = 0
     retried: int = 0
+    open_loop: OpenLoop | None = None
     engine_cpu_ns_per_transaction: float | None = None
+    bottleneck: VariantBottleneck | None = Field(
+        default=None, description="What most of its counted trials were held back by; None when none counts."
+    )
+    waits: tuple[WaitShare, ...] = Field(
+        default=(), description="The wait profile of the counted trials, commonest first; empty when it was not read."
+    )
     safety: Safety
+    ceiling: CommitCeiling | None = Field(default=None, description="None in analyses of before it was worked out.")
     trials: tuple[TrialPoint, ...]
 
 

@@ -1,6 +1,11 @@
 """The base of every artefact: frozen, and closed to unknown keys."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
+"""A name that can stand in a path: a letter, then letters, digits, - and _, at most 40."""
 
 
 class Frozen(BaseModel):

@@ -1,13 +1,16 @@
 """What a bundle holds, as values: the only input of analysis and report."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from plinth.model.doctor import DoctorRecord
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import Histogram, Second
 from plinth.model.manifest import Manifest
-from plinth.model.plan import Plan
+from plinth.model.plan import Plan, PlannedCluster, Variant
+from plinth.model.probe import FsyncProbe
 from plinth.model.trial import Event, Sample, Trial
+from plinth.model.wear import RunWear
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,12 @@ class TrialContents:
 
 @dataclass(frozen=True)
 class BundleContents:
-    """A bundle as read. `storages` by storage name; `servers` by variant id, as first read back in a trial."""
+    """A bundle as read. `storages` by storage name; `servers` by variant id, as first read back in a trial; `probes` by storage
+    name, of those that were probed.
+
+    `wear` is None in bundles of a run that did not come to its end, or of a Plinth that did not count it; `doctor` of one
+    that did not look, or of a run that ended before it could.
+    """
 
     path: str
     manifest: Manifest
@@ -33,3 +41,14 @@ class BundleContents:
     storages: dict[str, StorageFacts]
     servers: dict[str, ServerFacts]
     trials: tuple[TrialContents, ...]
+    wear: RunWear | None = None
+    doctor: DoctorRecord | None = None
+    probes: dict[str, FsyncProbe] = field(default_factory=dict)
+
+    def storages_of(self, variant: Variant) -> dict[str, StorageFacts | None]:
+        """By what a variant's server has on each ("data", "WAL", ...): None where its facts are not in the bundle."""
+        return {role: self.storages.get(storage) for role, storage in self.cluster_of(variant).roles.items()}
+
+    def cluster_of(self, variant: Variant) -> PlannedCluster:
+        """The cluster that a variant's trials run on."""
+        return next(cluster for cluster in self.plan.clusters if cluster.id == variant.cluster)

@@ -1,6 +1,7 @@
 """Errors that teach: what failed, where, got and allowed, then a hint; each class has its exit code."""
 
 from collections.abc import Sequence
+from typing import Self
 
 
 class PlinthError(Exception):
@@ -21,11 +22,26 @@ class PlinthError(Exception):
         self.hint = hint
         self.details = tuple(details)
 
+    def during(self, step: str) -> Self:
+        """This error, telling also the step that it came up in."""
+        self.message = f"{step}: {self.message}"
+        self.args = (self.message,)
+        return self
+
 
 class RunError(PlinthError):
     """A run, a trial or a command failed."""
 
     exit_code = 1
+
+
+class StorageBroken(RunError):
+    """A storage serves no more: its device is gone, gives errors or hangs, or its daemon died. `storage` is its name."""
+
+    def __init__(self, storage: str, reason: str) -> None:
+        super().__init__(f"storage {storage} serves no more: {reason}", where=f"storage.{storage}")
+        self.storage = storage
+        self.reason = reason
 
 
 class UsageError(PlinthError):
@@ -85,3 +101,9 @@ class Interrupted(PlinthError):
     """Ended by Ctrl-C or SIGTERM; results so far are kept."""
 
     exit_code = 130
+
+
+class BudgetSpent(Interrupted):
+    """Ended because more would be written to the disks than measure.max_written allows; results so far are kept."""
+
+    exit_code = 4

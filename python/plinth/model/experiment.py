@@ -3,41 +3,25 @@
 Field descriptions here are the reference: the JSON Schema, `plinth init` and docs/reference are made from them.
 """
 
+from collections.abc import Iterable
 from copy import deepcopy
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from plinth.model.base import Frozen
+from plinth.model.base import Frozen, Name
+from plinth.model.dataset import DatasetSpec
+from plinth.model.distribution import Distribution, check_parameter
+from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, SizeBytes
 
 SPEC_VERSION = 1
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
-"""A name that can stand in a path: a letter, then letters, digits, - and _, at most 40."""
+DEFAULT_TABLESPACE = "pg_default"
+"""The tablespace that every cluster has: within its data directory."""
 
 SettingValue = bool | int | float | str
-Level = bool | int | float | str
-
-
-class DirectoryStorage(Frozen):
-    """A directory that is there, or one that Plinth makes; nothing is formatted."""
-
-    kind: Literal["directory"]
-    path: str | None = Field(
-        default=None,
-        description="An existing directory; a new one is made inside it. Default: Plinth's own work directory.",
-        examples=["/mnt/nvme0"],
-    )
-
-
-class TmpfsStorage(Frozen):
-    """A file system in memory. Without the right to mount, a directory in /dev/shm stands in, and the report says so."""
-
-    kind: Literal["tmpfs"]
-    size_bytes: SizeBytes = Field(alias="size", description="Upper limit of the mount.", examples=["2GiB"])
-
-
-StorageSpec = Annotated[DirectoryStorage | TmpfsStorage, Field(discriminator="kind")]
+Level = bool | int | float | str | tuple[str, ...]
+"""One value of a factor; a list where the key takes one, such as a storage's mount_options."""
 
 
 class ServerSpec(Frozen):
@@ -47,6 +31,17 @@ class ServerSpec(Frozen):
         default=None,
         description="The storage that the data directory stands on. Default: the first one.",
         examples=["disk"],
+    )
+    wal_storage: Name | None = Field(
+        default=None,
+        description="A storage for the WAL alone (initdb --waldir). Default, and where it is the data directory's own: "
+        "pg_wal within the data directory.",
+        examples=["fast"],
+    )
+    tablespaces: dict[Name, Name] = Field(
+        default_factory=dict,
+        description="Tablespaces to make, and the storage of each; see dataset.tablespace.",
+        examples=[{"bulk": "slow"}],
     )
     version: int = Field(default=18, ge=13, le=18, description="Major version of a managed server.", examples=[18])
     bindir: str | None = Field(
@@ -77,10 +72,18 @@ class ServerSpec(Frozen):
         examples=[{"shared_buffers": "1GB", "fsync": True}],
     )
 
+    @field_validator("tablespaces")
+    @classmethod
+    def _names_are_free(cls, tablespaces: dict[str, str]) -> dict[str, str]:
+        if reserved := [name for name in tablespaces if name.startswith("pg_")]:
+            raise ValueError(f"{', '.join(reserved)}: names that begin with pg_ are PostgreSQL's own")
+        return tablespaces
+
     @model_validator(mode="after")
     def _external_is_left_alone(self) -> "ServerSpec":
         if self.connection is not None:
-            taken = [key for key in ("bindir", "port", "settings", "storage") if getattr(self, key)]
+            managed = ("bindir", "port", "settings", "storage", "wal_storage", "tablespaces")
+            taken = [key for key in managed if getattr(self, key)]
             if taken:
                 raise ValueError(
                     f"{', '.join(taken)}: not with connection: Plinth does not change a server that it did not start"
@@ -88,29 +91,70 @@ class ServerSpec(Frozen):
         return self
 
 
-class TpcbDataset(Frozen):
-    """The four tables of pgbench: 100,000 accounts (about 15 MB with the key) for each unit of scale."""
+class RateStage(Frozen):
+    """A rate that holds for a while, or changes linearly to another."""
 
-    kind: Literal["tpcb"]
-    scale: int = Field(default=10, ge=1, le=1_000_000, description="Units of 100,000 accounts.", examples=[50])
-    streams: int = Field(default=2, ge=1, le=256, description="Parallel COPY streams of the load.")
-    fillfactor: int = Field(default=100, ge=10, le=100, description="Fill factor of the tables, in percent.")
-
-
-class NoDataset(Frozen):
-    """Nothing is loaded: the scripts make or find their own tables."""
-
-    kind: Literal["none"]
+    tps: float = Field(ge=0, description="Transactions due a second; at its beginning, if it changes.", examples=[100])
+    to_tps: float | None = Field(default=None, alias="to", ge=0, description="At its end.", examples=[500])
+    duration_s: DurationS | None = Field(
+        default=None, alias="duration", gt=0, description="Default, of the last only: until the end.", examples=["30s"]
+    )
 
 
-DatasetSpec = Annotated[TpcbDataset | NoDataset, Field(discriminator="kind")]
+PGBENCH_BUILTINS = ("tpcb-like", "simple-update", "select-only")
+BUILTIN_DATASETS: dict[str, str] = {
+    **dict.fromkeys(PGBENCH_BUILTINS, "tpcb"),
+    "numbers-select": "numbers",
+    "numbers-update": "numbers",
+    "upsert-function": "upsert",
+    "upsert": "upsert",
+}
+"""The built-in scripts, and the kind of dataset that each works on."""
+WHOLE_TRANSACTIONS = ("tpcb-like", "simple-update", "upsert-function", "upsert")
+"""Built-in scripts whose statements are one transaction already."""
 
 
 class WorkloadSpec(Frozen):
     """What the clients do: a built-in script or script files, by how many clients."""
 
-    builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = Field(
-        default=None, description="One of pgbench's built-in scripts."
+    builtin: (
+        Literal[
+            "tpcb-like",
+            "simple-update",
+            "select-only",
+            "numbers-select",
+            "numbers-update",
+            "upsert-function",
+            "upsert",
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="A built-in script. On dataset tpcb, pgbench's; on numbers, select or update a row by its number; on upsert, "
+        "a function that updates a row or inserts it: upsert-function looks it up first and swallows every error, upsert updates "
+        "first.",
+    )
+    keys: Distribution = Field(
+        default="uniform",
+        description="How a built-in script chooses its row (of tpcb: the account), as pgbench's random functions do.",
+    )
+    keys_parameter: float | None = Field(
+        default=None,
+        description="Of keys: gaussian, standard deviations from the middle to either end (default 10); exponential (default "
+        "10) and zipfian (default 1.1), how steep.",
+        examples=[2.5],
+    )
+    active_rows: int | None = Field(
+        default=None,
+        ge=1,
+        description="The working set: a built-in script chooses among the first rows only, that many. Default: all rows.",
+        examples=[1_000_000],
+    )
+    statements: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description="Statements in a transaction of a built-in script, each with a row of its own.",
     )
     script: str | None = Field(
         default=None,
@@ -133,6 +177,25 @@ class WorkloadSpec(Frozen):
     max_tries: int = Field(
         default=1, ge=1, description="Tries of a transaction after a serialization failure or deadlock; 1 is no retry."
     )
+    rate: float | list[RateStage] | None = Field(
+        default=None,
+        description="Transactions that are due each second, over all clients, however long others take (an open loop); one "
+        "number, or stages that step and ramp from the start of measuring. Default: a client begins when it has finished.",
+        examples=[500],
+    )
+    arrivals: Literal["poisson", "uniform"] = Field(
+        default="poisson",
+        description="With rate: poisson, independent of one another as of many users, or uniform, evenly spaced.",
+    )
+    latency_limit_s: DurationS | None = Field(
+        default=None,
+        alias="latency_limit",
+        gt=0,
+        description="Transactions that take longer are counted as late; with rate, those that are later than this before they "
+        "could begin are skipped.",
+        examples=["100ms"],
+    )
+    reconnect: bool = Field(default=False, description="A new connection for each transaction, whose time is recorded.")
     variables: dict[str, int | float | str] = Field(
         default_factory=dict, description="Variables of the script, as pgbench -D.", examples=[{"rows": 1000}]
     )
@@ -141,6 +204,33 @@ class WorkloadSpec(Frozen):
     def _one_source(self) -> "WorkloadSpec":
         if (self.builtin is None) == (self.script is None):
             raise ValueError('give exactly one of builtin (such as "tpcb-like") and script (a path)')
+        return self
+
+    @model_validator(mode="after")
+    def _keys_that_can_be(self) -> "WorkloadSpec":
+        ours = ("keys", "keys_parameter", "active_rows", "statements")
+        given = [key for key in ours if getattr(self, key) != type(self).model_fields[key].default]
+        if self.builtin is None and given:
+            raise ValueError(f"{', '.join(given)}: of built-in scripts only; a script of your own says what it chooses")
+        if self.builtin in WHOLE_TRANSACTIONS and self.statements > 1:
+            raise ValueError(
+                f"statements: got {self.statements}; {self.builtin} is a whole transaction: only 1 is allowed"
+            )
+        check_parameter("keys_parameter", self.keys, self.keys_parameter)
+        return self
+
+    @model_validator(mode="after")
+    def _rates_that_can_be(self) -> "WorkloadSpec":
+        stages = self.rate if isinstance(self.rate, list) else []
+        rates = [rate for stage in stages for rate in (stage.tps, stage.to_tps) if rate is not None]
+        if self.rate == [] or (not rates and isinstance(self.rate, int | float) and self.rate <= 0):
+            raise ValueError("rate: give a number of transactions a second above 0, or stages with one")
+        if rates and not any(rates):
+            raise ValueError("rate: every stage has a rate of 0: nothing would ever be due")
+        if any(stage.duration_s is None for stage in stages[:-1]):
+            raise ValueError("rate: every stage but the last needs a duration")
+        if any(stage.to_tps is not None and stage.duration_s is None for stage in stages):
+            raise ValueError("rate: a stage whose rate changes needs a duration")
         return self
 
 
@@ -173,7 +263,23 @@ class MeasureSpec(Frozen):
         description="Start the server anew for each trial, so that all begin with empty shared buffers. False: restart or "
         "reload only where a variant's settings need it.",
     )
+    probe_s: DurationS = Field(
+        default=0.3,
+        ge=0,
+        alias="probe",
+        description="For which each case of the fsync probe is measured on each storage, once it is made: what a durable "
+        "write takes there, and how many commits group commit lets through. 0: not at all.",
+        examples=["1s"],
+    )
     stop_on_failure: bool = Field(default=False, description="End the run at the first failed trial.")
+    max_written_bytes: SizeBytes | None = Field(
+        default=None,
+        gt=0,
+        alias="max_written",
+        description="Write budget: the run ends before more than this has been written to the disks under its storages, "
+        "all together and by whomever; finished trials are kept. Default: none.",
+        examples=["200GB"],
+    )
 
 
 class Experiment(Frozen):
@@ -192,7 +298,8 @@ class Experiment(Frozen):
     workload: WorkloadSpec = Field(description="What the clients do.")
     matrix: dict[str, list[Level]] = Field(
         default_factory=dict,
-        description="Factors: dotted paths into this file (storage, server.settings.*, workload.clients, ...) and their levels.",
+        description="Factors: dotted paths into this file (storage, storage.NAME.*, server.settings.*, workload.clients, ...) "
+        "and their levels. A factor in a storage's own fields makes a storage for each level.",
         examples=[{"storage": ["disk", "memory"], "workload.clients": [1, 16]}],
     )
     measure: MeasureSpec = Field(default_factory=MeasureSpec)
@@ -208,6 +315,18 @@ def factor_path(factor: str) -> tuple[str, ...]:
     if factor.startswith("server.settings."):
         return ("server", "settings", factor.removeprefix("server.settings."))
     return tuple(factor.split("."))
+
+
+def factors_of_storages(matrix: Iterable[str]) -> tuple[str, ...]:
+    """The factors that write into a storage's own fields: storage.NAME.FIELD."""
+    return tuple(factor for factor in matrix if factor.startswith("storage."))
+
+
+def level_text(level: Level) -> str:
+    """A level as PostgreSQL and people write it: booleans are on and off; a list by its entries."""
+    if isinstance(level, bool):
+        return "on" if level else "off"
+    return (",".join(level) or "none") if isinstance(level, tuple) else str(level)
 
 
 def with_levels(document: dict[str, Any], levels: dict[str, Level]) -> dict[str, Any]:

@@ -33,11 +33,14 @@ class StackNode(Frozen):
 
     kind: str = Field(description="mount, filesystem, partition, disk, loop, md, dm, memory, ...")
     name: str
+    depth: int = Field(
+        default=0, description="How many layers it is below the top: those that one stands on are one deeper."
+    )
     facts: tuple[Fact, ...] = ()
 
 
 class StorageFacts(Frozen):
-    """A storage as it was found after it was made. `stack[0]` is the mount; each node stands on the next."""
+    """A storage as it was found after it was made. `stack[0]` is the mount."""
 
     name: str
     kind: str
@@ -46,7 +49,7 @@ class StorageFacts(Frozen):
     mount_options: tuple[str, ...]
     total_bytes: int
     free_bytes: int
-    volatile: bool = Field(description="Loses everything at a power cut, whatever PostgreSQL does.")
+    volatile: bool = Field(description="Loses at a power cut what it has acknowledged, whatever PostgreSQL does.")
     volatile_reason: str | None = None
     block_devices: tuple[str, ...] = Field(
         default=(), description="Kernel names, as in /proc/diskstats, of every device of the stack."
@@ -88,5 +91,11 @@ class ServerFacts(Frozen):
     run_as_reason: str
     data_directory: str | None
     data_checksums: bool | None
+    wal_directory: str | None = Field(
+        default=None, description="Where pg_wal leads; none when the WAL is within the data directory, or not known."
+    )
+    tablespaces: dict[str, str] = Field(
+        default_factory=dict, description="Directory of each tablespace outside of the data directory."
+    )
     settings: tuple[Setting, ...]
     gaps: tuple[Gap, ...] = ()

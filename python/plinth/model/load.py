@@ -9,32 +9,25 @@ from plinth.model.base import Frozen
 Phase = Literal["warmup", "measure"]
 
 
-class Connection(Frozen):
-    """Where the server is: host is a socket directory, a host name or an address."""
-
-    host: str
-    port: int
-    user: str
-    database: str
-    password: str | None = Field(default=None, repr=False)
-    options: str | None = None
-    application_name: str = "plinth"
-
-
 class Totals(Frozen):
     """Counts of transactions; scheduled = done + failed + skipped + open always holds."""
 
-    scheduled: int
+    scheduled: int = Field(description="Begun or skipped; in an open loop, all that were due.")
     done: int
     failed: int
-    skipped: int
-    open: int
+    skipped: int = Field(description="Due in an open loop, and later than the latency limit before they could begin.")
+    open: int = Field(description="Neither done nor failed at the end: cut off, or due and still waiting for a client.")
     retries: int = Field(description="Further tries of transactions, all together.")
     retried: int = Field(description="Transactions that were tried more than once.")
+    late: int = Field(default=0, description="Of those done: the ones that took longer than the latency limit.")
+    serialization_failures: int | None = Field(
+        default=None, description="Of those failed: the ones whose last try failed with SQLSTATE 40001."
+    )
+    deadlock_failures: int | None = Field(default=None, description="Of those failed: the same with SQLSTATE 40P01.")
 
 
 class Second(Frozen):
-    """One second of the series; latencies are None when nothing was done in it."""
+    """One second of the series; latencies are None when nothing was done in it, schedule lags also in a closed loop."""
 
     second: int
     phase: Phase
@@ -48,17 +41,57 @@ class Second(Frozen):
     latency_p95_ns: int | None
     latency_p99_ns: int | None
     latency_max_ns: int | None
+    retries: int | None = None
+    skipped: int | None = None
+    late: int | None = None
+    latency_stddev_ns: float | None = None
+    schedule_lag_mean_ns: float | None = None
+    schedule_lag_p99_ns: int | None = None
+    schedule_lag_max_ns: int | None = None
+
+
+class LoadEvent(Frozen):
+    """What happened to one transaction. Numbers of clients, scripts and commands count from 0."""
+
+    t_ns: int = Field(description="Since the start of the load.")
+    kind: Literal["aborted", "retried", "failed"] = Field(description="aborted: its client ended with it.")
+    client: int
+    script: int
+    command: int
+    sqlstate: str | None
+    message: str
+    tries: int
+    latency_ns: int = Field(description="Since the intended start.")
+
+
+class LoadProgress(Frozen):
+    """How far a load is; `seconds` and `events` are those since it was last asked."""
+
+    elapsed_ns: int = Field(description="Since the load began; 0 while connecting.")
+    phase: Literal["connect", "warmup", "measure", "done"]
+    done: int
+    failed: int
+    retried: int
+    clients_open: int
+    seconds: tuple[Second, ...]
+    events: tuple[LoadEvent, ...] = Field(description="The end of clients, and with verbose_errors every error.")
+    events_dropped: int = Field(description="Events beyond 10,000 that nobody asked for in time.")
 
 
 class Histogram(Frozen):
-    """Latencies of one script's transactions or of one statement, measured phase only.
+    """Times of one script's transactions, of one statement, or of connecting, measured phase only.
+
+    transaction: from the intended start (in a closed loop, the start) to the successful end, retries included.
+    service, schedule_lag: only in an open loop: from the actual start to the end, and from the intended to the actual start.
+    statement: from sending to the end of the reply. command: a meta command, if `command_latencies` asks for them.
+    connect: what new connections for transactions took.
 
     Sparse HDR buckets, 1 us to 1 h, 3 significant digits: (highest equivalent value in ns, count).
     All histograms have the same buckets, so that counts of equal values may be summed.
     """
 
-    scope: Literal["transaction", "statement"]
-    script: str
+    scope: Literal["transaction", "service", "schedule_lag", "statement", "command", "connect"]
+    script: str | None
     statement: int | None
     line: int | None
     text: str | None
@@ -79,7 +112,16 @@ class LoadError(Frozen):
     line: int | None
     message: str
     count: int
+    retried: int | None = Field(default=None, description="After how many of these the transaction was tried again.")
     first_ns: int
+
+
+class ScriptTotals(Frozen):
+    """What became of one script's transactions that ended in the measured phase."""
+
+    name: str
+    weight: int
+    measured: Totals
 
 
 class EngineCost(Frozen):
@@ -102,8 +144,10 @@ class LoadResult(Frozen):
     warmup_ns: int
     measured_ns: int
     interrupted: bool
+    clients_aborted: int = Field(description="Clients that had a connection and ended before their time.")
     totals: Totals = Field(description="The whole run, warm-up included.")
     measured: Totals = Field(description="Transactions that ended in the measured phase.")
+    scripts: tuple[ScriptTotals, ...]
     series: tuple[Second, ...]
     histograms: tuple[Histogram, ...]
     errors: tuple[LoadError, ...]

@@ -1,13 +1,49 @@
 """The plan: an experiment with every default explicit, every command named, time and space estimated."""
 
+from typing import NamedTuple
+
 from pydantic import Field
 
 from plinth.model.base import Frozen
-from plinth.model.experiment import DatasetSpec, Experiment, Level, ServerSpec, WorkloadSpec
+from plinth.model.dataset import DatasetSpec
+from plinth.model.experiment import Experiment, Level, ServerSpec, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.step import Step
+from plinth.model.storage import StorageSpec
+from plinth.model.units import format_size
 
 PLAN_VERSION = 1
+
+DATA_ROLE = "data"
+WAL_ROLE = "WAL"
+
+
+def tablespace_role(name: str) -> str:
+    """What a storage is to a cluster that has the tablespace `name` there."""
+    return f"tablespace {name}"
+
+
+class DatasetSize(NamedTuple):
+    """Estimated sizes on disk of what a dataset loads."""
+
+    tables_bytes: int
+    indexes_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Both."""
+        return self.tables_bytes + self.indexes_bytes
+
+
+class Pace(NamedTuple):
+    """How fast a storage is known to be beforehand: medians with one request at a time."""
+
+    flush_s: float
+    """Of a write behind the one before it, and a flush: what a commit waits for."""
+    page_write_s: float
+    """Of a page of 8 KiB in a random place."""
+    write_bytes_per_s: float | None
+    """None without a limit."""
 
 
 class PlannedCluster(Frozen):
@@ -19,6 +55,18 @@ class PlannedCluster(Frozen):
     dataset: DatasetSpec
     installation: Installation | None
     data_bytes: int = Field(description="Estimated size when loaded and while trials write to it.")
+    bytes_by_storage: dict[str, int] = Field(
+        default_factory=dict, description="What of that stands on which storage, where Plinth makes the cluster."
+    )
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Which storage holds what: {"data": "slow", "WAL": "fast", "tablespace bulk": "slow"}; empty when external."""
+        if self.storage is None:
+            return {}
+        wal = {WAL_ROLE: self.server.wal_storage} if self.server.wal_storage is not None else {}
+        tablespaces = {tablespace_role(name): storage for name, storage in self.server.tablespaces.items()}
+        return {DATA_ROLE: self.storage, **wal, **tablespaces}
 
 
 class ScriptText(Frozen):
@@ -59,11 +107,33 @@ class Need(Frozen):
     where: str
     needed_bytes: int
     available_bytes: int | None
+    storages: tuple[str, ...] = Field(
+        default=(), description="The storages without which it would be met; none where the run as a whole needs it."
+    )
 
     @property
     def met(self) -> bool | None:
         """None where what is available could not be read."""
         return None if self.available_bytes is None else self.needed_bytes <= self.available_bytes
+
+    @property
+    def sentence(self) -> str:
+        """For people: what is needed, and what there is."""
+        available = self.available_bytes
+        there = "could not be read" if available is None else format_size(available)
+        return f"{self.what} ({self.where}): needs {format_size(self.needed_bytes)}; there is: {there}"
+
+
+class DoomedDevice(Frozen):
+    """A disk whose content the run destroys."""
+
+    storage: str
+    id: str
+    size_bytes: int
+    word: str = Field(description="What must follow --destroy on the command line.")
+    name: str | None = Field(description="Kernel name, as found; none when there is no such disk.")
+    model: str | None
+    against: tuple[str, ...] = Field(description="Why it would be refused as things are now; empty when it would not.")
 
 
 class Plan(Frozen):
@@ -76,10 +146,18 @@ class Plan(Frozen):
         default=(), description="KEY=VALUE of each --set, then what --scale-to-fit cut, in the same form."
     )
     host: HostFacts
+    storages: dict[str, StorageSpec] = Field(
+        default_factory=dict,
+        description="Every storage that there is, by its own name: one whose fields are factors is one for each level.",
+    )
     clusters: tuple[PlannedCluster, ...]
     variants: tuple[Variant, ...]
     trials: tuple[PlannedTrial, ...]
     steps: tuple[Step, ...] = Field(description="Every step in order, the trials as one step each.")
     needs: tuple[Need, ...]
+    doomed: tuple[DoomedDevice, ...] = Field(default=(), description="Disks whose content the run destroys.")
+    estimated_written_bytes: int = Field(
+        default=0, description="Of all clusters and trials, memory included; of external servers nothing is known."
+    )
     estimated_s: float
     warnings: tuple[str, ...] = ()

@@ -9,11 +9,13 @@ from pydantic import Field
 
 from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
+from plinth.model.doctor import DoctorRecord
 from plinth.model.experiment import Level
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.load import LoadError
 from plinth.model.manifest import RunStatus
-from plinth.model.trial import Check
+from plinth.model.trial import Check, DeviceIo
+from plinth.model.wear import RunWear
 
 REPORT_VERSION = 1
 Unit = Literal["per_s", "ns", "bytes", "bytes_per_s", "fraction", "cores", "count"]
@@ -46,7 +48,9 @@ class ReportVariant(Frozen):
     id: str
     label: str
     levels: dict[str, Level]
-    storage: str | None
+    storages: dict[str, str] = Field(
+        description='What stands on which storage: {"data": "slow", "WAL": "fast"}; nothing of an external server.'
+    )
     workload: str = Field(description='For people: "tpcb-like, 8 clients, prepared protocol".')
     latency_curve: tuple[CurvePoint, ...] = Field(
         description="From the merged histograms of the counted trials; empty when nothing was measured."
@@ -118,6 +122,30 @@ class PanelGap(Frozen):
     reason: str
 
 
+class FlushFigure(Frozen):
+    """A case of the fsync probe: one client's durable writes, or what writers reach with group commit."""
+
+    label: str
+    kind: Literal["write", "commits"] = Field(
+        description="write: one of 8 kB, made durable, as pg_test_fsync; commits: of writers that share flushes."
+    )
+    ops_per_s: float | None
+    latency_p50_ns: int | None
+    latency_p99_ns: int | None = Field(description="None where too few were measured.")
+    unavailable: str | None
+
+
+class StorageFlushes(Frozen):
+    """What the fsync probe found on a storage before any server stood on it."""
+
+    storage: str
+    verdict: Literal["plausible", "suspicious", "volatile", "unknown"] = Field(
+        description="Whether flushes can have reached a medium that keeps them."
+    )
+    reasons: tuple[str, ...]
+    figures: tuple[FlushFigure, ...]
+
+
 class ReportTrial(Frozen):
     """One trial, in order of running. Bin i of a column covers the seconds [i, i + 1) x Report.bin_s since load began."""
 
@@ -136,6 +164,7 @@ class ReportTrial(Frozen):
     marks: tuple[Mark, ...]
     panel_gaps: tuple[PanelGap, ...]
     checks: tuple[Check, ...]
+    devices: tuple[DeviceIo, ...]
     errors: tuple[LoadError, ...]
 
 
@@ -196,7 +225,12 @@ class Report(Frozen):
     bin_s: int
     trials: tuple[ReportTrial, ...]
     storages: tuple[StorageFacts, ...]
+    wear: RunWear | None = Field(description="What was written to the disks; None where it was not counted.")
+    flushes: tuple[StorageFlushes, ...] = Field(default=(), description="Of the storages that were probed.")
     host: HostFacts
+    doctor: DoctorRecord | None = Field(
+        description="What would have spoiled it, looked for before the run; None: it was not."
+    )
     gaps: tuple[NotAvailable, ...]
     reproduction: Reproduction
     disclosures: tuple[Disclosure, ...]

@@ -10,8 +10,25 @@ from plinth.model.base import Frozen
 class Undo(Frozen):
     """How a step is undone; what the journal keeps. Only what bears `label` is ever touched."""
 
-    kind: Literal["remove_directory", "unmount", "stop_server", "drop_schema"]
-    path: str = Field(description="Directory, mount point, data directory, or connection string without a password.")
+    kind: Literal[
+        "remove_directory",
+        "unmount",
+        "stop_server",
+        "drop_schema",
+        "detach_loop",
+        "unmount_filesystem",
+        "stop_process",
+        "reset_zram",
+        "restore_queue",
+        "stop_zfs_fuse",
+        "destroy_pool",
+        "stop_array",
+        "remove_volume_group",
+        "restore_device",
+    ]
+    path: str = Field(
+        description="Directory, mount point, data directory, file, or connection string without a password."
+    )
     label: str = Field(description="The mark that must be found on it before it is undone.")
 
 
@@ -22,4 +39,7 @@ class Step(Frozen):
     title: str = Field(description='What it does, for people: "mount a tmpfs of 2.0 GiB".')
     argv: tuple[str, ...] | None = None
     user: str | None = Field(default=None, description="The user that it runs as, when not ours.")
+    destroys: tuple[str, ...] = Field(
+        default=(), description="Stable ids of the disks whose content is lost by it; none for what Plinth made itself."
+    )
     undo: Undo | None = None

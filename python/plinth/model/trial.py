@@ -27,6 +27,18 @@ class Event(Frozen):
     text: str
 
 
+class DeviceIo(Frozen):
+    """What a block device did from the start of the load to its end, warm-up included. None: it was not counted."""
+
+    device: str = Field(description="Kernel name, as in /proc/diskstats.")
+    roles: tuple[str, ...] = Field(description="What of the cluster stands on it: data, WAL, tablespace NAME.")
+    reads: int | None
+    read_bytes: int | None
+    writes: int | None
+    written_bytes: int | None
+    flushes: int | None
+
+
 class Trial(Frozen):
     """One measured run of one variant. Its series, histograms, samples and events are tables beside this file."""
 
@@ -46,10 +58,12 @@ class Trial(Frozen):
     tps: float | None = Field(default=None, description="Transactions done in the measured phase, per second of it.")
     engine: EngineCost | None = None
     observer_cpu_ns: int | None = Field(
-        default=None, description="CPU time of the observation, its queries in the server included."
+        default=None, description="CPU time of the observation beside the load, its queries in the server included."
     )
+    observer_ns: int | None = Field(default=None, description="How long it was observed.")
     errors: tuple[LoadError, ...] = ()
     checks: tuple[Check, ...] = ()
+    devices: tuple[DeviceIo, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
 

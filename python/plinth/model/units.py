@@ -1,4 +1,4 @@
-"""People's units in, SI base units out: sizes in bytes, durations in seconds.
+"""People's units in, SI base units out: sizes in bytes, durations in seconds, latencies in nanoseconds.
 
 Sizes follow IEC 80000-13 (KiB = 1024 bytes) and SI (kB = 1000 bytes). PostgreSQL's own settings are
 not parsed here: there kB means 1024 bytes.
@@ -14,6 +14,7 @@ SIZE_UNITS = {
     **{f"{prefix}B": 1000 ** (power + 1) for power, prefix in enumerate("kMGTP")},
     **{f"{prefix}iB": 1024 ** (power + 1) for power, prefix in enumerate("KMGTP")},
 }
+LATENCY_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
@@ -44,6 +45,27 @@ def parse_duration(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
         return float(value)
     raise ValueError('expected a duration such as "30s" or a number of seconds')
+
+
+def parse_latency(value: object) -> int:
+    """Nanoseconds of a latency such as "4.2ms" or of a whole number of nanoseconds. Raises ValueError."""
+    if isinstance(value, str):
+        return round(_quantity(value, LATENCY_UNITS, '"4.2ms"'))
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError('expected a latency such as "4.2ms" or a whole number of nanoseconds')
+
+
+def parse_rate(value: object) -> int:
+    """Bytes a second of a rate such as "180MB/s" or of a whole number of bytes a second. Raises ValueError."""
+    if isinstance(value, str):
+        amount, slash, second = value.rpartition("/")
+        if not slash or second.strip() != "s":
+            raise ValueError('expected a size a second, such as "180MB/s"')
+        return round(_quantity(amount, SIZE_UNITS, '"180MB/s"'))
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError('expected a rate such as "180MB/s" or a whole number of bytes a second')
 
 
 def format_size(size_bytes: float) -> str:
@@ -81,3 +103,17 @@ DurationS = Annotated[
     WithJsonSchema({"type": ["string", "number"], "examples": ["30s", "5min"]}),
 ]
 """A duration in seconds; an experiment file may write "5min"."""
+
+LatencyNs = Annotated[
+    int,
+    BeforeValidator(parse_latency),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["4.2ms", "130us"]}),
+]
+"""A latency in nanoseconds; an experiment file may write "4.2ms"."""
+
+BytesPerSecond = Annotated[
+    int,
+    BeforeValidator(parse_rate),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["180MB/s", "1GiB/s"]}),
+]
+"""A rate in bytes a second; an experiment file may write "180MB/s"."""

@@ -1,0 +1,271 @@
+"""The emulated disk: what it is asked to be (physics, lies, faults), and what it answers.
+
+Field names are those of crates/disk, which checks the values; docs/internals/emulated-disk.md says what they do.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from plinth.model.base import Frozen
+from plinth.model.units import BytesPerSecond, LatencyNs, SizeBytes, parse_size
+
+CutMode = Literal["drop", "subset", "prefix", "torn"]
+
+
+class Physics(Frozen):
+    """What of a profile's physics is different. Latencies are medians; 0 as a limit is none."""
+
+    read_latency_ns: LatencyNs | None = Field(
+        default=None,
+        alias="read_latency",
+        description="Of a read in the electronics and, without a head, in the medium.",
+        examples=["150us"],
+    )
+    write_latency_ns: LatencyNs | None = Field(
+        default=None,
+        alias="write_latency",
+        description="Of a write: into the cache if there is one, else into the medium.",
+        examples=["60us"],
+    )
+    flush_latency_ns: LatencyNs | None = Field(
+        default=None,
+        alias="flush_latency",
+        description="Of a flush, after what is in the cache has been drained.",
+        examples=["8ms"],
+    )
+    spread: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="Standard deviation of the logarithm of each latency, which is lognormal.",
+        examples=[0.2],
+    )
+    channels: int | None = Field(
+        default=None, ge=1, le=1024, description="Requests served at the same time; a head serves one.", examples=[8]
+    )
+    read_iops: int | None = Field(default=None, ge=0, description="Most reads a second.", examples=[48000])
+    write_iops: int | None = Field(default=None, ge=0, description="Most writes a second.", examples=[20000])
+    read_bytes_per_s: BytesPerSecond | None = Field(
+        default=None,
+        alias="read_bandwidth",
+        description="Most bytes read a second; with a head, the rate of the medium under it.",
+        examples=["540MB/s"],
+    )
+    write_bytes_per_s: BytesPerSecond | None = Field(
+        default=None,
+        alias="write_bandwidth",
+        description="Most bytes written a second; with a head, the rate of the medium under it.",
+        examples=["490MB/s"],
+    )
+    cache_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="cache_size",
+        description="Size of the write cache; 0 is write-through.",
+        examples=["64MiB"],
+    )
+    drain_bytes_per_s: BytesPerSecond | None = Field(
+        default=None,
+        alias="drain_bandwidth",
+        description="Bytes that the cache drains to the medium in a second; a head drains as it can.",
+        examples=["250MB/s"],
+    )
+    cache_protected: bool | None = Field(
+        default=None, description="Whether the cache outlives a power cut (capacitors, batteries, copies)."
+    )
+    rpm: int | None = Field(
+        default=None, ge=0, description="Revolutions a minute; 0 is a disk without a head.", examples=[7200]
+    )
+    track_seek_ns: LatencyNs | None = Field(
+        default=None, alias="track_seek", description="Of a seek to the next track.", examples=["0.3ms"]
+    )
+    average_seek_ns: LatencyNs | None = Field(
+        default=None,
+        alias="average_seek",
+        description="Mean of the seeks between random places of the whole disk.",
+        examples=["7.8ms"],
+    )
+
+
+class IgnoreFlush(Frozen):
+    """Flushes are acknowledged at once, and do nothing."""
+
+    kind: Literal["ignore-flush"] = "ignore-flush"
+
+    @property
+    def words(self) -> str:
+        """As it may be written."""
+        return self.kind
+
+
+class LateFlush(Frozen):
+    """Flushes are acknowledged at once, and cover only what the flush that many before should have covered."""
+
+    kind: Literal["late-flush"] = "late-flush"
+    flushes: int = Field(default=1, ge=1, description="How many flushes late.")
+
+    @property
+    def words(self) -> str:
+        """As it may be written."""
+        return f"{self.kind}={self.flushes}"
+
+
+class DropFraction(Frozen):
+    """Flushes leave out each write with this probability; such a write stays volatile for good."""
+
+    kind: Literal["drop-fraction"] = "drop-fraction"
+    fraction: float = Field(gt=0, le=1, description="The probability.")
+
+    @property
+    def words(self) -> str:
+        """As it may be written."""
+        return f"{self.kind}={self.fraction!r}"
+
+
+_LIES = 'expected "ignore-flush", "late-flush=2" (flushes late) or "drop-fraction=0.1"'
+
+
+def _lie(value: object) -> object:
+    """The words of a lie, "late-flush=2", as its parts."""
+    if not isinstance(value, str):
+        return value
+    kind, _, argument = value.partition("=")
+    match kind, argument:
+        case "ignore-flush", "":
+            return {"kind": kind}
+        case "late-flush", "":
+            return {"kind": kind}
+        case "late-flush", _:
+            return {"kind": kind, "flushes": argument}
+        case "drop-fraction", _ if argument:
+            return {"kind": kind, "fraction": argument}
+    raise ValueError(f"{_LIES}; got {value!r}")
+
+
+Lie = Annotated[
+    Annotated[IgnoreFlush | LateFlush | DropFraction, Field(discriminator="kind")],
+    BeforeValidator(_lie, json_schema_input_type=str | IgnoreFlush | LateFlush | DropFraction),
+]
+"""What a disk does to flushes that it acknowledges; may be written "ignore-flush", "late-flush=2", "drop-fraction=0.1"."""
+
+
+class EioFault(Frozen):
+    """EIO on a request: the nth of its operation and place from now on, and `count` of them (None: all)."""
+
+    operation: Literal["read", "write", "flush"]
+    nth: int = Field(default=1, ge=1, description="The first that it strikes, from 1.")
+    count: int | None = Field(default=1, ge=1, description="How many it strikes; none is all from then on.")
+    offset_bytes: SizeBytes | None = Field(default=None, alias="offset", description="Only what touches this place,")
+    length_bytes: SizeBytes | None = Field(default=None, alias="length", description="of that many bytes.")
+
+    @property
+    def words(self) -> str:
+        """As it may be written."""
+        place = "" if self.offset_bytes is None else f",offset={self.offset_bytes},length={self.length_bytes}"
+        return f"{self.operation},nth={self.nth},count={'all' if self.count is None else self.count}{place}"
+
+    @model_validator(mode="after")
+    def _has_a_place_or_none(self) -> "EioFault":
+        if (self.offset_bytes is None) != (self.length_bytes is None):
+            raise ValueError("offset and length go together")
+        if self.operation == "flush" and self.offset_bytes is not None:
+            raise ValueError("a flush has no place: offset and length go with read and write")
+        return self
+
+
+def _fault(value: object) -> object:
+    """The words of a fault, "read,nth=3,count=all", as its parts."""
+    if not isinstance(value, str):
+        return value
+    operation, *rest = value.split(",")
+    parts: dict[str, Any] = {"operation": operation.strip()}
+    for part in rest:
+        key, equals, text = (word.strip() for word in part.partition("="))
+        if not equals or key not in ("nth", "count", "offset", "length"):
+            raise ValueError(f"{part!r}: expected nth=, count=, offset= or length=, as in read,nth=3,count=all")
+        if key in ("offset", "length"):
+            parts[key] = int(text) if text.isdecimal() else parse_size(text)
+        else:
+            parts[key] = None if (key, text) == ("count", "all") else text
+    return parts
+
+
+Fault = Annotated[EioFault, BeforeValidator(_fault, json_schema_input_type=str | EioFault)]
+"""A fault; may be written "flush,nth=3" or "read,offset=1MiB,length=4KiB,count=all"."""
+
+
+class DiskConfig(Frozen):
+    """What disk to serve, and where: what `plinth disk serve` is told."""
+
+    profile: str
+    physics: Physics = Physics()
+    size_bytes: SizeBytes
+    backing: str = Field(description="The sparse file of the data; made when it is not there.")
+    mount: str = Field(description="The directory to mount on.")
+    control: str = Field(description="Path of the control socket, at most 107 bytes.")
+    label: str = Field(
+        pattern=r"^[A-Za-z0-9_.-]{1,100}$", description="Source of the mount, as the mount table shows it."
+    )
+    seed: int = Field(default=1, ge=0, lt=2**63)
+    lie: Lie | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+class DepthOne(Frozen):
+    """What a profile's physics come to: medians with one request at a time, of 8 KiB each."""
+
+    random_read_ns: int
+    random_write_ns: int
+    log_write_ns: int = Field(description="A write behind the one before it, and a flush.")
+
+
+class DiskProfile(Frozen):
+    """A disk of a kind, as shipped."""
+
+    name: str
+    stands_for: str
+    physics: Physics
+    sources: tuple[tuple[str, str], ...] = Field(description="What numbers, and where they are from.")
+    depth_one: DepthOne
+
+
+class FaultState(EioFault):
+    """An armed fault, the requests of its operation and place that it has seen, and those of them that it struck."""
+
+    seen: int
+    fired: int
+
+
+class DiskStatus(Frozen):
+    """How a served disk stands."""
+
+    pid: int
+    label: str
+    profile: str
+    size_bytes: int
+    backing: str
+    mount: str
+    control: str
+    seed: int
+    power: Literal["on", "off"]
+    physics: Physics = Field(description="In force now, all of them.")
+    lie: Lie | None
+    faults: tuple[FaultState, ...]
+    cache_dirty_bytes: int = Field(description="Written, and lost if the power were cut now by mode drop.")
+    cache_capacity_bytes: int
+    counters: dict[str, int] = Field(description="Requests, bytes, delays, faults fired, from the start.")
+
+
+class CutReport(Frozen):
+    """What a power cut did to the writes and discards that were not durable."""
+
+    writes_dropped: int
+    writes_kept: int
+    writes_torn: int
+    discards_dropped: int
+    discards_kept: int
+    sectors_dropped: int
+    sectors_kept: int
+    bytes_dropped: int
+    bytes_kept: int
+    requests_failed: int = Field(description="Requests that had not ended, and got EIO.")

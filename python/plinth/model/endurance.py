@@ -1,0 +1,79 @@
+"""What a run's load wears of its disks: bytes written per transaction and per day, by whom, and how long a drive lasts."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.analysis import Estimate
+from plinth.model.base import Frozen, Gap
+from plinth.model.wear import DiskWear
+
+ENDURANCE_VERSION = 1
+Flow = Literal["data", "wal", "wal_written", "full_page_images"]
+
+
+class Written(Frozen):
+    """What was written, for each transaction done and for each day at the rate of the account."""
+
+    bytes_per_transaction: Estimate
+    bytes_per_day: Estimate
+
+
+class FlowWritten(Written):
+    """What PostgreSQL itself wrote of one kind."""
+
+    flow: Flow
+    what: str = Field(description="For people: what is counted, and where.")
+
+
+class StorageWritten(Written):
+    """What the devices directly below a storage's file system wrote, and how that compares with PostgreSQL's own."""
+
+    storages: tuple[str, ...] = Field(description="More than one where they stand on the same devices.")
+    roles: tuple[str, ...] = Field(description="What of the cluster stands on it: data, WAL, tablespace NAME.")
+    devices: tuple[str, ...]
+    amplification: Estimate | None = Field(
+        description="Device bytes for each byte that PostgreSQL gave to what stands on it; below 1 where pages were "
+        "overwritten in the page cache before they were written out."
+    )
+
+
+class DeviceWritten(Written):
+    """What one block device wrote, whatever stands above or below it."""
+
+    device: str = Field(description="Kernel name, as in /proc/diskstats.")
+    roles: tuple[str, ...]
+    uses: tuple[str, ...] = Field(description="What it is to a ZFS pool: data, log, cache, special; empty elsewhere.")
+    life_years: Estimate | None = Field(description="Until the rated bytes are written; None without a rating.")
+
+
+class VariantEndurance(Frozen):
+    """What the trials of one variant say. Estimates are over its counted trials."""
+
+    id: str
+    label: str
+    tps: Estimate | None = Field(description="The rate that bytes per day are worked out at.")
+    flows: tuple[FlowWritten, ...]
+    storages: tuple[StorageWritten, ...]
+    devices: tuple[DeviceWritten, ...]
+    gaps: tuple[Gap, ...] = ()
+
+
+class Rating(Frozen):
+    """How much may be written to a drive in its life."""
+
+    rated_bytes: int
+    source: str = Field(description="How it was worked out.")
+
+
+class Endurance(Frozen):
+    """The account of a bundle."""
+
+    schema_version: int = ENDURANCE_VERSION
+    run_id: str
+    experiment: str
+    rate: str = Field(description="At which rate a day's bytes are worked out: as measured, or the one that was given.")
+    rating: Rating | None
+    variants: tuple[VariantEndurance, ...]
+    drives: tuple[DiskWear, ...] = Field(description="What the drives below told of themselves (SMART) in the run.")
+    gaps: tuple[Gap, ...] = ()

@@ -1,0 +1,97 @@
+"""What the load engine is told to do: the JSON that `plinth._native.LoadRun` takes."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.base import Frozen
+from plinth.model.connection import Connection
+
+Arrivals = Literal["poisson", "uniform"]
+Protocol = Literal["simple", "extended", "prepared"]
+
+
+class LoadScript(Frozen):
+    """A script in pgbench's language, and how often it is chosen among others."""
+
+    name: str = Field(description="Its file, or the name of a built-in: how results and errors name it.")
+    source: str
+    weight: int = Field(default=1, ge=0, description="Its share among all scripts' weights; 0 for never.")
+
+
+class Stage(Frozen):
+    """A rate, in transactions a second, that holds for a while or changes linearly."""
+
+    from_tps: float
+    to_tps: float
+    duration_s: float | None = Field(default=None, description="None, for the last only: until the end of the run.")
+
+
+class Rate(Frozen):
+    """An open loop: transactions are due at times of their own, however long others take.
+
+    The stages follow one another from the start of measuring; the first one's first rate holds during the warm-up, the last
+    one's last rate until the end.
+    """
+
+    stages: tuple[Stage, ...]
+    arrivals: Arrivals = Field(
+        default="poisson",
+        description="poisson: independent of one another, as pgbench's --rate; uniform: evenly spaced.",
+    )
+
+    @classmethod
+    def constant(cls, tps: float, arrivals: Arrivals = "poisson") -> "Rate":
+        """One rate all along."""
+        return cls(stages=(Stage(from_tps=tps, to_tps=tps),), arrivals=arrivals)
+
+
+class LogFiles(Frozen):
+    """pgbench's --log: a line for each transaction, in files named PREFIX.PID and PREFIX.PID.THREAD."""
+
+    prefix: str
+    aggregate_interval_s: int | None = Field(default=None, description="One line for all transactions of an interval.")
+    sampling_rate: float | None = Field(default=None, description="Share of the transactions that are logged.")
+    failures_detailed: bool = Field(default=False, description="Tell apart how transactions failed.")
+
+
+class LoadConfig(Frozen):
+    """A load: who connects where and runs what, for how long, and what is told of it."""
+
+    connection: Connection
+    scripts: Sequence[LoadScript]
+    variables: dict[str, str] = Field(default_factory=dict, description="Set from outside, as pgbench -D.")
+    clients: int = 1
+    threads: int = Field(default=1, description="More threads than clients are not started.")
+    protocol: Protocol = "prepared"
+    warmup_s: float = Field(default=0.0, description="How long the load runs before it is measured.")
+    duration_s: float | None = Field(default=None, description="How long it is measured.")
+    transactions_per_client: int | None = Field(
+        default=None, description="Or, instead of duration_s: how many transactions of each client are measured."
+    )
+    rate: Rate | None = Field(
+        default=None, description="Without it the loop is closed: a client begins the next when one has ended."
+    )
+    latency_limit_s: float | None = Field(
+        default=None,
+        description="What takes longer is counted as late; with a rate, what is later before it begins is skipped.",
+    )
+    seed: int = Field(default=0, description="The same gives the same random numbers, as pgbench's --random-seed.")
+    max_tries: int = Field(
+        default=1,
+        description="Tries of a transaction that fails with a serialization failure or a deadlock; 0 for as many as "
+        "duration and latency limit allow.",
+    )
+    reconnect: bool = Field(default=False, description="Each transaction gets a connection of its own.")
+    abort_on_error: bool = Field(
+        default=False, description="An error that cannot be tried again ends its client, as in pgbench."
+    )
+    exit_on_abort: bool = Field(default=False, description="A client that ends before its time ends the run.")
+    verbose_errors: bool = Field(default=False, description="Tell every error in the progress.")
+    command_latencies: bool = Field(
+        default=False, description="Time meta commands as well (histograms of scope command): pgbench's -r."
+    )
+    log: LogFiles | None = None
+    connect_timeout_s: float = Field(default=10.0, description="For each connection, unless its own says otherwise.")
+    stop_timeout_s: float = Field(default=10.0, description="How long running transactions may take after a stop.")

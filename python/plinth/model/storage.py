@@ -1,0 +1,373 @@
+"""Storages as an experiment describes them, one class a kind, and how they stand on one another.
+
+Field descriptions here are the reference: the JSON Schema and docs/reference are made from them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, model_validator
+
+from plinth.model.base import Frozen, Name
+from plinth.model.disk import Fault, Lie, Physics
+from plinth.model.units import SizeBytes
+
+FilesystemName = Literal["ext4", "xfs", "btrfs"]
+Role = Literal["base", "member"]
+_SECTOR_BYTES = 512
+
+
+class Reference(NamedTuple):
+    """Another storage that a storage names: as the `base` that its files stand on, or as a raw `member`.
+
+    `key` leads to the name within the storage's own table, as in ("data", 0, 1).
+    """
+
+    key: tuple[str | int, ...]
+    name: str
+    role: Role
+
+
+class QueueSpec(Frozen):
+    """Knobs of a block device's queue (/sys/block/NAME/queue), set for the run and set back afterwards."""
+
+    scheduler: str | None = Field(default=None, description="I/O scheduler.", examples=["none", "mq-deadline"])
+    read_ahead_kb: int | None = Field(default=None, ge=0, description="Read-ahead of the page cache, in KiB.")
+    write_cache: Literal["write back", "write through"] | None = Field(
+        default=None,
+        description="What the kernel believes of the device's cache; with write through it sends no flushes.",
+    )
+    nr_requests: int | None = Field(default=None, ge=1, description="Requests that may wait in the queue.")
+    wbt_lat_usec: int | None = Field(
+        default=None, ge=0, description="Target latency of writeback throttling, in microseconds; 0 turns it off."
+    )
+
+    def knobs(self) -> dict[str, str]:
+        """The knobs that are asked for: file in the queue's folder -> what is written to it."""
+        return {name: str(value) for name, value in self.model_dump(exclude_none=True).items()}
+
+
+class StorageBase(Frozen):
+    """What all kinds have."""
+
+    def references(self) -> Iterator[Reference]:
+        """The other storages that it names."""
+        yield from ()
+
+
+class FormattedStorage(StorageBase):
+    """A block device with a file system. As a member of another storage it is left raw: no file system, no mount."""
+
+    filesystem: FilesystemName = Field(default="ext4", description="File system that is made.")
+    mkfs_options: tuple[str, ...] = Field(
+        default=(), description="Further arguments of mkfs.", examples=[["-m", "reflink=0"]]
+    )
+    mount_options: tuple[str, ...] = Field(default=(), description="Mount options.", examples=[["noatime"]])
+    queue: QueueSpec = Field(default_factory=QueueSpec, description="Knobs of the block device.")
+
+
+class PlacedStorage(StorageBase):
+    """A storage whose bytes are in files, which stand somewhere."""
+
+    path: str | None = Field(
+        default=None,
+        description="An existing directory to put its files in. Default: Plinth's work directory.",
+        examples=["/mnt/nvme0"],
+    )
+    on: Name | None = Field(default=None, description="Another storage to put its files on, in place of path.")
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "PlacedStorage":
+        if self.path is not None and self.on is not None:
+            raise ValueError("give path or on, not both: its files stand in one place")
+        return self
+
+    def references(self) -> Iterator[Reference]:
+        """The storage that its files stand on."""
+        if self.on is not None:
+            yield Reference(("on",), self.on, "base")
+
+
+class CountedStorage(StorageBase):
+    """A storage of a size of its own, of which there may be several that are alike."""
+
+    size_bytes: SizeBytes = Field(
+        alias="size", ge=2**20, multiple_of=_SECTOR_BYTES, description="Size of each.", examples=["8GiB"]
+    )
+    count: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="That many alike, as members of another storage; a member list that names it takes all.",
+    )
+
+
+class DirectoryStorage(StorageBase):
+    """A directory that is there, or one that Plinth makes; nothing is formatted."""
+
+    kind: Literal["directory"]
+    path: str | None = Field(
+        default=None,
+        description="An existing directory; a new one is made inside it. Default: Plinth's own work directory.",
+        examples=["/mnt/nvme0"],
+    )
+
+
+class TmpfsStorage(StorageBase):
+    """A file system in memory. Without the right to mount, a directory in /dev/shm stands in, and the report says so."""
+
+    kind: Literal["tmpfs"]
+    size_bytes: SizeBytes = Field(alias="size", description="Upper limit of the mount.", examples=["2GiB"])
+
+
+class LoopStorage(FormattedStorage, PlacedStorage, CountedStorage):
+    """A sparse file as a block device (loop device), with a file system on it."""
+
+    kind: Literal["loop"]
+    direct_io: bool = Field(
+        default=True,
+        description="The loop device reads and writes its file past the page cache (O_DIRECT), so that nothing is "
+        "cached twice.",
+    )
+
+
+class EmulatedStorage(FormattedStorage, PlacedStorage, CountedStorage):
+    """A disk whose speed and faults are chosen: a FUSE file that behaves like a drive, as a loop device with a file system."""
+
+    kind: Literal["emulated"]
+    profile: str = Field(
+        description="The drive that it behaves like: `plinth disk profiles` shows them.", examples=["hdd-10k-sas"]
+    )
+    physics: Physics = Field(
+        default_factory=Physics, description="What of the profile is different.", examples=[{"flush_latency": "8ms"}]
+    )
+    lie: Lie | None = Field(
+        default=None,
+        description="What it does to flushes that it acknowledges: ignore-flush, late-flush=FLUSHES, "
+        "drop-fraction=FRACTION.",
+        examples=["ignore-flush"],
+    )
+    faults: tuple[Fault, ...] = Field(
+        default=(),
+        description="EIO on requests, counted from when the disk is made.",
+        examples=[["flush,nth=300"]],
+    )
+    seed: int = Field(default=1, ge=0, lt=2**63, description="Seed of its latencies and faults.")
+
+
+class FileStorage(PlacedStorage, CountedStorage):
+    """Plain sparse files, as members: for zfs as they are, for btrfs, md and lvm through loop devices."""
+
+    kind: Literal["file"]
+
+
+class ZramStorage(FormattedStorage, CountedStorage):
+    """A compressed RAM disk, with a file system on it."""
+
+    kind: Literal["zram"]
+    algorithm: str | None = Field(
+        default=None, description="Compression. Default: the kernel's.", examples=["lzo-rle", "zstd"]
+    )
+
+
+class DeviceStorage(FormattedStorage):
+    """A whole block device. What is on it is lost: it must match in id, serial and size, and --destroy must name it."""
+
+    kind: Literal["device"]
+    id: str = Field(
+        pattern=r"^/dev/disk/by-id/[^/]+$",
+        description="Its stable name; never /dev/sdX, which changes from boot to boot.",
+        examples=["/dev/disk/by-id/nvme-Samsung_SSD_980_PRO_S4EVNF0M"],
+    )
+    serial: str = Field(min_length=1, description="Its serial number, whole, as the kernel shows it.")
+    size_bytes: SizeBytes = Field(alias="size", gt=0, description="Its size, within one percent.", examples=["480GB"])
+
+
+class BtrfsStorage(StorageBase):
+    """btrfs over several members."""
+
+    kind: Literal["btrfs"]
+    members: tuple[Name, ...] = Field(min_length=1, description="Storages that it is made of.", examples=[["a", "b"]])
+    data_profile: Literal["single", "raid0", "raid1", "raid10"] = Field(
+        default="single", description="How data is spread over the members."
+    )
+    metadata_profile: Literal["single", "dup", "raid0", "raid1", "raid10"] | None = Field(
+        default=None, description="How metadata is spread. Default: mkfs's own, raid1 over several members."
+    )
+    mkfs_options: tuple[str, ...] = Field(default=(), description="Further arguments of mkfs.btrfs.")
+    mount_options: tuple[str, ...] = Field(default=(), description="Mount options.", examples=[["noatime"]])
+
+    def references(self) -> Iterator[Reference]:
+        """Its members."""
+        return _members("members", self.members)
+
+
+class ZfsStorage(StorageBase):
+    """A ZFS pool with one dataset in it."""
+
+    kind: Literal["zfs"]
+    data: tuple[Name | tuple[Name, ...], ...] = Field(
+        min_length=1,
+        description="Members for data. A list in the list is a group: layout makes one of each.",
+        examples=[["a", "b"], [["a", "b"], ["c", "d"]]],
+    )
+    layout: Literal["stripe", "mirror", "raidz", "raidz2", "raidz3"] = Field(
+        default="stripe", description="What each group is, or all of data where there are no groups."
+    )
+    log: tuple[Name, ...] = Field(default=(), description="Members of the intent log (SLOG).")
+    log_layout: Literal["stripe", "mirror"] = Field(default="stripe", description="What the log's members are.")
+    cache: tuple[Name, ...] = Field(default=(), description="Members of the second-level read cache (L2ARC).")
+    special: tuple[Name, ...] = Field(default=(), description="Members for metadata and small blocks.")
+    pool_properties: dict[str, str | int] = Field(
+        default_factory=dict, description="zpool create -o.", examples=[{"ashift": 12}]
+    )
+    properties: dict[str, str | int] = Field(
+        default_factory=dict, description="Properties of the dataset.", examples=[{"recordsize": "8K", "atime": "off"}]
+    )
+
+    def references(self) -> Iterator[Reference]:
+        """Its members, of every use."""
+        for use in ("data", "log", "cache", "special"):
+            yield from _members(use, getattr(self, use))
+
+
+class MdStorage(FormattedStorage):
+    """A Linux software RAID (mdadm), with a file system on it."""
+
+    kind: Literal["md"]
+    members: tuple[Name, ...] = Field(min_length=1, description="Storages that it is made of.", examples=[["a", "b"]])
+    level: Literal[0, 1, 10, 5, 6] = Field(description="RAID level.")
+    chunk_size_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="chunk_size",
+        multiple_of=4096,
+        description="Chunk of levels 0, 10, 5 and 6. Default: mdadm's.",
+        examples=["64KiB"],
+    )
+
+    def references(self) -> Iterator[Reference]:
+        """Its members."""
+        return _members("members", self.members)
+
+
+class LvmStorage(FormattedStorage):
+    """A logical volume in a volume group of its own, with a file system on it."""
+
+    kind: Literal["lvm"]
+    members: tuple[Name, ...] = Field(min_length=1, description="Its physical volumes.", examples=[["a", "b"]])
+    layout: Literal["linear", "striped"] = Field(default="linear", description="How the volume uses its members.")
+    stripes: int | None = Field(default=None, ge=2, description="Members of a stripe. Default: all.")
+    stripe_size_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="stripe_size",
+        multiple_of=4096,
+        description="Size of a stripe on one member. Default: LVM's.",
+        examples=["64KiB"],
+    )
+    size_bytes: SizeBytes | None = Field(
+        default=None, alias="size", gt=0, description="Size of the volume. Default: all of the group."
+    )
+
+    @model_validator(mode="after")
+    def _stripes_are_for_striped(self) -> "LvmStorage":
+        if self.layout == "linear" and (self.stripes is not None or self.stripe_size_bytes is not None):
+            raise ValueError('stripes and stripe_size need layout = "striped"')
+        return self
+
+    def references(self) -> Iterator[Reference]:
+        """Its members."""
+        return _members("members", self.members)
+
+
+StorageSpec = Annotated[
+    DirectoryStorage
+    | TmpfsStorage
+    | LoopStorage
+    | EmulatedStorage
+    | FileStorage
+    | ZramStorage
+    | DeviceStorage
+    | BtrfsStorage
+    | ZfsStorage
+    | MdStorage
+    | LvmStorage,
+    Field(discriminator="kind"),
+]
+
+MEMBER_KINDS = ("loop", "emulated", "zram", "device", "file", "md", "lvm")
+"""Kinds that can be raw: a block device or a file, as a member of another storage."""
+UNMOUNTED_KINDS = ("file",)
+"""Kinds that are never mounted, so that nothing can stand on them but as a member."""
+
+
+def count_of(spec: StorageSpec) -> int:
+    """How many members a storage is where it is named as one."""
+    return spec.count if isinstance(spec, CountedStorage) else 1
+
+
+def raw_storages(storages: Mapping[str, StorageSpec]) -> dict[str, str]:
+    """The storages that are members of another, and of which: they are made, but not formatted or mounted."""
+    return {
+        reference.name: name
+        for name, spec in storages.items()
+        for reference in spec.references()
+        if reference.role == "member"
+    }
+
+
+def mounted_storages(storages: Mapping[str, StorageSpec]) -> list[str]:
+    """The storages that a data directory can stand on."""
+    raw = raw_storages(storages)
+    return [name for name, spec in storages.items() if name not in raw and spec.kind not in UNMOUNTED_KINDS]
+
+
+def in_order(storages: Mapping[str, StorageSpec]) -> list[str]:
+    """The names so that each comes after those that it stands on; otherwise in their own order. No cycles."""
+    ordered: dict[str, None] = {}
+
+    def add(name: str) -> None:
+        if name not in ordered:
+            for reference in storages[name].references():
+                add(reference.name)
+            ordered[name] = None
+
+    for name in storages:
+        add(name)
+    return list(ordered)
+
+
+def closure(storages: Mapping[str, StorageSpec], names: Iterable[str]) -> list[str]:
+    """`names` and all that they stand on, each after what it stands on."""
+    used = set(names)
+    ordered = in_order(storages)
+    for name in reversed(ordered):  # in this order every user comes before what it uses
+        if name in used:
+            used.update(reference.name for reference in storages[name].references())
+    return [name for name in ordered if name in used]
+
+
+def factors_by_storage(storages: Mapping[str, StorageSpec], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Which factors ("storage.NAME.FIELD") make a storage another one: its own, those of what it stands on, and of
+    whose member it is, since a member cannot be in two storages at once."""
+    touched: dict[str, set[str]] = {name: set() for name in storages}
+    for factor in factors:
+        touched[factor.split(".")[1]].add(factor)
+    ordered = in_order(storages)
+    for name in ordered:
+        for reference in storages[name].references():
+            touched[name] |= touched[reference.name]
+    for name in reversed(ordered):
+        for reference in storages[name].references():
+            if reference.role == "member":
+                touched[reference.name] |= touched[name]
+    return {name: tuple(factor for factor in factors if factor in touched[name]) for name in storages}
+
+
+def _members(key: str, names: tuple[Any, ...]) -> Iterator[Reference]:
+    """References of a member list, whose entries are names or groups of names."""
+    for index, entry in enumerate(names):
+        if isinstance(entry, str):
+            yield Reference((key, index), entry, "member")
+        else:
+            for inner, name in enumerate(entry):
+                yield Reference((key, index, inner), name, "member")
