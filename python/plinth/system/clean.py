@@ -20,11 +20,20 @@ class CleanedRun(NamedTuple):
     kept: tuple[NotUndone, ...]
 
 
+class KeptRun(NamedTuple):
+    """A run that has ended and left what it made standing, on purpose; `what` is for people."""
+
+    run_id: str
+    what: str
+    steps: tuple[Step, ...]
+
+
 class CleanResult(NamedTuple):
-    """What `clean` did. `living` are runs that are still going, and were left alone."""
+    """What `clean` did. `living` are runs that are still going, and `standing` what is meant to stay: left alone."""
 
     runs: tuple[CleanedRun, ...]
     living: tuple[StillRunning, ...] = ()
+    standing: tuple[KeptRun, ...] = ()
     unreadable: tuple[PlinthError, ...] = ()
 
     def error(self) -> PlinthError | None:
@@ -57,33 +66,70 @@ def pending_journals() -> tuple[Path, ...]:
 def clean(run_id: str | None = None, report: Report | None = None, runner: Runner | None = None) -> CleanResult:
     """Undo what dead runs left behind: the run `run_id`, or all of them. What was cleaned before is no error.
 
-    Only what a journal names and what still bears its label is touched. StillRunning when the run named is alive.
+    Only what a journal names and what still bears its label is touched. What is meant to stay is only named: see
+    `take_down`. StillRunning when the run named is alive.
     """
     if run_id is not None:
         path = journal_path(run_id)
-        return CleanResult(_clean_one(path, runner or Runner(), report) if path in pending_journals() else ())
-    runs: list[CleanedRun] = []
+        return _result([_clean_one(path, runner or Runner(), report)] if path in pending_journals() else [])
+    done: list[CleanedRun | KeptRun | None] = []
     living: list[StillRunning] = []
     unreadable: list[PlinthError] = []
     for path in pending_journals():
         try:
-            runs += _clean_one(path, runner or Runner(), report)
+            done.append(_clean_one(path, runner or Runner(), report))
         except StillRunning as run:
             living.append(run)
         except PlinthError as error:
             unreadable.append(error)
-    return CleanResult(tuple(runs), tuple(living), tuple(unreadable))
+    return _result(done)._replace(living=tuple(living), unreadable=tuple(unreadable))
 
 
-def _clean_one(path: Path, runner: Runner, report: Report | None) -> tuple[CleanedRun, ...]:
+def take_down(run_id: str, report: Report | None = None, runner: Runner | None = None) -> CleanResult:
+    """Undo a run that has ended, also when what it made is meant to stay. StillRunning while it is alive."""
+    done = _clean_one(journal_path(run_id), runner or Runner(), report, kept_too=True)
+    return _result([done])
+
+
+def standing_runs() -> tuple[KeptRun, ...]:
+    """What runs that have ended left standing on purpose, as their journals say."""
+    found = []
+    for path in pending_journals():
+        try:
+            journal = Journal.take_over(path)
+        except StillRunning:
+            continue
+        if journal is not None:
+            if journal.kept is not None:
+                found.append(_kept(journal))
+            journal.close()
+    return tuple(found)
+
+
+def _result(done: list[CleanedRun | KeptRun | None]) -> CleanResult:
+    return CleanResult(
+        runs=tuple(run for run in done if isinstance(run, CleanedRun)),
+        standing=tuple(run for run in done if isinstance(run, KeptRun)),
+    )
+
+
+def _clean_one(
+    path: Path, runner: Runner, report: Report | None, *, kept_too: bool = False
+) -> CleanedRun | KeptRun | None:
     journal = Journal.take_over(path)
     if journal is None:
-        return ()
+        return None
     try:
+        if journal.kept is not None and not kept_too:
+            return _kept(journal)
         found = journal.entries
         kept = journal.undo_all(runner, report)
     finally:
         journal.close()
     left = {entry.number for entry in journal.entries}
     undone = tuple(entry.step for entry in found if entry.number not in left)
-    return (CleanedRun(journal.run_id, undone, kept),)
+    return CleanedRun(journal.run_id, undone, kept)
+
+
+def _kept(journal: Journal) -> KeptRun:
+    return KeptRun(journal.run_id, journal.kept or "", tuple(entry.step for entry in journal.entries))

@@ -1,12 +1,14 @@
 """Control connections: by psycopg, one statement at a time, each committed at once."""
 
 import os
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from plinth.model.connection import Connection
 from plinth.model.errors import RunError
-from plinth.model.load import Connection
+from plinth.system.conninfo import keywords
 
 if TYPE_CHECKING:
     import psycopg
@@ -15,30 +17,44 @@ CONNECT_TIMEOUT_S = 10
 
 
 def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.Connection[tuple[Any, ...]]":
-    """A control connection, as the load engine would connect: without TLS, and by nothing but `to`.
+    """A control connection, as the load engine would connect: by nothing but `to`.
 
     libpq reads PG* variables at every connect, and some of them cannot be overridden; so they leave this
-    process's environment here. Who wants them (an external server) reads them before.
+    process's environment here. Who wants them (an external server) resolves them before.
     """
     import psycopg
 
     for name in [name for name in os.environ if name.startswith("PG")]:
         del os.environ[name]
-    return psycopg.connect(
-        host=to.host,
-        port=to.port,
-        user=to.user,
-        dbname=to.database,
-        password=to.password,
-        options=to.options,
-        application_name=f"{to.application_name} control",
-        connect_timeout=timeout_s,
-        sslmode="disable",
-        gssencmode="disable",
-        # Else text comes as bytes from a database whose encoding is SQL_ASCII.
-        client_encoding="UTF8",
-        autocommit=True,
-    )
+    *others, last = _attempts(to)
+    for attempt in others:
+        try:
+            return _connect_once(attempt, timeout_s)
+        except psycopg.OperationalError:
+            continue  # the next host may do; when none does, the last one's error is the one that is told
+    return _connect_once(last, timeout_s)
+
+
+def _attempts(to: Connection) -> list[Connection]:
+    """One for each host, in the order to try them. Each may have a password of its own, which libpq's lists cannot."""
+    alone = [to.only(host) for host in to.hosts]
+    if to.load_balance_hosts:
+        random.shuffle(alone)
+    if to.target_session_attrs != "prefer-standby":
+        return alone
+    return [one.model_copy(update={"target_session_attrs": attrs}) for attrs in ("standby", "any") for one in alone]
+
+
+def _connect_once(to: Connection, timeout_s: int) -> "psycopg.Connection[tuple[Any, ...]]":
+    import psycopg
+
+    parameters = keywords(to)
+    if to.connect_timeout_s is None:
+        parameters["connect_timeout"] = timeout_s
+    parameters["application_name"] = f"{to.application_name} control"
+    # Else text comes as bytes from a database whose encoding is SQL_ASCII.
+    parameters["client_encoding"] = "UTF8"
+    return psycopg.connect(autocommit=True, **parameters)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Directories of ours: made with our label in them, and removed only while they still bear it."""
 
 import contextlib
+import hashlib
 import os
 from pathlib import Path
 
@@ -16,6 +17,11 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def label_of(run_id: str) -> str:
     """The mark of everything that a run makes."""
     return f"plinth-{run_id}"
+
+
+def filesystem_label(label: str, name: str) -> str:
+    """The mark of the file system of the storage `name`, in the 12 characters that XFS has for it."""
+    return "pl" + hashlib.sha256(f"{label}/{name}".encode()).hexdigest()[:10]
 
 
 def make_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> None:
@@ -38,7 +44,8 @@ def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> 
     except OSError as error:
         raise from_os_error(error, "open the directory", path) from error
     try:
-        if os.fstat(directory).st_uid not in (os.geteuid(), owner.uid):
+        found = os.fstat(directory)
+        if found.st_uid not in (os.geteuid(), owner.uid):
             raise Refused("the directory was replaced by somebody else's while it was made", where=str(path))
         file = os.open(LABEL_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=directory)
         try:
@@ -47,7 +54,7 @@ def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> 
         finally:
             os.close(file)
         os.fchmod(directory, mode)
-        if not owner.is_us:
+        if (found.st_uid, found.st_gid) != (owner.uid, owner.gid):
             os.fchown(directory, owner.uid, owner.gid)
         os.fsync(directory)
     except OSError as error:
@@ -66,6 +73,11 @@ def found_label(path: Path) -> str | None:
         return _read_label(directory)
     finally:
         os.close(directory)
+
+
+def nearest_label(path: Path) -> str | None:
+    """The label of the directory `path`, or of the nearest one around it that bears any; None without one."""
+    return next(filter(None, map(found_label, (path, *path.parents))), None)
 
 
 def remove_directory(path: Path, label: str) -> None:

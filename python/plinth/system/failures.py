@@ -15,6 +15,11 @@ _KINDS: dict[int, tuple[type[PlinthError], str, str]] = {
     errno.ENOTDIR: (UsageError, "it is, or leads through, something that is not a directory", "name a directory"),
     errno.ELOOP: (Refused, "it is a symbolic link, which is not followed here", "name the place itself"),
     errno.EEXIST: (Refused, "it is there already, and not made by this run", "move it away, or choose another place"),
+    errno.ETIMEDOUT: (
+        MissingCapability,
+        "no answer in time",
+        "its disk, or what serves it, hangs: choose another place",
+    ),
     errno.ENAMETOOLONG: (UsageError, "the path is too long", "choose a shorter one"),
 }
 

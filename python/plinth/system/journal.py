@@ -8,8 +8,8 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -18,13 +18,16 @@ from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
+from plinth.system.hanging import let_go, nothing_hangs
 from plinth.system.lock import try_lock
 from plinth.system.paths import ensure, journal_dir
 from plinth.system.process import ProcessMark
 from plinth.system.runner import Runner
 from plinth.system.undo import undo
 
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2  # 2 came with `kept`
+_NOTHING: Mapping[str, PlinthError] = {}
+_MOUNTED = ("unmount", "unmount_filesystem", "destroy_pool")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
@@ -67,6 +70,7 @@ class _Content(NamedTuple):
     entries: dict[int, Entry]
     last_number: int
     whole_bytes: int
+    kept: str | None = None
 
 
 class Journal:
@@ -81,6 +85,7 @@ class Journal:
         self._fd = fd
         self._entries = content.entries
         self._last_number = content.last_number
+        self._kept = content.kept
 
     @classmethod
     def create(cls, run_id: str) -> Self:
@@ -152,16 +157,33 @@ class Journal:
         _append(self._fd, self.path, {"strike": entry.number})
         del self._entries[entry.number]
 
-    def undo_all(self, runner: Runner, report: Report | None = None) -> tuple[NotUndone, ...]:
+    @property
+    def kept(self) -> str | None:
+        """What this run left standing on purpose, for people; None for a run that undoes everything."""
+        return self._kept
+
+    def keep(self, what: str) -> None:
+        """Write down that what was made is to stay when we end: `clean` then names it, and leaves it."""
+        _append(self._fd, self.path, {"kept": what})
+        self._kept = what
+
+    def undo_all(
+        self, runner: Runner, report: Report | None = None, left_alone: Mapping[str, PlinthError] = _NOTHING
+    ) -> tuple[NotUndone, ...]:
         """Undo every step, the last one first; returns what could not be undone.
 
-        A step is kept when something that stands on it (a path below its own) could not be undone.
+        A step is kept when something that stands on it (a path below its own) could not be undone, or when its id
+        begins with one of `left_alone`, which tells why.
         """
-        return self._undo(lambda step: True, runner, report)
+        return self._undo(lambda step: True, runner, report, left_alone)
 
     def undo_steps(self, id_prefix: str, runner: Runner, report: Report | None = None) -> tuple[NotUndone, ...]:
         """As `undo_all`, but only steps whose id begins with `id_prefix`, such as "storage.memory."."""
         return self._undo(lambda step: step.id.startswith(id_prefix), runner, report)
+
+    def nothing_hangs(self) -> AbstractContextManager[list[str]]:
+        """While it is entered, daemons of steps that stand are ended when they hang: see `hanging.nothing_hangs`."""
+        return nothing_hangs(lambda: [entry.step.undo for entry in self.entries if entry.step.undo is not None])
 
     def close(self) -> None:
         """Let go of the journal. Its file goes too when nothing is left to undo; otherwise `clean` takes it up."""
@@ -174,22 +196,48 @@ class Journal:
         os.close(self._fd)
         self._fd = -1
 
-    def _undo(self, chosen: Callable[[Step], bool], runner: Runner, report: Report | None) -> tuple[NotUndone, ...]:
+    def _undo(
+        self,
+        chosen: Callable[[Step], bool],
+        runner: Runner,
+        report: Report | None,
+        left_alone: Mapping[str, PlinthError] = _NOTHING,
+    ) -> tuple[NotUndone, ...]:
         wanted = [entry for entry in reversed(self.entries) if chosen(entry.step)]
         kept: list[NotUndone] = []
-        for done, entry in enumerate(wanted):
-            if report is not None:
-                report(Progress("undo", done, len(wanted), "steps", entry.step.title))
-            try:
-                if entry.step.undo is not None:
-                    _check_nothing_stands_on(entry.step, kept)
-                    undo(entry.step.undo, runner)
-                self.strike(entry)
-            except PlinthError as error:
-                kept.append(NotUndone(entry.step, error))
+        for entry in wanted:
+            if entry.step.undo is not None:
+                let_go(entry.step.undo)
+        with self.nothing_hangs() as ended:
+            for done, entry in enumerate(wanted):
+                if report is not None:
+                    report(Progress("undo", done, len(wanted), "steps", entry.step.title))
+                try:
+                    if entry.step.undo is not None:
+                        _check_may_be_touched(entry.step, left_alone)
+                        _check_nothing_stands_on(entry.step, kept)
+                        undo(entry.step.undo, runner)
+                    self.strike(entry)
+                except PlinthError as error:
+                    if not isinstance(error, Refused) and self._goes_with_its_mount(entry.step):
+                        self.strike(entry)
+                        continue
+                    error.details += tuple(ended)
+                    kept.append(NotUndone(entry.step, error))
         if report is not None:
             report(Progress("undo", len(wanted), len(wanted), "steps"))
         return tuple(kept)
+
+    def _goes_with_its_mount(self, step: Step) -> bool:
+        """Whether it made a directory in a file system of ours that still stands: when that goes, all in it goes.
+
+        So a disk that gives nothing but errors need not be written to once more.
+        """
+        if step.undo is None or step.undo.kind != "remove_directory":
+            return False
+        undos = [entry.step.undo for entry in self.entries if entry.step.undo is not None]
+        places = [Path(undo.path) for undo in undos if undo.kind in _MOUNTED]
+        return any(place in Path(step.undo.path).parents for place in places)
 
 
 @contextmanager
@@ -201,6 +249,12 @@ def folder_locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def _check_may_be_touched(step: Step, left_alone: Mapping[str, PlinthError]) -> None:
+    for prefix, error in left_alone.items():
+        if step.id.startswith(prefix):
+            raise error
 
 
 def _check_nothing_stands_on(step: Step, kept: list[NotUndone]) -> None:
@@ -230,7 +284,7 @@ def _read(fd: int, path: Path) -> _Content:
         raise Refused("the journal belongs to another user: what it names is not ours to undo", where=str(path))
     data = os.pread(fd, os.fstat(fd).st_size, 0)
     *lines, torn = data.split(b"\n")
-    owner, entries, last_number = ProcessMark(0, 0, ""), {}, 0
+    owner, entries, last_number, kept = ProcessMark(0, 0, ""), {}, 0, None
     for number, line in enumerate(lines, 1):
         try:
             match json.loads(line):
@@ -241,6 +295,8 @@ def _read(fd: int, path: Path) -> _Content:
                     entries[last_number] = Entry(last_number, Step.model_validate(step))
                 case {"strike": int(struck)} if struck in entries:
                     del entries[struck]
+                case {"kept": str(kept)} if number > 1:
+                    pass
                 case _:
                     raise ValueError("not a line of a journal")
         except ValueError as error:  # of JSON and of pydantic too
@@ -249,7 +305,7 @@ def _read(fd: int, path: Path) -> _Content:
                 where=f"{path}:{number}",
                 hint="undo by hand what its lines name, last one first; then delete it",
             ) from error
-    return _Content(owner, entries, last_number, len(data) - len(torn))
+    return _Content(owner, entries, last_number, len(data) - len(torn), kept)
 
 
 def _check_version(version: int, path: Path) -> None:

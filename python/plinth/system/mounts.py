@@ -23,9 +23,9 @@ class Mount(NamedTuple):
     super_options: tuple[str, ...]
 
 
-def mounts() -> list[Mount]:
-    """Every mount that this process sees."""
-    return parse(MOUNTINFO.read_text(errors="surrogateescape"))
+def mounts(root: Path = Path("/")) -> list[Mount]:
+    """Every mount that this process sees; `root` is where /proc is looked for."""
+    return parse((root / MOUNTINFO.relative_to("/")).read_text(errors="surrogateescape"))
 
 
 def parse(mountinfo: str) -> list[Mount]:

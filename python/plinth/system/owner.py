@@ -24,7 +24,7 @@ class Owner(NamedTuple):
 def server_owner() -> Owner:
     """Ourselves when not root; as root `postgres` where there is one, else `nobody`."""
     if os.geteuid() != 0:
-        return _ourselves()
+        return ourselves()
     for name, reason in (
         ("postgres", "PostgreSQL refuses to run as root: servers run as user postgres."),
         (
@@ -44,7 +44,8 @@ def server_owner() -> Owner:
     )
 
 
-def _ourselves() -> Owner:
+def ourselves() -> Owner:
+    """The user that this process runs as."""
     uid = os.geteuid()
     try:
         name = pwd.getpwuid(uid).pw_name

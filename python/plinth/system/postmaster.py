@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from plinth.model.errors import Refused, RunError
-from plinth.system.directory import LABEL_FILE, found_label
+from plinth.system.directory import LABEL_FILE, nearest_label
+from plinth.system.patience import in_time
 from plinth.system.process import all_exit
 from plinth.system.shared_memory import remove_left_shared_memory
 
@@ -31,7 +32,8 @@ def serving(data_directory: Path) -> list[int]:
 def postmaster_pid(data_directory: Path) -> int | None:
     """The pid in postmaster.pid, if that process really serves `data_directory`; else None."""
     try:
-        first_line = (data_directory / "postmaster.pid").read_text().split("\n", 1)[0]
+        file = data_directory / "postmaster.pid"
+        first_line = in_time(file.read_text, file).split("\n", 1)[0]
     except OSError:
         return None
     pid = abs(int(first_line)) if first_line.lstrip("-").isdigit() else 0
@@ -48,17 +50,21 @@ def end_server(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]
     remove_left_shared_memory(data_directory)
 
 
+def kill_processes(data_directory: Path) -> None:
+    """SIGKILL to every process that serves `data_directory`, of which nothing is read: its disk may hang.
+
+    Raises RunError when some hang in the kernel. What shared memory is left stays.
+    """
+    _end_processes(data_directory, (KILL,))
+
+
 def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]]) -> None:
     for how, patience_s in ways:
         with ExitStack() as opened:
             processes = _open_serving(data_directory, opened)
             if not processes:
                 return
-            postmaster = postmaster_pid(data_directory)
-            if postmaster in processes:
-                targets, sent = ([postmaster] if how != signal.SIGKILL else list(processes)), how
-            else:
-                targets, sent = list(processes), signal.SIGQUIT if how == signal.SIGINT else how
+            targets, sent = _targets(data_directory, list(processes), how)
             for pid in targets:
                 _send(processes[pid], sent)
             all_exit(list(processes.values()), patience_s)
@@ -70,9 +76,19 @@ def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, fl
         )
 
 
+def _targets(data_directory: Path, pids: list[int], how: signal.Signals) -> tuple[list[int], signal.Signals]:
+    """Who is sent which signal; SIGKILL goes to all, and needs nothing of the data directory to be read."""
+    if how == signal.SIGKILL:
+        return pids, how
+    postmaster = postmaster_pid(data_directory)
+    if postmaster in pids:
+        return [postmaster], how
+    return pids, signal.SIGQUIT if how == signal.SIGINT else how
+
+
 def stop_labelled_server(data_directory: Path, label: str) -> None:
     """Undo of a server's start: end it if its data directory, or the nearest labelled folder around it, bears `label`."""
-    found = next(filter(None, (found_label(folder) for folder in (data_directory, *data_directory.parents))), None)
+    found = nearest_label(data_directory)
     if found == label:
         end_server(data_directory)
     elif running := serving(data_directory):

@@ -2,6 +2,7 @@
 
 import os
 import select
+import subprocess
 from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Self
@@ -22,6 +23,41 @@ class ProcessMark(NamedTuple):
     def is_alive(self) -> bool:
         """Whether that very process is still there."""
         return self.boot_id == boot_id() and started_ticks(self.pid) == self.started_ticks
+
+
+class Child:
+    """A process that we started and left running.
+
+    The kernel is asked, not Popen: the lock of Popen.poll and Popen.wait stays held for ever when a signal's handler
+    raises within them, and whoever waits next waits in vain.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        """Its pid, which stays its own until `wait` has returned."""
+        return self._process.pid
+
+    def has_ended(self) -> bool:
+        """Whether it has ended; it need not have been waited for."""
+        if self._process.returncode is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # another thread has just waited for it
+            return True
+
+    def wait(self) -> int:
+        """Wait for its end and let go of it. Returns its exit code, or minus the number of the signal that ended it."""
+        if self._process.returncode is None:
+            end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            assert end is not None  # only WNOHANG gives none
+            # Known before it is let go of: whatever is raised in between, the next to wait has the answer.
+            self._process.returncode = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+            os.waitpid(self.pid, 0)
+        return self._process.returncode
 
 
 def started_ticks(pid: int) -> int | None:

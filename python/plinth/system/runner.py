@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import time
@@ -13,9 +14,27 @@ from typing import IO, NamedTuple
 
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system.owner import Owner
+from plinth.system.process import Child
 
 TAIL_LINES = 20
-_DEBIAN_PACKAGES = {"mount": "mount", "umount": "mount", "ipcrm": "util-linux"}
+_DEBIAN_PACKAGES = {
+    program: package
+    for package, programs in {
+        "btrfs-progs": ("btrfs", "mkfs.btrfs"),
+        "e2fsprogs": ("dumpe2fs", "mkfs.ext4"),
+        "fio": ("fio",),
+        "kmod": ("modprobe",),
+        "lvm2": ("lvcreate", "lvs", "pvremove", "pvs", "vgcreate", "vgremove"),
+        "mdadm": ("mdadm",),
+        "mount": ("losetup", "mount", "umount"),
+        "smartmontools": ("smartctl",),
+        "util-linux": ("blkid", "ipcrm", "nsenter", "wipefs"),
+        "xfsprogs": ("mkfs.xfs", "xfs_info"),
+        "zfsutils-linux, or zfs-fuse": ("zdb", "zfs", "zpool"),
+    }.items()
+    for program in programs
+}
+_END_PATIENCE_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -42,9 +61,9 @@ class CommandRecord(NamedTuple):
 
 
 class CommandError(RunError):
-    """A command failed, or took too long; `completed` has all of its output."""
+    """A command failed, or took too long (`timed_out`); `completed` has all of its output."""
 
-    def __init__(self, completed: Completed, reason: str) -> None:
+    def __init__(self, completed: Completed, reason: str, *, timed_out: bool = False) -> None:
         output = completed.stderr.strip() or completed.stdout.strip()
         super().__init__(
             f"{Path(completed.argv[0]).name} {reason}",
@@ -52,6 +71,7 @@ class CommandError(RunError):
             details=output.splitlines()[-TAIL_LINES:],
         )
         self.completed = completed
+        self.timed_out = timed_out
 
 
 class Runner:
@@ -101,7 +121,7 @@ class Runner:
             raise
         completed = Completed(
             tuple(argv),
-            process.returncode,
+            process.returncode if process.returncode is not None else -signal.SIGKILL,
             stdout.decode(errors="replace"),
             stderr.decode(errors="replace"),
             time.monotonic() - started,
@@ -117,10 +137,16 @@ class Runner:
             )
         )
         if timed_out:
-            raise CommandError(completed, f"took longer than {timeout_s:g} s and was ended")
+            left = "" if process.returncode is not None else ", but it hangs in the kernel and is still there"
+            raise CommandError(completed, f"took longer than {timeout_s:g} s and was ended{left}", timed_out=True)
         if completed.exit_code not in allowed_exit_codes:
             raise CommandError(completed, _ending(completed.exit_code))
         return completed
+
+    def require(self, program: str) -> None:
+        """Raise MissingCapability, with the package that has it, when there is no such program."""
+        if shutil.which(program, path=_environment(None)["PATH"]) is None:
+            raise MissingCapability(f"{program}: there is no such program", where=program, hint=_hint_for(program))
 
     def spawn(
         self,
@@ -130,12 +156,12 @@ class Runner:
         owner: Owner | None = None,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-    ) -> subprocess.Popen[bytes]:
+    ) -> Child:
         """Start `argv` and leave it running, its output appended to `log_path`. It outlives us: journal it first."""
         with log_path.open("ab") as log:
             process = self._start(argv, owner, cwd, env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         self._record(CommandRecord(tuple(argv), owner.name if owner else None, None, None, "", ""))
-        return process
+        return Child(process)
 
     def _start(
         self,
@@ -184,14 +210,14 @@ def _not_started(error: OSError, argv: Sequence[str], owner: Owner | None, cwd: 
     if cwd is not None and str(error.filename) == str(cwd):
         return MissingCapability(f"cannot enter the working directory {cwd}: {error.strerror}", where=command)
     if isinstance(error, FileNotFoundError):
-        package = _DEBIAN_PACKAGES.get(argv[0])
-        return MissingCapability(
-            f"{argv[0]}: there is no such program",
-            where=command,
-            hint=f"Debian and Ubuntu have it in package {package}" if package else None,
-        )
+        return MissingCapability(f"{argv[0]}: there is no such program", where=command, hint=_hint_for(argv[0]))
     by = f" by user {owner.name}" if owner else ""
     return MissingCapability(f"{argv[0]} cannot be executed{by}: {error.strerror}", where=command)
+
+
+def _hint_for(program: str) -> str | None:
+    package = _DEBIAN_PACKAGES.get(program)
+    return f"Debian and Ubuntu have it in package {package}" if package else None
 
 
 def _die_with_parent() -> None:
@@ -199,10 +225,16 @@ def _die_with_parent() -> None:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """End the command and whatever it started in its session; returns the output so far."""
+    """End the command and whatever it started in its session; returns the output so far.
+
+    One that hangs in the kernel, as on a disk that answers no more, ends when that answers: it is not waited for.
+    """
     with contextlib.suppress(ProcessLookupError):  # it may end by itself in this very moment
         os.killpg(process.pid, signal.SIGKILL)
-    return process.communicate()
+    try:
+        return process.communicate(timeout=_END_PATIENCE_S)
+    except subprocess.TimeoutExpired as hanging:
+        return hanging.stdout or b"", hanging.stderr or b""
 
 
 def _ending(exit_code: int) -> str:

@@ -1,0 +1,149 @@
+"""One block device told apart for certain: a name such as /dev/sdb may be another disk by the next command.
+
+`Identity` is what must not change between looking and writing. Sources: linux/fs.h (ioctls), the kernel's
+Documentation/ABI/stable/sysfs-block (diskseq, since Linux 5.15: a number that no two disks of one boot share), and
+SPC-4 7.8.15 for the page of SCSI's vital product data that holds the serial number.
+"""
+
+import array
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.model.errors import PlinthError, Refused
+from plinth.system.failures import from_os_error
+
+SYSFS = Path("/sys")
+BY_ID = Path("/dev/disk/by-id")
+_BLKGETSIZE64 = 0x80081272
+_BLKGETDISKSEQ = 0x80081280
+_BLKROGET = 0x125E
+_VPD_HEADER_BYTES = 4
+
+
+class Identity(NamedTuple):
+    """What names a disk for as long as this boot lasts. `number` is "major:minor"; None where the kernel tells none."""
+
+    number: str
+    size_bytes: int
+    serial: str | None
+    diskseq: int | None
+
+    def differences(self, other: "Identity") -> list[str]:
+        """What of `other` is not as here, for people."""
+        return [
+            f"{name.replace('_', ' ')} was {before}, is {now}"
+            for name, before, now in zip(self._fields, self, other, strict=True)
+            if before != now
+        ]
+
+
+def resolve(id_path: str, sysfs: Path = SYSFS) -> tuple[Path, Path]:
+    """The node, such as /dev/nvme0n1, and the sysfs folder of a device that is named by stable id.
+
+    Refused for any other name, and for a link that leads to anything but a device node that the kernel made.
+    """
+    link = Path(id_path)
+    if link.parent != BY_ID or link.name in ("", "..") or str(link) != id_path:
+        raise Refused(
+            "a device is taken only by its stable id, since a name such as /dev/sdb may be another disk tomorrow",
+            where=id_path,
+            hint=f"ls -l {BY_ID} shows the ids; give the one of the whole disk",
+        )
+    if not link.exists():
+        raise Refused("there is no such device", where=id_path, hint=f"ls -l {BY_ID} shows those that there are")
+    node = Path(os.path.realpath(link))
+    if not link.is_symlink() or node.is_relative_to(BY_ID) or not node.is_relative_to("/dev"):
+        raise Refused(f"it is no link to a device in /dev: it leads to {node}", where=id_path)
+    with opened(node) as fd:
+        folder = (sysfs / "dev/block" / identity_of(fd, sysfs).number).resolve()
+    kernel_name = folder.name.replace("!", "/")
+    if not folder.is_dir() or node != Path("/dev") / kernel_name:
+        raise Refused(
+            f"it leads astray: to {node}, while the kernel calls the device of that number {kernel_name}",
+            where=id_path,
+        )
+    return node, folder
+
+
+@contextmanager
+def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """The block device at `path`, open. While it is, the kernel gives its number to no other disk.
+
+    Refused when there is no block device; with O_EXCL also when the kernel itself uses it.
+    """
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise _not_opened(error, path) from error
+    try:
+        if not stat.S_ISBLK(os.fstat(fd).st_mode):
+            raise Refused("it is not a block device", where=str(path), hint="name a device of /dev/disk/by-id")
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def identity_of(fd: int, sysfs: Path = SYSFS) -> Identity:
+    """The identity of an open block device."""
+    number = device_number(os.fstat(fd).st_rdev)
+    folder = sysfs / "dev/block" / number
+    return Identity(number, _ioctl_u64(fd, _BLKGETSIZE64) or 0, serial_of(folder), _ioctl_u64(fd, _BLKGETDISKSEQ))
+
+
+def is_read_only(fd: int) -> bool:
+    """Whether the kernel refuses writes to an open block device."""
+    value = array.array("i", [0])
+    fcntl.ioctl(fd, _BLKROGET, value)
+    return bool(value[0])
+
+
+def serial_of(folder: Path) -> str | None:
+    """The serial number of the disk of a sysfs folder; None where it has none to read.
+
+    NVMe and MMC keep it in device/serial, virtio and user-mode Linux in serial, SCSI and SATA in the page 0x80 of the
+    vital product data: four bytes of header, the last two of them the length, then the number.
+    """
+    for file in (folder / "device/serial", folder / "serial"):
+        try:
+            if serial := file.read_text(errors="replace").strip("\0 \n"):
+                return serial
+        except OSError:
+            continue  # another kind of disk
+    try:
+        page = (folder / "device/vpd_pg80").read_bytes()
+    except OSError:
+        return None
+    length = int.from_bytes(page[2:_VPD_HEADER_BYTES], "big")
+    return page[_VPD_HEADER_BYTES : _VPD_HEADER_BYTES + length].decode(errors="replace").strip("\0 ") or None
+
+
+def device_number(st_rdev: int) -> str:
+    """ "major:minor" of a device number as stat(2) gives it."""
+    return f"{os.major(st_rdev)}:{os.minor(st_rdev)}"
+
+
+def _ioctl_u64(fd: int, request: int) -> int | None:
+    value = array.array("Q", [0])
+    try:
+        fcntl.ioctl(fd, request, value)
+    except OSError:
+        return None  # a kernel before 5.15 has no diskseq
+    return value[0]
+
+
+def _not_opened(error: OSError, path: Path) -> PlinthError:
+    if error.errno == errno.EBUSY:
+        return Refused(
+            "the kernel says that the device is in use: mounted in some namespace, swap, or part of an array",
+            where=str(path),
+            hint="lsblk and /proc/mounts may tell by whom; free it, or name another device",
+        )
+    if error.errno in (errno.ENXIO, errno.ENOMEDIUM):
+        return Refused("no disk is behind it", where=str(path), hint="name a device of /dev/disk/by-id")
+    return from_os_error(error, "open the device", path)

@@ -1,0 +1,271 @@
+"""Connection parameters by libpq's rules: strings, services, password files and PG* variables become a Connection."""
+
+import locale
+import os
+import pwd
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from plinth.model.connection import Connection, Host, Tcp, Tls, TlsVersion
+from plinth.model.errors import MissingCapability, UsageError
+
+_WHERE = "connection string"
+_FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
+# libpq completes and checks all parameters, in an order of its own, and then connects. One of the last that it checks,
+# set to nonsense, makes it stop before it connects: what it came to can be read, and nothing was sent.
+_STOP = {"load_balance_hosts": "stop here"}
+_STOP_EARLIER = {"target_session_attrs": "stop here"}
+_URI_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
+_KEYWORD_PASSWORD = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&\"]*)")
+# Variables that become parameters of the session, and that libpq does not count among its own.
+_SESSION_VARIABLES = {"PGDATESTYLE": "datestyle", "PGTZ": "timezone", "PGGEQO": "geqo"}
+_USUAL_SSLMODE = "prefer"
+_OLD_TLS = ("TLSv1", "TLSv1.1")
+_DEFAULT_FILES = {"sslrootcert": "root.crt", "sslcert": "postgresql.crt", "sslcrl": "root.crl"}
+_DEFAULT_KEY = "postgresql.key"
+
+
+def resolve(connection_string: str = "", where: str = _WHERE) -> Connection:
+    """Where libpq would go with a connection string, in this process's environment. Nothing is connected.
+
+    `where` is what errors name as their place. Raises UsageError for what libpq does not take, MissingCapability for
+    what it takes and Plinth does not speak.
+    """
+    probe = _Probe(connection_string, where)
+    found = probe.parameters
+    _refuse(found, where)
+    first, *further = probe.hosts()
+    return Connection(
+        **dict(first),
+        user=found["user"],
+        database=found["dbname"],
+        options=_options(found.get("options", "")) or None,
+        application_name=found.get("application_name") or found.get("fallback_application_name") or "plinth",
+        client_encoding=_encoding(found.get("client_encoding", "UTF8")),
+        further_hosts=tuple(further),
+        target_session_attrs=found["target_session_attrs"],  # type: ignore[arg-type] - libpq has checked it
+        load_balance_hosts=probe.balances_load(),
+        connect_timeout_s=probe.integer("connect_timeout"),
+        tcp=Tcp(
+            keepalives=probe.integer("keepalives") != 0,
+            keepalives_idle_s=probe.natural("keepalives_idle"),
+            keepalives_interval_s=probe.natural("keepalives_interval"),
+            keepalives_count=probe.natural("keepalives_count"),
+            tcp_user_timeout_ms=probe.natural("tcp_user_timeout"),
+        ),
+        tls=_tls(found, where),
+        channel_binding=found["channel_binding"],  # type: ignore[arg-type]
+        require_auth=found.get("require_auth"),
+        requirepeer_uid=_uid(found.get("requirepeer"), where),
+    )
+
+
+def keywords(to: Connection) -> dict[str, Any]:
+    """A connection with one host as libpq's keywords; None for what is not set."""
+    return {
+        "host": to.host or None,
+        "hostaddr": to.hostaddr,
+        "port": to.port,
+        "user": to.user,
+        "dbname": to.database,
+        "password": to.password,
+        "options": to.options,
+        "application_name": to.application_name,
+        "client_encoding": to.client_encoding,
+        "target_session_attrs": None if to.target_session_attrs == "any" else to.target_session_attrs,
+        "connect_timeout": None if to.connect_timeout_s is None else int(to.connect_timeout_s),
+        "keepalives": None if to.tcp.keepalives else 0,
+        "keepalives_idle": to.tcp.keepalives_idle_s,
+        "keepalives_interval": to.tcp.keepalives_interval_s,
+        "keepalives_count": to.tcp.keepalives_count,
+        "tcp_user_timeout": to.tcp.tcp_user_timeout_ms,
+        **dict(to.tls),
+        "sslnegotiation": None if to.tls.sslnegotiation == "postgres" else to.tls.sslnegotiation,
+        "sslsni": None if to.tls.sslsni else 0,
+        "gssencmode": "disable",
+        "channel_binding": None if to.channel_binding == "prefer" else to.channel_binding,
+        "require_auth": to.require_auth,
+        "requirepeer": None if to.requirepeer_uid is None else pwd.getpwuid(to.requirepeer_uid).pw_name,
+    }
+
+
+def place(to: Connection) -> str:
+    """The first host as a connection string: without secrets, and with what a later process needs to come there, too."""
+    from psycopg.conninfo import make_conninfo
+
+    kept = ["host", "hostaddr", "port", "user", "dbname"]
+    if to.tls != Tls():
+        kept += ["sslnegotiation", "sslrootcert", "sslcert", "sslkey"]
+        kept += ["sslmode"] if to.tls.sslmode != _USUAL_SSLMODE else []
+    return make_conninfo("", **{name: value for name, value in keywords(to).items() if name in kept})
+
+
+class _Probe:
+    """What libpq makes of a connection string."""
+
+    def __init__(self, connection_string: str, where: str) -> None:
+        self._string = connection_string
+        self._where = where
+        self._stopped = self._stop(_STOP)
+        self.parameters = _parameters(self._stopped)
+
+    def hosts(self) -> list[Host]:
+        """Each host with its port and password, by the rules for lists of them; libpq has checked their lengths."""
+        lists = [self.parameters.get(name, "").split(",") for name in ("host", "hostaddr", "port")]
+        count = max(len(lists[0]), len(lists[1]))
+        hosts, addresses, ports = [entries * count if len(entries) == 1 else entries for entries in lists]
+        return [self._host(*one) for one in zip(hosts, addresses, ports, strict=True)]
+
+    def _host(self, host: str, hostaddr: str, port: str) -> Host:
+        alone = self._stop(_STOP | {"host": host, "hostaddr": hostaddr, "port": port})
+        return Host(
+            host="" if hostaddr and not host else alone.host.decode(),
+            port=self._port(alone.port.decode()),
+            hostaddr=hostaddr or None,
+            password=alone.password.decode() or None,
+        )
+
+    def balances_load(self) -> bool:
+        """Whether hosts are tried at random."""
+        wanted = _parameters(self._stop(_STOP_EARLIER)).get("load_balance_hosts", "disable")
+        if wanted not in ("disable", "random"):
+            raise self._usage(f'invalid load_balance_hosts value: "{wanted}"', "allowed are disable and random")
+        return wanted == "random"
+
+    def integer(self, name: str) -> int | None:
+        """A parameter that is a whole number."""
+        text = self.parameters.get(name)
+        if text is None:
+            return None
+        try:
+            return int(text)
+        except ValueError:
+            raise self._usage(f'invalid integer value "{text}" for connection option "{name}"') from None
+
+    def natural(self, name: str) -> int | None:
+        """A parameter that stands for the system's own setting unless it is above 0."""
+        value = self.integer(name)
+        return value if value is not None and value > 0 else None
+
+    def _port(self, text: str) -> int:
+        if not (text.strip().isdecimal() and 1 <= int(text) <= 65535):
+            raise self._usage(f'invalid port number: "{text}"', "ports are numbers from 1 to 65535")
+        return int(text)
+
+    def _stop(self, overrides: Mapping[str, str]) -> Any:
+        """libpq's connection, stopped before it connects. Raises UsageError for what libpq does not take."""
+        import psycopg
+        from psycopg import pq
+        from psycopg.conninfo import make_conninfo
+
+        try:
+            conninfo = make_conninfo(self._string, **overrides)
+        except psycopg.ProgrammingError as error:
+            raise self._usage(str(error)) from None  # the cause may show a password
+        stopped = pq.PGconn.connect_start(conninfo.encode())
+        message = stopped.error_message.decode(errors="replace")
+        if not any(f"invalid {name} value" in message for name in overrides):
+            raise self._usage(message)
+        return stopped
+
+    def _usage(self, message: str, hint: str = _FORMS_HINT) -> UsageError:
+        return UsageError(
+            f"the connection string cannot be read: {_without_secrets(message.strip())}", where=self._where, hint=hint
+        )
+
+
+def _parameters(stopped: Any) -> dict[str, str]:
+    return {option.keyword.decode(): option.val.decode() for option in stopped.info if option.val}
+
+
+def _without_secrets(text: str) -> str:
+    return _KEYWORD_PASSWORD.sub(r"\1***", _URI_PASSWORD.sub(r"\1***@", text))
+
+
+def _refuse(found: Mapping[str, str], where: str) -> None:
+    """What libpq would do and Plinth does not."""
+    wanted = {name: found.get(name, "") for name in ("gssencmode", "sslcertmode")}
+    reasons = {
+        "gssencmode=require": wanted["gssencmode"] == "require" and "GSSAPI is not spoken",
+        "sslcertmode=require": wanted["sslcertmode"] == "require"
+        and "whether the server asks for a certificate is not checked",
+        "replication": found.get("replication", "false") not in ("false", "off", "no", "0")
+        and "a load is no replication",
+        "min_protocol_version": found.get("min_protocol_version", "3.0") != "3.0" and "protocol 3.0 is spoken",
+        "scram_client_key": "scram_client_key" in found and "a password is needed",
+        "sslkeylogfile": "sslkeylogfile" in found and "keys are shown to nobody",
+        "ssl_max_protocol_version": found.get("ssl_max_protocol_version") in _OLD_TLS
+        and "TLS before 1.2 is not spoken",
+    }
+    for name, reason in reasons.items():
+        if reason:
+            raise MissingCapability(
+                f"the connection asks for {name}, which Plinth does not do: {reason}",
+                where=where,
+                hint="see docs/guides/connections.md for what is spoken",
+            )
+
+
+def _tls(found: Mapping[str, str], where: str) -> Tls:
+    files = {name: _file(found, name, default) for name, default in _DEFAULT_FILES.items()}
+    if found.get("sslcertmode") == "disable":
+        files["sslcert"] = None
+    if found.get("sslcrldir") and "sslcrl" not in found:
+        files["sslcrl"] = None
+    return Tls(
+        sslmode=found["sslmode"],  # type: ignore[arg-type] - libpq has checked it
+        sslnegotiation=found.get("sslnegotiation", "postgres"),  # type: ignore[arg-type]
+        **files,
+        sslkey=(found.get("sslkey") or str(_home() / _DEFAULT_KEY)) if files["sslcert"] else None,
+        sslpassword=found.get("sslpassword"),
+        sslcrldir=found.get("sslcrldir"),
+        sslsni=found.get("sslsni", "1") != "0",
+        ssl_min_protocol_version=_version(found, "ssl_min_protocol_version"),
+        ssl_max_protocol_version=_version(found, "ssl_max_protocol_version"),
+    )
+
+
+def _version(found: Mapping[str, str], name: str) -> TlsVersion | None:
+    """A version that is spoken; None for older ones, which as the least allowed mean the oldest that is spoken."""
+    return next((version for version in get_args(TlsVersion) if version == found.get(name)), None)
+
+
+def _file(found: Mapping[str, str], name: str, default: str) -> str | None:
+    """A file that was named, or libpq's default if it is there."""
+    if named := found.get(name):
+        return named
+    path = _home() / default
+    return str(path) if path.exists() else None
+
+
+def _home() -> Path:
+    return Path(os.environ.get("HOME") or pwd.getpwuid(os.geteuid()).pw_dir) / ".postgresql"
+
+
+def _options(given: str) -> str:
+    """With what variables ask of the session; what is given comes last, and counts."""
+    asked = [
+        f"-c {name}={_escaped(value)}"
+        for variable, name in _SESSION_VARIABLES.items()
+        if (value := os.environ.get(variable)) and value.lower() != "default"
+    ]
+    return " ".join([*asked, given]).strip()
+
+
+def _escaped(value: str) -> str:
+    return re.sub(r"([\\ ])", r"\\\1", value)
+
+
+def _encoding(name: str) -> str:
+    return locale.getencoding() if name == "auto" else name
+
+
+def _uid(user: str | None, where: str) -> int | None:
+    if user is None:
+        return None
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise UsageError(f"requirepeer: there is no user {user!r} on this machine", where=where) from None

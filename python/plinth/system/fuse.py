@@ -1,0 +1,93 @@
+"""FUSE connections: how to end one whose daemon does not answer any more.
+
+A stopped daemon blocks whoever looks at its mount, umount(8) among them. The kernel's fusectl file system (Linux,
+Documentation/filesystems/fuse/fuse.rst, "Control filesystem") has a folder for each connection; writing to its file
+`abort` ends all requests with an error, at once and for good.
+"""
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from plinth.model.errors import MissingCapability, Refused
+from plinth.system.mounts import Mount, mounts
+
+_CONNECTIONS = Path("/sys/fs/fuse/connections")
+_libc = ctypes.CDLL(None, use_errno=True)
+# Numbers that all architectures share (fsopen(2), fsconfig(2), fsmount(2)); glibc has functions only since 2.36.
+_FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432
+_CLOEXEC = 1
+_CMD_CREATE = 6
+
+
+def abort_connection(point: Path, label: str) -> bool:
+    """End the FUSE connection mounted on `point` if `label` is its source; False when no such mount is there.
+
+    Nothing is looked at but the mount table, so that a daemon that hangs does not hang us. The mount stays, and can be
+    unmounted. Raises Refused when another mount hides it, MissingCapability when we may not.
+    """
+    on_point = [mount for mount in mounts() if mount.point == str(point)]
+    if not on_point:
+        return False
+    last = on_point[-1]  # the table's order is that of mounting
+    if last.source != label or not last.filesystem.startswith("fuse"):
+        if not any(mount.source == label for mount in on_point):
+            return False
+        raise Refused(
+            f"not aborted: {last.source} ({last.filesystem}) is mounted over it",
+            where=str(point),
+            hint=f"unmount that first: umount {point}",
+        )
+    try:
+        with _connections() as folder:
+            _write(folder, f"{_number(last)}/abort")
+    except OSError as error:
+        raise MissingCapability(
+            f"cannot abort the FUSE connection: {error.strerror}", where=str(point), hint="run as root"
+        ) from error
+    return True
+
+
+def _number(mount: Mount) -> str:
+    """A connection is named after the device number of its mount, whose major number is 0."""
+    return mount.device.partition(":")[2]
+
+
+@contextlib.contextmanager
+def _connections() -> Iterator[int]:
+    """The open root of a fusectl file system: the one that is mounted, else one of our own that is mounted nowhere."""
+    if any(mount.filesystem == "fusectl" and mount.point == str(_CONNECTIONS) for mount in mounts()):
+        folder = os.open(_CONNECTIONS, os.O_PATH | os.O_CLOEXEC | os.O_DIRECTORY)
+    else:
+        folder = _detached("fusectl")
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _detached(filesystem: str) -> int:
+    """The root of a new mount that is in no directory, and goes when it is closed."""
+    context = _syscall(_FSOPEN, filesystem.encode(), _CLOEXEC)
+    try:
+        _syscall(_FSCONFIG, context, _CMD_CREATE, None, None, 0)
+        return _syscall(_FSMOUNT, context, _CLOEXEC, 0)
+    finally:
+        os.close(context)
+
+
+def _syscall(number: int, *arguments: int | bytes | None) -> int:
+    result = _libc.syscall(number, *arguments)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def _write(folder: int, name: str) -> None:
+    file = os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.write(file, b"1")
+    finally:
+        os.close(file)

@@ -1,0 +1,118 @@
+"""Loop devices (loop(4)): on what each stands (LOOP_GET_STATUS64 of linux/loop.h), and how a file is let go of."""
+
+import array
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.model.errors import Refused, RunError
+from plinth.system.directory import LABEL_FILE, nearest_label
+from plinth.system.runner import Runner
+
+_LOOP_GET_STATUS64 = 0x4C05
+_STATUS_BYTES = 232  # struct loop_info64; lo_device, lo_inode and lo_rdevice are its first fields
+_BLOCK = Path("/sys/block")
+_DELETED = " (deleted)"
+_PATIENCE_S = 5.0
+_LOOK_AGAIN_S = 0.01
+
+
+class Backing(NamedTuple):
+    """What a loop device stands on: an inode of the file system `device`; `block_device` is set when that is a device."""
+
+    device: int
+    inode: int
+    block_device: int | None
+
+
+def backing_of(fd: int) -> Backing | None:
+    """What an open loop device stands on, whatever the names of it have become; None when it is not attached."""
+    status = array.array("B", bytes(_STATUS_BYTES))
+    try:
+        fcntl.ioctl(fd, _LOOP_GET_STATUS64, status)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return None
+        raise
+    device, inode, rdevice = (int.from_bytes(bytes(status[at : at + 8]), "little") for at in (0, 8, 16))
+    # Of a file the last is nothing, or by the kernel's version the number of the file's own disk.
+    return Backing(_decoded(device), inode, None if rdevice in (0, device) else _decoded(rdevice))
+
+
+def loops_of(image: Path) -> list[Path]:
+    """The loop devices, as /dev/loop0, whose backing file is `image`, also when that has been deleted since.
+
+    Only text is compared, so that an image on a disk that answers no more blocks nobody.
+    """
+    found = []
+    for file in _BLOCK.glob("loop*/loop/backing_file"):
+        try:
+            backing = file.read_text().rstrip("\n")
+        except FileNotFoundError:
+            continue  # detached in this very moment
+        if backing.removesuffix(_DELETED) == str(image):
+            found.append(Path("/dev") / file.parent.parent.name)
+    return sorted(found)
+
+
+def detach_loops(image: Path, label: str, runner: Runner) -> None:
+    """Detach every loop device of `image` if the nearest labelled folder around that bears `label`; nothing without one.
+
+    Refused while a device is in use: losetup -d would only mark it to go later.
+    """
+    for device in loops_of(image):
+        _detach(device, image, label, runner)
+
+
+def in_use(device: Path) -> str | None:
+    """Who has claimed a block device, for people; None when nobody has: no mount, array, volume or swap."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            return None  # it cannot be opened at all, as a disk that has failed
+        holders = _BLOCK / device.name / "holders"
+        names = sorted(entry.name for entry in holders.iterdir()) if holders.is_dir() else []
+        return f"held by {', '.join(names)}" if names else "mounted, or claimed by another program"
+    return None
+
+
+def _decoded(number: int) -> int:
+    """A device number from the kernel's huge_encode_dev (linux/kdev_t.h), as stat(2) gives it."""
+    return os.makedev((number >> 8) & 0xFFF, (number & 0xFF) | ((number >> 12) & 0xFFF00))
+
+
+def _detach(device: Path, image: Path, label: str, runner: Runner) -> None:
+    found = nearest_label(image.parent)
+    if found != label:
+        raise Refused(
+            f"not detached: the folder of its file {image} bears "
+            + (f"the label {found!r}, not ours, {label!r}" if found else f"no label of ours ({LABEL_FILE})"),
+            where=str(device),
+            hint=f"detach it yourself if it is not wanted: losetup -d {device}",
+        )
+    # What was unmounted here may be held for a moment yet, as by a process that has a mount namespace of its own.
+    if not _within_patience(lambda: in_use(device) is None) and (reason := in_use(device)):
+        raise Refused(f"not detached: it is in use ({reason})", where=str(device), hint="unmount what is on it first")
+    runner.run(("losetup", "-d", str(device)))
+    # The kernel lets go when the last who has it open does, and programs look at what comes and goes.
+    if not _within_patience(lambda: device not in loops_of(image)):
+        raise RunError(
+            "still attached after losetup -d: some program has it open",
+            where=str(device),
+            hint="end that program (fuser names it), then: plinth clean",
+        )
+
+
+def _within_patience(happened: Callable[[], bool]) -> bool:
+    """Whether something that nobody tells us of comes true in time."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not happened():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_LOOK_AGAIN_S)
+    return True
