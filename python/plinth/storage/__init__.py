@@ -3,5 +3,6 @@
 from plinth.storage.describe import describe
 from plinth.storage.kinds import make
 from plinth.storage.protocol import Storage
+from plinth.storage.reach import check_answers
 
-__all__ = ["Storage", "describe", "make"]
+__all__ = ["Storage", "check_answers", "describe", "make"]

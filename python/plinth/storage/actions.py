@@ -6,6 +6,7 @@ from pathlib import Path
 
 from plinth.model.step import Step, Undo
 from plinth.system.directory import label_directory, make_directory
+from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
@@ -18,23 +19,44 @@ class Action:
     do: Callable[[Runner], object]
 
 
-def make_labelled(step_id: str, path: Path, label: str, owner: Owner) -> Action:
+def make_labelled(step_id: str, path: Path, label: str, owner: Owner, mode: int = 0o700) -> Action:
     """Make a new directory with our label in it, for `owner`."""
     step = Step(
         id=step_id,
         title=f"make the directory {path} for user {owner.name}",
         undo=Undo(kind="remove_directory", path=str(path), label=label),
     )
-    return Action(step, lambda runner: make_directory(path, label, owner))
+    return Action(step, lambda runner: make_directory(path, label, owner, mode))
 
 
-def label_root(step_id: str, path: Path, label: str, owner: Owner) -> Action:
+def make_folder(step_id: str, path: Path) -> Action:
+    """Make a directory in a labelled one of ours, with which it goes."""
+    step = Step(id=step_id, title=f"make the directory {path}")
+    return Action(step, lambda runner: _make_folder(path))
+
+
+def label_root(step_id: str, path: Path, label: str, owner: Owner, mode: int = 0o700) -> Action:
     """Put our label into the root of a new file system, and hand it to `owner`. Goes when that is unmounted."""
     step = Step(id=step_id, title=f"label {path} and hand it to user {owner.name}")
-    return Action(step, lambda runner: label_directory(path, label, owner))
+    return Action(step, lambda runner: label_directory(path, label, owner, mode))
 
 
 def mount(step_id: str, title: str, argv: tuple[str, ...], path: Path, label: str) -> Action:
     """Mount something on `path` by the command `argv`, with `label` as the source of the mount."""
     step = Step(id=step_id, title=title, argv=argv, undo=Undo(kind="unmount", path=str(path), label=label))
     return Action(step, lambda runner: runner.run(argv))
+
+
+def make_link(link: Path, device: Path) -> None:
+    """Let `link`, in a folder of ours, lead to a device whose name was not known before."""
+    try:
+        link.symlink_to(device)
+    except OSError as error:
+        raise from_os_error(error, f"link to {device}", link) from error
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700)
+    except OSError as error:
+        raise from_os_error(error, "make the directory", path) from error

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from plinth.model.errors import RunError
-from plinth.model.experiment import DirectoryStorage
+from plinth.model.storage import DirectoryStorage
 from plinth.storage.actions import Action, make_labelled
 from plinth.storage.protocol import Storage
 from plinth.storage.reach import check_new_directory, nearest_existing
@@ -26,7 +26,7 @@ class Directory(Storage[DirectoryStorage]):
 
     def actions(self) -> list[Action]:
         """Make the directory."""
-        return [make_labelled(self.step_id("directory"), self.mount_point, self.label, self.owner)]
+        return [make_labelled(self.step_id("directory"), self.mount_point, self.label, *self.root_belongs_to())]
 
     def check(self, runner: Runner) -> None:
         """The parent must be one that we may write to and that the user who runs servers can enter."""
@@ -37,9 +37,10 @@ class Directory(Storage[DirectoryStorage]):
     def confirm(self) -> None:
         """The directory belongs to the user who runs servers."""
         found = self.mount_point.lstat()
-        if found.st_uid != self.owner.uid:
+        owner, _ = self.root_belongs_to()
+        if found.st_uid != owner.uid:
             raise RunError(
-                f"the directory belongs to user id {found.st_uid}, not to {self.owner.name} ({self.owner.uid})",
+                f"the directory belongs to user id {found.st_uid}, not to {owner.name} ({owner.uid})",
                 where=str(self.mount_point),
                 hint="some network file systems do not let root give files away: choose another place",
             )

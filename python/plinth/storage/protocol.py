@@ -1,21 +1,27 @@
 """What every kind of storage is: prepare it, read its facts, take it down."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from plinth.model.errors import Interrupted, MissingCapability, PlinthError
 from plinth.model.facts import HostFacts, StorageFacts
+from plinth.model.plan import Pace
 from plinth.model.step import Step
+from plinth.model.storage import Reference
 from plinth.storage.actions import Action
 from plinth.storage.describe import storage_facts
+from plinth.storage.room import filesystem_of, usable_bytes
 from plinth.system.directory import label_of
+from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
-from plinth.system.owner import Owner
+from plinth.system.owner import Owner, ourselves
 from plinth.system.runner import Runner
 
 
-class HasKind(Protocol):
+class Described(Protocol):
     """A storage as an experiment describes it."""
 
     @property
@@ -23,8 +29,12 @@ class HasKind(Protocol):
         """The name of the kind."""
         ...
 
+    def references(self) -> Iterator[Reference]:
+        """The other storages that it names."""
+        ...
 
-Spec = TypeVar("Spec", bound=HasKind)
+
+Spec = TypeVar("Spec", bound=Described)
 Memory = Literal["memory"]
 
 
@@ -36,17 +46,28 @@ class Surroundings:
     host: HostFacts
     owner: Owner
     work_root: Path
+    others: "Mapping[str, Storage[Any]]" = field(default_factory=dict)
+    """Every storage that this one names, and others."""
+    member_of: str | None = None
+    """The kind of the storage that it is a member of: it is left raw then, neither formatted nor mounted."""
+    is_base: bool = False
+    """Whether files of other storages stand on it."""
+    destroy: frozenset[str] = frozenset()
+    """What was given as --destroy on the command line."""
+    keep: tuple[Path, ...] = ()
+    """Places of this run, such as its bundle, whose disks must not be touched."""
 
 
 class Storage(ABC, Generic[Spec]):
-    """A place for a data directory. Constructing one touches nothing: see `prepare`.
+    """A place for a data directory, or a raw member of one. Constructing one touches nothing: see `prepare`.
 
-    What stands at `mount_point` belongs to the user who runs servers, and bears the run's label.
+    What stands at `mount_point` can be written to by the user who runs servers, and bears the run's label.
     """
 
     def __init__(self, name: str, spec: Spec, surroundings: Surroundings) -> None:
         self.name = name
         self.spec = spec
+        self.surroundings = surroundings
         self.host = surroundings.host
         self.owner = surroundings.owner
         self.work_root = surroundings.work_root
@@ -55,11 +76,32 @@ class Storage(ABC, Generic[Spec]):
     @property
     @abstractmethod
     def mount_point(self) -> Path:
-        """Where the storage is, or will be."""
+        """Where the storage is, or will be. Nothing is there when it is raw."""
 
     @abstractmethod
-    def needs_from(self) -> Path | Memory:
-        """Whose free space matters: memory, or the file system of the directory that is returned, which exists."""
+    def needs_from(self) -> "Path | Memory | Storage[Any] | None":
+        """Whose free space it takes: memory, the file system of a directory that exists, or another storage.
+
+        None when it takes nothing of its own: its members do.
+        """
+
+    def needs_bytes(self) -> int | None:
+        """How much of that it may take, whatever is stored in it; None when it takes as much as is stored in it."""
+        return None
+
+    def capacity_bytes(self) -> int | None:
+        """How much can be stored in it at most, file system included; None when nothing but its place limits it."""
+        return None
+
+    def room_bytes(self) -> int | None:
+        """How much of that is left for files, by a cautious estimate; None when nothing but its place limits it."""
+        capacity = self.capacity_bytes()
+        return None if capacity is None or self.is_raw else usable_bytes(filesystem_of(self.spec), capacity)
+
+    def pace(self) -> Pace | None:
+        """How fast it is, as far as that is known beforehand: as the slowest that it stands on; None where none is."""
+        known = [pace for name in self.requires() if (pace := self.other(name).pace())]
+        return max(known, default=None, key=lambda pace: pace.flush_s)
 
     @abstractmethod
     def actions(self) -> list[Action]:
@@ -67,28 +109,97 @@ class Storage(ABC, Generic[Spec]):
 
     @abstractmethod
     def check(self, runner: Runner) -> None:
-        """Raise a PlinthError when it cannot be made. Nothing is touched."""
+        """Raise a PlinthError when it cannot be made. Nothing is touched; those that it stands on are there."""
 
     @abstractmethod
     def confirm(self) -> None:
         """Raise RunError when what was made is not what was asked for, as read back from the system."""
 
+    def failure(self) -> str | None:
+        """Why it serves no more, such as a daemon that died; None while it does. Cheap: asked during a trial."""
+        for name in self.requires():
+            if reason := self.other(name).failure():
+                return reason
+        return None
+
+    def sever(self, runner: Runner) -> None:
+        """Make whatever waits for it fail at once. Called when it serves no more: else undoing it would wait, too."""
+
     def notes(self) -> tuple[str, ...]:
         """What a reader of the report must be told of it."""
         return ()
+
+    def requires(self) -> list[str]:
+        """The names of the storages that it stands on."""
+        return list(dict.fromkeys(reference.name for reference in self.spec.references()))
+
+    def other(self, name: str) -> "Storage[Any]":
+        """A storage that this one names."""
+        return self.surroundings.others[name]
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether it is a member of another storage."""
+        return self.surroundings.member_of is not None
+
+    def _check(self, runner: Runner) -> None:
+        try:
+            self.check(runner)
+        except PlinthError as error:
+            named = f"storage {self.name}"
+            raise error if named in error.message else error.during(named) from None
+
+    def _do(self, action: Action, runner: Runner) -> None:
+        try:
+            action.do(runner)
+        except Interrupted:
+            raise
+        except PlinthError as error:
+            raise error.during(f"storage {self.name}: {action.step.title}") from None
+
+    def root_belongs_to(self) -> tuple[Owner, int]:
+        """Who gets the root of the storage, and its mode.
+
+        Where files of other storages stand, which root attaches and formats, it stays ours and is shared: the user
+        who runs servers may make directories in it, but not rename or replace ours (the sticky bit).
+        """
+        if not self.surroundings.is_base:
+            return self.owner, 0o700
+        return ourselves()._replace(gid=self.owner.gid), 0o1770
 
     def steps(self) -> list[Step]:
         """What `prepare` will do."""
         return [action.step for action in self.actions()]
 
-    def prepare(self, runner: Runner, journal: Journal) -> StorageFacts:
-        """Make the storage; every step is in the journal before it is done."""
-        self.check(runner)
-        for action in self.actions():
-            journal.record(action.step)
-            action.do(runner)
-        self.confirm()
-        return self.facts(runner)
+    def prepare(self, runner: Runner, journal: Journal, tell: Callable[[Step], object] | None = None) -> StorageFacts:
+        """Make the storage; every step is in the journal before it is done. A failure undoes what was made of it.
+
+        `tell` is called with each step that is about to be done.
+        A daemon that hangs meanwhile, its own or of what it stands on, is ended; the error tells of it.
+        """
+        with journal.nothing_hangs() as ended:
+            try:
+                return self._make(runner, journal, tell or (lambda step: None))
+            except Interrupted:
+                raise  # the run as a whole is undone
+            except PlinthError as error:
+                if ended:
+                    error.details += tuple(ended)
+                    error.exit_code = MissingCapability.exit_code
+                journal.undo_steps(self.step_id(""), runner)  # what cannot be undone stays in the journal
+                raise
+
+    def _make(self, runner: Runner, journal: Journal, tell: Callable[[Step], object]) -> StorageFacts:
+        try:
+            self._check(runner)
+            for action in self.actions():
+                journal.record(action.step)
+                tell(action.step)
+                self._do(action, runner)
+            self.confirm()
+            return self.facts(runner)
+        except OSError as error:  # of a disk that fails where nothing else was to be feared
+            raise from_os_error(error, f"make storage {self.name}", self.mount_point) from error
 
     def facts(self, runner: Runner) -> StorageFacts:
         """The storage and all that it stands on, as found now. `runner` is for kinds whose tools must be asked."""

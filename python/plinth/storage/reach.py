@@ -1,11 +1,14 @@
 """Whether a new directory can be made somewhere, and reached by the user who runs servers."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, Refused, UsageError
+from plinth.model.storage import StorageSpec
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
+from plinth.system.patience import space_of
 from plinth.system.runner import CommandError, Runner
 
 
@@ -20,16 +23,27 @@ def free_bytes(path: Path) -> int:
     return space.f_bavail * space.f_frsize
 
 
+def check_answers(specs: Mapping[str, StorageSpec]) -> None:
+    """Raise MissingCapability when a directory that a storage is to stand in hangs: the first that would be looked at."""
+    for name, spec in specs.items():
+        if path := getattr(spec, "path", None):
+            try:
+                space_of(Path(path))
+            except TimeoutError as error:
+                raise from_os_error(error, f"make storage {name} in the directory", Path(path)) from error
+            except OSError:
+                continue  # an answer, which is told with the storage
+
+
 def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
     """Raise unless we can make the directory `path` where `owner` can reach it, with space left."""
     parent = path.parent
     try:
+        space = space_of(parent)  # tells apart what is missing, and what is closed, from what is not a directory
         if not parent.is_dir():
-            parent.stat()  # tells apart what is missing, and what is closed, from what is not a directory
             raise UsageError(
                 "not a directory, so no storage can stand in it", where=str(parent), hint="name a directory"
             )
-        space = os.statvfs(parent)
     except OSError as error:
         raise from_os_error(error, "use the directory for a storage", parent) from error
     if space.f_flag & os.ST_RDONLY:
@@ -38,8 +52,9 @@ def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
         raise MissingCapability(
             "we may not write to the directory for a storage", where=str(parent), hint=f"give {_us()} the right to"
         )
-    if space.f_bavail == 0 or (space.f_files and space.f_favail == 0):
-        what = "space" if space.f_bavail == 0 else "inodes"
+    is_full = space.f_blocks and space.f_bavail == 0  # some, such as ramfs, do not tell how much there is
+    if is_full or (space.f_files and space.f_favail == 0):
+        what = "space" if is_full else "inodes"
         raise MissingCapability(
             f"no {what} left on its file system", where=str(parent), hint="free some there, or choose another place"
         )

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, RunError, UsageError
-from plinth.model.experiment import TmpfsStorage
+from plinth.model.storage import TmpfsStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, label_root, make_labelled, mount
 from plinth.storage.protocol import Memory, Storage, Surroundings
@@ -34,6 +34,10 @@ class Tmpfs(Storage[TmpfsStorage]):
         """Memory."""
         return "memory"
 
+    def capacity_bytes(self) -> int:
+        """Its limit."""
+        return self.spec.size_bytes
+
     def actions(self) -> list[Action]:
         """Make the mount point, mount, and hand the new file system over."""
         options = f"size={self.spec.size_bytes},mode=0700,nosuid,nodev"
@@ -42,7 +46,7 @@ class Tmpfs(Storage[TmpfsStorage]):
         return [
             make_labelled(self.step_id("directory"), self.mount_point, self.label, self.owner),
             mount(self.step_id("mount"), title, command, self.mount_point, self.label),
-            label_root(self.step_id("label"), self.mount_point, self.label, self.owner),
+            label_root(self.step_id("label"), self.mount_point, self.label, *self.root_belongs_to()),
         ]
 
     def check(self, runner: Runner) -> None:
@@ -89,7 +93,7 @@ class SharedMemory(Storage[TmpfsStorage]):
 
     def actions(self) -> list[Action]:
         """Make the directory."""
-        return [make_labelled(self.step_id("directory"), self.mount_point, self.label, self.owner)]
+        return [make_labelled(self.step_id("directory"), self.mount_point, self.label, *self.root_belongs_to())]
 
     def check(self, runner: Runner) -> None:
         """/dev/shm is a tmpfs with as much left as was asked for."""

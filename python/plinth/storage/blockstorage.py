@@ -1,0 +1,124 @@
+"""Storages that are block devices: made, their queue set, then formatted and mounted, or left raw for another's use."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from plinth.model.facts import StorageFacts
+from plinth.model.step import Step, Undo
+from plinth.model.storage import FilesystemName, QueueSpec
+from plinth.storage.actions import Action
+from plinth.storage.filesystem import Filesystem
+from plinth.storage.folder import FolderStorage
+from plinth.storage.protocol import Described
+from plinth.system.queue import check_queue, set_queue
+from plinth.system.runner import Runner
+
+
+class Formatted(Described, Protocol):
+    """A storage with a file system, as an experiment describes it."""
+
+    @property
+    def filesystem(self) -> FilesystemName:
+        """Which."""
+        ...
+
+    @property
+    def mkfs_options(self) -> tuple[str, ...]:
+        """Arguments of mkfs."""
+        ...
+
+    @property
+    def mount_options(self) -> tuple[str, ...]:
+        """As mount -o takes them."""
+        ...
+
+    @property
+    def queue(self) -> QueueSpec:
+        """Knobs of the device."""
+        ...
+
+
+BlockSpec = TypeVar("BlockSpec", bound=Formatted)
+
+
+class BlockStorage(FolderStorage[BlockSpec]):
+    """One block device with a file system on it; or, raw, one or several."""
+
+    @abstractmethod
+    def block_actions(self) -> list[Action]:
+        """What makes the block devices, once the folder is there."""
+
+    @abstractmethod
+    def block_programs(self) -> Sequence[str]:
+        """The programs for that."""
+
+    @abstractmethod
+    def device_paths(self) -> list[Path]:
+        """The block devices; links in our folder, since the kernel gives them their names."""
+
+    def confirm_devices(self) -> None:
+        """Raise RunError when the devices are not what was asked for."""
+
+    @property
+    def filesystem(self) -> Filesystem:
+        """What is on the device when it is not raw."""
+        spec = self.spec
+        return Filesystem(
+            self,
+            spec.filesystem,
+            spec.mkfs_options,
+            spec.mount_options,
+            self.device_paths(),
+            held=self.held,
+            destroys=self.destroys(),
+        )
+
+    def programs(self) -> Sequence[str]:
+        """Those for the devices and, unless it is raw, for the file system."""
+        return (*self.block_programs(), *(() if self.is_raw else self.filesystem.programs()))
+
+    def member_paths(self) -> list[Path]:
+        """Its block devices."""
+        return self.device_paths()
+
+    def actions(self) -> list[Action]:
+        """Folder, devices, the file system, and the queues; of members, who has them sets the queues."""
+        made = [self.folder_action(), *self.block_actions()]
+        return made if self.is_raw else made + self.filesystem.actions() + self.queue_actions(self.step_id)
+
+    def confirm(self) -> None:
+        """Devices, file system and queues are as asked."""
+        self.confirm_devices()
+        if not self.is_raw:
+            self.filesystem.confirm()
+            self.confirm_queue()
+
+    def failure(self) -> str | None:
+        """As of every storage; and a file system that the kernel has made read-only after errors."""
+        return super().failure() or (None if self.is_raw else self.filesystem.failure())
+
+    def facts(self, runner: Runner) -> StorageFacts:
+        """As of every storage, with the features of the file system."""
+        facts = super().facts(runner)
+        return facts if self.is_raw else self.filesystem.with_features(facts, runner)
+
+    def queue_actions(self, step_id: Callable[[str], str]) -> list[Action]:
+        """Set the queue of each device, once a file system is on it: mkfs may change knobs that are set before it."""
+        return [self._queue_action(device, step_id) for device in self.device_paths() if self.spec.queue.knobs()]
+
+    def confirm_queue(self) -> None:
+        """Raise RunError when a knob is not as asked."""
+        for device in self.device_paths():
+            check_queue(device, self.spec.queue.knobs())
+
+    def _queue_action(self, device: Path, step_id: Callable[[str], str]) -> Action:
+        knobs = self.spec.queue.knobs()
+        saved = self.saved / f"queue-{device.name}.json"
+        step = Step(
+            id=step_id(f"queue.{self.name}.{device.name}"),
+            title=f"set {', '.join(f'{knob} = {value}' for knob, value in knobs.items())} of {device}",
+            undo=Undo(kind="restore_queue", path=str(saved), label=self.label),
+        )
+        return Action(step, lambda runner: set_queue(device, knobs, saved))

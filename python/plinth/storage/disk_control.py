@@ -1,0 +1,106 @@
+"""The client of an emulated disk's control socket: one JSON object a line, each answered by one.
+
+docs/internals/emulated-disk.md has the protocol.
+"""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+from plinth.model.disk import CutMode, CutReport, DiskStatus, EioFault, FaultState, Lie, Physics
+from plinth.model.errors import PlinthError, RunError, UsageError
+
+_MAX_PATH_BYTES = 107  # sockaddr_un(7)
+
+
+class DiskControl:
+    """Commands to a served disk. Each opens a connection of its own, and is done when it returns.
+
+    Every method raises RunError when the daemon is not there, does not answer within `timeout_s`, or cannot do what
+    it is told, and UsageError when the disk refuses what it is told.
+    """
+
+    def __init__(self, path: Path, *, timeout_s: float = 10.0) -> None:
+        self.path = path
+        self.timeout_s = timeout_s
+
+    def status(self) -> DiskStatus:
+        """How the disk stands."""
+        return DiskStatus.model_validate(self._ask("status"))
+
+    def set_physics(self, physics: Physics) -> Physics:
+        """Change what `physics` names; returns all that is in force now."""
+        return Physics.model_validate(self._ask("set", physics=_parts(physics))["physics"])
+
+    def arm(self, fault: EioFault) -> tuple[FaultState, ...]:
+        """Arm a fault; returns all that are armed."""
+        return _states(self._ask("fault", fault=fault.model_dump())["faults"])
+
+    def clear_faults(self) -> tuple[FaultState, ...]:
+        """Disarm all faults; returns how they stood."""
+        return _states(self._ask("clear-faults")["cleared"])
+
+    def set_lie(self, lie: Lie | None) -> None:
+        """Lie about flushes from now on; None is the truth."""
+        self._ask("lie", lie=None if lie is None else _parts(lie))
+
+    def power_cut(self, mode: CutMode = "drop", seed: int = 0) -> CutReport:
+        """Cut the power: what is volatile is lost according to `mode`, and every request fails until `power_on`."""
+        return CutReport.model_validate(self._ask("power-cut", mode=mode, seed=seed))
+
+    def power_on(self) -> None:
+        """Give power again."""
+        self._ask("power-on")
+
+    def flush_now(self) -> int:
+        """Make everything durable, whatever the lie; returns the bytes that were not."""
+        return self._ask("flush-now")["bytes_made_durable"]
+
+    def _ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+        line = json.dumps({"command": command, **arguments}).encode() + b"\n"
+        try:
+            answer = self._exchange(line)
+        except TimeoutError as error:
+            raise self._failure(f"did not answer {command!r} within {self.timeout_s:g} s: it hangs") from error
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise self._failure("is not running") from error
+        except OSError as error:
+            raise self._failure(f"cannot be asked: {error.strerror or error}") from error
+        if not answer.endswith(b"\n"):
+            raise self._failure(f"went away without an answer to {command!r}")
+        parts = json.loads(answer)
+        if not parts.pop("ok"):
+            raise UsageError(f"the disk refuses {command!r}: {parts['error']}", where=str(self.path))
+        return parts
+
+    def _exchange(self, line: bytes) -> bytes:
+        if len(bytes(self.path)) > _MAX_PATH_BYTES:
+            raise UsageError(
+                f"the path of a Unix socket has at most {_MAX_PATH_BYTES} bytes; got {len(bytes(self.path))}",
+                where=str(self.path),
+            )
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(self.timeout_s)
+            connection.connect(str(self.path))
+            connection.sendall(line)
+            connection.shutdown(socket.SHUT_WR)
+            received = bytearray()
+            while chunk := connection.recv(65536):
+                received += chunk
+            return bytes(received)
+
+    def _failure(self, what: str) -> PlinthError:
+        return RunError(
+            f"the emulated disk's daemon {what}",
+            where=str(self.path),
+            hint="`plinth clean` undoes what a run has left; a disk served by hand is unmounted with umount",
+        )
+
+
+def _parts(value: Physics | Lie) -> dict[str, Any]:
+    return value.model_dump(exclude_none=True, mode="json")
+
+
+def _states(found: list[dict[str, Any]]) -> tuple[FaultState, ...]:
+    return tuple(FaultState.model_validate(state) for state in found)

@@ -1,0 +1,126 @@
+"""A file system on one or several block devices: made, mounted, and read back."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plinth.model.errors import MissingCapability, RunError
+from plinth.model.facts import StorageFacts
+from plinth.model.step import Step, Undo
+from plinth.model.storage import FilesystemName
+from plinth.storage.actions import Action
+from plinth.storage.features import with_features
+from plinth.storage.folder import FolderStorage
+from plinth.system.directory import filesystem_label
+from plinth.system.kernel_log import kernel_log
+from plinth.system.mounts import mount_of
+from plinth.system.patience import space_of
+from plinth.system.runner import CommandError, Runner
+
+_OF_THE_DISK = ("i/o error", "input/output error", "no space left")
+# mke2fs leaves its tables to be written in the background after the first mount, which would disturb what is measured.
+_WRITE_ALL_NOW = ("-E", "lazy_itable_init=0,lazy_journal_init=0")
+
+
+@dataclass(frozen=True)
+class Filesystem:
+    """A file system of `kind` for `storage`, on `devices`, of which only btrfs takes several."""
+
+    storage: FolderStorage[Any]
+    kind: FilesystemName
+    mkfs_options: tuple[str, ...]
+    mount_options: tuple[str, ...]
+    devices: Sequence[Path]
+    held: Callable[[Runner], AbstractContextManager[None]]
+    """Guards the devices while something is written to them: see FolderStorage.held."""
+    destroys: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What marks it as ours."""
+        return filesystem_label(self.storage.label, self.storage.name)
+
+    def programs(self) -> tuple[str, ...]:
+        """What makes and mounts it."""
+        return (f"mkfs.{self.kind}", "mount", "umount")
+
+    def actions(self) -> list[Action]:
+        """Make it, mount it, and hand it to the user who runs servers."""
+        storage, devices = self.storage, tuple(map(str, self.devices))
+        on = " and ".join(devices)
+        make = (f"mkfs.{self.kind}", "-q", "-L", self.label, *self._defaults(), *self.mkfs_options, *devices)
+        options = ",".join((*self.mount_options, *(f"device={device}" for device in devices[1:])))
+        mount = ("mount", "-t", self.kind, *(("-o", options) if options else ()), devices[0], str(storage.mount_point))
+        mounted = Undo(kind="unmount_filesystem", path=str(storage.mount_point), label=self.label)
+        mkfs = Step(
+            id=storage.step_id("mkfs"),
+            title=f"make the file system {self.kind} on {on}",
+            argv=make,
+            destroys=self.destroys,
+        )
+        return [
+            Action(mkfs, lambda runner: self._make(make, runner)),
+            storage.mount_point_action(),
+            Action(
+                Step(id=storage.step_id("mount"), title=f"mount it on {storage.mount_point}", argv=mount, undo=mounted),
+                lambda runner: _run(mount, runner),
+            ),
+            storage.root_action(),
+        ]
+
+    def confirm(self) -> None:
+        """What is mounted is that file system on that device."""
+        found = mount_of(self.storage.mount_point)
+        asked = (self.kind, os.path.realpath(self.devices[0]))
+        if (found.filesystem, os.path.realpath(found.source)) != asked:
+            raise RunError(
+                f"asked for {asked[0]} on {asked[1]}; {found.filesystem} on {found.source} is mounted",
+                where=str(self.storage.mount_point),
+            )
+
+    def failure(self) -> str | None:
+        """That the kernel has stopped writing to it, as it does after an error of the device."""
+        try:
+            read_only = space_of(self.storage.mount_point).f_flag & os.ST_RDONLY
+        except OSError as error:
+            return f"the file system of storage {self.storage.name} cannot be used any more: {error.strerror}"
+        if read_only and "ro" not in self.mount_options:
+            return f"the file system of storage {self.storage.name} has become read-only, as after an error of its disk"
+        return None
+
+    def with_features(self, facts: StorageFacts, runner: Runner) -> StorageFacts:
+        """`facts` with what mkfs made, and with a gap for each mount option that the kernel does not show."""
+        return with_features(facts, self.kind, self.devices[0], self.mount_options, runner)
+
+    def _make(self, argv: tuple[str, ...], runner: Runner) -> None:
+        with self.held(runner):
+            _run(argv, runner)
+
+    def _defaults(self) -> tuple[str, ...]:
+        return _WRITE_ALL_NOW if self.kind == "ext4" and "-E" not in self.mkfs_options else ()
+
+
+def _run(argv: tuple[str, ...], runner: Runner) -> None:
+    """Run mkfs or mount; where it fails, the kernel's own words are added to its.
+
+    Unless the disk failed, what was asked for is what this mkfs, or this kernel, does not do.
+    """
+    with kernel_log() as said:
+        try:
+            runner.run(argv)
+        except CommandError as error:
+            reasons = _before_usage(error.completed.stderr)
+            error.details = (*(reasons or error.details), *(f"kernel: {line}" for line in said()))
+            if not any(words in line.lower() for words in _OF_THE_DISK for line in error.details):
+                error.exit_code = MissingCapability.exit_code
+            raise
+
+
+def _before_usage(stderr: str) -> list[str]:
+    """What a program says before it goes on to list all of its options."""
+    lines = stderr.splitlines()
+    usage = next((index for index, line in enumerate(lines) if line.lower().startswith("usage")), None)
+    return lines[:usage] if usage else []

@@ -1,0 +1,141 @@
+"""Storages with a folder of their own in the work directory, which root alone may write to.
+
+The user who runs servers may pass through it to the mount point, but not put a link where root follows one.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from plinth.model.errors import MissingCapability
+from plinth.model.facts import StorageFacts
+from plinth.storage.actions import Action, label_root, make_folder, make_labelled
+from plinth.storage.describe import raw_facts
+from plinth.storage.guards import held_devices
+from plinth.storage.protocol import Spec, Storage
+from plinth.storage.reach import check_new_directory
+from plinth.system.owner import ourselves
+from plinth.system.paths import ensure
+from plinth.system.runner import Runner
+
+
+class FolderStorage(Storage[Spec]):
+    """Made in `folder`, and mounted in `folder`/mount unless it is raw."""
+
+    @property
+    def folder(self) -> Path:
+        """Its own folder, labelled."""
+        return self.work_root / self.folder_name()
+
+    @property
+    def mount_point(self) -> Path:
+        """Within its folder."""
+        return self.folder / "mount"
+
+    @property
+    def saved(self) -> Path:
+        """A folder for what must be remembered to undo it."""
+        return self.folder / "saved"
+
+    @abstractmethod
+    def programs(self) -> Sequence[str]:
+        """The programs that make it."""
+
+    @abstractmethod
+    def member_paths(self) -> list[Path]:
+        """What a storage that has this one as a member is made of: block devices, or files."""
+
+    def queue_actions(self, step_id: Callable[[str], str]) -> list[Action]:
+        """What sets the knobs of its devices, where it has any."""
+        return []
+
+    def confirm_queue(self) -> None:
+        """Raise RunError when a knob of its devices is not as asked."""
+
+    def member_paths_of(self, names: Sequence[str]) -> list[Path]:
+        """The block devices or files of other storages."""
+        return [path for name in names for path in self.member(name).member_paths()]
+
+    def member_queue_actions(self) -> list[Action]:
+        """Set the knobs of all members: the last of the actions, since mkfs and the like may change knobs."""
+        return [action for member in self.all_members() for action in member.queue_actions(self.step_id)]
+
+    def confirm_member_queues(self) -> None:
+        """Raise RunError when a knob of a member is not as asked."""
+        for member in self.all_members():
+            member.confirm_queue()
+
+    def all_members(self) -> "list[FolderStorage[Any]]":
+        """The storages that are its members."""
+        names = [reference.name for reference in self.spec.references() if reference.role == "member"]
+        return list(map(self.member, names))
+
+    def backing_files(self) -> Mapping[Path, Path]:
+        """On which file of ours each of its loop devices stands; nothing where there are none."""
+        return {}
+
+    @contextmanager
+    def held(self, runner: Runner) -> Iterator[None]:
+        """Around one command that writes to its devices. Refused unless each is still what was made, free and blank."""
+        devices = [path for path in self.member_paths() if not path.is_file()]
+        with held_devices(devices, self.backing_files(), runner):
+            yield
+
+    @contextmanager
+    def members_held(self, runner: Runner) -> Iterator[None]:
+        """As `held`, of all members."""
+        with ExitStack() as stack:
+            for member in self.all_members():
+                stack.enter_context(member.held(runner))
+            yield
+
+    def destroys(self) -> tuple[str, ...]:
+        """The stable ids of the disks whose content is lost when its devices are written to; none of what we made."""
+        return ()
+
+    def members_destroy(self) -> tuple[str, ...]:
+        """As `destroys`, of all members."""
+        return tuple(disk for member in self.all_members() for disk in member.destroys())
+
+    def check(self, runner: Runner) -> None:
+        """We are root, its programs are there, and its folder can be made and passed through."""
+        if not self.host.can_mount:
+            raise MissingCapability(
+                f"storage {self.name} needs the right to make and mount block devices",
+                where=f"storage.{self.name}",
+                hint="run as root; without it there are the kinds directory and tmpfs",
+            )
+        for program in self.programs():
+            runner.require(program)
+        ensure(self.work_root)
+        check_new_directory(self.folder, self.owner, runner)
+
+    def facts(self, runner: Runner) -> StorageFacts:
+        """As of every storage; of the devices or files alone when it is raw."""
+        if not self.is_raw:
+            return super().facts(runner)
+        return raw_facts(self.name, self.spec.kind, self.member_paths(), self.notes())
+
+    def folder_action(self) -> Action:
+        """Make the folder."""
+        return make_labelled(self.step_id("folder"), self.folder, self.label, ourselves(), 0o711)
+
+    def mount_point_action(self) -> Action:
+        """Make the mount point; it goes with the folder."""
+        return make_folder(self.step_id("mount_point"), self.mount_point)
+
+    def root_action(self) -> Action:
+        """Label the root of what was mounted and hand it over."""
+        return label_root(self.step_id("label"), self.mount_point, self.label, *self.root_belongs_to())
+
+    def numbered(self, folder: Path, what: str, count: int) -> list[Path]:
+        """Paths for one thing, or for each of several that are alike: device, or device-1, device-2."""
+        return [folder / what] if count == 1 else [folder / f"{what}-{number}" for number in range(1, count + 1)]
+
+    def member(self, name: str) -> "FolderStorage[Any]":
+        """A storage that is its member."""
+        member = self.other(name)
+        assert isinstance(member, FolderStorage), f"{name} is of a kind that can be a member"
+        return member

@@ -1,0 +1,128 @@
+"""May this device be destroyed? Pure: every reason against it, from what was found and what was asked for."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from plinth.model.errors import Refused
+from plinth.model.units import format_size
+from plinth.storage.guards.state import DeviceState
+
+DESTROY_WORD_LENGTH = 6
+SIZE_TOLERANCE = 0.01
+"""A drive sold as 480 GB has 480,103,981,056 bytes."""
+
+Guard = Literal[
+    "partition", "serial", "size", "read-only", "ancestor", "use", "holder", "claim", "signature", "unseen", "word"
+]
+_UNSEEN_HINT = "run as root outside of containers, or blank the first and the last MiB of the device yourself"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The device that an experiment names: all three must be those of the device found."""
+
+    id: str
+    serial: str
+    size_bytes: int
+
+
+class Reason(NamedTuple):
+    """One reason to refuse, and what can be done about it."""
+
+    guard: Guard
+    text: str
+    hint: str
+
+
+def destroy_word(serial: str) -> str:
+    """What must follow --destroy on the command line: the last six characters of the serial number."""
+    return serial[-DESTROY_WORD_LENGTH:]
+
+
+def reasons_against(state: DeviceState, wanted: Wanted, destroy: Collection[str]) -> list[Reason]:
+    """Every reason not to destroy the device; none is left out because of another."""
+    return [
+        *_not_the_one(state, wanted),
+        *_in_use(state),
+        *_bears_something(state),
+        *_unseen(state),
+        *_not_asked_for(wanted, destroy),
+    ]
+
+
+def refusal(storage: str, state: DeviceState, reasons: list[Reason]) -> Refused:
+    """The error that names every reason; the first one's hint."""
+    return Refused(
+        f"storage {storage}: {state.id} ({state.name}) is not destroyed: {reasons[0].text}",
+        where=f"storage.{storage}",
+        hint=reasons[0].hint,
+        details=[reason.text for reason in reasons[1:]],
+    )
+
+
+def _not_the_one(state: DeviceState, wanted: Wanted) -> list[Reason]:
+    found = []
+    hint = "look at the drive's label and at /sys/block, and mend the experiment file"
+    if state.is_partition:
+        found.append(Reason("partition", f"{state.name} is a partition; only whole disks are taken", "name its disk"))
+    serial = state.identity.serial
+    if serial is None:
+        found.append(Reason("serial", f"{state.name} tells no serial number to compare", "use a file instead: loop"))
+    elif serial != wanted.serial:
+        found.append(Reason("serial", f"its serial number is {serial!r}, not {wanted.serial!r}", hint))
+    size_bytes = state.identity.size_bytes
+    if abs(size_bytes - wanted.size_bytes) > SIZE_TOLERANCE * wanted.size_bytes:
+        asked = f"{format_size(wanted.size_bytes)} ({wanted.size_bytes} bytes)"
+        found.append(Reason("size", f"it has {format_size(size_bytes)} ({size_bytes} bytes), not {asked}", hint))
+    if state.read_only:
+        found.append(Reason("read-only", f"{state.name} is read-only", "it may be failing, or be locked by a switch"))
+    return found
+
+
+def _in_use(state: DeviceState) -> list[Reason]:
+    found = [
+        Reason("ancestor", f"{place} stands on {device}", "it cannot be used: choose another disk")
+        for device, place in state.ancestors
+    ]
+    found += [Reason("use", f"{device} is in use: {by}", "end that use first") for device, by in state.uses]
+    found += [
+        Reason("holder", f"{device} is part of {holder}", f"stop {holder} first: mdadm --stop, dmsetup or vgchange -an")
+        for device, holder in state.holders
+    ]
+    if state.claimed is not None:
+        found.append(Reason("claim", state.claimed, "lsblk may tell by whom; end that use first"))
+    return found
+
+
+def _bears_something(state: DeviceState) -> list[Reason]:
+    wipe = "if it may go for good, wipe it yourself: wipefs --all DEVICE; Plinth never does"
+    found = [
+        Reason("signature", f"{device} bears a signature: {signature}", wipe) for device, signature in state.signatures
+    ]
+    if state.partitions:
+        found.append(Reason("signature", f"it has partitions: {', '.join(state.partitions)}", wipe))
+    return found
+
+
+def _unseen(state: DeviceState) -> list[Reason]:
+    if state.blank_ends:  # nothing that anybody uses is blank at its beginning and at its end
+        return []
+    return [
+        Reason("unseen", f"{state.name} is not blank, and who uses it cannot be seen: {what}: {why}", _UNSEEN_HINT)
+        for what, why in state.unseen
+    ]
+
+
+def _not_asked_for(wanted: Wanted, destroy: Collection[str]) -> list[Reason]:
+    word = destroy_word(wanted.serial)
+    if word in destroy:
+        return []
+    given = f"; given was {', '.join(sorted(destroy))}" if destroy else ""
+    return [
+        Reason(
+            "word",
+            f"nobody has said on the command line that it may be destroyed{given}",
+            f"if everything on it may go: --destroy {word}",
+        )
+    ]

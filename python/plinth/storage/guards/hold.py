@@ -1,0 +1,109 @@
+"""From the check to the command: what was checked is what is written to.
+
+The tools that destroy (mkfs, mdadm, pvcreate, zpool) claim the device themselves (O_EXCL), so that we cannot hold that
+claim for them. Instead, right before each of them: the identity is compared with that of the check, diskseq above all;
+the claim is tried; what the device bears is read once more. While the tool runs, the device is kept open, so that the
+kernel gives its name and number to no other disk.
+"""
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from plinth.model.errors import Refused
+from plinth.storage.guards.decide import Wanted, destroy_word, reasons_against, refusal
+from plinth.storage.guards.state import read_state
+from plinth.system.block_device import Identity, identity_of, opened, resolve
+from plinth.system.loop_device import backing_of
+from plinth.system.runner import Runner
+from plinth.system.signatures import signatures_of
+
+
+class DeviceGuard:
+    """Guards one device that an experiment names, for one run."""
+
+    def __init__(self, storage: str, wanted: Wanted, keep: Iterable[Path], destroy: Collection[str]) -> None:
+        self._storage = storage
+        self._wanted = wanted
+        self._keep = tuple(keep)
+        self._destroy = frozenset(destroy)
+        self._checked: Identity | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the disk that was checked."""
+        assert self._checked is not None, "it was checked"
+        return self._checked.size_bytes
+
+    def look(self, runner: Runner) -> tuple[str, str | None, list[str]]:
+        """Kernel name, model, and all that speaks against destroying it but that nobody has allowed it yet."""
+        state = read_state(self._wanted.id, self._keep, runner)
+        reasons = reasons_against(state, self._wanted, [destroy_word(self._wanted.serial)])
+        return state.name, state.model, [reason.text for reason in reasons]
+
+    def check(self, runner: Runner) -> None:
+        """Raise Refused, with every reason, unless the device may be destroyed. Nothing is touched."""
+        state = read_state(self._wanted.id, self._keep, runner)
+        if reasons := reasons_against(state, self._wanted, self._destroy):
+            raise refusal(self._storage, state, reasons)
+        self._checked = state.identity
+
+    @contextmanager
+    def held(self, device: Path, runner: Runner) -> Iterator[None]:
+        """Around one command that writes to `device`: it still is the disk that was checked, free and blank."""
+        assert self._checked is not None, "it was checked"
+        node, _ = resolve(self._wanted.id)
+        with opened(device) as fd:
+            _compare(self._checked, identity_of(fd), device)
+            with opened(node) as named:
+                _compare(self._checked, identity_of(named), node)
+            _check_free(device, runner)
+            yield
+
+
+@contextmanager
+def held_devices(devices: Sequence[Path], files: Mapping[Path, Path], runner: Runner) -> Iterator[None]:
+    """Around one command that writes to block devices that we made ourselves: each is free and blank.
+
+    `files` tells on which file of ours a device stands, where it is a loop device.
+    """
+    with ExitStack() as stack:
+        for device in devices:
+            fd = stack.enter_context(opened(device))
+            if device in files:
+                _check_stands_on(fd, files[device], device)
+            _check_free(device, runner)
+        yield
+
+
+def _check_stands_on(fd: int, image: Path, device: Path) -> None:
+    """By inode, since a name may have come to mean another file."""
+    found = image.lstat()
+    backing = backing_of(fd)
+    if backing is None or (backing.device, backing.inode) != (found.st_dev, found.st_ino):
+        raise Refused(
+            f"not written to: it does not stand on our file {image}",
+            where=str(device),
+            hint="something detached it or attached another file meanwhile; run again",
+        )
+
+
+def _compare(before: Identity, now: Identity, device: Path) -> None:
+    if differences := before.differences(now):
+        raise Refused(
+            f"not written to: it is not the disk that was checked: {'; '.join(differences)}",
+            where=str(device),
+            hint="a disk was taken out or put in meanwhile; look, then run again",
+        )
+
+
+def _check_free(device: Path, runner: Runner) -> None:
+    with opened(device, os.O_RDONLY | os.O_EXCL):
+        signatures = signatures_of(device, runner)
+    if signatures:
+        raise Refused(
+            f"not written to: since it was checked, it has come to bear {signatures[0]}",
+            where=str(device),
+            hint="something else writes to it; look what, then run again",
+        )

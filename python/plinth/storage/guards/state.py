@@ -1,0 +1,126 @@
+"""What the guards must know of a block device, read once; the decisions on it are in `decide`, and read nothing."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from plinth.model.errors import Refused
+from plinth.storage.guards.uses import (
+    Numbers,
+    Unseen,
+    Use,
+    btrfs_on,
+    loops_on,
+    mounts_everywhere,
+    opened_by,
+    outside_processes,
+    swap_areas,
+    swaps,
+)
+from plinth.storage.stack import read_stack
+from plinth.system.block_device import SYSFS, Identity, identity_of, is_read_only, opened, resolve
+from plinth.system.device_ends import read_ends
+from plinth.system.runner import Runner
+from plinth.system.signatures import Signature, signatures_of
+
+
+@dataclass(frozen=True)
+class DeviceState:
+    """A block device as it was found. `uses` and `ancestors` name the disk or the partition that is used.
+
+    `unseen` is where users of it might be that we could not look at; `blank_ends` says that its first and last MiB
+    hold nothing but zeros.
+    """
+
+    id: str
+    name: str
+    is_partition: bool
+    identity: Identity
+    model: str | None
+    read_only: bool
+    partitions: tuple[str, ...] = ()
+    holders: tuple[Use, ...] = ()
+    uses: tuple[Use, ...] = ()
+    signatures: tuple[tuple[str, Signature], ...] = ()
+    ancestors: tuple[Use, ...] = ()
+    claimed: str | None = None
+    blank_ends: bool = True
+    unseen: tuple[Unseen, ...] = ()
+
+
+def read_state(id_path: str, keep: Iterable[Path], runner: Runner, sysfs: Path = SYSFS) -> DeviceState:
+    """Look at the device of a stable id. `keep` are places whose devices must not be touched. Changes nothing."""
+    node, folder = resolve(id_path, sysfs)
+    with opened(node) as fd:
+        identity = identity_of(fd, sysfs)
+        partitions = sorted(entry.name for entry in folder.iterdir() if (entry / "partition").is_file())
+        numbers = {
+            (part / "dev").read_text().strip(): part.name for part in (folder, *map(folder.joinpath, partitions))
+        }
+        mounted, unseen_mounts = mounts_everywhere(numbers)
+        loops, unseen_loops = loops_on(numbers, sysfs)
+        open_files, unseen_files = opened_by(numbers)
+        return DeviceState(
+            id=id_path,
+            name=folder.name,
+            is_partition=(folder / "partition").exists(),
+            identity=identity,
+            model=_text(folder / "device/model"),
+            read_only=is_read_only(fd),
+            partitions=tuple(partitions),
+            holders=_holders(folder, partitions),
+            uses=(*mounted, *swaps(numbers), *loops, *btrfs_on(numbers, sysfs), *open_files),
+            signatures=_signatures(node, [node, *(Path("/dev") / name for name in partitions)], runner),
+            ancestors=_ancestors(numbers, keep, sysfs),
+            claimed=_claimed(node),
+            blank_ends=not any(data.strip(b"\0") for data in read_ends(fd, identity.size_bytes)),
+            unseen=(*unseen_mounts, *unseen_loops, *unseen_files, *outside_processes()),
+        )
+
+
+def _holders(folder: Path, partitions: list[str]) -> tuple[Use, ...]:
+    return tuple(
+        Use(part.name, holder.name)
+        for part in (folder, *map(folder.joinpath, partitions))
+        if (part / "holders").is_dir()
+        for holder in sorted((part / "holders").iterdir())
+    )
+
+
+def _signatures(disk: Path, nodes: list[Path], runner: Runner) -> tuple[tuple[str, Signature], ...]:
+    """By kernel name; of several copies of one kind (a GPT, the labels of ZFS) only the first."""
+    found = {}
+    for node in nodes:
+        if node != disk and not node.exists():
+            continue  # a partition that no node was made for; the table that lists it is found on the disk
+        for signature in signatures_of(node, runner):
+            found.setdefault((node.name, signature.type), signature)
+    return tuple((name, signature) for (name, _), signature in found.items())
+
+
+def _ancestors(numbers: Numbers, keep: Iterable[Path], sysfs: Path) -> tuple[Use, ...]:
+    """Which of these devices are under what this machine and this run live on."""
+    ours = set(numbers.values())
+    found: dict[Use, None] = {}
+    for place in (Path("/"), *keep, *(area for area in swap_areas() if area.is_file())):
+        existing = next(path for path in (place, *place.parents) if os.access(path, os.F_OK))
+        for name in read_stack(existing, sysfs).block_devices:
+            if name in ours:
+                found[Use(name, str(place))] = None
+    return tuple(found)
+
+
+def _claimed(node: Path) -> str | None:
+    try:
+        with opened(node, os.O_RDONLY | os.O_EXCL):
+            return None
+    except Refused as error:
+        return error.message
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_text(errors="replace").strip() or None
+    except OSError:
+        return None
