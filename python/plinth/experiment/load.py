@@ -15,6 +15,13 @@ from plinth.experiment.references import check_references
 from plinth.model.errors import ExperimentError, Problem, UsageError
 from plinth.model.experiment import Experiment, factor_path
 
+_QUOTES_HINT = 'text needs quotes, as in name = "ramdisk"; true, false and numbers do not'
+_TWICE = ("immutable namespace", "Cannot overwrite a value")
+_TWICE_HINT = (
+    "a key cannot be both a list and a table: beside storage = [..], quote the other, "
+    'as in "storage.slow.profile" = [..]'
+)
+
 
 @dataclass(frozen=True)
 class LoadedExperiment:
@@ -78,7 +85,7 @@ def _parse(text: str, file: str) -> dict[str, Any]:
             f"not valid TOML: {message[:1].lower()}{message[1:]} ({place.rstrip(')') or 'at the end'})",
             path=[],
             where=f"{file}:{line}",
-            hint='text needs quotes, as in name = "ramdisk"; true, false and numbers do not',
+            hint=_TWICE_HINT if any(words in message for words in _TWICE) else _QUOTES_HINT,
         )
         raise ExperimentError(file, [problem]) from error
 

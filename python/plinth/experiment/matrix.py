@@ -5,9 +5,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from plinth.experiment.problems import problems_of
+from plinth.experiment.storages import check_storages, valid_storages
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, factor_path, with_levels
 from plinth.model.nearest import nearest
+from plinth.model.storage import factors_by_storage
 
 _FIRST_PARTS = ("storage", "server", "dataset", "workload")
 
@@ -37,7 +39,7 @@ def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem
         return []
     problems = []
     for factor, levels in matrix.items():
-        if not isinstance(levels, list) or any(isinstance(level, list | dict) for level in levels):
+        if not isinstance(levels, list) or not all(map(_is_level, levels)):
             continue  # the type is reported with the experiment itself
         problems += _check_factor(document, factor, levels, known)
     return problems
@@ -45,16 +47,19 @@ def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem
 
 def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], known: list[Problem]) -> list[Problem]:
     path: list[str | int] = ["matrix", factor]
-    first = factor_path(factor)[0]
-    if first not in _FIRST_PARTS or (first == "storage" and factor != "storage"):
-        close = nearest(factor, [*_FIRST_PARTS, "workload.clients", "dataset.scale", "server.version"])
+    first, *rest = factor_path(factor)
+    if first not in _FIRST_PARTS or (first == "storage" and len(rest) < 2):
+        close = nearest(factor, [*_FIRST_PARTS, "workload.clients", "dataset.scale", "dataset.rows", "server.version"])
         return [
             Problem(
-                f"{factor!r} cannot be a factor; allowed: storage, server.settings.NAME, server.version, dataset.*, workload.*",
+                f"{factor!r} cannot be a factor; allowed: storage, storage.NAME.*, server.settings.NAME, "
+                "server.wal_storage, server.version, dataset.*, workload.*",
                 path=path,
                 hint=close,
             )
         ]
+    if first == "storage" and (problem := _check_storage_factor(document, factor, rest[0])):
+        return [problem]
     if not levels:
         return [Problem("a factor needs at least one level", path=path)]
     repeated = [level for index, level in enumerate(levels) if level in levels[:index]]
@@ -62,8 +67,58 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
     return problems + [problem for level in levels for problem in _check_level(document, factor, level, known)]
 
 
+def _is_level(level: Any) -> bool:
+    """A single value, or a list of words for a key that takes one."""
+    return not isinstance(level, dict) and (not isinstance(level, list) or all(isinstance(word, str) for word in level))
+
+
+def _check_storage_factor(document: dict[str, Any], factor: str, name: str) -> Problem | None:
+    """Whether the storage `name`, and what becomes another with it, can be there once for each level."""
+    tables = document.get("storage")
+    if not isinstance(tables, dict) or name not in tables:
+        names = list(tables) if isinstance(tables, dict) else []
+        return Problem(
+            f"storage {name!r} is not one of: {', '.join(names)}", path=["matrix", factor], hint=nearest(name, names)
+        )
+    specs = valid_storages(tables)
+    if len(specs) < len(tables):
+        return None  # what is wrong with them is told with the storages themselves
+    for other, factors in factors_by_storage(specs, [factor]).items():
+        if factors and specs[other].kind == "device":
+            return Problem(
+                f"storage {other!r} is a disk, which cannot be there once for each level of {factor!r}",
+                path=["matrix", factor],
+                hint="one run for each level: --set",
+            )
+    return None
+
+
 def _check_level(document: dict[str, Any], factor: str, level: Any, known: list[Problem]) -> list[Problem]:
     changed = with_levels(document, {factor: level})
+    if factor_path(factor)[0] == "storage" and factor != "storage":
+        return _check_storage_level(document, changed, factor, level, known)
+    return _problems_of_level(changed, factor, level, known)
+
+
+def _check_storage_level(
+    document: dict[str, Any], changed: dict[str, Any], factor: str, level: Any, known: list[Problem]
+) -> list[Problem]:
+    """What is wrong with the storages of a level, in themselves and between them, that is not wrong without it."""
+    if problems := _problems_of_level(changed, factor, level, known):
+        return problems
+    before = {(tuple(found.path), found.message) for found in _between_storages(document)}
+    return [
+        Problem(f"level {level!r}: {found.key}: {found.message}", path=["matrix", factor], hint=found.hint)
+        for found in _between_storages(changed)
+        if (tuple(found.path), found.message) not in before
+    ]
+
+
+def _between_storages(document: dict[str, Any]) -> list[Problem]:
+    return check_storages(valid_storages(document["storage"]), document["storage"])
+
+
+def _problems_of_level(changed: dict[str, Any], factor: str, level: Any, known: list[Problem]) -> list[Problem]:
     target = list(factor_path(factor))
     try:
         Experiment.model_validate(changed, by_alias=True, by_name=False)

@@ -34,8 +34,8 @@ def _path(loc: tuple[int | str, ...], document: Any) -> list[str | int]:
             if part in document:
                 document = document[part]
                 path.append(part)
-            elif index == len(loc) - 1 and isinstance(part, str):
-                path.append(part)
+            elif index == len(loc) - 1 and isinstance(part, str) and part != document.get("kind"):
+                path.append(part)  # a key that is missing; a union's tag is none
         elif isinstance(document, list) and isinstance(part, int) and part < len(document):
             document = document[part]
             path.append(part)
@@ -87,7 +87,13 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _allowed_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
-    """The keys allowed at `loc`, which runs through fields, dict keys and union tags."""
+    """The keys allowed at `loc`."""
+    found = _candidates(model, loc)
+    return sorted({field.alias or name for candidate in found for name, field in candidate.model_fields.items()})
+
+
+def _candidates(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
+    """The models that may stand at `loc`, which runs through fields, dict keys and union tags."""
     candidates = [model]
     for part in loc:
         tagged = [
@@ -104,7 +110,7 @@ def _allowed_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[st
         ]
         if fields:
             candidates = [found for annotation in fields for found in _models(annotation)]
-    return sorted({field.alias or name for found in candidates for name, field in found.model_fields.items()})
+    return candidates
 
 
 def _literal(annotation: Any) -> tuple[Any, ...]:
@@ -112,8 +118,6 @@ def _literal(annotation: Any) -> tuple[Any, ...]:
 
 
 def _tags(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    field = model.model_fields[str(loc[0])]
-    found = [
-        tag for candidate in _models(field.annotation) for tag in _literal(candidate.model_fields["kind"].annotation)
-    ]
-    return ", ".join(found)
+    return ", ".join(
+        tag for found in _candidates(model, loc) for tag in _literal(found.model_fields["kind"].annotation)
+    )

@@ -1,9 +1,12 @@
 """Names that must point at something: storages, scripts, baseline levels. Read off the raw document, so that
 they are reported beside whatever else is wrong."""
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
 from plinth.model.errors import Problem
+from plinth.model.experiment import DEFAULT_TABLESPACE, factor_path
 from plinth.model.nearest import nearest
 
 
@@ -29,17 +32,43 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
                 hint="leave out the storages, or the connection",
             )
         )
-    named = [(server.get("storage"), ["server", "storage"])]
-    levels = matrix.get("storage")
-    named += [(level, ["matrix", "storage"]) for level in (levels if isinstance(levels, list) else [])]
-    for name, path in named:
-        if isinstance(name, str) and storages and name not in storages:
-            problems.append(
-                Problem(
-                    f"storage {name!r} is not one of: {', '.join(storages)}", path=path, hint=nearest(name, storages)
-                )
-            )
+    tablespaces = _table(server, "tablespaces")
+    standing = ["server.storage", "server.wal_storage", *(f"server.tablespaces.{name}" for name in tablespaces)]
+    valid = valid_storages(storages)
+    problems += check_storages(valid, storages)
+    if storages:
+        problems += _check_names("storage", standing, storages, document, matrix)
+        for name, path in _named(standing, document, matrix):
+            problems += check_data_directory(name, path, valid)
+    if "connection" not in server:
+        within = ["dataset.tablespace", "dataset.index_tablespace"]
+        problems += _check_names("tablespace", within, [*tablespaces, DEFAULT_TABLESPACE], document, matrix)
     return problems + _check_baseline(document, matrix)
+
+
+def _check_names(
+    what: str, keys: Iterable[str], allowed: Collection[str], document: dict[str, Any], matrix: dict[str, Any]
+) -> list[Problem]:
+    """Names at dotted `keys` that are none of `allowed`."""
+    return [
+        Problem(f"{what} {name!r} is not one of: {', '.join(allowed)}", path=path, hint=nearest(name, allowed))
+        for name, path in _named(keys, document, matrix)
+        if name not in allowed
+    ]
+
+
+def _named(
+    keys: Iterable[str], document: dict[str, Any], matrix: dict[str, Any]
+) -> Iterator[tuple[str, Sequence[str | int]]]:
+    """What the file itself says at dotted `keys`, and every level of a factor that writes there; with the key of each."""
+    for key in keys:
+        *parents, last = factor_path(key)
+        written = _table_at(document, parents).get(last)
+        if isinstance(written, str):
+            yield written, [*parents, last]
+        for factor, levels in matrix.items():
+            if factor_path(factor) == (*parents, last):
+                yield from ((level, ["matrix", factor]) for level in _list(levels) if isinstance(level, str))
 
 
 def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
@@ -60,6 +89,16 @@ def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> list[Pr
                 )
             )
     return problems
+
+
+def _table_at(document: dict[str, Any], path: Iterable[str]) -> dict[str, Any]:
+    for key in path:
+        document = _table(document, key)
+    return document
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _table(document: dict[str, Any], key: str) -> dict[str, Any]:

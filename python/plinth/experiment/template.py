@@ -9,15 +9,14 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from plinth.model.dataset import TpcbDataset
 from plinth.model.experiment import (
     SPEC_VERSION,
-    DirectoryStorage,
     MeasureSpec,
     ServerSpec,
-    TmpfsStorage,
-    TpcbDataset,
     WorkloadSpec,
 )
+from plinth.model.storage import DirectoryStorage, TmpfsStorage
 
 _HEAD = """\
 # A Plinth experiment: one question, asked of storages and settings.
@@ -62,7 +61,7 @@ def template(name: str, file: str, question: str | None = None) -> str:
 
 def _section(header: str, model: type[BaseModel], written: dict[str, object]) -> str:
     lines = [*_comment(model.__doc__ or ""), f"[{header}]"]
-    for name, field in model.model_fields.items():
+    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] != "kind"):
         key = field.alias or name
         lines += _comment(f"{field.description or ''} {_allowed(field.annotation)}")
         value = written.get(key, _shown_value(field))

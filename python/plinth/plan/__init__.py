@@ -2,7 +2,7 @@
 
 from plinth.plan.build import Surroundings, build_plan
 from plinth.plan.fit import scale_to_fit
-from plinth.plan.needs import Place
+from plinth.plan.needs import MEMORY, Place
 from plinth.plan.variants import ClusterKey, expand
 
-__all__ = ["ClusterKey", "Place", "Surroundings", "build_plan", "expand", "scale_to_fit"]
+__all__ = ["MEMORY", "ClusterKey", "Place", "Surroundings", "build_plan", "expand", "scale_to_fit"]

@@ -1,15 +1,19 @@
 """The plan, put together from the experiment and what the conductor found out for it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from plinth.model.experiment import DatasetSpec, Experiment
+from plinth.model.dataset import DatasetSpec
+from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
+from plinth.model.plan import DatasetSize, DoomedDevice, Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.step import Step
-from plinth.plan.needs import Place, cluster_bytes, estimated_s, needs_of
+from plinth.model.units import format_size
+from plinth.plan.needs import Place, needs_of
 from plinth.plan.order import order_trials
-from plinth.plan.variants import ClusterKey
+from plinth.plan.sizes import cluster_bytes, estimated_written_bytes
+from plinth.plan.times import estimated_s
+from plinth.plan.variants import ClusterKey, Expanded
 
 FEWEST_TRIALS_FOR_INTERVAL = 3
 _NOTEWORTHY_VARIANTS = 100
@@ -21,23 +25,24 @@ class Surroundings:
 
     run_id: str
     host: HostFacts
-    places: Mapping[str, Place]
+    places: Callable[[Sequence[PlannedCluster]], Mapping[str, Place]]
     installations: Mapping[str, Installation]
-    dataset_bytes: Callable[[DatasetSpec], int]
+    dataset_size: Callable[[DatasetSpec], DatasetSize]
     dataset_load_s: Callable[[DatasetSpec], float]
     provision_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
     trial_steps: Callable[[PlannedTrial, Variant, PlannedCluster], list[Step]]
     teardown_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
+    doomed: Callable[[Sequence[PlannedCluster]], list[DoomedDevice]] = field(default=lambda clusters: [])
 
 
 def build_plan(
     experiment: Experiment,
-    variants: Sequence[Variant],
-    keys: Sequence[ClusterKey],
+    expanded: Expanded,
     overrides: tuple[str, ...],
     surroundings: Surroundings,
 ) -> Plan:
     """The whole plan. Deterministic: the same experiment, seed and surroundings give the same plan."""
+    variants, keys = expanded.variants, expanded.clusters
     clusters = [_cluster(experiment, key, variants, surroundings) for key in keys]
     by_id = {cluster.id: cluster for cluster in clusters}
     variant_of = {variant.id: variant for variant in variants}
@@ -48,18 +53,24 @@ def build_plan(
         for variant in [variant_of[trial.variant]]
         for step in surroundings.trial_steps(trial, variant, by_id[variant.cluster])
     ]
+    written = estimated_written_bytes(experiment, clusters, trials)
+    places = surroundings.places(clusters)
+    load_s = [surroundings.dataset_load_s(key.dataset) for key in keys]
     return Plan(
         run_id=surroundings.run_id,
         experiment=experiment,
         overrides=overrides,
         host=surroundings.host,
+        storages=expanded.storages,
         clusters=tuple(clusters),
         variants=tuple(variants),
         trials=tuple(trials),
         steps=(*surroundings.provision_steps(clusters), *trial_steps, *surroundings.teardown_steps(clusters)),
-        needs=tuple(needs_of(experiment, surroundings.host, clusters, variants, surroundings.places)),
-        estimated_s=estimated_s(experiment, [surroundings.dataset_load_s(key.dataset) for key in keys], trials),
-        warnings=tuple(_warnings(experiment, variants)),
+        needs=tuple(needs_of(surroundings.host, clusters, variants, places)),
+        doomed=tuple(surroundings.doomed(clusters)),
+        estimated_written_bytes=written,
+        estimated_s=estimated_s(experiment, clusters, load_s, variant_of, trials, places),
+        warnings=tuple(_warnings(experiment, variants, written)),
     )
 
 
@@ -68,19 +79,27 @@ def _cluster(
 ) -> PlannedCluster:
     own = [variant for variant in variants if variant.cluster == key.id]
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
+    size = surroundings.dataset_size(key.dataset)
+    taken = cluster_bytes(key.server, key.dataset, size, own, trial_s)
     return PlannedCluster(
         id=key.id,
         storage=key.server.storage,
         server=key.server,
         dataset=key.dataset,
         installation=surroundings.installations.get(key.id),
-        data_bytes=cluster_bytes(surroundings.dataset_bytes(key.dataset), own, trial_s),
+        data_bytes=sum(taken.values()) or size.total_bytes,
+        bytes_by_storage=taken,
     )
 
 
-def _warnings(experiment: Experiment, variants: Sequence[Variant]) -> list[str]:
+def _warnings(experiment: Experiment, variants: Sequence[Variant], written_bytes: int) -> list[str]:
     measure = experiment.measure
     found = []
+    if measure.max_written_bytes is not None and written_bytes > measure.max_written_bytes:
+        found.append(
+            f"measure.max_written = {format_size(measure.max_written_bytes)}: by estimate {format_size(written_bytes)} "
+            "will be written, so that the run ends before its last trial"
+        )
     if measure.repeats < FEWEST_TRIALS_FOR_INTERVAL:
         found.append(
             f"measure.repeats = {measure.repeats}: fewer than {FEWEST_TRIALS_FOR_INTERVAL} trials allow no interval and no verdict"

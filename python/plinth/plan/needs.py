@@ -1,98 +1,122 @@
-"""What a run needs of space, memory and time, estimated before it starts."""
+"""What a run needs of space and memory, held against what is there: through storages that stand on one another."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plinth.model.experiment import Experiment, SettingValue, TmpfsStorage
 from plinth.model.facts import HostFacts
 from plinth.model.pg_units import SIZES_BYTES
-from plinth.model.plan import Need, PlannedCluster, PlannedTrial, Variant
+from plinth.model.plan import Need, Pace, PlannedCluster, Variant
+from plinth.plan.sizes import DEFAULT_SHARED_BUFFERS_BYTES, setting_bytes
 
-EMPTY_CLUSTER_BYTES = 48 * 2**20
-"""A data directory after initdb, with its first WAL segments."""
-
-_DEFAULT_MAX_WAL_BYTES = 2**30
-_WAL_BYTES_PER_S = 25e6
-_DEFAULT_SHARED_BUFFERS_BYTES = 128 * 2**20
-
-_INITDB_S = 3.0
-_START_STOP_S = 2.0
-_WAL_LOAD_FACTOR = 1.5
+MEMORY = "memory"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a storage takes its space from: places that share `key` share what is available."""
+    """A storage, and what it takes its space from.
 
-    key: str
-    where: str
-    available_bytes: int | None
+    That is another storage (`on`), or a file system or memory, which storages of the same `key` share. It takes
+    `takes_bytes` whatever is stored in it, or as much as is stored. `room_bytes` is what can be stored in it at most.
+    `pace` is how fast it is, where that is known, as of an emulated disk.
+    """
+
+    key: str | None = None
+    where: str = ""
+    available_bytes: int | None = None
+    on: str | None = None
+    takes_bytes: int | None = None
+    room_bytes: int | None = None
+    pace: Pace | None = None
 
 
-def setting_bytes(value: SettingValue, unit_bytes: int) -> int | None:
-    """Bytes of a PostgreSQL size setting such as "1GB", or 16384 of its own `unit_bytes`; None when it is none."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?\s*", str(value))
-    return round(float(match[1]) * (SIZES_BYTES[match[2]] if match[2] else unit_bytes)) if match else None
+@dataclass
+class _Taken:
+    """What is taken of one file system, or of memory, by which clusters and storages."""
 
+    place: Place
+    names: dict[str, None]
+    by_storage: dict[str, int]
 
-def cluster_bytes(dataset_bytes: int, variants: Sequence[Variant], trial_s: float) -> int:
-    """Size of a data directory with its dataset and the WAL that load and trials leave, up to max_wal_size."""
-    limits = [
-        setting_bytes(v.settings["max_wal_size"], SIZES_BYTES["MB"]) for v in variants if "max_wal_size" in v.settings
-    ]
-    limit = max([size for size in limits if size is not None], default=_DEFAULT_MAX_WAL_BYTES)
-    wal = min(limit, dataset_bytes * _WAL_LOAD_FACTOR + trial_s * _WAL_BYTES_PER_S)
-    return round(EMPTY_CLUSTER_BYTES + dataset_bytes * 1.1 + wal)
+    @property
+    def size_bytes(self) -> int:
+        return sum(self.by_storage.values())
+
+    def too_much(self, available_bytes: int | None, else_bytes: int = 0) -> tuple[str, ...]:
+        """The storages, the largest first, without which the others (and `else_bytes`) have what they need."""
+        left = dict(sorted(self.by_storage.items(), key=lambda item: item[1]))
+        dropped = []
+        while left and available_bytes is not None and sum(left.values()) + else_bytes > available_bytes:
+            dropped.append(left.popitem()[0])
+        return tuple(dropped)
 
 
 def needs_of(
-    experiment: Experiment,
-    host: HostFacts,
-    clusters: Sequence[PlannedCluster],
-    variants: Sequence[Variant],
-    places: Mapping[str, Place],
+    host: HostFacts, clusters: Sequence[PlannedCluster], variants: Sequence[Variant], places: Mapping[str, Place]
 ) -> list[Need]:
-    """Space by place, the limit of each tmpfs, and memory."""
-    by_place: dict[str, tuple[Place, int, list[str]]] = {}
-    needs = []
-    in_memory = 0
+    """The size of each storage that has one, space by file system, and memory.
+
+    `places` has every storage that is used, each after those that it stands on.
+    """
+    stored = dict.fromkeys(places, 0)
     for cluster in clusters:
-        if cluster.storage is None:
-            continue
-        place = places[cluster.storage]
-        _, total, names = by_place.get(place.key, (place, 0, []))
-        by_place[place.key] = (place, total + cluster.data_bytes, [*names, cluster.id])
-    for name, spec in experiment.storage.items():
-        if isinstance(spec, TmpfsStorage):
-            used = sum(cluster.data_bytes for cluster in clusters if cluster.storage == name)
-            in_memory += used
+        for storage, size_bytes in cluster.bytes_by_storage.items():
+            stored[storage] += size_bytes
+    taken: dict[str, _Taken] = {}
+    needs = []
+    for name, place in reversed(list(places.items())):
+        takes_bytes = stored[name] if place.takes_bytes is None else place.takes_bytes
+        if place.on is not None:
+            stored[place.on] += takes_bytes
+        elif place.key is not None:
+            sum_of = taken.setdefault(place.key, _Taken(place, {}, {}))
+            sum_of.names |= dict.fromkeys(_takers(name, place, clusters))
+            sum_of.by_storage[name] = takes_bytes
+        if place.room_bytes is not None and stored[name]:
+            what = f"room in storage {name}"
             needs.append(
-                Need(what=f"size of storage {name}", where="tmpfs", needed_bytes=used, available_bytes=spec.size_bytes)
+                Need(
+                    what=what,
+                    where=f"storage.{name}",
+                    needed_bytes=stored[name],
+                    available_bytes=place.room_bytes,
+                    storages=(name,),
+                )
             )
-    for place, total, names in by_place.values():
-        if place.key != "memory":
-            what = f"space for {', '.join(names)}"
-            needs.append(Need(what=what, where=place.where, needed_bytes=total, available_bytes=place.available_bytes))
-    buffers = [
-        setting_bytes(variant.settings.get("shared_buffers", "128MB"), 8 * SIZES_BYTES["kB"])
-        or _DEFAULT_SHARED_BUFFERS_BYTES
-        for variant in variants
-    ]
-    managed = any(cluster.storage is not None for cluster in clusters)
-    if managed:
+    needs.reverse()
+    in_memory = taken.pop(MEMORY, None)
+    for sum_of in reversed(taken.values()):
         needs.append(
             Need(
-                what="memory for shared_buffers" + (" and tmpfs" if in_memory else ""),
-                where="memory",
-                needed_bytes=in_memory + max(buffers),
-                available_bytes=host.memory_available_bytes,
+                what=f"space for {', '.join(reversed(sum_of.names))}",
+                where=sum_of.place.where,
+                needed_bytes=sum_of.size_bytes,
+                available_bytes=sum_of.place.available_bytes,
+                storages=sum_of.too_much(sum_of.place.available_bytes),
             )
         )
+    if any(cluster.storage is not None for cluster in clusters):
+        needs.append(_memory(host, variants, in_memory))
     return needs
 
 
-def estimated_s(experiment: Experiment, load_s: Sequence[float], trials: Sequence[PlannedTrial]) -> float:
-    """Time of the whole run: `load_s` of each cluster's dataset, then start, warm-up and load of each trial."""
-    trial_s = experiment.measure.warmup_s + experiment.measure.duration_s + _START_STOP_S
-    return sum(_INITDB_S + seconds for seconds in load_s) + len(trials) * trial_s
+def _takers(name: str, place: Place, clusters: Sequence[PlannedCluster]) -> Iterator[str]:
+    """Who takes space of a file system: the storage where its size is fixed, else the clusters that stand on it."""
+    users = [cluster.id for cluster in reversed(clusters) if name in cluster.bytes_by_storage]
+    yield from users if place.takes_bytes is None and users else [f"storage {name}"]
+
+
+def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | None) -> Need:
+    buffers_bytes = max(
+        setting_bytes(variant.settings.get("shared_buffers", "128MB"), 8 * SIZES_BYTES["kB"])
+        or DEFAULT_SHARED_BUFFERS_BYTES
+        for variant in variants
+    )
+    taken = in_memory or _Taken(Place(), {}, {})
+    enough = buffers_bytes <= host.memory_available_bytes
+    return Need(
+        what=" and ".join(["memory for shared_buffers", *(f"storage {name}" for name in reversed(taken.by_storage))]),
+        where=MEMORY,
+        needed_bytes=buffers_bytes + taken.size_bytes,
+        available_bytes=host.memory_available_bytes,
+        storages=taken.too_much(host.memory_available_bytes, buffers_bytes) if enough else (),
+    )

@@ -2,13 +2,37 @@
 
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from plinth.model.experiment import DatasetSpec, Experiment, Level, ServerSpec, WorkloadSpec, with_levels
+from plinth.model.dataset import DatasetSpec
+from plinth.model.experiment import (
+    Experiment,
+    Level,
+    ServerSpec,
+    WorkloadSpec,
+    level_text,
+    with_levels,
+)
 from plinth.model.plan import ScriptText, Variant
+from plinth.model.storage import StorageSpec, mounted_storages
+from plinth.plan.storages import ConcreteStorages
 
-_UNITS = {"workload.clients": "clients", "workload.threads": "threads", "dataset.scale": "scale"}
+_PREFIXES = {
+    "server.version": "PostgreSQL",
+    "server.wal_storage": "WAL on",
+    "dataset.scale": "scale",
+    "dataset.tablespace": "tables in",
+    "dataset.index_tablespace": "keys in",
+}
+_UNITS = {
+    "workload.clients": "clients",
+    "workload.threads": "threads",
+    "workload.statements": "statements",
+    "workload.active_rows": "active rows",
+    "dataset.rows": "rows",
+}
 
 
 @dataclass(frozen=True)
@@ -20,44 +44,82 @@ class ClusterKey:
     dataset: DatasetSpec
 
 
+class Expanded(NamedTuple):
+    """What an experiment's factors make: variants, the clusters that they share, and every storage by its own name."""
+
+    variants: list[Variant]
+    clusters: list[ClusterKey]
+    storages: dict[str, StorageSpec]
+
+
 def expand(
-    experiment: Experiment, scripts_of: Callable[[WorkloadSpec], tuple[ScriptText, ...]]
-) -> tuple[list[Variant], list[ClusterKey]]:
-    """Every combination of levels as a variant, in the order of the file; the A/A twin comes last."""
+    experiment: Experiment, scripts_of: Callable[[WorkloadSpec, DatasetSpec], tuple[ScriptText, ...]]
+) -> Expanded:
+    """Every combination of levels as a variant, in the order of the file; the A/A twin comes last.
+
+    A factor in the fields of a storage that a variant does not stand on has one level there, the baseline's.
+    """
     document = experiment.model_dump(by_alias=True, exclude_none=True)
-    default_storage = next(iter(experiment.storage), None)
     combinations = [
         dict(zip(experiment.matrix, levels, strict=True)) for levels in itertools.product(*experiment.matrix.values())
     ]
     baseline = {factor: levels[0] for factor, levels in experiment.matrix.items()} | experiment.measure.baseline
+    storages = ConcreteStorages(experiment.matrix, experiment.storage)
     clusters: dict[str, ClusterKey] = {}
     variants: list[Variant] = []
     for levels in combinations:
         resolved = Experiment.model_validate(with_levels(document, levels), by_alias=True, by_name=False)
-        server = resolved.server
-        if server.connection is None and server.storage is None:
-            server = server.model_copy(update={"storage": default_storage})
+        server = _server(resolved)
+        idle = storages.without_effect(resolved.storage, _used(server))
+        if any(levels[factor] != baseline[factor] for factor in idle):
+            continue  # it would be the same variant again
+        server = _on_concrete(server, storages.of(resolved.storage, levels))
         made_of = server.model_copy(update={"settings": {}})
         key = made_of.model_dump_json() + resolved.dataset.model_dump_json()
         if key not in clusters:
             number = len(clusters) + 1
             clusters[key] = ClusterKey(f"{number}-{server.storage or 'external'}", made_of, resolved.dataset)
-        label = _label(levels) or server.storage or "external"
+        own = {factor: level for factor, level in levels.items() if factor not in idle}
+        label = _label(own) or server.storage or "external"
         variants.append(
             Variant(
                 id=_unique(_slug(label), [variant.id for variant in variants]),
                 label=label,
-                levels=levels,
+                levels=own,
                 cluster=clusters[key].id,
                 settings=server.settings,
                 workload=resolved.workload,
-                scripts=scripts_of(resolved.workload),
+                scripts=scripts_of(resolved.workload, resolved.dataset),
                 is_baseline=levels == baseline,
             )
         )
     if experiment.measure.aa:
         variants.append(_twin(next(variant for variant in variants if variant.is_baseline)))
-    return _with_connections(variants), list(clusters.values())
+    return Expanded(_with_connections(variants), list(clusters.values()), storages.specs)
+
+
+def _server(resolved: Experiment) -> ServerSpec:
+    """The server of a variant, its storages told."""
+    server = resolved.server
+    if server.connection is None and server.storage is None:
+        server = server.model_copy(update={"storage": next(iter(mounted_storages(resolved.storage)), None)})
+    if server.wal_storage == server.storage:  # pg_wal stands within the data directory, as it always does
+        server = server.model_copy(update={"wal_storage": None})
+    return server
+
+
+def _used(server: ServerSpec) -> list[str]:
+    named = (server.storage, server.wal_storage, *server.tablespaces.values())
+    return [name for name in named if name is not None]
+
+
+def _on_concrete(server: ServerSpec, names: Mapping[str, str]) -> ServerSpec:
+    """The same server, on the storages that its own are called."""
+    changes: dict[str, Any] = {
+        key: names[name] for key in ("storage", "wal_storage") if (name := getattr(server, key)) is not None
+    }
+    changes["tablespaces"] = {tablespace: names[name] for tablespace, name in server.tablespaces.items()}
+    return server.model_copy(update=changes)
 
 
 def _twin(baseline: Variant) -> Variant:
@@ -91,19 +153,16 @@ def _label(levels: dict[str, Level]) -> str:
     parts = []
     for factor, level in levels.items():
         if factor in _UNITS:
-            parts.append(f"{level} {_UNITS[factor]}" if factor != "dataset.scale" else f"scale {level}")
+            parts.append(f"{level} {_UNITS[factor]}")
         elif factor.startswith("server.settings."):
-            parts.append(f"{factor.removeprefix('server.settings.')}={_word(level)}")
-        elif factor == "server.version":
-            parts.append(f"PostgreSQL {level}")
+            parts.append(f"{factor.removeprefix('server.settings.')}={level_text(level)}")
+        elif factor.startswith("server.tablespaces."):
+            parts.append(f"{factor.removeprefix('server.tablespaces.')} on {level}")
+        elif factor in _PREFIXES:
+            parts.append(f"{_PREFIXES[factor]} {level}")
         else:
-            parts.append(_word(level))
+            parts.append(level_text(level))
     return ", ".join(parts)
-
-
-def _word(level: Level) -> str:
-    """A level as PostgreSQL and people write it: booleans are on and off."""
-    return {True: "on", False: "off"}[level] if isinstance(level, bool) else str(level)
 
 
 def _slug(label: str) -> str:

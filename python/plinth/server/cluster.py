@@ -3,14 +3,17 @@
 import secrets
 import signal
 from collections.abc import Mapping
+from pathlib import Path
 from time import monotonic
 from typing import Literal, NamedTuple
 
+from plinth.model.connection import Connection
 from plinth.model.errors import Refused, RunError
 from plinth.model.experiment import SettingValue
 from plinth.model.facts import ServerFacts
-from plinth.model.load import Connection
+from plinth.model.step import Step
 from plinth.server import configuration, port
+from plinth.server.elsewhere import check_wal_directory, create_tablespaces
 from plinth.server.facts import managed_facts
 from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ClusterLayout
 from plinth.server.log import TAIL_LINES
@@ -21,7 +24,7 @@ from plinth.server.values import setting_text
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.journal import Entry, Journal
-from plinth.system.postmaster import IMMEDIATE, KILL, end_server, serving
+from plinth.system.postmaster import IMMEDIATE, KILL, end_server, kill_processes, serving
 from plinth.system.runner import Runner
 
 STOP_PATIENCE_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
@@ -70,7 +73,16 @@ class Cluster:
         argv = self.layout.initdb_step().argv
         assert argv is not None  # it is a command
         self._runner.run(argv, owner=self.layout.owner)
+        check_wal_directory(self.layout)
         configuration.prepare(self.layout.data_directory, self.layout.owner)
+        for name, directory in self.layout.tablespaces.items():
+            self._make_directory(self.layout.directory_step(name), directory)
+
+    def make_tablespaces(self) -> None:
+        """Make the tablespaces of a running server whose directories `initdb` has made, and read them back."""
+        if self.layout.tablespaces:
+            with database_errors("make the tablespaces", self._where), connect(self._control) as control:
+                create_tablespaces(control, self.layout)
 
     def start(self, settings: Mapping[str, SettingValue]) -> None:
         """Start with `settings`, wait until connections are taken, and read the settings back.
@@ -82,7 +94,7 @@ class Cluster:
         self._clear_away()
         self._check_port()
         try:
-            self._make_socket_directory()
+            self._entries.append(self._make_directory(self.layout.sockets_step(), self.layout.socket_directory))
             self._write(settings)
             self._entries.append(self._journal.record(self.layout.start_step()))
             self._postmaster = Postmaster(self.layout, self._runner)
@@ -168,6 +180,17 @@ class Cluster:
             end_server(self.layout.data_directory, (KILL,))
             self._clear_away()
 
+    def abandon(self) -> None:
+        """End it without touching its data directory, whose storage serves no more. Its steps stay in the journal.
+
+        Raises RunError when processes hang in the kernel.
+        """
+        if self._postmaster is not None:
+            kill_processes(self.layout.data_directory)
+            self._postmaster.reap()
+            self._postmaster = None
+            self._entries.clear()
+
     def alive(self) -> bool:
         """Whether the postmaster runs."""
         return self._postmaster is not None and self._postmaster.alive()
@@ -210,14 +233,14 @@ class Cluster:
             port.check_free(self._port)
         self.layout.check_socket_path(self._port)
 
-    def _make_socket_directory(self) -> None:
-        entry = self._journal.record(self.layout.sockets_step())
+    def _make_directory(self, step: Step, path: Path) -> Entry:
+        entry = self._journal.record(step)
         try:
-            make_directory(self.layout.socket_directory, self.layout.label, self.layout.owner)
+            make_directory(path, self.layout.label, self.layout.owner)
         except Refused:  # what is there is not ours to remove
             self._journal.strike(entry)
             raise
-        self._entries.append(entry)
+        return entry
 
     def _write(self, settings: Mapping[str, SettingValue]) -> None:
         owned: dict[str, SettingValue] = {

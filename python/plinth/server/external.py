@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.errors import MissingCapability, PlinthError, UsageError
+from plinth.model.connection import Connection
+from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import ServerFacts
-from plinth.model.load import Connection
 from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts
-from plinth.system.database import CONNECT_TIMEOUT_S, connect, database_errors
+from plinth.system import conninfo
+from plinth.system.database import connect, database_errors
 from plinth.system.directory import label_of
 from plinth.system.journal import Entry, Journal
 from plinth.system.schema import drop_schema, make_schema, schema_of
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     import psycopg
 
 OLDEST_VERSION = 13
-_TLS_WANTED = ("require", "verify-ca", "verify-full")
-_NO_TLS = "Plinth's load engine speaks no TLS yet"
+_WHERE = "server.connection"
 
 
 class ExternalServer:
@@ -30,11 +30,12 @@ class ExternalServer:
     def __init__(self, connection_string: str, run_id: str) -> None:
         """Find out where the connection string leads, by libpq's rules: services, .pgpass and PG* variables count.
 
-        Raises RunError when there is no connecting, MissingCapability when it takes TLS, or is too old.
+        Raises RunError when there is no connecting, UsageError for a string that libpq does not take, MissingCapability
+        for a way to connect that is not spoken, and for a server that is too old.
         """
         self._label = label_of(run_id)
-        self._plain = resolve(connection_string)
-        self._where = _place(self._plain)
+        self._found = resolve(connection_string)
+        self._where = conninfo.place(self._found)
         self._entry: Entry | None = None
 
     @property
@@ -45,8 +46,8 @@ class ExternalServer:
     @property
     def connection(self) -> Connection:
         """Where the load goes."""
-        options = f'{self._plain.options or ""} -c search_path="{self.schema}","$user",public'.strip()
-        return self._plain.model_copy(update={"options": options})
+        options = f'{self._found.options or ""} -c search_path="{self.schema}","$user",public'.strip()
+        return self._found.model_copy(update={"options": options})
 
     def step(self) -> Step:
         """Making our schema."""
@@ -77,7 +78,7 @@ class ExternalServer:
         import psycopg
 
         try:
-            connect(self._plain).close()
+            connect(self._found).close()
         except psycopg.OperationalError:
             return False
         return True
@@ -88,12 +89,12 @@ class ExternalServer:
 
     def facts(self) -> ServerFacts:
         """What it says of itself, as far as we may see it."""
-        with database_errors("read the server's facts", self._where), connect(self._plain) as control:
+        with database_errors("read the server's facts", self._where), connect(self._found) as control:
             return external_facts(control)
 
     def _control(self, doing: str) -> "psycopg.Connection[tuple[Any, ...]]":
         with database_errors(doing, self._where):
-            return connect(self._plain)
+            return connect(self._found)
 
 
 def external_step(run_id: str) -> Step:
@@ -110,77 +111,22 @@ def _step(label: str, where: str) -> Step:
 
 
 def resolve(connection_string: str) -> Connection:
-    """Where libpq ends up with a connection string, in this process's environment, without TLS."""
-    found, encrypted, wanted = _by_libpq(connection_string)
-    if encrypted and wanted in _TLS_WANTED:
-        raise MissingCapability(
-            f"sslmode={wanted} asks for an encrypted connection, and {_NO_TLS}",
-            where=_place(found),
-            hint="use sslmode=disable on a network that you trust, or a tunnel",
-        )
-    if encrypted:
-        _check_plain(found)
-    return found
+    """The one server that a connection string leads to, by libpq's rules, in this process's environment.
 
-
-def _by_libpq(connection_string: str) -> tuple[Connection, bool, str]:
-    """Connect once as libpq does: where that led, whether it is encrypted, and the sslmode that was asked for."""
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
-    try:
-        if "connect_timeout" not in conninfo_to_dict(connection_string):
-            connection_string = make_conninfo(connection_string, connect_timeout=CONNECT_TIMEOUT_S)
-    except psycopg.ProgrammingError as error:
-        raise UsageError(
-            f"the connection string cannot be read: {str(error).strip()}",
-            where="server.connection",
-            hint='write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"',
-        ) from error
+    Of several hosts it is the one that takes us now: what is measured and what is asked must be the same server.
+    """
+    found = conninfo.resolve(connection_string, _WHERE)
     hint = "psql with the same connection string must connect, too"
-    with database_errors("connect to the external server", "server.connection", hint):
-        with psycopg.connect(connection_string, autocommit=True) as control:
-            info = control.info
-            _check_version(info.server_version)
-            return (
-                Connection(
-                    host=info.host,
-                    port=info.port,
-                    user=info.user,
-                    database=info.dbname,
-                    password=info.password or None,
-                    options=info.options or None,
-                ),
-                bool(control.pgconn.ssl_in_use),
-                info.get_parameters().get("sslmode", "prefer"),
-            )
+    with database_errors("connect to the external server", _WHERE, hint), connect(found) as control:
+        _check_version(control.info.server_version)
+        host, port = control.info.host, control.info.port
+    reached = (one for one in found.hosts if (one.host or one.hostaddr, one.port) == (host, port))
+    return found.only(next(reached))
 
 
 def _check_version(version_num: int) -> None:
     if version_num // 10_000 < OLDEST_VERSION:
         raise MissingCapability(
             f"the external server is PostgreSQL {version_num // 10_000}; {OLDEST_VERSION} or newer is needed",
-            where="server.connection",
+            where=_WHERE,
         )
-
-
-def _check_plain(found: Connection) -> None:
-    """libpq got an encrypted connection; the load needs one that is not."""
-    import psycopg
-
-    try:
-        connect(found).close()
-    except psycopg.OperationalError as error:
-        raise MissingCapability(
-            f"the server takes connections only with TLS, and {_NO_TLS}",
-            where=_place(found),
-            details=str(error).strip().splitlines(),
-            hint="allow plain connections from this host (hostnossl in pg_hba.conf), or use a tunnel",
-        ) from error
-
-
-def _place(connection: Connection) -> str:
-    """As a connection string, without the password."""
-    from psycopg.conninfo import make_conninfo
-
-    return make_conninfo(host=connection.host, port=connection.port, user=connection.user, dbname=connection.database)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.base import Gap
 from plinth.model.experiment import SettingValue
 from plinth.model.facts import ServerFacts
+from plinth.server.elsewhere import read_tablespaces, read_wal_directory
 from plinth.server.layout import ClusterLayout
 from plinth.server.readback import read_rows, settings_of
 from plinth.server.values import SettingRow
@@ -28,6 +29,8 @@ def managed_facts(
         run_as_reason=layout.owner.reason,
         data_directory=rows["data_directory"].setting,
         data_checksums=_checksums(rows),
+        wal_directory=read_wal_directory(layout.data_directory),
+        tablespaces=read_tablespaces(control),
         settings=settings_of(rows, asked),
     )
 
@@ -44,6 +47,7 @@ def external_facts(control: "psycopg.Connection[tuple[Any, ...]]") -> ServerFact
         run_as_reason="Plinth did not start this server.",
         data_directory=rows["data_directory"].setting if "data_directory" in rows else None,
         data_checksums=_checksums(rows),
+        tablespaces=read_tablespaces(control),
         settings=settings_of(rows, {}),
         gaps=tuple(Gap(what=f"setting {name}", reason=reason) for name in hidden),
     )

@@ -3,7 +3,8 @@
 import hashlib
 import os
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from plinth.model.errors import UsageError
@@ -24,7 +25,8 @@ class ClusterLayout:
     """A managed cluster on paper: the plan shows these steps, `Cluster` takes them.
 
     `data_directory` is made by initdb inside a storage; `log_path` stands outside of it, so that the log
-    survives the storage and costs it nothing.
+    survives the storage and costs it nothing. `wal_directory` is made by initdb too, inside another storage; the
+    directories of `tablespaces` are made by us.
     """
 
     run_id: str
@@ -35,6 +37,8 @@ class ClusterLayout:
     data_directory: Path
     log_path: Path
     socket_root: Path | None = None
+    wal_directory: Path | None = None
+    tablespaces: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -60,7 +64,13 @@ class ClusterLayout:
 
     def steps(self) -> tuple[Step, ...]:
         """What making and starting this cluster does to the machine, in order."""
-        return (self.initdb_step(), self.sockets_step(), self.start_step())
+        return (
+            self.initdb_step(),
+            *(self.directory_step(name) for name in self.tablespaces),
+            self.sockets_step(),
+            self.start_step(),
+            *(self.tablespace_step(name) for name in self.tablespaces),
+        )
 
     def initdb_step(self) -> Step:
         """Making the data directory; it goes with the storage that it stands in."""
@@ -78,7 +88,26 @@ class ClusterLayout:
             argv.append("--no-data-checksums")
         if self.spec.wal_segment_size_mb is not None:
             argv.append(f"--wal-segsize={self.spec.wal_segment_size_mb}")
-        return self._step("initdb", f"make a data directory with PostgreSQL {self.installation.version}", argv)
+        title = f"make a data directory with PostgreSQL {self.installation.version}"
+        if self.wal_directory is not None:
+            argv.append(f"--waldir={self.wal_directory}")
+            title += f", its WAL in {self.wal_directory}"
+        return self._step("initdb", title, argv)
+
+    def directory_step(self, tablespace: str) -> Step:
+        """Making the directory of a tablespace."""
+        path = self.tablespaces[tablespace]
+        return self._step(
+            f"directory-{tablespace}",
+            f"make the directory {path} for tablespace {tablespace}",
+            undo=Undo(kind="remove_directory", path=str(path), label=self.label),
+        )
+
+    def tablespace_step(self, tablespace: str) -> Step:
+        """Making a tablespace; it goes with its cluster."""
+        return self._step(
+            f"tablespace-{tablespace}", f"CREATE TABLESPACE \"{tablespace}\" LOCATION '{self.tablespaces[tablespace]}'"
+        )
 
     def sockets_step(self) -> Step:
         """Making the directory of the socket."""

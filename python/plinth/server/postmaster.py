@@ -34,7 +34,7 @@ class Postmaster:
 
     def alive(self) -> bool:
         """Whether it runs."""
-        return self._process.poll() is None
+        return not self._process.has_ended()
 
     def check_alive(self) -> None:
         """Raise RunError, with the log's last lines, when it has ended."""

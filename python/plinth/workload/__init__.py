@@ -1,6 +1,7 @@
 """Built-in datasets and workloads: what is loaded, what the clients run, and what must hold afterwards."""
 
 from plinth.workload.dataset import Dataset, dataset_of
-from plinth.workload.scripts import check_scripts, scripts_of
+from plinth.workload.scripts import check_scripts, check_working_set, scripts_of
+from plinth.workload.written import await_sessions
 
-__all__ = ["Dataset", "check_scripts", "dataset_of", "scripts_of"]
+__all__ = ["Dataset", "await_sessions", "check_scripts", "check_working_set", "dataset_of", "scripts_of"]

@@ -2,12 +2,18 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from plinth.model.experiment import DatasetSpec, NoDataset, TpcbDataset
-from plinth.model.load import Connection, LoadResult
+from plinth.model.connection import Connection
+from plinth.model.dataset import DatasetSpec, GeneratedDataset, NoDataset, NumbersDataset, TpcbDataset, UpsertDataset
+from plinth.model.experiment import WorkloadSpec
+from plinth.model.load import LoadResult
+from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.workload.generated import Generated
+from plinth.workload.numbers import Numbers
 from plinth.workload.tpcb import Tpcb
+from plinth.workload.upsert import Upsert
 
 if TYPE_CHECKING:
     import psycopg
@@ -19,8 +25,8 @@ Snapshot = dict[str, int]
 class Dataset(Protocol):
     """Tables and rows: how they are made, prepared for a trial, and checked after it."""
 
-    def size_bytes(self) -> int:
-        """Estimated size on disk, indexes included."""
+    def size(self) -> DatasetSize:
+        """Estimated size on disk."""
         ...
 
     def load_s(self) -> float:
@@ -47,7 +53,7 @@ class Dataset(Protocol):
         ...
 
     def after_trial(
-        self, control: "psycopg.Connection", before: Snapshot, builtin: str | None, result: LoadResult
+        self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
         """What must hold of the database after the trial."""
         ...
@@ -56,9 +62,9 @@ class Dataset(Protocol):
 class Nothing:
     """No dataset: scripts make or find their own tables."""
 
-    def size_bytes(self) -> int:
+    def size(self) -> DatasetSize:
         """Nothing is loaded."""
-        return 0
+        return DatasetSize(0, 0)
 
     def load_s(self) -> float:
         """Nothing is loaded."""
@@ -80,7 +86,7 @@ class Nothing:
         return {}
 
     def after_trial(
-        self, control: "psycopg.Connection", before: Snapshot, builtin: str | None, result: LoadResult
+        self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
         """Nothing is known that must hold."""
         return []
@@ -91,5 +97,11 @@ def dataset_of(spec: DatasetSpec) -> Dataset:
     match spec:
         case TpcbDataset():
             return Tpcb(spec)
+        case NumbersDataset():
+            return Numbers(spec)
+        case UpsertDataset():
+            return Upsert(spec)
+        case GeneratedDataset():
+            return Generated(spec)
         case NoDataset():
             return Nothing()

@@ -4,15 +4,18 @@ Tables, columns, keys and content follow PostgreSQL 18's pgbench (its initialisa
 before vacuum here, so that one pass of vacuum sets the visibility map of what trials read).
 """
 
-import json
 from typing import TYPE_CHECKING
 
-from plinth.model.errors import Interrupted, RunError
-from plinth.model.experiment import TpcbDataset
-from plinth.model.load import Connection, LoadResult
+from plinth.model.connection import Connection
+from plinth.model.dataset import TpcbDataset
+from plinth.model.experiment import WorkloadSpec
+from plinth.model.load import LoadResult
+from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.workload.bulk import LOAD_BYTES_PER_S, copy
+from plinth.workload.sql import numbers_of, verify_count
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,9 +30,6 @@ SUMMED_ACCOUNTS_SCALE = 50
 
 _HEAP_BYTES_PER_SCALE = 13_500_000  # 61 rows a page of 8 kB
 _INDEX_BYTES_PER_SCALE = 2_250_000
-_LOAD_BYTES_PER_S = 40e6
-_POLL_S = 0.2
-_STOP_PATIENCE_S = 10.0
 
 
 class Tpcb:
@@ -38,18 +38,18 @@ class Tpcb:
     def __init__(self, spec: TpcbDataset) -> None:
         self.spec = spec
 
-    def size_bytes(self) -> int:
+    def size(self) -> DatasetSize:
         """About 15.8 MB for each unit of scale, more with a lower fill factor."""
-        heap = _HEAP_BYTES_PER_SCALE * 100 / self.spec.fillfactor
-        return round(self.spec.scale * (heap + _INDEX_BYTES_PER_SCALE))
+        tables = self.spec.scale * _HEAP_BYTES_PER_SCALE * 100 / self.spec.fillfactor
+        return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE)
 
     def load_s(self) -> float:
         """COPY, keys and vacuum together at about 40 MB/s, as measured on two cores."""
-        return 0.5 + self.size_bytes() / _LOAD_BYTES_PER_S
+        return 0.5 + self.size().total_bytes / LOAD_BYTES_PER_S
 
     def variables(self) -> dict[str, str]:
-        """The scale, as pgbench hands it to scripts."""
-        return {"scale": str(self.spec.scale)}
+        """The scale, as pgbench hands it to scripts, and how many accounts there are."""
+        return {"scale": str(self.spec.scale), "rows": str(self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])}
 
     def steps(self) -> list[Step]:
         """Tables, COPY, keys, vacuum, count."""
@@ -67,13 +67,15 @@ class Tpcb:
         """Make tables, rows, keys and statistics, and verify the row counts."""
         for statement in self._tables_sql():
             control.execute(statement.encode())
-        self._copy(target, report)
+        generator = {"kind": "tpcb", "scale": self.spec.scale, "fillfactor": None}
+        copy(generator, target, report, streams=self.spec.streams, size_key="dataset.scale")
         finishing = self._keys_sql() + self._vacuum_sql()
         for number, statement in enumerate(finishing):
             report(Progress("keys and vacuum", number, len(finishing), "statements", statement))
             control.execute(statement.encode())
         report(Progress("keys and vacuum", len(finishing), len(finishing), "statements"))
-        self._verify_counts(control)
+        for table, per_scale in ROWS_PER_SCALE.items():
+            verify_count(control, table, per_scale * self.spec.scale)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """As pgbench without -n: vacuum the small tables and empty the history."""
@@ -83,13 +85,14 @@ class Tpcb:
         return self._balances(control)
 
     def after_trial(
-        self, control: "psycopg.Connection", before: dict[str, int], builtin: str | None, result: LoadResult
+        self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
         """Every acknowledged transaction left one row of history, and its delta in each balance."""
+        builtin = workload.builtin
         if builtin not in WRITING_BUILTINS:
             return []
         totals = result.totals
-        written, delta = _row(control, "SELECT count(*), coalesce(sum(delta), 0) FROM pgbench_history")
+        written, delta = numbers_of(control, "SELECT count(*), coalesce(sum(delta), 0) FROM pgbench_history")
         most = totals.done + totals.open
         checks = [
             Check(
@@ -122,71 +125,22 @@ class Tpcb:
         }
         if self.spec.scale <= SUMMED_ACCOUNTS_SCALE:
             balances["accounts"] = "SELECT coalesce(sum(abalance), 0) FROM pgbench_accounts"
-        return {table: _row(control, query)[0] for table, query in balances.items()}
+        return {table: numbers_of(control, query)[0] for table, query in balances.items()}
 
     def _tables_sql(self) -> list[str]:
         account = "bigint" if self.spec.scale >= BIGINT_SCALE else "int"
-        fill = f"WITH (fillfactor={self.spec.fillfactor})"
+        place = "" if self.spec.tablespace is None else f' TABLESPACE "{self.spec.tablespace}"'
+        fill = f"WITH (fillfactor={self.spec.fillfactor}){place}"
         return [
-            f"CREATE TABLE pgbench_history(tid int, bid int, aid {account}, delta int, mtime timestamp, filler char(22))",
+            f"CREATE TABLE pgbench_history(tid int, bid int, aid {account}, delta int, mtime timestamp, filler char(22)){place}",
             f"CREATE TABLE pgbench_tellers(tid int NOT NULL, bid int, tbalance int, filler char(84)) {fill}",
             f"CREATE TABLE pgbench_accounts(aid {account} NOT NULL, bid int, abalance int, filler char(84)) {fill}",
             f"CREATE TABLE pgbench_branches(bid int NOT NULL, bbalance int, filler char(88)) {fill}",
         ]
 
     def _keys_sql(self) -> list[str]:
-        return [f"ALTER TABLE {table} ADD PRIMARY KEY ({key})" for table, key in KEYS.items()]
+        place = "" if self.spec.index_tablespace is None else f' USING INDEX TABLESPACE "{self.spec.index_tablespace}"'
+        return [f"ALTER TABLE {table} ADD PRIMARY KEY ({key}){place}" for table, key in KEYS.items()]
 
     def _vacuum_sql(self) -> list[str]:
         return [f"VACUUM ANALYZE {table}" for table in (*KEYS, "pgbench_history")]
-
-    def _copy(self, target: Connection, report: Report) -> None:
-        from plinth._native import BulkLoad, EngineError
-
-        config = {
-            "connection": target.model_dump(),
-            "generator": {"kind": "tpcb", "scale": self.spec.scale, "fillfactor": None},
-            "streams": self.spec.streams,
-            "freeze": False,
-            "connect_timeout_s": 10.0,
-        }
-        try:
-            bulk = BulkLoad(json.dumps(config))
-            try:
-                bulk.start()
-                while not bulk.wait(_POLL_S):
-                    state = json.loads(bulk.progress())
-                    report(Progress("load rows", state["rows_done"], state["rows_total"], "rows"))
-            except Interrupted:
-                bulk.stop()
-                bulk.wait(_STOP_PATIENCE_S)
-                raise
-            result = json.loads(bulk.result())
-        except EngineError as error:
-            raise RunError(f"loading the dataset failed: {error}") from error
-        report(Progress("load rows", result["rows"], result["rows"], "rows"))
-        if result["errors"]:
-            raise _load_failure(result["errors"])
-
-    def _verify_counts(self, control: "psycopg.Connection") -> None:
-        for table, per_scale in ROWS_PER_SCALE.items():
-            (count,) = _row(control, f"SELECT count(*) FROM {table}")
-            if count != per_scale * self.spec.scale:
-                raise RunError(f"{table} has {count:,} rows after the load instead of {per_scale * self.spec.scale:,}")
-
-
-def _load_failure(errors: list[dict[str, object]]) -> RunError:
-    first = errors[0]
-    no_space = first.get("sqlstate") == "53100"
-    return RunError(
-        f"loading the dataset failed: {first.get('message')}",
-        where=f"COPY, SQLSTATE {first.get('sqlstate')}" if first.get("sqlstate") else "COPY",
-        hint="the storage is full: a larger size, or a smaller dataset.scale" if no_space else None,
-        details=[str(error.get("message")) for error in errors[1:4]],
-    )
-
-
-def _row(control: "psycopg.Connection", query: str) -> tuple[int, ...]:
-    row = control.execute(query.encode()).fetchone()
-    assert row is not None, "an aggregate gives one row"
-    return tuple(int(value) for value in row)

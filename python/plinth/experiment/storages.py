@@ -1,0 +1,188 @@
+"""How storages stand on one another: names, kinds, cycles, members. Read off the raw document, storage by storage,
+so that it is reported beside whatever else is wrong."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from plinth.model.errors import Problem
+from plinth.model.nearest import nearest
+from plinth.model.storage import (
+    MEMBER_KINDS,
+    UNMOUNTED_KINDS,
+    BtrfsStorage,
+    CountedStorage,
+    FormattedStorage,
+    LvmStorage,
+    MdStorage,
+    Reference,
+    StorageSpec,
+    ZfsStorage,
+    count_of,
+    raw_storages,
+)
+
+_SPEC: TypeAdapter[StorageSpec] = TypeAdapter(StorageSpec)
+_OF_A_FILESYSTEM = ("filesystem", "mkfs_options", "mount_options")
+_FEWEST_OF_MD = {0: 2, 1: 2, 10: 2, 5: 3, 6: 4}
+_FEWEST_OF_BTRFS = {"single": 1, "dup": 1, "raid0": 2, "raid1": 2, "raid10": 4}
+_FEWEST_OF_ZFS = {"stripe": 1, "mirror": 2, "raidz": 2, "raidz2": 3, "raidz3": 4}
+
+
+def valid_storages(tables: dict[str, Any]) -> dict[str, StorageSpec]:
+    """Those of [storage] that are valid in themselves; what is wrong with the others is found with the experiment."""
+    specs = {}
+    for name, table in tables.items():
+        try:
+            specs[name] = _SPEC.validate_python(table, by_alias=True, by_name=False)
+        except ValidationError:
+            continue
+    return specs
+
+
+def check_storages(specs: Mapping[str, StorageSpec], named: Collection[str]) -> list[Problem]:
+    """What is wrong between storages; `named` are all that the experiment names, valid or not."""
+    raw = raw_storages(specs)
+    problems = _taken_twice(specs) + _cycles(specs)
+    for name, spec in specs.items():
+        problems += [
+            *_references(name, spec, specs, named),
+            *_fewest(name, spec, specs),
+            *(_mounted(name, spec) if name not in raw else _raw(name, spec, raw[name])),
+        ]
+    return problems
+
+
+def check_data_directory(name: str, path: Sequence[str | int], specs: Mapping[str, StorageSpec]) -> list[Problem]:
+    """Whether a data directory, WAL or a tablespace can stand on the storage `name`, as the key `path` asks."""
+    if name not in specs:
+        return []
+    whose = raw_storages(specs).get(name)
+    if whose is not None:
+        reason, hint = f"is a member of {whose!r}, so it has no file system", f"use {whose!r}, or describe another"
+    elif specs[name].kind in UNMOUNTED_KINDS:
+        reason, hint = f"is of kind {specs[name].kind}, which is not mounted", 'kind = "loop" is a file with a mount'
+    else:
+        return []
+    return [Problem(f"no data directory can stand on storage {name!r}: it {reason}", path=path, hint=hint)]
+
+
+def _references(
+    name: str, spec: StorageSpec, specs: Mapping[str, StorageSpec], named: Collection[str]
+) -> Iterator[Problem]:
+    """Names that point at nothing, or at what cannot serve."""
+    raw = raw_storages(specs)
+    for reference in spec.references():
+        path = ["storage", name, *reference.key]
+        if reference.name not in named:
+            yield Problem(
+                f"storage {reference.name!r} is not one of: {', '.join(named)}",
+                path=path,
+                hint=nearest(reference.name, named),
+            )
+        elif reference.name in specs and not _fits(reference, specs[reference.name].kind):
+            got = f"{reference.name!r} is of kind {specs[reference.name].kind}"
+            if reference.role == "member":
+                yield Problem(f"{got}, which cannot be a member; allowed: {', '.join(MEMBER_KINDS)}", path=path)
+            else:
+                hint = 'kind = "loop" is a file with a mount'
+                yield Problem(f"{got}, which is not mounted, so that no file can stand on it", path=path, hint=hint)
+        elif reference.role == "base" and reference.name in raw:
+            yield Problem(
+                f"{reference.name!r} is a member of {raw[reference.name]!r}, so no file can stand on it",
+                path=path,
+                hint="describe another storage",
+            )
+
+
+def _fits(reference: Reference, kind: str) -> bool:
+    return kind in MEMBER_KINDS if reference.role == "member" else kind not in UNMOUNTED_KINDS
+
+
+def _fewest(name: str, spec: StorageSpec, specs: Mapping[str, StorageSpec]) -> Iterator[Problem]:
+    """RAID levels that have too few members."""
+
+    def members(names: tuple[str, ...]) -> int:
+        return sum(count_of(specs[member]) if member in specs else 1 for member in names)
+
+    def problem(what: str, fewest: int, got: int, *key: str | int) -> Iterator[Problem]:
+        if got < fewest:
+            hint = "a member with count = 4 is four of them"
+            message = f"{what} needs at least {fewest} members, got {got}"
+            yield Problem(message, path=["storage", name, *key], hint=hint)
+
+    match spec:
+        case MdStorage():
+            yield from problem(f"RAID level {spec.level}", _FEWEST_OF_MD[spec.level], members(spec.members), "members")
+        case BtrfsStorage():
+            for profile in dict.fromkeys((spec.data_profile, spec.metadata_profile or "single")):
+                yield from problem(profile, _FEWEST_OF_BTRFS[profile], members(spec.members), "members")
+        case LvmStorage() if spec.layout == "striped":
+            yield from problem("layout striped", spec.stripes or 2, members(spec.members), "members")
+        case ZfsStorage():
+            layout, fewest = f"layout {spec.layout}", _FEWEST_OF_ZFS[spec.layout]
+            if loose := tuple(entry for entry in spec.data if isinstance(entry, str)):
+                yield from problem(layout, fewest, members(loose), "data")
+            for index, group in enumerate(spec.data):
+                if not isinstance(group, str):
+                    yield from problem(layout, fewest, members(group), "data", index)
+            if spec.log:
+                fewest = _FEWEST_OF_ZFS[spec.log_layout]
+                yield from problem(f"log_layout {spec.log_layout}", fewest, members(spec.log), "log")
+
+
+def _taken_twice(specs: Mapping[str, StorageSpec]) -> list[Problem]:
+    problems = []
+    taken: dict[str, str] = {}
+    for name, spec in specs.items():
+        for reference in spec.references():
+            if reference.role != "member":
+                continue
+            if reference.name in taken:
+                message = f"{reference.name!r} is a member already, of {taken[reference.name]!r}"
+                problems.append(
+                    Problem(message, path=["storage", name, *reference.key], hint="describe another storage")
+                )
+            taken.setdefault(reference.name, name)
+    return problems
+
+
+def _cycles(specs: Mapping[str, StorageSpec]) -> list[Problem]:
+    problems = []
+    seen: set[str] = set()
+
+    def follow(name: str, way: tuple[str, ...]) -> None:
+        if name in way:
+            circle = " -> ".join((*way[way.index(name) :], name))
+            problems.append(Problem(f"a storage cannot stand on itself: {circle}", path=["storage", name]))
+        elif name in specs and name not in seen:
+            for reference in specs[name].references():
+                follow(reference.name, (*way, name))
+            seen.add(name)
+
+    for name in specs:
+        follow(name, ())
+    return problems
+
+
+def _mounted(name: str, spec: StorageSpec) -> Iterator[Problem]:
+    """What is mounted is one and not several."""
+    if isinstance(spec, CountedStorage) and spec.count > 1 and spec.kind not in UNMOUNTED_KINDS:
+        yield Problem(
+            f"count = {spec.count} makes members, but no storage has {name!r} as a member",
+            path=["storage", name, "count"],
+            hint="name it in the members of a btrfs, md or lvm, or in the data of a zfs",
+        )
+
+
+def _raw(name: str, spec: StorageSpec, whose: str) -> Iterator[Problem]:
+    """A member has no file system of its own."""
+    if isinstance(spec, FormattedStorage):
+        for key in _OF_A_FILESYSTEM:
+            if key in spec.model_fields_set:
+                yield Problem(
+                    f"{name!r} is a member of {whose!r}, so it gets no file system of its own",
+                    path=["storage", name, key],
+                    hint="leave the key out",
+                )

@@ -1,0 +1,68 @@
+"""What clusters take of space, and what a run writes, estimated before it starts."""
+
+import re
+from collections.abc import Sequence
+
+from plinth.model.dataset import DatasetSpec
+from plinth.model.experiment import DEFAULT_TABLESPACE, Experiment, ServerSpec, SettingValue
+from plinth.model.pg_units import SIZES_BYTES
+from plinth.model.plan import DatasetSize, PlannedCluster, PlannedTrial, Variant
+
+EMPTY_DATA_BYTES = 32 * 2**20
+"""A data directory after initdb, without its WAL."""
+EMPTY_WAL_BYTES = 16 * 2**20
+"""Its first segment of WAL."""
+
+_DEFAULT_MAX_WAL_BYTES = 2**30
+_WAL_BYTES_PER_S = 25e6
+DEFAULT_SHARED_BUFFERS_BYTES = 128 * 2**20
+
+_WAL_LOAD_FACTOR = 1.5
+_GROWTH = 1.1
+"""Of tables and indexes, by the dead rows that trials leave."""
+
+
+def setting_bytes(value: SettingValue, unit_bytes: int) -> int | None:
+    """Bytes of a PostgreSQL size setting such as "1GB", or 16384 of its own `unit_bytes`; None when it is none."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?\s*", str(value))
+    return round(float(match[1]) * (SIZES_BYTES[match[2]] if match[2] else unit_bytes)) if match else None
+
+
+def cluster_bytes(
+    server: ServerSpec, dataset: DatasetSpec, size: DatasetSize, variants: Sequence[Variant], trial_s: float
+) -> dict[str, int]:
+    """What a cluster takes of each of its storages, once loaded and while trials run; nothing when it is external."""
+    if server.storage is None:
+        return {}
+    taken = dict.fromkeys(server.tablespaces.values(), 0)
+    taken[server.storage] = EMPTY_DATA_BYTES
+
+    def add(storage: str, size_bytes: float) -> None:
+        taken[storage] = round(taken.get(storage, 0) + size_bytes)
+
+    of_tablespace = {DEFAULT_TABLESPACE: server.storage, **server.tablespaces}
+    for name, size_bytes in (
+        (getattr(dataset, "tablespace", None), size.tables_bytes),
+        (getattr(dataset, "index_tablespace", None), size.indexes_bytes),
+    ):
+        add(of_tablespace[name or DEFAULT_TABLESPACE], size_bytes * _GROWTH)
+    add(server.wal_storage or server.storage, EMPTY_WAL_BYTES + _wal_bytes(size.total_bytes, variants, trial_s))
+    return taken
+
+
+def _wal_bytes(dataset_bytes: int, variants: Sequence[Variant], trial_s: float) -> float:
+    """The WAL that load and trials leave, up to max_wal_size."""
+    limits = [
+        setting_bytes(v.settings["max_wal_size"], SIZES_BYTES["MB"]) for v in variants if "max_wal_size" in v.settings
+    ]
+    limit = max([size for size in limits if size is not None], default=_DEFAULT_MAX_WAL_BYTES)
+    return min(limit, dataset_bytes * _WAL_LOAD_FACTOR + trial_s * _WAL_BYTES_PER_S)
+
+
+def estimated_written_bytes(
+    experiment: Experiment, clusters: Sequence[PlannedCluster], trials: Sequence[PlannedTrial]
+) -> int:
+    """Written to storages by the whole run: each cluster's data once more as WAL, then WAL and pages of each trial."""
+    trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
+    loaded = sum(2 * sum(cluster.bytes_by_storage.values()) for cluster in clusters)
+    return round(loaded + len(trials) * 2 * trial_s * _WAL_BYTES_PER_S)

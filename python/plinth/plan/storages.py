@@ -1,0 +1,65 @@
+"""Storages whose fields are factors: one storage for each level, and for whatever stands on it."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from plinth.model.experiment import Level, factors_of_storages, level_text
+from plinth.model.storage import StorageSpec, closure, factors_by_storage
+
+_LONGEST_NAME = 40
+_Key = tuple[str, tuple[tuple[str, Level], ...]]
+
+
+class ConcreteStorages:
+    """The storages of all variants by name: those of the file, and in place of one that varies one for each level."""
+
+    def __init__(self, matrix: Mapping[str, object], names: Iterable[str]) -> None:
+        self.specs: dict[str, StorageSpec] = {}
+        self._factors = factors_of_storages(matrix)
+        self._taken = set(names)
+        self._names: dict[_Key, str] = {}
+
+    def of(self, resolved: Mapping[str, StorageSpec], levels: Mapping[str, Level]) -> dict[str, str]:
+        """What each storage of the file is called in the variant of `levels`, whose storages `resolved` are."""
+        touched = factors_by_storage(resolved, self._factors)
+        names = {name: self._name(name, {f: levels[f] for f in touched[name]}) for name in resolved}
+        for name, spec in resolved.items():
+            self.specs.setdefault(names[name], _renamed(spec, names))
+        return names
+
+    def without_effect(self, resolved: Mapping[str, StorageSpec], used: Iterable[str]) -> set[str]:
+        """The factors that change nothing of the storages `used`."""
+        touched = factors_by_storage(resolved, self._factors)
+        return set(self._factors) - {factor for name in closure(resolved, used) for factor in touched[name]}
+
+    def _name(self, name: str, levels: Mapping[str, Level]) -> str:
+        key = (name, tuple(levels.items()))
+        if not levels:
+            return name
+        if key not in self._names:
+            words = (re.sub(r"[^A-Za-z0-9]+", "-", level_text(level)).strip("-") for level in levels.values())
+            wanted = "-".join([name, *filter(None, words)])[:_LONGEST_NAME]
+            endings = itertools.chain([""], (f"-{n}" for n in itertools.count(2)))
+            free = (f"{wanted[: _LONGEST_NAME - len(ending)]}{ending}" for ending in endings)
+            self._names[key] = next(candidate for candidate in free if candidate not in self._taken)
+            self._taken.add(self._names[key])
+        return self._names[key]
+
+
+def _renamed(spec: StorageSpec, names: Mapping[str, str]) -> StorageSpec:
+    """The same storage, on those that its own are called."""
+    document: Any = spec.model_dump(by_alias=True, exclude_none=True)
+    for reference in spec.references():
+        document = _replaced(document, reference.key, names[reference.name])
+    return type(spec).model_validate(document, by_alias=True, by_name=False)
+
+
+def _replaced(value: Any, key: tuple[str | int, ...], name: str) -> Any:
+    if not key:
+        return name
+    first, rest = key[0], key[1:]
+    if isinstance(first, str):
+        return {**value, first: _replaced(value[first], rest, name)}
+    return (*value[:first], _replaced(value[first], rest, name), *value[first + 1 :])

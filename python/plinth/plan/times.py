@@ -1,0 +1,84 @@
+"""How long a run takes, estimated before it starts: on a common SSD, unless a storage is known to be slower.
+
+What is slow then: bytes that are loaded go at the disk's bandwidth; a checkpoint, which each trial begins and each
+server's stop ends with, writes the pages that the trial has changed, and waits for some flushes.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from plinth.model.experiment import Experiment
+from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
+from plinth.plan.needs import Place
+
+_INITDB_S = 3.0
+_PROBE_CASES = 8
+"""Of the fsync probe on one storage, with one method and one number of clients."""
+_START_STOP_S = 2.0
+_PAGE_BYTES = 8192
+_FLUSHES_OF_A_RESTART = 30
+_PAGES_CHANGED_BY_A_COMMIT = 2
+
+
+def estimated_s(
+    experiment: Experiment,
+    clusters: Sequence[PlannedCluster],
+    load_s: Sequence[float],
+    variants: Mapping[str, Variant],
+    trials: Sequence[PlannedTrial],
+    places: Mapping[str, Place],
+) -> float:
+    """Time of the whole run: a probe of each storage, `load_s` of each cluster's dataset, then start, warm-up and load of
+    each trial.
+
+    `variants` are by id; `places` has every storage that is used.
+    """
+    paces = {cluster.id: _paces(cluster, places) for cluster in clusters}
+    by_id = {cluster.id: cluster for cluster in clusters}
+    loading_s = sum(
+        _INITDB_S + max(usual_s, _writing_s(cluster, paces[cluster.id]))
+        for cluster, usual_s in zip(clusters, load_s, strict=True)
+    )
+    storages = {storage for cluster in clusters for storage in cluster.roles.values()}
+    probing_s = len(storages) * _PROBE_CASES * experiment.measure.probe_s
+    trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
+    planned = (variants[trial.variant] for trial in trials)
+    return (
+        probing_s
+        + loading_s
+        + sum(
+            trial_s + _START_STOP_S + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
+            for variant in planned
+        )
+    )
+
+
+def _paces(cluster: PlannedCluster, places: Mapping[str, Place]) -> dict[str, Pace]:
+    """Of those of its storages whose pace is known."""
+    found = {name: places[name].pace for name in cluster.bytes_by_storage}
+    return {name: pace for name, pace in found.items() if pace is not None}
+
+
+def _writing_s(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
+    """Of what is loaded to each storage at its bandwidth, one after the other."""
+    return sum(
+        cluster.bytes_by_storage[name] / pace.write_bytes_per_s
+        for name, pace in paces.items()
+        if pace.write_bytes_per_s is not None
+    )
+
+
+def _checkpoint_s(cluster: PlannedCluster, paces: Mapping[str, Pace], variant: Variant, trial_s: float) -> float:
+    """Of the checkpoint after a trial. Sorted as its pages are, it takes no longer than to write all of the data once."""
+    if cluster.storage is None or not paces:
+        return 0.0
+    wal = paces.get(cluster.server.wal_storage or cluster.storage)
+    data = paces.get(cluster.storage)
+    flush_s = max(pace.flush_s for pace in paces.values())
+    if data is None:
+        return _FLUSHES_OF_A_RESTART * flush_s
+    at_random_s = data.page_write_s * cluster.data_bytes / _PAGE_BYTES
+    if wal is not None and wal.flush_s > 0:
+        commits = variant.workload.clients * trial_s / wal.flush_s
+        at_random_s = min(at_random_s, data.page_write_s * commits * _PAGES_CHANGED_BY_A_COMMIT)
+    limit_s = cluster.data_bytes / data.write_bytes_per_s if data.write_bytes_per_s else at_random_s
+    return min(at_random_s, limit_s) + _FLUSHES_OF_A_RESTART * flush_s

@@ -1,0 +1,65 @@
+"""A table of the user's own, of generated columns."""
+
+from typing import TYPE_CHECKING
+
+from plinth.model.connection import Connection
+from plinth.model.dataset import GeneratedDataset
+from plinth.model.experiment import WorkloadSpec
+from plinth.model.load import LoadResult
+from plinth.model.plan import DatasetSize
+from plinth.model.progress import Report
+from plinth.model.step import Step
+from plinth.model.trial import Check
+from plinth.workload.table import Column, Table
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+class Generated:
+    """The table of one specification."""
+
+    def __init__(self, spec: GeneratedDataset) -> None:
+        self.spec = spec
+        self._table = Table(
+            name=f'"{spec.table}"',
+            columns=tuple(
+                Column(f'"{name}"', column.sql_type, column.generator(), column.width_bytes)
+                for name, column in spec.columns.items()
+            ),
+            rows=spec.rows,
+            seed=spec.seed,
+            key=None if spec.key is None else f'"{spec.key}"',
+            spec=spec,
+        )
+
+    def size(self) -> DatasetSize:
+        """From the widths of the columns."""
+        return self._table.size()
+
+    def load_s(self) -> float:
+        """By its size."""
+        return self._table.load_s()
+
+    def variables(self) -> dict[str, str]:
+        """How many rows there are; a scale of 1, as pgbench has it."""
+        return {"scale": "1", "rows": str(self.spec.rows)}
+
+    def steps(self) -> list[Step]:
+        """Those of its table."""
+        return self._table.steps()
+
+    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+        """Make the table, its rows and its key, and verify the count."""
+        self._table.load(control, target, report)
+
+    def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
+        """Without the dead rows of earlier trials; what scripts inserted stays, for they alone know it."""
+        control.execute(f"VACUUM {self._table.name}".encode())
+        return {}
+
+    def after_trial(
+        self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
+    ) -> list[Check]:
+        """Of scripts nothing is known that must hold."""
+        return []

@@ -1,0 +1,77 @@
+"""The numbers dataset: one narrow table of many rows, for what memory, disks and their number do to random access."""
+
+from typing import TYPE_CHECKING
+
+from plinth.model.connection import Connection
+from plinth.model.dataset import NumbersDataset
+from plinth.model.experiment import WorkloadSpec
+from plinth.model.load import LoadResult
+from plinth.model.plan import DatasetSize
+from plinth.model.progress import Report
+from plinth.model.step import Step
+from plinth.model.trial import Check
+from plinth.workload.table import Column, Table
+from plinth.workload.written import check_written, rows_written
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+class Numbers:
+    """The numbers dataset at one size."""
+
+    def __init__(self, spec: NumbersDataset) -> None:
+        self.spec = spec
+        self._table = Table(
+            name="numbers",
+            columns=(
+                Column("number", "bigserial", {"kind": "sequence", "first": 1, "step": 1}, 8),
+                Column("operator", "smallint", {"kind": "uniform", "min": 1, "max": spec.operators}, 2),
+                Column("region", "smallint", {"kind": "uniform", "min": 1, "max": spec.regions}, 2),
+            ),
+            rows=spec.rows,
+            seed=spec.seed,
+            key="number",
+            spec=spec,
+            after_load=(f"SELECT setval(pg_get_serial_sequence('numbers', 'number'), {spec.rows})",),
+        )
+
+    def size(self) -> DatasetSize:
+        """About 45 bytes a row, and 22 of its key."""
+        return self._table.size()
+
+    def load_s(self) -> float:
+        """By its size."""
+        return self._table.load_s()
+
+    def variables(self) -> dict[str, str]:
+        """How many rows there are, and of operators and regions; a scale of 1, as pgbench has it."""
+        return {
+            "scale": "1",
+            "rows": str(self.spec.rows),
+            "operators": str(self.spec.operators),
+            "regions": str(self.spec.regions),
+        }
+
+    def steps(self) -> list[Step]:
+        """Those of its table."""
+        return self._table.steps()
+
+    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+        """Make the table, its rows and its key, and verify the count."""
+        self._table.load(control, target, report)
+
+    def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
+        """Without the dead rows of earlier trials, unless they are to stay."""
+        if self.spec.vacuum:
+            control.execute("VACUUM numbers")
+        return {"written": rows_written(control, "numbers")}
+
+    def after_trial(
+        self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
+    ) -> list[Check]:
+        """Every acknowledged update has written a row."""
+        if workload.builtin != "numbers-update":
+            return []
+        written = rows_written(control, "numbers") - before["written"]
+        return [check_written("numbers", written, workload.statements, result)]

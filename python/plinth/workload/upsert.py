@@ -1,0 +1,107 @@
+"""The upsert dataset: rows that are inserted when they are missing and updated otherwise, by functions in the server."""
+
+from typing import TYPE_CHECKING
+
+from plinth.model.connection import Connection
+from plinth.model.dataset import UpsertDataset
+from plinth.model.experiment import WorkloadSpec
+from plinth.model.load import LoadResult
+from plinth.model.plan import DatasetSize
+from plinth.model.progress import Report
+from plinth.model.step import Step
+from plinth.model.trial import Check
+from plinth.workload.table import Column, Table
+from plinth.workload.written import check_written, rows_written
+
+if TYPE_CHECKING:
+    import psycopg
+
+_GREATEST_INT = 2**31 - 1
+# The text of a timestamp, ten times.
+_PIECE_BYTES = 29
+_INFO_BYTES = 10 * _PIECE_BYTES
+_LOADED_US = 1_355_314_332_000_000  # 2012-12-12 12:12:12
+
+_LOOK_UP = """\
+CREATE FUNCTION upsert_looked_up(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM upserted WHERE id = wanted;
+    IF found THEN
+        UPDATE upserted SET info = repeat(clock_timestamp()::text, 10), crt_time = clock_timestamp() WHERE id = wanted;
+    ELSE
+        INSERT INTO upserted VALUES (wanted, repeat(clock_timestamp()::text, 10), clock_timestamp());
+    END IF;
+EXCEPTION WHEN others THEN
+    NULL;
+END $$"""
+_UPDATE_FIRST = """\
+CREATE FUNCTION upsert_updated(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE upserted SET info = md5(random()::text), crt_time = clock_timestamp() WHERE id = wanted;
+    IF NOT found THEN
+        INSERT INTO upserted VALUES (wanted, md5(random()::text), clock_timestamp());
+    END IF;
+EXCEPTION WHEN unique_violation THEN
+    NULL;
+END $$"""
+
+
+class Upsert:
+    """The upsert dataset at one size."""
+
+    def __init__(self, spec: UpsertDataset) -> None:
+        self.spec = spec
+        key = "int" if spec.greatest_id <= _GREATEST_INT else "bigint"
+        text = {"kind": "text", "size_bytes": _INFO_BYTES, "piece_bytes": _PIECE_BYTES}
+        loaded = {"kind": "timestamp", "first_us": _LOADED_US, "last_us": _LOADED_US, "spaced": True}
+        self._table = Table(
+            name="upserted",
+            columns=(
+                Column("id", key, {"kind": "sequence", "first": 1, "step": 1}, 4 if key == "int" else 8),
+                Column("info", "text", text, 4 + _INFO_BYTES),
+                Column("crt_time", "timestamp", loaded, 14),  # with what aligns it behind the text
+            ),
+            rows=spec.rows,
+            seed=spec.seed,
+            key="id",
+            spec=spec,
+            after_load=(_LOOK_UP, _UPDATE_FIRST),
+        )
+
+    def size(self) -> DatasetSize:
+        """About 345 bytes a row, and 22 of its key."""
+        return self._table.size()
+
+    def load_s(self) -> float:
+        """By its size."""
+        return self._table.load_s()
+
+    def variables(self) -> dict[str, str]:
+        """How many ids there are to choose from; a scale of 1, as pgbench has it."""
+        return {"scale": "1", "rows": str(self.spec.greatest_id)}
+
+    def steps(self) -> list[Step]:
+        """Those of its table."""
+        return self._table.steps()
+
+    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+        """Make the table, its rows, its key and the functions, and verify the count."""
+        self._table.load(control, target, report)
+
+    def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
+        """Without the rows that earlier trials inserted, and without dead ones."""
+        if self.spec.rows == 0:
+            control.execute("TRUNCATE upserted")
+        else:
+            control.execute("DELETE FROM upserted WHERE id > %s", (self.spec.rows,))
+        control.execute("VACUUM upserted")
+        return {"written": rows_written(control, "upserted")}
+
+    def after_trial(
+        self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
+    ) -> list[Check]:
+        """Every acknowledged transaction has inserted or updated a row, or tried to insert one that somebody else had."""
+        if workload.builtin is None:
+            return []
+        written = rows_written(control, "upserted") - before["written"]
+        return [check_written("upserted", written, workload.statements, result)]

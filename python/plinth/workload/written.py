@@ -1,0 +1,51 @@
+"""What the server has counted of a table's rows, beside what the load has counted of its transactions."""
+
+import time
+from typing import TYPE_CHECKING
+
+from plinth.model.load import LoadResult
+from plinth.model.trial import Check
+from plinth.workload.sql import numbers_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+_PATIENCE_S = 10.0
+_POLL_S = 0.005
+
+
+def await_sessions(control: "psycopg.Connection", application_name: str) -> None:
+    """Wait until the sessions of a load have ended at the server too: only then have they reported what they did.
+
+    Those that hang are not waited for longer than 10 s; what they have not reported, the checks tell.
+    """
+    query = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
+        "AND backend_type = 'client backend' AND application_name = %s"
+    )
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        row = control.execute(query, (application_name,)).fetchone()
+        if row is not None and row[0] == 0:
+            return
+        time.sleep(_POLL_S)
+
+
+def rows_written(control: "psycopg.Connection", table: str) -> int:
+    """Rows inserted and updated so far, by sessions that have ended; those of transactions that failed too."""
+    query = f"SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relid = '{table}'::regclass"
+    return numbers_of(control, query)[0]
+
+
+def check_written(table: str, written: int, per_transaction: int, result: LoadResult) -> Check:
+    """Every acknowledged transaction has written `per_transaction` rows, and only one that was tried has written any."""
+    totals = result.totals
+    least = totals.done * per_transaction
+    most = least + (totals.open + totals.failed + totals.retries) * per_transaction
+    return Check(
+        name=f"rows written to {table} (pg_stat_user_tables) = transactions done x rows of each",
+        expected=str(least) if most == least else f"{least} to {most}",
+        got=str(written),
+        ok=least <= written <= most,
+    )
