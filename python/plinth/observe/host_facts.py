@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from plinth.model.facts import HostFacts
-from plinth.observe.cgroup import cpu_limit, memory_limit
 from plinth.observe.mount_probe import MOUNT_PROBE, mount_refusal
+from plinth.system.cgroup import cpu_limit, memory_limit
 from plinth.system.readings import Readings
 
 _CPUINFO = Path("/proc/cpuinfo")

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from plinth.model.waits import ACTIVE
+from plinth.model.waits import SOURCE as WAITS
 from plinth.observe.process_groups import LOAD_ENGINE, POSTGRES_GROUPS
 from plinth.observe.sampler import Series
 from plinth.observe.source import Reading
@@ -36,7 +38,7 @@ _RATES = {
 }
 _GAUGES = {
     "dirty_bytes": _Figure("host_memory", ("dirty_bytes",)),
-    "active_backends": _Figure("pg_activity", ("active",)),
+    "active_backends": _Figure(WAITS, (ACTIVE,)),
 }
 FIGURES = (*_RATES, *_GAUGES)
 """Names of the figures, with units; a core is a second of CPU time a second. Of devices, the highest figure of any."""

@@ -1,34 +1,42 @@
-"""The observer: beside the load, two threads that read the host and the server once a second."""
+"""The observer: threads beside the load that read the host and the server once a second."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
-from plinth.model.load import Connection
+from plinth.model.connection import Connection
 from plinth.model.trial import Event, Sample
+from plinth.observe.arrays import MdArrays, Zfs
 from plinth.observe.checkpoints import Happening, ServerLog, counted_checkpoints
 from plinth.observe.devices import Devices
 from plinth.observe.host import HostActivity, HostCpu, HostMemory
 from plinth.observe.latest import latest_figures
 from plinth.observe.process_sources import ProcessCpu, ProcessDelay, ProcessIo
 from plinth.observe.processes import Processes
-from plinth.observe.sampler import Sampler
+from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.samples import to_samples
 from plinth.observe.source import Source, Unreadable
 
+if TYPE_CHECKING:
+    from plinth.observe.session import Session
+
 _FIRST_READING_TIMEOUT_S = 5.0
 _LAST_READING_TIMEOUT_S = 2.0
+_LOOKS_PER_INTERVAL = 10
+_INTERVALS_BETWEEN_SIZES = 10
 
 
 @dataclass(frozen=True)
 class Observation:
     """What was seen. Times count from the start of the load.
 
-    `cost_cpu_ns` is the CPU time of the observer's threads and of its backends in the server, over `duration_ns`;
-    when the backends' is not known, a gap says so. `shares_database`: the observer had to connect to the load's own
-    database, whose counts of transactions hold its queries too.
+    `cost_cpu_ns` is the CPU time of the observer's threads and of its backends in the server over `duration_ns`, beside
+    the load: what connecting and the first readings took before it is not in it. When the backends' is not known, a gap
+    says so. `shares_database`: the observer had to connect to the load's own database, whose counts of transactions
+    hold its queries too.
     """
 
     samples: list[Sample]
@@ -40,7 +48,7 @@ class Observation:
 
 
 class Observer:
-    """Reads every source once every `interval_s`, from start() to stop().
+    """Reads every source once every `interval_s`, from start() to stop(): waits ten times as often, sizes ten times as seldom.
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. `postmaster_pid` is None when
     the server is not on this host; `engine_pid` is the process of the load engine, which may be this one. With
@@ -61,15 +69,28 @@ class Observer:
         log_path: Path | None = None,
     ) -> None:
         # psycopg takes long to import, and planning needs host_facts alone.
-        from plinth.observe.postgres import postgres_sources
+        from plinth.observe.postgres import view_sources
         from plinth.observe.session import Session
+        from plinth.observe.slow_views import SLOW_VIEWS
+        from plinth.observe.views import VIEWS
+        from plinth.observe.waits import WaitProfile
 
-        self._session = Session(connection, local=postmaster_pid is not None)
+        local = postmaster_pid is not None
         self._interval_s = interval_s
+        self._session = Session(connection, local=local)
+        self._wait_session = Session(connection, local=local)
+        self._slow_session = Session(connection, local=local, within=True)
+        self._sessions = (self._session, self._wait_session, self._slow_session)
+        self._log = None if log_path is None else ServerLog(log_path)
+        self._server_sources = view_sources(self._session, VIEWS)
+        if self._log is not None:
+            self._server_sources.append(self._log)
+        self._slow_sources = view_sources(self._slow_session, SLOW_VIEWS)
+        self._wait_profile = WaitProfile(self._wait_session)
         processes = Processes(
             postmaster_pid=postmaster_pid,
             engine_pid=engine_pid,
-            own_backend=lambda: self._session.backend_pid,
+            own_backends=self._own_backends,
             own_threads=self._thread_ids,
         )
         self._host_sources: list[Source] = [
@@ -77,16 +98,15 @@ class Observer:
             HostMemory(),
             HostActivity(),
             Devices(devices),
+            MdArrays(devices),
+            Zfs(),
             ProcessCpu(processes),
             ProcessDelay(processes),
             ProcessIo(processes),
         ]
-        self._log = None if log_path is None else ServerLog(log_path)
-        self._server_sources = postgres_sources(self._session)
-        if self._log is not None:
-            self._server_sources.append(self._log)
         self._samplers: list[Sampler] = []
         self._started_ns = 0
+        self._start_cpu_ns = 0
         self._t0_ns = 0
 
     def start(self, t0_monotonic_ns: int) -> None:
@@ -94,18 +114,45 @@ class Observer:
 
         Comes back when everything was read once, so that what the load does is between the first reading and the last.
         """
-        self._started_ns = time.monotonic_ns()
         self._t0_ns = t0_monotonic_ns
-        session = self._session
-        # The server first: by the time that processes are told apart, our own backend is known.
-        self._begin("the server", self._server_sources, interrupt=session.interrupt, close=session.close)
-        self._begin("the host", self._host_sources)
+        # The server first: by the time that processes are told apart, our own backends are known.
+        often_s, seldom_s = self._interval_s / _LOOKS_PER_INTERVAL, self._interval_s * _INTERVALS_BETWEEN_SIZES
+        # And before it the session within the load's database, so that its start is not counted with the load.
+        self._begin(self._of_server("the sizes", self._slow_session, self._slow_sources, seldom_s))
+        self._begin(
+            self._of_server("the server", self._session, self._server_sources, self._interval_s),
+            self._of_server("the waits", self._wait_session, [self._wait_profile], often_s, self._interval_s),
+        )
+        self._begin(Sampler("the host", self._host_sources, t0_ns=self._t0_ns, interval_s=self._interval_s))
+        self._started_ns = time.monotonic_ns()
+        for session in self._sessions:
+            session.note_cost()
+        self._start_cpu_ns = sum(sampler.start_cpu_ns for sampler in self._samplers) + self._cost_of_sessions()[0]
 
-    def _begin(self, name: str, sources: Sequence[Source], **ends: Callable[[], None]) -> None:
-        sampler = Sampler(name, sources, t0_ns=self._t0_ns, interval_s=self._interval_s, **ends)
-        self._samplers.append(sampler)
-        sampler.start()
-        sampler.wait_for_first(_FIRST_READING_TIMEOUT_S)
+    def _of_server(
+        self,
+        name: str,
+        session: "Session",
+        sources: Sequence[Source],
+        interval_s: float,
+        mean_over_s: float | None = None,
+    ) -> Sampler:
+        return Sampler(
+            name,
+            sources,
+            t0_ns=self._t0_ns,
+            interval_s=interval_s,
+            mean_over_s=mean_over_s,
+            interrupt=session.interrupt,
+            close=session.close,
+        )
+
+    def _begin(self, *samplers: Sampler) -> None:
+        self._samplers += samplers
+        for sampler in samplers:
+            sampler.start()
+        for sampler in samplers:
+            sampler.wait_for_first(_FIRST_READING_TIMEOUT_S)
 
     def latest(self) -> dict[str, float]:
         """Figures of the last interval for people who watch; see `latest.FIGURES`. What is not known is left out."""
@@ -116,24 +163,24 @@ class Observer:
         """Take the last readings and end. `t0_monotonic_ns` corrects the load's start where it was not known before."""
         t0_ns = self._t0_ns if t0_monotonic_ns is None else t0_monotonic_ns
         gaps: list[Gap] = []
-        # The server last: as long as processes are told apart, our own backend is to be known.
-        for sampler in reversed(self._samplers):
-            if not sampler.stop(_LAST_READING_TIMEOUT_S):
-                reason = "the reading under way did not end; the cost of its thread is not known"
-                gaps.append(Gap(what=f"the last reading of {sampler.name}", reason=reason))
+        *of_server, of_host = self._samplers
+        # The server last: as long as processes are told apart, our own backends are to be known.
+        for sampler in stop_all([of_host], _LAST_READING_TIMEOUT_S) + stop_all(of_server, _LAST_READING_TIMEOUT_S):
+            reason = "the reading under way did not end; the cost of its thread is not known"
+            gaps.append(Gap(what=f"the last reading of {sampler.name}", reason=reason))
+        for sampler in self._samplers:
             gaps += sampler.gaps(t0_ns)
         duration_ns = time.monotonic_ns() - self._started_ns
-        cost_cpu_ns = sum(sampler.cpu_ns for sampler in self._samplers)
-        try:
-            cost_cpu_ns += self._session.cpu_ns()
-        except Unreadable as unknown:
-            gaps.append(Gap(what="cost of the observer's queries in the server", reason=str(unknown)))
+        of_sessions_ns, unknown = self._cost_of_sessions()
+        cost_cpu_ns = sum(sampler.cpu_ns for sampler in self._samplers) + of_sessions_ns - self._start_cpu_ns
+        if unknown is not None:
+            gaps.append(Gap(what="cost of the observer's queries in the server", reason=unknown))
         happenings = sorted(self._happenings(gaps), key=lambda happening: happening.seen_ns)
         return Observation(
             samples=[sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)],
             gaps=gaps,
             events=[Event(t_ns=seen_ns - t0_ns, kind=kind, text=text) for seen_ns, kind, text in happenings],
-            cost_cpu_ns=cost_cpu_ns,
+            cost_cpu_ns=max(0, cost_cpu_ns),
             duration_ns=duration_ns,
             shares_database=self._session.shares_database,
         )
@@ -142,13 +189,26 @@ class Observer:
         happenings = [happening for sampler in self._samplers for happening in sampler.outages.happenings()]
         if self._log is not None:
             happenings += self._log.happenings
-            if self._log.followed and self._session.settings.get("log_checkpoints") == "on":
+            if self._log.followed and self._session.setting("log_checkpoints") == "on":
                 return happenings
             reason = "unreadable, or log_checkpoints is not on; those shown are counted"
             gaps.append(Gap(what="checkpoints in the server's log", reason=reason))
         for sampler in self._samplers:
             happenings += counted_checkpoints(sampler.series.get("pg_checkpointer", []))
         return happenings
+
+    def _cost_of_sessions(self) -> tuple[int, str | None]:
+        """CPU time of our backends so far, and why not all of it is known."""
+        known_ns, unknown = 0, None
+        for session in self._sessions:
+            try:
+                known_ns += session.cpu_ns()
+            except Unreadable as reason:
+                unknown = str(reason)
+        return known_ns, unknown
+
+    def _own_backends(self) -> set[int]:
+        return {pid for session in self._sessions if (pid := session.backend_pid) is not None}
 
     def _thread_ids(self) -> list[int]:
         return [thread_id for sampler in self._samplers if (thread_id := sampler.thread_id) is not None]

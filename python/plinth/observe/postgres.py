@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from plinth.observe.session import Session
 from plinth.observe.source import Reading, Readout, Source, Unreadable
-from plinth.observe.views import VIEWS, Query, View, build_query
+from plinth.observe.view import Query, View, build_query
 
 
 class ViewSource:
@@ -12,7 +12,7 @@ class ViewSource:
 
     def __init__(self, session: Session, view: View) -> None:
         self.name = view.source
-        self.sparse = view.sparse
+        self.sparse = view.absent == "zero"
         self._session = session
         self._view = view
         self._query: Query | None = None
@@ -20,20 +20,19 @@ class ViewSource:
 
     def read(self) -> Readout:
         """One round trip. Raises Unreadable."""
-        session = self._session
-        session.connect()
-        if self._query is None or self._built_for is not session.settings:
-            self._query = build_query(self._view, session.major, session.settings)
-            self._built_for = session.settings
+        server = self._session.connect()
+        if self._query is None or self._built_for is not server:
+            self._query = build_query(self._view, server)
+            self._built_for = server
         sql, metrics, missing = self._query
         if sql is None:
             return Readout([], missing)
-        rows = session.query(sql)
-        if not rows and not self.sparse:
+        rows = self._session.query(sql)
+        if not rows and self._view.absent == "gap":
             raise Unreadable("the view has no row of it")
         # A null is a cell that has no meaning, such as the fsyncs of temporary relations.
         readings = [
-            Reading(of, metric, float(value))
+            Reading(of or "", metric, float(value))
             for of, *values in rows
             for metric, value in zip(metrics, values, strict=True)
             if value is not None
@@ -41,6 +40,6 @@ class ViewSource:
         return Readout(readings, missing)
 
 
-def postgres_sources(session: Session, views: Sequence[View] = VIEWS) -> list[Source]:
-    """Sources of all views; what the server's version lacks is missing with that reason."""
+def view_sources(session: Session, views: Sequence[View]) -> list[Source]:
+    """Sources of these views; what the server's version lacks is missing with that reason."""
     return [ViewSource(session, view) for view in views]

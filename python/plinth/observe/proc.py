@@ -1,6 +1,7 @@
 """Files of /proc and /sys that are read again and again."""
 
 import os
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 # Places in what stat_fields gives; proc(5) counts from 1, with two fields before them.
@@ -39,6 +40,35 @@ class ProcFile:
             self._fd = None
 
 
+class KeptFiles:
+    """Short files of processes, such as /proc/PID/stat, kept open as long as there are few: to open one costs most.
+
+    Of the files that a process may have open, most are for the load's clients.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._fds: dict[str, int] = {}
+
+    def read(self, path: str) -> bytes:
+        """The start of the file. Raises OSError, naming the file; ProcessLookupError where the process has ended."""
+        fd = self._fds.get(path)
+        if fd is None:
+            if len(self._fds) >= self._most:
+                return read_once(path)
+            fd = self._fds[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.pread(fd, _CHUNK, 0)
+        except OSError as error:
+            os.close(self._fds.pop(path))
+            raise OSError(error.errno, error.strerror, path) from error
+
+    def keep(self, folders: Collection[str]) -> None:
+        """Close the files that are in none of these folders."""
+        for path in [path for path in self._fds if path.rpartition("/")[0] not in folders]:
+            os.close(self._fds.pop(path))
+
+
 def read_once(path: str) -> bytes:
     """The start of a short file, such as one of /proc/PID, which is not kept open: there may be thousands.
 
@@ -53,12 +83,12 @@ def read_once(path: str) -> bytes:
         os.close(fd)
 
 
-def stat_fields(path: str) -> list[bytes]:
+def stat_fields(path: str, read: Callable[[str], bytes] = read_once) -> list[bytes]:
     """What `path`/stat, of a process or thread, tells after the command's name, which may hold anything.
 
     Raises ProcessLookupError for a process that has ended, though its parent has not yet looked.
     """
-    stat = read_once(f"{path}/stat")
+    stat = read(f"{path}/stat")
     fields = stat[stat.rindex(b")") + 2 :].split()
     if fields[STATE] in _ENDED_STATES:
         raise ProcessLookupError(f"{path} has ended")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from plinth.observe.group_sums import Counters, GroupSums
 from plinth.observe.host import CPU_MODES, TICK_S, cpu_seconds
-from plinth.observe.proc import CSTIME, CUTIME, STIME, UTIME, ProcFile, read_once, stat_fields
+from plinth.observe.proc import CSTIME, CUTIME, STIME, UTIME, ProcFile, stat_fields
 from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, POSTGRES_GROUPS, REST_OF_HOST
 from plinth.observe.processes import Member, Processes
 from plinth.observe.source import Reading, Readout, Unreadable, reason_of
@@ -23,30 +23,35 @@ class Family(NamedTuple):
 
     metrics: tuple[str, ...]
     inherited: bool
-    of_process: Callable[[str], Counters]
-    of_parent: Callable[[str], Counters]
+    of_process: "Count"
+    of_parent: "Count"
 
 
-def _cpu(path: str) -> Counters:
-    fields = stat_fields(path)
+Read = Callable[[str], bytes]
+Count = Callable[[str, Read], Counters]
+"""Counters of the process or thread at a path below /proc."""
+
+
+def _cpu(path: str, read: Read) -> Counters:
+    fields = stat_fields(path, read)
     return int(fields[UTIME]) * TICK_S, int(fields[STIME]) * TICK_S
 
 
-def _cpu_with_ended(path: str) -> Counters:
-    fields = stat_fields(path)
+def _cpu_with_ended(path: str, read: Read) -> Counters:
+    fields = stat_fields(path, read)
     return (
         (int(fields[UTIME]) + int(fields[CUTIME])) * TICK_S,
         (int(fields[STIME]) + int(fields[CSTIME])) * TICK_S,
     )
 
 
-def _delay(path: str) -> Counters:
+def _delay(path: str, read: Read) -> Counters:
     # Second figure of schedstat (kernel documentation, sched-stats): of the main thread, and a backend has no other.
-    return (int(read_once(f"{path}/schedstat").split()[1]) / 1e9,)
+    return (int(read(f"{path}/schedstat").split()[1]) / 1e9,)
 
 
-def _io(path: str) -> Counters:
-    return tuple(map(int, read_once(f"{path}/io").split()[1::2]))
+def _io(path: str, read: Read) -> Counters:
+    return tuple(map(int, read(f"{path}/io").split()[1::2]))
 
 
 _CPU = Family(("user_s", "system_s"), True, _cpu, _cpu_with_ended)
@@ -72,7 +77,7 @@ class _Groups:
         missing: dict[str, str] = {}
         try:
             # The parent first: what a child leaves to it meanwhile is then missed for one reading, not counted twice.
-            of_parent = self._family.of_parent(parent.path)
+            of_parent = self._family.of_parent(parent.path, self._processes.read)
             children = self._processes.children()
         except _ENDED:
             return dict.fromkeys(
@@ -88,7 +93,7 @@ class _Groups:
 
     def _advance(self, child: Member, missing: dict[str, str]) -> bool:
         try:
-            self.sums.advance(child.group, child.pid, self._family.of_process(child.path))
+            self.sums.advance(child.group, child.pid, self._family.of_process(child.path, self._processes.read))
         except _ENDED:
             return False
         except OSError as error:
@@ -99,10 +104,10 @@ class _Groups:
         """Read the load engine's process and the observer's threads in it."""
         engine = self._processes.engine
         try:
-            of_engine = self._family.of_process(engine.path)
+            of_engine = self._family.of_process(engine.path, self._processes.read)
             threads = self._processes.own_threads()
             for thread in threads:
-                of_thread = self._family.of_process(thread.path)
+                of_thread = self._family.of_process(thread.path, self._processes.read)
                 self.sums.advance(OBSERVER, thread.pid, of_thread)
                 if engine.pid == os.getpid():
                     of_engine = tuple(whole - part for whole, part in zip(of_engine, of_thread, strict=True))
@@ -142,21 +147,33 @@ class ProcessIo:
 
 
 class ProcessDelay:
-    """Time that the server's processes were runnable but did not run, by process group: too few cores."""
+    """Time that the server's processes and the load engine's threads were runnable but did not run: too few cores."""
 
     name = "process_delay"
     sparse = False
 
     def __init__(self, processes: Processes) -> None:
+        self._processes = processes
         self._groups = _Groups(_DELAY, processes)
         self._kept = Path("/proc/self/schedstat").exists()
 
     def read(self) -> Readout:
-        """The server's groups."""
+        """The server's groups and the load engine."""
         if not self._kept:
             raise Unreadable("this kernel keeps no /proc/PID/schedstat")
-        missing = self._groups.read_server()
-        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS)), _told(missing))
+        missing = self._groups.read_server() | self._read_engine()
+        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE)), _told(missing))
+
+    def _read_engine(self) -> dict[str, str]:
+        try:
+            for thread in self._processes.engine_threads():
+                try:
+                    self._groups.sums.advance(LOAD_ENGINE, thread.pid, _delay(thread.path, self._processes.read))
+                except _ENDED:
+                    continue  # what it waited for up to its last reading stays in the sum
+        except OSError as error:
+            return {LOAD_ENGINE: reason_of(error)}
+        return {}
 
 
 class ProcessCpu:

@@ -1,11 +1,14 @@
 """Who is who among the processes: the server's, the load engine's, and what the observer itself uses."""
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plinth.observe.proc import PARENT, ProcFile, read_once, stat_fields
+from plinth.observe.proc import PARENT, KeptFiles, ProcFile, read_once, stat_fields
 from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, group_of_title
+
+_MOST_KEPT_FILES = 192
 
 
 class Member(NamedTuple):
@@ -19,7 +22,7 @@ class Member(NamedTuple):
 class Processes:
     """The processes that are told apart.
 
-    `postmaster_pid` is None when the server is not on this host. `own_backend` and `own_threads` tell what is the
+    `postmaster_pid` is None when the server is not on this host. `own_backends` and `own_threads` tell what is the
     observer's, which is neither the server's work nor the load engine's. All else in the engine's process, such as
     the progress display, counts as the load engine.
     """
@@ -29,24 +32,39 @@ class Processes:
         *,
         postmaster_pid: int | None,
         engine_pid: int,
-        own_backend: Callable[[], int | None],
+        own_backends: Callable[[], Collection[int]],
         own_threads: Callable[[], Sequence[int]],
     ) -> None:
         self.postmaster = None if postmaster_pid is None else _process(OTHER_POSTGRES, postmaster_pid)
         self.engine = _process(LOAD_ENGINE, engine_pid)
-        self._own_backend = own_backend
+        self._own_backends = own_backends
         self._own_threads = own_threads
         self._children = _Children(postmaster_pid or 0)
         self._groups: dict[int, str] = {}
+        self._files = KeptFiles(_MOST_KEPT_FILES)
 
     def children(self) -> list[Member]:
         """The postmaster's children. Raises OSError when it has ended."""
         pids = self._children.pids()
         known = self._groups
         self._groups = {pid: group for pid in pids if (group := known.get(pid) or _ask(pid))}
-        own_backend = self._own_backend()
+        ours = self._own_backends()
+        children = [_process(OBSERVER if pid in ours else self._groups.get(pid, OTHER_POSTGRES), pid) for pid in pids]
+        if self._groups.keys() != known.keys():
+            parent = [] if self.postmaster is None else [self.postmaster]
+            self._files.keep({member.path for member in (*children, *parent, self.engine, *self.own_threads())})
+        return children
+
+    def read(self, path: str) -> bytes:
+        """The start of a file of one of the processes. Raises OSError, naming the file."""
+        return self._files.read(path)
+
+    def engine_threads(self) -> list[Member]:
+        """The threads of the load engine's process, but for the observer's. Raises OSError when it has ended."""
+        ours = set(self._own_threads())
+        threads = (int(name) for name in os.listdir(f"{self.engine.path}/task"))  # noqa: PTH208 - every tick: no Path for each
         return [
-            _process(OBSERVER if pid == own_backend else self._groups.get(pid, OTHER_POSTGRES), pid) for pid in pids
+            Member(LOAD_ENGINE, thread, f"{self.engine.path}/task/{thread}") for thread in threads if thread not in ours
         ]
 
     def own_threads(self) -> list[Member]:

@@ -17,6 +17,7 @@ class Sampler:
 
     Where reading takes longer than the interval, ticks are missed rather than late. `interrupt` ends a wait of a
     source, from another thread; `close` is called at the end, in the sampler's own. `name` is for people: "the host".
+    Of a sampler with `mean_over_s` the samples are the means of the readings over so long each.
     """
 
     def __init__(
@@ -26,6 +27,7 @@ class Sampler:
         *,
         t0_ns: int,
         interval_s: float,
+        mean_over_s: float | None = None,
         interrupt: Callable[[], None] = lambda: None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
@@ -33,6 +35,8 @@ class Sampler:
         self.series: dict[str, Series] = {source.name: [] for source in sources}
         self.sources = tuple(sources)
         self.outages = Outages()
+        self.mean_over_ns = None if mean_over_s is None else round(mean_over_s * 1e9)
+        self.start_cpu_ns = 0
         self.cpu_ns = 0
         self._t0_ns = t0_ns
         self._interval_ns = round(interval_s * 1e9)
@@ -57,13 +61,17 @@ class Sampler:
         """Wait until every source was read once."""
         return self._first_read.wait(timeout_s)
 
-    def stop(self, timeout_s: float) -> bool:
-        """Take the last reading and end. False when a source still waits after twice `timeout_s`, and is left alone."""
+    def end(self) -> None:
+        """Have the last reading taken, and the thread end after it."""
         self._ending.set()
-        self._thread.join(timeout_s)
-        if self._thread.is_alive():
-            self._interrupt()
-            self._thread.join(timeout_s)
+
+    def interrupt(self) -> None:
+        """End a wait for what is being read."""
+        self._interrupt()
+
+    def ended(self, deadline_s: float) -> bool:
+        """Wait until the thread has ended, up to `deadline_s` of the monotonic clock."""
+        self._thread.join(max(0.0, deadline_s - time.monotonic()))
         return not self._thread.is_alive()
 
     def gaps(self, t0_ns: int) -> list[Gap]:
@@ -76,6 +84,7 @@ class Sampler:
 
     def _run(self) -> None:
         self._tick()
+        self.start_cpu_ns = time.thread_time_ns()
         self._first_read.set()
         due_ns = self._next_after(time.monotonic_ns())
         while not self._ending.wait((due_ns - time.monotonic_ns()) / 1e9):
@@ -105,3 +114,15 @@ class Sampler:
             return
         self.outages.read(source.name, tick_ns, missing)
         self.series[source.name].append((read_ns, readings))
+
+
+def stop_all(samplers: Sequence[Sampler], timeout_s: float) -> list[Sampler]:
+    """End them together; returns those that still wait for a source after twice `timeout_s`, which are left alone."""
+    for sampler in samplers:
+        sampler.end()
+    deadline_s = time.monotonic() + timeout_s
+    waiting = [sampler for sampler in samplers if not sampler.ended(deadline_s)]
+    for sampler in waiting:
+        sampler.interrupt()
+    deadline_s += timeout_s
+    return [sampler for sampler in waiting if not sampler.ended(deadline_s)]

@@ -1,76 +1,28 @@
-"""PostgreSQL's statistics views, 13 to 18: which columns each version has, by their newest names. Pure."""
+"""PostgreSQL's statistics views, 13 to 18, that are read at every tick: each version's columns by their newest names."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
-
-
-class Column(NamedTuple):
-    """A metric and the SQL that gives it in versions `since` to `until`; one metric may have a column for each time.
-
-    `needs` is the setting without which the column counts nothing.
-    """
-
-    metric: str
-    sql: str
-    since: int = 13
-    until: int = 99
-    needs: str | None = None
-
-
-class View(NamedTuple):
-    """One view as a source. `relations` is what goes after FROM, by the version that it came with.
-
-    `object` is the SQL of what a row is of. `sparse`: rows that count nothing are left out.
-    """
-
-    source: str
-    relations: Mapping[int, str]
-    columns: tuple[Column, ...]
-    object: str = "'all'"
-    needs: str | None = None
-    sparse: bool = False
-
-
-class Query(NamedTuple):
-    """A view's query for one server, giving the object and then the metrics. `missing`: part -> reason.
-
-    `sql` is None when the server has nothing of the view.
-    """
-
-    sql: str | None
-    metrics: tuple[str, ...]
-    missing: dict[str, str]
-
-
-def _same(names: str, since: int = 13, until: int = 99) -> tuple[Column, ...]:
-    return tuple(Column(name, name, since, until) for name in names.split())
-
-
-def _seconds(names: str, since: int = 13, until: int = 99, needs: str | None = None) -> tuple[Column, ...]:
-    return tuple(Column(f"{name}_s", f"{name} / 1000", since, until, needs) for name in names.split())
-
+from plinth.observe.view import Column, View, same, seconds
 
 DATABASE = View(
     "pg_database",
-    {13: "pg_stat_database WHERE datname = %(database)s"},
+    {13: "pg_stat_database WHERE datname = $1"},
     object="datname",
     needs="track_counts",
     columns=(
-        *_same("numbackends xact_commit xact_rollback blks_read blks_hit tup_returned tup_fetched tup_inserted"),
-        *_same("tup_updated tup_deleted conflicts temp_files temp_bytes deadlocks"),
+        *same("numbackends xact_commit xact_rollback blks_read blks_hit tup_returned tup_fetched tup_inserted"),
+        *same("tup_updated tup_deleted conflicts temp_files temp_bytes deadlocks"),
         Column("checksum_failures", "checksum_failures", needs="data_checksums"),
-        *_seconds("blk_read_time blk_write_time", needs="track_io_timing"),
-        *_seconds("session_time active_time idle_in_transaction_time", since=14),
-        *_same("sessions sessions_abandoned sessions_fatal sessions_killed", since=14),
-        *_same("parallel_workers_to_launch parallel_workers_launched", since=18),
+        *seconds("blk_read_time blk_write_time", needs="track_io_timing"),
+        *seconds("session_time active_time idle_in_transaction_time", since=14),
+        *same("sessions sessions_abandoned sessions_fatal sessions_killed", since=14),
+        *same("parallel_workers_to_launch parallel_workers_launched", since=18),
     ),
 )
 BGWRITER = View(
     "pg_bgwriter",
     {13: "pg_stat_bgwriter"},
     columns=(
-        *_same("buffers_clean maxwritten_clean buffers_alloc"),
-        *_same("buffers_backend buffers_backend_fsync", until=16),
+        *same("buffers_clean maxwritten_clean buffers_alloc"),
+        *same("buffers_backend buffers_backend_fsync", until=16),
     ),
 )
 CHECKPOINTER = View(
@@ -82,10 +34,10 @@ CHECKPOINTER = View(
         Column("write_time_s", "checkpoint_write_time / 1000", until=16),
         Column("sync_time_s", "checkpoint_sync_time / 1000", until=16),
         Column("buffers_written", "buffers_checkpoint", until=16),
-        *_same("num_timed num_requested", since=17),
-        *_seconds("write_time sync_time", since=17),
-        *_same("buffers_written restartpoints_timed restartpoints_req restartpoints_done", since=17),
-        *_same("num_done slru_written", since=18),
+        *same("num_timed num_requested", since=17),
+        *seconds("write_time sync_time", since=17),
+        *same("buffers_written restartpoints_timed restartpoints_req restartpoints_done", since=17),
+        *same("num_done slru_written", since=18),
     ),
 )
 _WAL_IO = (
@@ -100,8 +52,8 @@ WAL = View(
             "insert_lsn_bytes",
             "CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0'::pg_lsn END",
         ),
-        *_same("wal_records wal_fpi wal_bytes wal_buffers_full wal_write wal_sync", since=14),
-        *_seconds("wal_write_time wal_sync_time", since=14, needs="track_wal_io_timing"),
+        *same("wal_records wal_fpi wal_bytes wal_buffers_full wal_write wal_sync", since=14),
+        *seconds("wal_write_time wal_sync_time", since=14, needs="track_wal_io_timing"),
     ),
 )
 _IO_COUNTS = "reads writes writebacks extends hits evictions reuses fsyncs"
@@ -110,11 +62,11 @@ IO = View(
     {16: f"pg_stat_io WHERE {' + '.join(f'coalesce({name}, 0)' for name in _IO_COUNTS.split())} > 0"},
     object="concat_ws('/', backend_type, object, context)",
     needs="track_counts",
-    sparse=True,
+    absent="zero",
     columns=(
-        *_same(_IO_COUNTS, since=16),
+        *same(_IO_COUNTS, since=16),
         *(Column(f"{verb}_bytes", f"{verb}s * op_bytes", 16, 17) for verb in ("read", "write", "extend")),
-        *_same("read_bytes write_bytes extend_bytes", since=18),
+        *same("read_bytes write_bytes extend_bytes", since=18),
         # Times of WAL depend on another setting, and are in pg_wal.
         *(
             Column(
@@ -129,66 +81,86 @@ SLRU = View(
     "pg_slru",
     {13: f"pg_stat_slru WHERE {' + '.join(_SLRU_COUNTS.split())} > 0"},
     object="name",
-    sparse=True,
-    columns=_same(_SLRU_COUNTS),
+    absent="zero",
+    columns=same(_SLRU_COUNTS),
 )
-_CLIENTS = "pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type IN ('client backend', 'parallel worker')"
-WAIT = View(
-    "pg_wait",
-    {13: f"{_CLIENTS} AND state = 'active' GROUP BY 1"},
-    object="coalesce(wait_event_type || ':' || wait_event, 'CPU')",
-    needs="track_activities",
-    sparse=True,
-    columns=(Column("backends", "count(*)"),),
+ARCHIVER = View("pg_archiver", {13: "pg_stat_archiver"}, columns=same("archived_count failed_count"))
+# On a standby that others stream from, what was received is what can be sent.
+_POSITION = (
+    "(SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END AS lsn) AS here"
 )
-ACTIVITY = View(
-    "pg_activity",
-    {13: _CLIENTS},
-    needs="track_activities",
+REPLICATION = View(
+    "pg_replication",
+    {13: f"pg_stat_replication CROSS JOIN {_POSITION}"},
+    object="concat_ws('/', application_name, pid)",
+    absent="nothing",
     columns=(
-        Column("active", "count(*) FILTER (WHERE state IN ('active', 'fastpath function call'))"),
-        Column("idle", "count(*) FILTER (WHERE state = 'idle')"),
-        Column(
-            "idle_in_transaction",
-            "count(*) FILTER (WHERE state IN ('idle in transaction', 'idle in transaction (aborted)'))",
+        *(Column(f"{step}_behind_bytes", f"lsn - {step}_lsn") for step in ("sent", "write", "flush", "replay")),
+        # Null while nothing is behind.
+        *(Column(f"{step}_lag_s", f"extract(epoch FROM {step}_lag)") for step in ("write", "flush", "replay")),
+    ),
+)
+_SLOTS = f"pg_replication_slots CROSS JOIN {_POSITION}"
+SLOTS = View(
+    "pg_slots",
+    {13: _SLOTS, 14: f"{_SLOTS} LEFT JOIN pg_stat_replication_slots USING (slot_name)"},
+    object="slot_name",
+    absent="nothing",
+    columns=(
+        Column("active", "active::int"),
+        Column("retained_bytes", "lsn - restart_lsn"),
+        Column("safe_wal_bytes", "safe_wal_size"),
+        *same(
+            "spill_txns spill_count spill_bytes stream_txns stream_count stream_bytes total_txns total_bytes", since=14
         ),
     ),
 )
-VIEWS = (DATABASE, BGWRITER, CHECKPOINTER, WAL, IO, SLRU, WAIT, ACTIVITY)
-NEEDED_SETTINGS = tuple(
-    sorted({need for view in VIEWS for need in (view.needs, *(column.needs for column in view.columns)) if need})
+WAL_RECEIVER = View(
+    "pg_wal_receiver",
+    {13: "pg_stat_wal_receiver"},
+    absent="nothing",
+    columns=tuple(
+        Column(f"{name}_lsn_bytes", f"{name}_lsn - '0/0'::pg_lsn") for name in ("written", "flushed", "latest_end")
+    ),
 )
 
 
-def build_query(view: View, major: int, settings: Mapping[str, str]) -> Query:
-    """The query of `view` for a server of this major version with these settings."""
-    came = [since for since in view.relations if since <= major]
-    if not came:
-        return Query(None, (), {view.source: _too_old(major, min(view.relations))})
-    if view.needs is not None and settings.get(view.needs) != "on":
-        return Query(None, (), {view.source: _is_off(view.needs)})
-    present = [column for column in view.columns if column.since <= major <= column.until]
-    counted = [column for column in present if column.needs is None or settings.get(column.needs) == "on"]
-    reasons = {column.metric: _is_off(column.needs) for column in present if column.needs and column not in counted}
-    had = {column.metric for column in present}
-    for column in view.columns:
-        if column.since > major and column.metric not in had:
-            reasons[column.metric] = _too_old(major, column.since)
-    selected = ", ".join([f"{view.object} AS object", *(f"{column.sql} AS {column.metric}" for column in counted)])
-    sql = f"SELECT {selected} FROM {view.relations[max(came)]}"
-    return Query(sql, tuple(column.metric for column in counted), _by_reason(reasons))
+def _progress(command: str, view: str, done: str, total: str, unit: str, of_relation: bool = True) -> str:
+    what = (
+        f"concat_ws(' ', '{command}', datname, relid, phase)" if of_relation else f"concat_ws(' ', '{command}', phase)"
+    )
+    return f"SELECT {what} AS work, '{unit}' AS unit, {done} AS done, {total} AS total FROM {view}"
 
 
-def _too_old(major: int, since: int) -> str:
-    return f"PostgreSQL {major} does not have it; {since} and later do"
-
-
-def _is_off(setting: str) -> str:
-    return f"{setting} is off"
-
-
-def _by_reason(reasons: Mapping[str, str]) -> dict[str, str]:
-    metrics: dict[str, list[str]] = {}
-    for metric, reason in reasons.items():
-        metrics.setdefault(reason, []).append(metric)
-    return {", ".join(names): reason for reason, names in metrics.items()}
+_PROGRESS_13 = (
+    _progress("vacuum", "pg_stat_progress_vacuum", "heap_blks_scanned", "heap_blks_total", "blocks"),
+    _progress("analyze", "pg_stat_progress_analyze", "sample_blks_scanned", "sample_blks_total", "blocks"),
+    _progress("create index", "pg_stat_progress_create_index", "blocks_done", "blocks_total", "blocks"),
+    _progress("cluster", "pg_stat_progress_cluster", "heap_blks_scanned", "heap_blks_total", "blocks"),
+    _progress("base backup", "pg_stat_progress_basebackup", "backup_streamed", "backup_total", "bytes", False),
+)
+_COPY = _progress("copy", "pg_stat_progress_copy", "bytes_processed", "bytes_total", "bytes").replace(
+    "phase", "command"
+)
+PROGRESS = View(
+    "pg_progress",
+    {
+        13: f"({' UNION ALL '.join(_PROGRESS_13)}) AS progress",
+        14: f"({' UNION ALL '.join((*_PROGRESS_13, _COPY))}) AS progress",
+    },
+    object="work",
+    absent="nothing",
+    columns=tuple(
+        Column(f"{unit}_{how_much}", f"CASE unit WHEN '{unit}' THEN {how_much} END")
+        for unit in ("blocks", "bytes")
+        for how_much in ("done", "total")
+    ),
+)
+AIOS = View(
+    "pg_aios",
+    {18: "pg_aios GROUP BY 1"},
+    object="concat_ws('/', operation, target, state)",
+    absent="zero",
+    columns=(Column("handles", "count(*)"), Column("length_bytes", "sum(length)")),
+)
+VIEWS = (DATABASE, BGWRITER, CHECKPOINTER, WAL, IO, SLRU, ARCHIVER, REPLICATION, SLOTS, WAL_RECEIVER, PROGRESS, AIOS)

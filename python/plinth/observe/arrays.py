@@ -1,0 +1,74 @@
+"""Software RAID: the state of md arrays, and what ZFS tells of its cache and its intent log."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from plinth.observe.source import Reading, Readout
+
+_SECTOR_BYTES = 512
+_SYS_BLOCK = Path("/sys/block")
+_KSTAT = Path("/proc/spl/kstat/zfs")
+# OpenZFS, include/sys/arc_impl.h and zil_impl.h. Those that are a size now are gauges.
+_ARC = ("size", "c", "c_max", "hits", "misses", "demand_data_hits", "demand_data_misses", "l2_hits", "l2_misses")
+_ARC_SIZES = {"size": "size_bytes", "c": "target_bytes", "c_max": "most_bytes"}
+_ZIL = (
+    *("zil_commit_count", "zil_commit_writer_count", "zil_itx_count"),
+    *("zil_itx_metaslab_normal_bytes", "zil_itx_metaslab_slog_bytes"),
+)
+
+
+class MdArrays:
+    """Those of the devices that are md arrays (kernel documentation, admin-guide/md)."""
+
+    name = "md"
+    sparse = False
+
+    def __init__(self, devices: Sequence[str], sys_block: Path = _SYS_BLOCK) -> None:
+        self._folders = {name: sys_block / name / "md" for name in devices if (sys_block / name / "md").is_dir()}
+
+    def read(self) -> Readout:
+        """How many members are missing, and how far a resync, recovery or check is; nothing where there is no array."""
+        readings: list[Reading] = []
+        for name, folder in self._folders.items():
+            if (folder / "degraded").exists():  # levels without redundancy have none
+                readings.append(Reading(name, "degraded", int((folder / "degraded").read_text())))
+                readings.append(
+                    Reading(name, "mismatch_bytes", int((folder / "mismatch_cnt").read_text()) * _SECTOR_BYTES)
+                )
+            if not (folder / "sync_action").exists():
+                continue
+            readings.append(Reading(name, "syncing", (folder / "sync_action").read_text().strip() != "idle"))
+            done = (folder / "sync_completed").read_text().split()
+            if len(done) == 3:  # "SECTORS / SECTORS", else a word
+                readings.append(Reading(name, "synced_bytes", int(done[0]) * _SECTOR_BYTES))
+                readings.append(Reading(name, "to_sync_bytes", int(done[2]) * _SECTOR_BYTES))
+        return Readout(readings)
+
+
+class Zfs:
+    """ARC and ZIL of the kernel's ZFS, of all its pools together; a pool's own devices are in source device."""
+
+    name = "zfs"
+    sparse = False
+
+    def __init__(self, kstat: Path = _KSTAT) -> None:
+        self._kstat = kstat if kstat.is_dir() else None
+
+    def read(self) -> Readout:
+        """Nothing where the kernel has no ZFS. Raises OSError."""
+        if self._kstat is None:
+            return Readout([])
+        readings: list[Reading] = []
+        missing: dict[str, str] = {}
+        for of, file, names in (("arc", "arcstats", _ARC), ("zil", "zil", _ZIL)):
+            known = kstat_values((self._kstat / file).read_text())
+            readings += [Reading(of, _ARC_SIZES.get(name, name), known[name]) for name in names if name in known]
+            if absent := [name for name in names if name not in known]:
+                missing[f"{of}: {', '.join(absent)}"] = f"this ZFS does not tell it in {self._kstat / file}"
+        return Readout(readings, missing)
+
+
+def kstat_values(text: str) -> dict[str, int]:
+    """A kstat of named values: two lines of head, then `name type data`, where types 3 and 4 are 64-bit integers."""
+    rows = (line.split() for line in text.splitlines()[2:])
+    return {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] in ("3", "4")}

@@ -1,0 +1,36 @@
+"""Whether pg_stat_statements can be read, and where it stands; made where the cluster is ours alone."""
+
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from plinth.observe.slow_views import STATEMENTS_EXTENSION
+from plinth.observe.view import Extension
+
+_LOADED = "SHOW shared_preload_libraries"
+_CREATE = sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(STATEMENTS_EXTENSION))
+_SCHEMA = "SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = %s"
+
+
+def find_statements(connection: psycopg.Connection[tuple[Any, ...]], *, ours: bool) -> dict[str, Extension]:
+    """The extension in the connection's database. `ours`: the cluster is Plinth's, so that it may be created there.
+
+    The connection is in a transaction, which goes on. Raises psycopg.Error.
+    """
+    return {STATEMENTS_EXTENSION: _find(connection, ours)}
+
+
+def _find(connection: psycopg.Connection[tuple[Any, ...]], ours: bool) -> Extension:
+    if ours:
+        loaded = connection.execute(_LOADED).fetchone()
+        libraries = "" if loaded is None else str(loaded[0])
+        if STATEMENTS_EXTENSION not in (name.strip(' "') for name in libraries.split(",")):
+            return Extension(None, f"{STATEMENTS_EXTENSION} is not in shared_preload_libraries")
+        if connection.execute(_SCHEMA, (STATEMENTS_EXTENSION,)).fetchone() is None:
+            connection.execute(_CREATE)
+            connection.execute("COMMIT AND CHAIN")
+    found = connection.execute(_SCHEMA, (STATEMENTS_EXTENSION,)).fetchone()
+    if found is None:
+        return Extension(None, f"CREATE EXTENSION {STATEMENTS_EXTENSION} was not run in {connection.info.dbname}")
+    return Extension(sql.Identifier(str(found[0])).as_string(connection))
