@@ -2,6 +2,7 @@
 
 from plinth.analyse import comparison, wording
 from plinth.analyse.caveats import caveats
+from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.comparison import Ratio
 from plinth.analyse.safety import judge
 from plinth.analyse.trials import Measured, judge_trials
@@ -33,9 +34,9 @@ def analyse(contents: BundleContents) -> Analysis:
 
 def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantResult:
     variant = measured.variant
-    cluster = next(cluster for cluster in contents.plan.clusters if cluster.id == variant.cluster)
-    storage = contents.storages.get(cluster.storage) if cluster.storage else None
     server = contents.servers.get(variant.id)
+    tps = measured.tps(seed)
+    roles = contents.cluster_of(variant).roles
     return VariantResult(
         id=variant.id,
         label=variant.label,
@@ -43,13 +44,17 @@ def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantR
         rank=None,
         is_baseline=variant.is_baseline,
         is_aa_twin=variant.is_aa_twin,
-        tps=measured.tps(seed),
+        tps=tps,
         latency=measured.latency(),
         statements=measured.statements(),
         failed=measured.failed(),
         retried=measured.retried(),
+        open_loop=measured.open_loop(),
         engine_cpu_ns_per_transaction=measured.engine_cpu_ns_per_transaction(),
-        safety=judge(variant, storage, server, external=cluster.server.connection is not None),
+        bottleneck=measured.bottleneck(),
+        waits=measured.waits(),
+        safety=judge(variant, contents.storages_of(variant), server),
+        ceiling=commit_ceiling(variant, roles, server, contents.probes, tps.value if tps else None),
         trials=tuple(judged.point() for judged in measured.trials),
     )
 

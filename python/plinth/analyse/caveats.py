@@ -10,6 +10,8 @@ from plinth.model.contents import BundleContents
 from plinth.model.trial import Trial
 
 MANY_FAILURES = 0.01
+MANY_MISSED = 0.01
+"""Share of an open loop's schedule that may be missed before the server is said not to keep up."""
 BUSY_ENGINE = 0.9
 """Share of its threads' time that the load engine may use before it, and not the server, sets the pace."""
 
@@ -22,9 +24,11 @@ def caveats(
         *_of_run(contents),
         *_of_design(contents, noise),
         *_of_safety(results),
+        *_of_flushes(contents),
         *_of_comparability(measured),
         *_of_trials(measured),
         *_of_load(measured),
+        *_of_machine(contents),
         *_of_facts(contents, measured),
     )
 
@@ -34,6 +38,8 @@ def _of_run(contents: BundleContents) -> Iterator[str]:
     if manifest.status != "complete":
         why = f": {manifest.reason}" if manifest.reason else ""
         yield f"the run is {manifest.status}{why}; {len(contents.trials)} of {len(plan.trials)} trials are in the bundle"
+    for loss in manifest.losses:
+        yield f"{loss.what} was lost, and its trials fail: {loss.reason}"
     if plan.overrides:
         yield f"differs from the experiment file: {'; '.join(plan.overrides)}"
     yield from plan.warnings
@@ -60,6 +66,12 @@ def _of_safety(results: Sequence[VariantResult]) -> Iterator[str]:
     for result in results:
         if result.rank == 1 and not result.is_aa_twin and result.safety.grade != "keeps":
             yield f"{result.label} ranks first, but {commit_clause(result.safety.grade)}: {result.safety.reasons[0]}"
+
+
+def _of_flushes(contents: BundleContents) -> Iterator[str]:
+    for storage, probe in contents.probes.items():
+        if probe.plausibility.verdict == "suspicious":
+            yield f"flushes of storage {storage} are suspicious: {'; '.join(probe.plausibility.reasons)}"
 
 
 def _of_comparability(measured: dict[str, Measured]) -> Iterator[str]:
@@ -98,7 +110,24 @@ def _checks(measured: dict[str, Measured]) -> Iterator[str]:
 
 def _of_load(measured: dict[str, Measured]) -> Iterator[str]:
     yield from _grouped(measured, "many failed transactions", lambda judged: _failures(judged.contents.trial))
+    yield from _schedules(measured)
     yield from _grouped(measured, "the load engine was the bottleneck", _bottleneck)
+
+
+def _schedules(measured: dict[str, Measured]) -> Iterator[str]:
+    """Throughput of an open loop is what was asked for, as long as the server keeps up: where it did not, figures say so."""
+    for one in measured.values():
+        loop = one.open_loop()
+        if loop is None or not loop.scheduled:
+            continue
+        missed = loop.skipped + loop.open
+        if missed > MANY_MISSED * loop.scheduled:
+            yield (
+                f"{one.variant.label} did not keep up with the schedule: of {loop.scheduled:,} transactions due, "
+                f"{loop.skipped:,} were skipped as too late and {loop.open:,} left waiting at the end"
+            )
+        if loop.late:
+            yield f"{one.variant.label}: {loop.late:,} of {loop.done:,} transactions took longer than the latency limit"
 
 
 def _failures(trial: Trial) -> str | None:
@@ -119,6 +148,16 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
     if judged.latency and engine.loop_lag_p99_ns > judged.latency.percentile_ns(500):
         return "at p99 replies waited in it longer than the median latency"
     return None
+
+
+def _of_machine(contents: BundleContents) -> Iterator[str]:
+    """What the doctor found before the run: the weightiest in words, the rest counted."""
+    for examination in contents.doctor.examinations if contents.doctor else ():
+        found = list(examination.at_least("warning"))
+        if found:
+            weightiest, *others = found
+            more = f"; {len(others)} more in the report" if others else ""
+            yield f"before the run, {weightiest.severity} of {weightiest.about}: {weightiest.saw}{more}"
 
 
 def _of_facts(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:

@@ -103,15 +103,23 @@ def more_trials(ratio: Ratio, family: int) -> int | None:
     if ratio.pivot is None:
         return None
     spread = float(ratio.pivot.spread)
-    told_apart = _half_widths(spread, n, ALPHA / family) <= abs(ratio.log)
-    alike = _half_widths(spread, n, ALPHA) <= math.log(EQUIVALENCE) - abs(ratio.log)
+    trials = np.arange(n + 1, n + 1 + MAX_TRIALS)
+    told_apart = _half_widths(spread, trials, ALPHA / family) <= abs(ratio.log)
+    alike = _half_widths(spread, trials, ALPHA) <= math.log(EQUIVALENCE) - abs(ratio.log)
     decided = told_apart | alike
     return int(np.argmax(decided)) + 1 if decided.any() else None
 
 
-def _half_widths(spread: float, n: int, alpha: float) -> np.ndarray:
-    """Expected half-widths for n + 1, n + 2, ... trials: Student's t times the standard error of a normal's median."""
+def expected_smallest_ratio(ratio: Ratio, trials: int) -> float | None:
+    """The smallest ratio that so many trials of each would be expected to tell from 1, were the spread as it is in
+    `ratio`; None where that shows no spread."""
+    if ratio.pivot is None:
+        return None
+    return math.exp(float(_half_widths(float(ratio.pivot.spread), np.array([trials]), ALPHA)[0]))
+
+
+def _half_widths(spread: float, trials: np.ndarray, alpha: float) -> np.ndarray:
+    """Expected half-widths for these numbers of trials: Student's t times the standard error of a normal's median."""
     from scipy.special import stdtrit
 
-    trials = np.arange(n + 1, n + 1 + MAX_TRIALS)
     return math.sqrt(math.pi / 2) * stdtrit(trials - 1, 1 - alpha / 2) * spread / np.sqrt(trials)

@@ -67,7 +67,12 @@ def merge(parts: Iterable[Latency]) -> Latency | None:
 
 def merge_transactions(histograms: Iterable[Histogram]) -> Latency | None:
     """Whole transactions of every script."""
-    return merge(read(histogram) for histogram in histograms if histogram.scope == "transaction")
+    return merge_scope(histograms, "transaction")
+
+
+def merge_scope(histograms: Iterable[Histogram], scope: str) -> Latency | None:
+    """All histograms of one scope."""
+    return merge(read(histogram) for histogram in histograms if histogram.scope == scope)
 
 
 def merge_statements(histograms: Iterable[Histogram]) -> tuple[StatementLatency, ...]:
@@ -75,7 +80,7 @@ def merge_statements(histograms: Iterable[Histogram]) -> tuple[StatementLatency,
     groups: dict[tuple[str, int], list[Histogram]] = {}
     for histogram in histograms:
         if histogram.scope == "statement" and histogram.statement is not None:
-            groups.setdefault((histogram.script, histogram.statement), []).append(histogram)
+            groups.setdefault((histogram.script or "", histogram.statement), []).append(histogram)
     rows = ((parts, merge(read(part) for part in parts)) for _, parts in sorted(groups.items()))
     return tuple(_statement(parts, latency) for parts, latency in rows if latency is not None)
 
@@ -83,7 +88,7 @@ def merge_statements(histograms: Iterable[Histogram]) -> tuple[StatementLatency,
 def _statement(parts: Sequence[Histogram], latency: Latency) -> StatementLatency:
     first = parts[0]
     return StatementLatency(
-        script=first.script,
+        script=first.script or "",
         statement=first.statement or 0,
         line=first.line,
         text=first.text or "",

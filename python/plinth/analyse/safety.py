@@ -3,11 +3,12 @@
 A judgement from facts, not a test: a device that lies about its flushes is not found here.
 """
 
+from collections.abc import Mapping
 from typing import get_args
 
 from plinth.model.analysis import Safety, SafetyGrade
 from plinth.model.facts import ServerFacts, StorageFacts
-from plinth.model.plan import Variant
+from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
 
 Finding = tuple[SafetyGrade, str]
 _SEVERITY: tuple[SafetyGrade, ...] = get_args(SafetyGrade)
@@ -25,39 +26,57 @@ _TRUSTED: tuple[Finding, ...] = (
 """What remains to be said where nothing speaks against a variant."""
 
 
-def judge(variant: Variant, storage: StorageFacts | None, server: ServerFacts | None, *, external: bool) -> Safety:
-    """The worst of what storage and settings allow; `storage` and `server` are None where they were never read."""
-    findings = [*_of_storage(storage, external=external), *_of_settings(variant, storage, server), *_TRUSTED]
+def judge(variant: Variant, storages: Mapping[str, StorageFacts | None], server: ServerFacts | None) -> Safety:
+    """The worst of what storages and settings allow.
+
+    `storages` by what the server has on them ("data", "WAL", ...), none of an external server. Facts that were never
+    read are None.
+    """
+    findings = [] if storages else [_unknown("Plinth did not start this server and cannot see it")]
+    for role, storage in storages.items():
+        findings += _of_storage(role, storage)
+    findings += [*_of_settings(variant, storages, server), *_TRUSTED]
     worst, _ = max(findings, key=lambda finding: _SEVERITY.index(finding[0]))
     return Safety(
         grade=worst, reasons=tuple(reason for grade, reason in findings if (grade == "keeps") == (worst == "keeps"))
     )
 
 
-def _of_storage(storage: StorageFacts | None, *, external: bool) -> list[Finding]:
+def _unknown(why: str) -> Finding:
+    return "unknown", f"the storage cannot be judged: {why}"
+
+
+def _of_storage(role: str, storage: StorageFacts | None) -> list[Finding]:
     if storage is None:
-        why = "Plinth did not start this server and cannot see it" if external else "its facts were never read"
-        return [("unknown", f"the storage cannot be judged: {why}")]
+        return [
+            _unknown(
+                "its facts were never read" if role == DATA_ROLE else f"the facts of that of {role} were never read"
+            )
+        ]
+    name = storage.name if role == DATA_ROLE else f"{storage.name}, where {role} stands,"
     findings: list[Finding] = []
     if storage.volatile:
         why = storage.volatile_reason or f"{storage.filesystem} loses everything at a power cut"
-        findings.append(("does not keep", f"{storage.name} is volatile: {why}"))
+        findings.append(("does not keep", f"{name} is volatile: {why}"))
     for option in storage.mount_options:
         if option in _FLUSHES_OFF:
-            findings.append(("does not keep", f"{storage.name} is mounted with {option}: {_FLUSHES_OFF[option]}"))
+            findings.append(("does not keep", f"{name} is mounted with {option}: {_FLUSHES_OFF[option]}"))
         if option == "volatile" and storage.filesystem == "overlay":
-            findings.append(("does not keep", f"{storage.name} is a volatile overlay, which leaves out every sync"))
+            findings.append(("does not keep", f"{name} is a volatile overlay, which leaves out every sync"))
     return findings
 
 
-def _of_settings(variant: Variant, storage: StorageFacts | None, server: ServerFacts | None) -> list[Finding]:
+def _of_settings(
+    variant: Variant, storages: Mapping[str, StorageFacts | None], server: ServerFacts | None
+) -> list[Finding]:
     findings: list[Finding] = []
     if server is None:
         findings.append(("unknown", "the settings in force were never read back from the server"))
     off = _settings_off(variant, server)
     if "fsync" in off:
         findings.append(("does not keep", "fsync = off: nothing is flushed, and a power cut can corrupt everything"))
-    if "full_page_writes" in off and storage and storage.filesystem == "zfs":
+    of_pages = [storage for role, storage in storages.items() if role != WAL_ROLE]
+    if "full_page_writes" in off and of_pages and all(storage and storage.filesystem == "zfs" for storage in of_pages):
         findings.append(("keeps", "full_page_writes = off, on zfs, which never overwrites a page in place"))
     elif "full_page_writes" in off:
         findings.append(

@@ -5,23 +5,33 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from plinth.analyse.attribution import attribute, read_window, wait_shares
 from plinth.analyse.bootstrap import estimate
-from plinth.analyse.latency import Latency, merge, merge_statements, merge_transactions
+from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements, merge_transactions
 from plinth.analyse.steady import Steadiness, steadiness
-from plinth.model.analysis import Estimate, LatencyPercentiles, StatementLatency, TrialPoint
+from plinth.analyse.window import Window
+from plinth.model.analysis import Estimate, LatencyPercentiles, OpenLoop, StatementLatency, TrialPoint
+from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottleneck, WaitShare
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.plan import Variant
 from plinth.model.trial import Trial
 
+_CONFIDENCE = ("high", "medium", "low")
+
 
 @dataclass(frozen=True)
 class JudgedTrial:
-    """A trial with what the analysis makes of it; `excluded` names the rule by which it does not count."""
+    """A trial with what the analysis makes of it; `excluded` names the rule by which it does not count.
+
+    `seen` and `bottleneck` are None of a trial that was not completed.
+    """
 
     contents: TrialContents
     excluded: str | None
     latency: Latency | None
     steadiness: Steadiness
+    seen: Window | None
+    bottleneck: Bottleneck | None
 
     @property
     def number(self) -> int:
@@ -50,6 +60,10 @@ class JudgedTrial:
             steady=self.steadiness.steady,
             excluded=self.excluded,
             failure=trial.failure,
+            bottleneck=self.bottleneck,
+            observer_cores=trial.observer_cpu_ns / trial.observer_ns
+            if trial.observer_ns and trial.observer_cpu_ns is not None
+            else None,
         )
 
 
@@ -98,6 +112,42 @@ class Measured:
         """Transactions tried more than once in the counted trials, measured phase."""
         return sum(trial.measured.retried for trial in self._counted_trials() if trial.measured)
 
+    def open_loop(self) -> OpenLoop | None:
+        """What became of the schedule; None in a closed loop."""
+        if self.variant.workload.rate is None:
+            return None
+        parts = [part for judged in self.counted for part in judged.contents.histograms]
+        service, lag = merge_scope(parts, "service"), merge_scope(parts, "schedule_lag")
+        totals = [trial.measured for trial in self._counted_trials() if trial.measured]
+        return OpenLoop(
+            scheduled=sum(one.scheduled for one in totals),
+            done=sum(one.done for one in totals),
+            skipped=sum(one.skipped for one in totals),
+            late=sum(one.late for one in totals),
+            open=sum(one.open for one in totals),
+            service=service.percentiles() if service else None,
+            schedule_lag=lag.percentiles() if lag else None,
+        )
+
+    def bottleneck(self) -> VariantBottleneck | None:
+        """What most counted trials were held back by; of those, the first that is said with most confidence speaks."""
+        found = [(judged.number, judged.bottleneck) for judged in self.counted if judged.bottleneck is not None]
+        if not found:
+            return None
+        counts: dict[BottleneckKind, int] = {}
+        for _, bottleneck in found:
+            counts[bottleneck.kind] = counts.get(bottleneck.kind, 0) + 1
+        kind = max(counts, key=lambda kind: (kind != "not known", counts[kind]))
+        number, finding = min(
+            ((number, one) for number, one in found if one.kind == kind),
+            key=lambda pair: (_CONFIDENCE.index(pair[1].confidence), pair[0]),
+        )
+        return VariantBottleneck(kind=kind, trials=counts[kind], of=len(found), trial=number, finding=finding)
+
+    def waits(self) -> tuple[WaitShare, ...]:
+        """The wait profile of the counted trials."""
+        return wait_shares(judged.seen for judged in self.counted if judged.seen is not None)
+
     def _counted_trials(self) -> Iterator[Trial]:
         return (judged.contents.trial for judged in self.counted)
 
@@ -105,17 +155,27 @@ class Measured:
 def judge_trials(contents: BundleContents) -> dict[str, Measured]:
     """Every variant of the plan by id, in the plan's order, with the trials that the bundle has of it."""
     by_variant: dict[str, list[JudgedTrial]] = {variant.id: [] for variant in contents.plan.variants}
+    variants = {variant.id: variant for variant in contents.plan.variants}
     for trial in sorted(contents.trials, key=lambda trial: trial.trial.number):
-        by_variant[trial.trial.variant].append(_judge(trial))
+        judged = _judge(trial, variants[trial.trial.variant], contents.host.cores)
+        by_variant[trial.trial.variant].append(judged)
     return {variant.id: Measured(variant, tuple(by_variant[variant.id])) for variant in contents.plan.variants}
 
 
-def _judge(contents: TrialContents) -> JudgedTrial:
-    trial = contents.trial
+def _judge(contents: TrialContents, variant: Variant, cores: int) -> JudgedTrial:
+    trial, workload = contents.trial, variant.workload
     excluded = trial.excluded
     if excluded is None and trial.status == "complete" and not trial.tps:
         excluded = "no transaction was done in the measured phase"
-    return JudgedTrial(contents, excluded, merge_transactions(contents.histograms), steadiness(contents.series))
+    seen = read_window(contents) if trial.status == "complete" else None
+    return JudgedTrial(
+        contents,
+        excluded,
+        merge_transactions(contents.histograms),
+        steadiness(contents.series),
+        seen,
+        None if seen is None else attribute(trial, seen, cores, workload.clients, workload.rate is not None),
+    )
 
 
 def name_trials(judged: Iterable[JudgedTrial]) -> str:

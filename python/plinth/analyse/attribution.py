@@ -1,0 +1,191 @@
+"""What held a trial back: from where its clients' time went, and how busy what they share was.
+
+In a closed loop every client is always somewhere: its backend works, waits for something, or is idle while the client has
+its turn. What most of that time goes to is what more of would help most. Idle backends are the clients' doing: the load
+engine's where its threads had no CPU, else their own pace. Of a schedule that was kept, nothing held back.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from plinth.analyse.evidence import evidence_of
+from plinth.analyse.wait_classes import class_of
+from plinth.analyse.window import Window, window
+from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
+from plinth.model.contents import TrialContents
+from plinth.model.trial import Sample, Trial
+from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of
+
+KEPT = 0.98
+"""Share of a schedule's transactions that have to be done for it to be kept."""
+PRESSED = 0.5
+"""Share of the clients' time in the server from which on even a schedule that is kept is at a limit."""
+STARVED = 0.5
+"""Share of its threads' time that the load engine works, or waits for a CPU, for it to be what limits."""
+CROWDED = 0.75
+"""Backends that want a CPU, to a core of the host, from which on the cores are too few."""
+MIN_LOOKS = 20
+"""Looks at the wait events, under which nothing is said with more than low confidence."""
+_SOURCES = frozenset({SOURCE, "process_cpu", "process_delay", "host_cpu", "device", "pg_wal", "pg_io", "pg_database"})
+
+
+class Where(NamedTuple):
+    """Where the clients were, on the mean, in numbers of clients; `looks` is how often it was looked.
+
+    Who wants a CPU is known from the kernel too, where processes are: pg_stat_activity shows a backend as idle that was
+    woken by its next statement and has not got a CPU yet, which on a busy host is most of them.
+    """
+
+    in_class: dict[BottleneckKind, float]
+    clients: float
+    idle: float
+    looks: float
+
+    def share(self, kind: BottleneckKind) -> float:
+        """The share of the clients' time that went to it."""
+        return self.in_class.get(kind, 0.0) / self.clients if self.clients else 0.0
+
+
+def read_window(contents: TrialContents) -> Window:
+    """The samples of a trial's measured phase that attribution rests on."""
+    return window(contents.trial, contents.read_samples(), _is_wanted)
+
+
+def _is_wanted(sample: Sample) -> bool:
+    return sample.source in _SOURCES
+
+
+def attribute(trial: Trial, seen: Window, cores: int, clients: int, open_loop: bool) -> Bottleneck:
+    """What held the trial back. `cores` are the host's; `clients` those of the workload; pure."""
+    where = where_clients_were(seen, clients)
+    if where is None:
+        gaps = [gap.reason for gap in trial.gaps if gap.what.startswith(SOURCE)]
+        reason = gaps[0] if gaps else "the bundle has no samples of it"
+        return Bottleneck(
+            kind="not known", confidence="low", sentence=f"not known: no wait events: {reason}", evidence=()
+        )
+    kind = _kind(trial, seen, where, cores, open_loop)
+    evidence = evidence_of(kind, trial, seen, where.in_class, where.clients, where.idle, cores)
+    confidence = _confidence(kind, where)
+    return Bottleneck(kind=kind, confidence=confidence, sentence=_sentence(kind, where, trial), evidence=evidence)
+
+
+def where_clients_were(seen: Window, clients: int) -> Where | None:
+    """The wait profile by class; None where there is none. A client without a session, or between two, is idle."""
+    states = {state: seen.mean(SOURCE, ALL, state) for state in (ACTIVE, IDLE, IDLE_IN_TRANSACTION)}
+    active = states[ACTIVE]
+    if active is None:
+        return None
+    in_class: dict[BottleneckKind, float] = {}
+    for name in seen.objects(SOURCE):
+        if name == ALL or not wait_of(name).of_clients:
+            continue
+        processes = seen.mean(SOURCE, name, BACKENDS) or 0.0
+        kind = class_of(wait_of(name).event)
+        if kind is not None:
+            in_class[kind] = in_class.get(kind, 0.0) + processes
+    wanting = seen.rates("process_cpu", ["backends"], "user_s", "system_s")
+    if wanting is not None:
+        wanting += seen.rates("process_delay", ["backends"], "run_delay_s") or 0.0
+        others = sum(n for kind, n in in_class.items() if kind != "server CPU")
+        most = max(0.0, max(float(clients), active) - others)
+        in_class["server CPU"] = max(in_class.get("server CPU", 0.0), min(wanting, most))
+    looks = sum(value for t_ns, value in seen.samples.get((SOURCE, ALL, LOOKS), ()) if t_ns > seen.begin_ns)
+    everyone = max(float(clients), active)
+    return Where(in_class, everyone, everyone - sum(in_class.values()), looks)
+
+
+def wait_shares(windows: Iterable[Window]) -> tuple[WaitShare, ...]:
+    """The wait profile over several trials, commonest first; of idle clients it has nothing."""
+    sums: dict[str, float] = {}
+    counted = 0
+    for seen in windows:
+        if seen.mean(SOURCE, ALL, ACTIVE) is None:
+            continue
+        counted += 1
+        for name in seen.objects(SOURCE):
+            if name != ALL:
+                sums[name] = sums.get(name, 0.0) + (seen.mean(SOURCE, name, BACKENDS) or 0.0)
+    shares = [
+        WaitShare(kind=wait_of(name).kind, event=wait_of(name).event, processes=total / counted)
+        for name, total in sums.items()
+        if total > 0
+    ]
+    return tuple(sorted(shares, key=lambda share: (-share.processes, share.kind, share.event)))
+
+
+def _kind(trial: Trial, seen: Window, where: Where, cores: int, open_loop: bool) -> BottleneckKind:
+    busy = 1 - where.idle / where.clients
+    if open_loop and busy < PRESSED and _schedule_was_kept(trial):
+        return "none found"
+    waits: dict[BottleneckKind, float] = {kind: n for kind, n in where.in_class.items() if kind != "server CPU"}
+    top = max(waits, key=lambda kind: waits[kind], default=None)
+    on_cpu = where.in_class.get("server CPU", 0.0)
+    if top is not None and waits[top] >= max(on_cpu, where.idle):
+        return top
+    if on_cpu >= CROWDED * cores or on_cpu >= max(where.idle, max(waits.values(), default=0.0)):
+        return "server CPU"
+    if starvation(trial, seen) >= STARVED:
+        return "load engine"
+    return "client limit"
+
+
+def _schedule_was_kept(trial: Trial) -> bool:
+    totals = trial.measured
+    return totals is not None and totals.done >= KEPT * totals.scheduled
+
+
+def starvation(trial: Trial, seen: Window) -> float:
+    """The share of their time that the load engine's threads worked or waited for a CPU; 0 where it is not known."""
+    if trial.engine is None:
+        return 0.0
+    spent = seen.rates("process_cpu", ["load engine"], "user_s", "system_s") or 0.0
+    waited = seen.rates("process_delay", ["load engine"], "run_delay_s") or 0.0
+    return (spent + waited) / trial.engine.threads
+
+
+def _confidence(kind: BottleneckKind, where: Where) -> Confidence:
+    """By how far the winner is ahead of the next, and how often it was looked."""
+    if where.looks < MIN_LOOKS:
+        return "low"
+    if kind == "none found":
+        return "high" if where.idle >= 0.8 * where.clients else "medium"
+    idle_is_it = kind in ("load engine", "client limit")
+    winner = where.idle if idle_is_it else where.in_class.get(kind, 0.0)
+    others = [n for other, n in where.in_class.items() if other != kind] + ([] if idle_is_it else [where.idle])
+    second = max(others, default=0.0)
+    if winner >= 2 * second:
+        return "high"
+    return "medium" if winner >= 1.25 * second else "low"
+
+
+_WORDS: dict[BottleneckKind, str] = {
+    "device reads": "waiting for reads of data files",
+    "device writes": "waiting for writes of data files",
+    "WAL flush": "waiting for WAL to be written and flushed",
+    "server CPU": "working, or waiting for a CPU, in the server",
+    "locks": "waiting for locks that others held",
+    "replication": "waiting for a standby",
+    "network": "waiting for the client to take what was sent",
+}
+
+
+def _sentence(kind: BottleneckKind, where: Where, trial: Trial) -> str:
+    idle = where.idle / where.clients
+    if kind == "none found":
+        done = (
+            "" if trial.measured is None else f"{trial.measured.done:,} of {trial.measured.scheduled:,} due were done; "
+        )
+        return f"none found: {done}clients had nothing to do for {idle:.0%} of their time"
+    if kind == "load engine":
+        return (
+            f"load engine: backends waited for the next statement {idle:.0%} of the time while its threads had no CPU"
+        )
+    if kind == "client limit":
+        return f"client limit: backends were idle {idle:.0%} of the time, and the load engine was not busy"
+    sentence = f"{kind}: {where.share(kind):.0%} of the clients' time went to {_WORDS[kind]}"
+    others: dict[BottleneckKind, float] = {other: n for other, n in where.in_class.items() if other != kind}
+    if kind == "locks" and sum(others.values()) > 0:
+        most, _ = max(others.items(), key=lambda item: item[1])
+        sentence += f"; those who held them were mostly {_WORDS[most]}"
+    return sentence

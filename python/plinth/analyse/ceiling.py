@@ -1,0 +1,80 @@
+"""The commit ceiling: how many transactions a second one client, and all of a variant's, can commit on its storage at best.
+
+A model of two measurements of the fsync probe. One client waits for each of its flushes, so that it commits at most
+1 / (median time of a durable WAL write). Many share flushes; the probe's writers do so by PostgreSQL's own rules, and do
+nothing else, so that what they reach is what as many clients can. A transaction costs more than its flush.
+"""
+
+from collections.abc import Mapping
+
+from plinth.model.analysis import CommitCeiling
+from plinth.model.facts import ServerFacts
+from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
+from plinth.model.probe import DEFAULT_METHOD, FsyncFigure, FsyncProbe, Group
+
+_OFF = {"off", "false", "no", "0"}
+_READ_ONLY = "select-only"
+
+
+def commit_ceiling(
+    variant: Variant,
+    roles: Mapping[str, str],
+    server: ServerFacts | None,
+    probes: Mapping[str, FsyncProbe],
+    tps: float | None,
+) -> CommitCeiling:
+    """The ceiling of a variant whose server has its parts on `roles`; with a reason where there is none."""
+    if reason := _no_flush(variant, roles, server):
+        return CommitCeiling(unavailable=reason)
+    storage = roles.get(WAL_ROLE, roles[DATA_ROLE])
+    probe = probes.get(storage)
+    if probe is None:
+        return CommitCeiling(unavailable=f"storage {storage} was not probed")
+    method = _setting("wal_sync_method", variant, server) or DEFAULT_METHOD
+    flush = _figure(probe, "preallocated", method, 1)
+    if isinstance(flush, str):
+        return CommitCeiling(storage=storage, method=method, unavailable=flush)
+    clients = variant.workload.clients
+    together = flush if clients == 1 else _figure(probe, "group_commit", method, clients)
+    if isinstance(together, str):
+        return CommitCeiling(storage=storage, method=method, unavailable=together)
+    of_one = 1e9 / flush.median_ns
+    of_all = of_one if clients == 1 else together.ops_per_s
+    return CommitCeiling(
+        storage=storage,
+        method=method,
+        flush_median_ns=flush.median_ns,
+        one_client_per_s=of_one,
+        clients=clients,
+        clients_per_s=of_all,
+        reached=None if tps is None else tps / of_all,
+    )
+
+
+def _no_flush(variant: Variant, roles: Mapping[str, str], server: ServerFacts | None) -> str | None:
+    """Why commits of this variant do not wait for a flush that was measured."""
+    if not roles:
+        return "the server is not Plinth's, and its storage was not probed"
+    for name in ("fsync", "synchronous_commit"):
+        if (_setting(name, variant, server) or "on").lower() in _OFF:
+            return f"{name} is off: no commit waits for a flush"
+    if variant.workload.builtin == _READ_ONLY:
+        return "its transactions write nothing that must be flushed"
+    return None
+
+
+def _setting(name: str, variant: Variant, server: ServerFacts | None) -> str | None:
+    """As read back; as asked where the server never told. None for its default."""
+    if server is not None:
+        return next((setting.value for setting in server.settings if setting.name == name), None)
+    return str(variant.settings[name]) if name in variant.settings else None
+
+
+def _figure(probe: FsyncProbe, group: Group, method: str, writers: int) -> FsyncFigure | str:
+    """The figure of a case, or the reason why there is none."""
+    for result in probe.of(group):
+        if (result.case.method, result.case.writers) == (method, writers):
+            return result.figure or f"{result.case.label}: {result.unavailable}"
+    if probe.gaps and not probe.results:
+        return probe.gaps[0].reason
+    return f"{method} of {writers} writer{'' if writers == 1 else 's'} was not measured on storage {probe.facts.name}"

@@ -1,0 +1,282 @@
+"""What the trials of a bundle wrote, to which device, for what; and how long a drive lasts that way."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from plinth.analyse.bootstrap import estimate
+from plinth.analyse.counters import Counters
+from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
+from plinth.analyse.trials import Measured, judge_trials
+from plinth.model.analysis import Estimate, Interval
+from plinth.model.base import Gap
+from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.endurance import (
+    DeviceWritten,
+    Endurance,
+    Flow,
+    FlowWritten,
+    Rating,
+    StorageWritten,
+    VariantEndurance,
+    Written,
+)
+from plinth.model.facts import StorageFacts
+from plinth.model.storage import ZfsStorage
+
+DAY_S = 86_400
+YEAR_DAYS = 365.25
+_METHOD = "median of the trials"
+_FLOWS: dict[Flow, str] = {
+    "data": "tables, indexes, temporary files: given to the kernel, which may write a page once for several times",
+    "wal": "WAL that was generated",
+    "wal_written": "WAL as it was written: a page that is not full is written again with the next commit; new segments are "
+    "filled with zeros",
+    "full_page_images": "of the WAL: whole pages after a checkpoint, at most (their number times 8 KiB)",
+}
+
+
+def endurance(contents: BundleContents, tps: float | None = None, rating: Rating | None = None) -> Endurance:
+    """The account of a bundle, at the measured rate or at `tps` transactions a second. Pure."""
+    seed = contents.plan.experiment.measure.seed
+    drives = contents.wear.disks if contents.wear else ()
+    gaps = (
+        list(contents.wear.gaps)
+        if contents.wear
+        else [Gap(what="wear of the drives", reason="the run did not keep it")]
+    )
+    return Endurance(
+        run_id=contents.manifest.run_id,
+        experiment=contents.plan.experiment.name,
+        rate="as measured" if tps is None else "as given",
+        rating=rating,
+        variants=tuple(
+            _Account(contents, measured, tps, rating, seed).variant() for measured in judge_trials(contents).values()
+        ),
+        drives=drives,
+        gaps=tuple(gaps),
+    )
+
+
+def rated(tbw_bytes: int | None, pe_cycles: int | None, capacity_bytes: int | None, waf: float) -> Rating | None:
+    """What may be written to a drive: as its maker says, or as its cells bear it. None where nothing was given.
+
+    P/E cycles x capacity is what the cells take; of that, 1/WAF comes from the host (JESD218 defines the write
+    amplification factor so). A rated TBW is the host's already. Raises ValueError when what was given does not fit together.
+    """
+    if tbw_bytes is not None:
+        if pe_cycles is not None or capacity_bytes is not None:
+            raise ValueError("give --tbw, or --pe-cycles with --capacity, not both")
+        return Rating(rated_bytes=tbw_bytes, source=f"rated for {_terabytes(tbw_bytes)} written")
+    if pe_cycles is None and capacity_bytes is None:
+        return None
+    if pe_cycles is None or capacity_bytes is None:
+        raise ValueError("--pe-cycles and --capacity go together")
+    rated_bytes = round(pe_cycles * capacity_bytes / waf)
+    factor = f" / write amplification {waf:g}" if waf != 1 else ""
+    cells = f"{pe_cycles:,} P/E cycles x {capacity_bytes / 1e9:,.0f} GB{factor}"
+    return Rating(rated_bytes=rated_bytes, source=f"{cells} = {_terabytes(rated_bytes)}")
+
+
+def life_years(rated_bytes: float, bytes_per_day: float) -> float:
+    """How long until the rated bytes are written."""
+    return rated_bytes / bytes_per_day / YEAR_DAYS
+
+
+def _terabytes(size_bytes: float) -> str:
+    return f"{size_bytes / 1e12:,.0f} TB"
+
+
+class _Trial(NamedTuple):
+    contents: TrialContents
+    done: int
+    tps: float
+    writes: PostgresWrites
+
+    def device_bytes(self, device: str) -> int | None:
+        return next((one.written_bytes for one in self.contents.trial.devices if one.device == device), None)
+
+
+class _Account:
+    """The account of one variant."""
+
+    def __init__(
+        self, contents: BundleContents, measured: Measured, tps: float | None, rating: Rating | None, seed: int
+    ) -> None:
+        self._contents = contents
+        self._variant = measured.variant
+        self._rating = rating
+        self._seed = seed
+        self._asked_tps = tps
+        self._tps = measured.tps(seed) if tps is None else _given(tps)
+        self._trials = list(_trials(measured))
+        self._roles = contents.cluster_of(measured.variant).roles
+        self._gaps: list[Gap] = []
+
+    def variant(self) -> VariantEndurance:
+        """All of it; what cannot be told is in its gaps."""
+        if not self._trials:
+            self._gap("everything", "no trial counts")
+        flows = tuple(self._flows()) if self._trials else ()
+        storages = tuple(self._storages()) if self._trials else ()
+        devices = tuple(self._devices()) if self._trials else ()
+        self._check_checkpoints()
+        return VariantEndurance(
+            id=self._variant.id,
+            label=self._variant.label,
+            tps=self._tps,
+            flows=flows,
+            storages=storages,
+            devices=devices,
+            gaps=tuple(dict.fromkeys(self._gaps)),
+        )
+
+    def _gap(self, what: str, reason: str) -> None:
+        self._gaps.append(Gap(what=what, reason=reason))
+
+    def _flows(self) -> Iterator[FlowWritten]:
+        for flow, what in _FLOWS.items():
+            written = self._written(lambda trial, flow=flow: getattr(trial.writes, flow))
+            if written is None:
+                reasons = dict.fromkeys(reason for trial in self._trials for reason in [trial.writes.missing.get(flow)])
+                self._gap(f"{flow.replace('_', ' ')} of PostgreSQL", "; ".join(filter(None, reasons)))
+            else:
+                yield FlowWritten(flow=flow, what=what, **dict(written))
+
+    def _storages(self) -> Iterator[StorageWritten]:
+        for devices, places in self._places().items():
+            written = self._written(lambda trial, devices=devices: _sum(trial.device_bytes(one) for one in devices))
+            if written is None:
+                self._gap(f"bytes written to {', '.join(devices)}", "its counters were not read")
+                continue
+            roles = tuple(role for _, role in places)
+            yield StorageWritten(
+                storages=tuple(dict.fromkeys(storage for storage, _ in places)),
+                roles=roles,
+                devices=devices,
+                amplification=self._amplification(devices, roles),
+                **dict(written),
+            )
+
+    def _places(self) -> dict[tuple[str, ...], list[tuple[str, str]]]:
+        """Storages and roles by the devices directly below them."""
+        found: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+        for role, storage in self._roles.items():
+            facts = self._contents.storages.get(storage)
+            devices = _topmost(facts) if facts else ()
+            if devices:
+                found.setdefault(devices, []).append((storage, role))
+            elif facts is None:
+                self._gap(f"devices of storage {storage}", "its facts are not in the bundle")
+            else:
+                reasons = "; ".join(gap.reason for gap in facts.gaps if "devices below" in gap.what)
+                self._gap(f"devices of storage {storage}", reasons or facts.volatile_reason or "none is known below it")
+        return found
+
+    def _amplification(self, devices: Sequence[str], roles: tuple[str, ...]) -> Estimate | None:
+        ratios = []
+        for trial in self._trials:
+            of_devices = _sum(trial.device_bytes(one) for one in devices)
+            of_postgres = trial.writes.of_roles(roles, frozenset(self._roles))
+            if of_devices is None or not of_postgres:
+                what = f"device bytes for each byte of PostgreSQL on {', '.join(devices)}"
+                self._gap(what, "what PostgreSQL gave to it cannot be told apart, or is nothing")
+                return None
+            ratios.append(of_devices / of_postgres)
+        return _estimate(ratios, self._seed)
+
+    def _devices(self) -> Iterator[DeviceWritten]:
+        roles = {one.device: one.roles for trial in self._trials for one in trial.contents.trial.devices}
+        for device, of_device in roles.items():
+            written = self._written(lambda trial, device=device: trial.device_bytes(device))
+            if written is None:
+                self._gap(f"bytes written to {device}", "its counters were not read in every trial")
+                continue
+            yield DeviceWritten(
+                device=device,
+                roles=of_device,
+                uses=tuple(self._uses(device)),
+                life_years=self._life(written.bytes_per_day),
+                **dict(written),
+            )
+
+    def _uses(self, device: str) -> Iterator[str]:
+        """What a device is to the pools below the cluster, by the storages that the pool has as members."""
+        for storage in dict.fromkeys(self._roles.values()):
+            spec = self._contents.plan.storages.get(storage)
+            if isinstance(spec, ZfsStorage):
+                for reference in spec.references():
+                    member = self._contents.storages.get(reference.name)
+                    if member is not None and device in member.block_devices:
+                        yield str(reference.key[0])
+
+    def _life(self, bytes_per_day: Estimate) -> Estimate | None:
+        if self._rating is None or bytes_per_day.value <= 0:
+            return None
+        rated_bytes = self._rating.rated_bytes
+        interval = bytes_per_day.interval
+        turned = None
+        if interval is not None:
+            low, high = (life_years(rated_bytes, bound) for bound in (interval.high, interval.low))
+            turned = Interval(low=low, high=high, level=interval.level)
+        years = life_years(rated_bytes, bytes_per_day.value)
+        return bytes_per_day.model_copy(update={"value": years, "interval": turned})
+
+    def _written(self, bytes_of: Callable[[_Trial], float | None]) -> Written | None:
+        """Per transaction and per day; None where a trial does not tell it."""
+        each = [(trial, bytes_of(trial)) for trial in self._trials]
+        per_transaction = [written / trial.done for trial, written in each if written is not None]
+        if not each or len(per_transaction) < len(each):
+            return None
+        rates = [trial.tps if self._asked_tps is None else self._asked_tps for trial in self._trials]
+        per_day = [written * rate * DAY_S for written, rate in zip(per_transaction, rates, strict=True)]
+        return Written(
+            bytes_per_transaction=_estimate(per_transaction, self._seed), bytes_per_day=_estimate(per_day, self._seed)
+        )
+
+    def _check_checkpoints(self) -> None:
+        """What is dirty at the end of a trial was not written: a trial without a checkpoint hardly tells of data."""
+        without = [
+            str(trial.contents.trial.number)
+            for trial in self._trials
+            if not any(event.kind == "checkpoint_end" for event in trial.contents.events)
+        ]
+        if without:
+            self._gap(
+                "data that checkpoints write",
+                f"no checkpoint ended in trial {', '.join(without)}: pages that were changed there had not been written "
+                "when it ended; make measure.duration longer than checkpoint_timeout",
+            )
+
+
+def _trials(measured: Measured) -> Iterator[_Trial]:
+    for judged in measured.counted:
+        trial = judged.contents.trial
+        if trial.totals is not None and trial.totals.done and trial.tps:
+            writes = postgres_writes(Counters(judged.contents.read_samples()))
+            yield _Trial(judged.contents, trial.totals.done, trial.tps, writes)
+
+
+def _topmost(facts: StorageFacts) -> tuple[str, ...]:
+    """The devices directly below the file system: those that no other of its devices stands on."""
+    nodes = [node for node in facts.stack if node.name in facts.block_devices]
+    least = min((node.depth for node in nodes), default=0)
+    return tuple(node.name for node in nodes if node.depth == least)
+
+
+def _sum(values: Iterator[int | None]) -> float | None:
+    known = list(values)
+    return None if not known or None in known else float(sum(value for value in known if value is not None))
+
+
+def _given(tps: float) -> Estimate:
+    return Estimate(value=tps, interval=None, n=0, method="as given")
+
+
+def _estimate(values: Sequence[float], seed: int) -> Estimate:
+    """The median with its interval; none where a trial wrote nothing, which has no logarithm."""
+    if all(value > 0 for value in values):
+        return estimate([float(np.log(value)) for value in values], seed, _METHOD)[0]
+    note = "no interval: in some trials nothing was written"
+    return Estimate(value=float(np.median(values)), interval=None, n=len(values), method=_METHOD, note=note)

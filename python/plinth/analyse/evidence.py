@@ -1,0 +1,85 @@
+"""The figures that a finding rests on, and those that put it into proportion, as far as the bundle has them."""
+
+from collections.abc import Iterator, Mapping
+
+from plinth.analyse.window import Window
+from plinth.model.bottleneck import BottleneckKind, Evidence
+from plinth.model.trial import Trial
+from plinth.model.waits import SOURCE
+
+_CPU = ("user_s", "system_s")
+_POSTGRES = (
+    *("backends", "checkpointer", "background writer", "walwriter", "autovacuum", "walsender", "walreceiver"),
+    *("io workers", "logger", "other postgres"),
+)
+
+
+def evidence_of(
+    kind: BottleneckKind,
+    trial: Trial,
+    seen: Window,
+    in_class: Mapping[BottleneckKind, float],
+    clients: float,
+    idle: float,
+    cores: int,
+) -> tuple[Evidence, ...]:
+    """The shares of the clients' time, weightiest first, then what bears on this kind of bottleneck."""
+    shares: dict[str, float] = {name: n / clients for name, n in in_class.items()}
+    shares["idle"] = idle / clients
+    of_time = [
+        Evidence(what=f"clients' time: {name}", value=share, unit="fraction", source=SOURCE)
+        for name, share in sorted(shares.items(), key=lambda item: -item[1])
+        if share >= 0.005
+    ]
+    if kind in ("device reads", "device writes"):
+        of_time += _devices(trial, seen)
+    elif kind == "WAL flush":
+        of_time += [*_wal(trial, seen), *_devices(trial, seen)]
+    return (*of_time, *_cpu(trial, seen, cores))
+
+
+def _cpu(trial: Trial, seen: Window, cores: int) -> Iterator[Evidence]:
+    server = seen.rates("process_cpu", _POSTGRES, *_CPU)
+    engine = seen.rates("process_cpu", ["load engine"], *_CPU)
+    rest = seen.rates("process_cpu", ["rest of host"], *_CPU)
+    for what, used in (("server", server), ("load engine", engine), ("rest of host", rest)):
+        if used is not None:
+            yield Evidence(what=f"CPU of {what}, of {cores} cores", value=used, unit="cores", source="process_cpu")
+    for group, threads in (("backends", None), ("load engine", trial.engine.threads if trial.engine else None)):
+        delay = seen.rates("process_delay", [group], "run_delay_s")
+        if delay is not None:
+            what = f"{group} runnable, without a CPU" + (f", of {threads} threads" if threads else "")
+            yield Evidence(what=what, value=delay, unit="count", source="process_delay")
+
+
+def _wal(trial: Trial, seen: Window) -> Iterator[Evidence]:
+    syncs = seen.rate("pg_wal", "all", "wal_sync")
+    if syncs is not None:
+        yield Evidence(what="WAL flushes", value=syncs, unit="per_s", source="pg_wal")
+        if syncs and trial.tps is not None:
+            yield Evidence(what="transactions a WAL flush", value=trial.tps / syncs, unit="count", source="pg_wal")
+    took_s = seen.rate("pg_wal", "all", "wal_sync_time_s")
+    if took_s is not None and syncs:
+        yield Evidence(what="mean WAL flush", value=took_s / syncs * 1e9, unit="ns", source="pg_wal")
+
+
+def _devices(trial: Trial, seen: Window) -> Iterator[Evidence]:
+    for device in trial.devices:
+        name, roles = device.device, f"{', '.join(device.roles)}: {device.device}"
+        for verb, counter, time in (
+            ("read", "reads", "read_time_s"),
+            ("write", "writes", "write_time_s"),
+            ("flush", "flushes", "flush_time_s"),
+        ):
+            rate, took_s = seen.rate("device", name, counter), seen.rate("device", name, time)
+            if not rate:
+                continue
+            yield Evidence(what=f"{roles}: {counter}", value=rate, unit="per_s", source="device")
+            if took_s is not None:
+                yield Evidence(what=f"{roles}: mean {verb}", value=took_s / rate * 1e9, unit="ns", source="device")
+        busy = seen.rate("device", name, "io_time_s")
+        if busy:
+            yield Evidence(what=f"{roles}: utilisation", value=busy, unit="fraction", source="device")
+        queue = seen.rate("device", name, "weighted_io_time_s")
+        if queue:
+            yield Evidence(what=f"{roles}: requests under way", value=queue, unit="count", source="device")
