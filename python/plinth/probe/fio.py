@@ -1,0 +1,108 @@
+"""fio, run for one job on the probe's file, and what its JSON says (fio 3, HOWTO: "JSON output")."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from plinth.model.errors import RunError
+from plinth.model.probe import PERCENTILES
+from plinth.model.probe_io import IoJob, IoResult, IoSide, IoSyncs
+from plinth.system.runner import Completed, Runner
+
+PROGRAM = "fio"
+_EXIT_CODES = range(256)
+_ALWAYS = {
+    "allow_file_create": "0",
+    "lat_percentiles": "1",
+    "clat_percentiles": "0",
+    "percentile_list": ":".join(f"{share:g}" for share in PERCENTILES),
+    # Its processes would be in sessions of their own, where nobody who ends fio finds them.
+    "thread": "1",
+}
+"""Written last, so that a user's job cannot say otherwise."""
+
+
+def fio_version(runner: Runner) -> str:
+    """As in "fio-3.33". Raises MissingCapability, with the package's name, when there is no fio."""
+    runner.require(PROGRAM)
+    return runner.run([PROGRAM, "--version"]).stdout.strip()
+
+
+def job_text(job: IoJob, file: Path, size_bytes: int) -> str:
+    """The job as fio reads it."""
+    # Without a size of its own a job would take that of the file; a mapped one has to be told.
+    parameters = {"size": str(size_bytes), **job.parameters, **_ALWAYS, "filename": _escaped(file)}
+    return "\n".join(["[probe]", *(f"{key}={value}" for key, value in parameters.items()), ""])
+
+
+def run_job(job: IoJob, file: Path, size_bytes: int, runner: Runner) -> IoResult:
+    """Run `job` to its end. One that fails has no figures, and the reason."""
+    command = [PROGRAM, "--output-format=json", "-"]
+    done = runner.run(command, input_bytes=job_text(job, file, size_bytes).encode(), allowed_exit_codes=_EXIT_CODES)
+    told = _told(done)
+    if told is None or done.exit_code != 0 or told["error"] != 0:
+        return IoResult(job=job, unavailable=_reason(done, told))
+    read, write = _side(told["read"]), _side(told["write"])
+    if read is None and write is None:
+        return IoResult(job=job, unavailable="not one request ended in the time given")
+    runtime_ms = max(told["read"]["runtime"], told["write"]["runtime"])
+    return IoResult(job=job, duration_s=runtime_ms / 1e3, read=read, write=write, syncs=_syncs(told["sync"]))
+
+
+def _told(done: Completed) -> dict[str, Any] | None:
+    """The job of fio's JSON, which notes may stand before; None when there is none."""
+    _, brace, rest = done.stdout.partition("{")
+    if not brace:
+        return None
+    try:
+        return json.JSONDecoder().raw_decode(brace + rest)[0]["jobs"][0]
+    except (json.JSONDecodeError, KeyError, IndexError) as error:
+        raise RunError(f"fio's JSON is not what it should be: {error}", where=" ".join(done.argv)) from error
+
+
+def _reason(done: Completed, told: dict[str, Any] | None) -> str:
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if told is not None and told["error"]:
+        reason = os.strerror(told["error"])
+        return f"fio: {reason}" + (f" ({lines[0].removeprefix('fio: ')})" if lines else "")
+    return lines[0] if lines else f"fio ended with exit code {done.exit_code} and said nothing"
+
+
+def _side(told: dict[str, Any]) -> IoSide | None:
+    if not told["total_ios"]:
+        return None
+    latency = told["lat_ns"]
+    return IoSide(
+        ios=told["total_ios"],
+        iops=told["iops"],
+        bytes_per_s=told["bw_bytes"],
+        min_ns=latency["min"],
+        mean_ns=latency["mean"],
+        max_ns=latency["max"],
+        percentiles_ns=_percentiles(latency),
+    )
+
+
+def _syncs(told: dict[str, Any]) -> IoSyncs | None:
+    latency = told["lat_ns"]
+    if not latency.get("N"):
+        return None
+    return IoSyncs(
+        calls=latency["N"],
+        min_ns=latency["min"],
+        mean_ns=latency["mean"],
+        max_ns=latency["max"],
+        percentiles_ns=_percentiles(latency),
+    )
+
+
+def _percentiles(latency: dict[str, Any]) -> dict[str, int]:
+    # fio tells the middle of a bucket, which may lie beyond what was ever seen.
+    within = {share: min(round(value), latency["max"]) for share, value in latency.get("percentile", {}).items()}
+    return {f"{float(share):g}": value for share, value in within.items()}
+
+
+def _escaped(file: Path) -> str:
+    """fio takes a colon to stand between several files."""
+    return str(file).replace("\\", "\\\\").replace(":", "\\:")

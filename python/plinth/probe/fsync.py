@@ -1,0 +1,104 @@
+"""The fsync probe of one directory: the Python face of crates/probe."""
+
+import errno
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from plinth import _native
+from plinth.model.errors import MissingCapability, PlinthError, RunError, UsageError
+from plinth.model.probe import FsyncCase, FsyncOptions
+from plinth.system.failures import from_os_error
+
+
+class Round(NamedTuple):
+    """One measurement of a case: what `_native.FsyncProbe.measure` tells, or why there is none."""
+
+    figure: dict[str, Any] | None
+    unavailable: str | None
+    failed: bool = False
+
+
+class FsyncTarget:
+    """A directory with the probe's file in it, while it is entered. Entering raises a PlinthError, and leaves no file."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.gone: str | None = None
+        """Why nothing more is measured here: the storage has stopped to answer."""
+        self.left: str | None = None
+        """Why the probe's file is still there, once it is over."""
+        self._probe: _native.FsyncProbe | None = None
+
+    def __enter__(self) -> Self:
+        check_directory(self.directory)
+        try:
+            self._probe = _native.FsyncProbe(self.directory)
+        except _native.ProbeError as error:
+            raise _not_made(error, self.directory) from error
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        probe, self._probe = self._probe, None
+        if probe is None:
+            return
+        try:
+            probe.remove()
+        except _native.ProbeError as left:
+            self.left = left.message
+
+    def measure(self, case: FsyncCase, duration_s: float) -> Round:
+        """Measure `case` once. A storage that gives an error has no figure, and the error as the reason."""
+        assert self._probe is not None, "it is entered"
+        if self.gone is not None:
+            return Round(None, self.gone, failed=True)
+        try:
+            outcome = json.loads(self._probe.measure(case.model_dump_json(), duration_s))
+        except _native.ProbeError as error:
+            if error.errno is None:  # no word of the system's: it does not answer
+                self.gone = error.message
+            return Round(None, error.message, failed=True)
+        return Round(outcome.get("figure"), outcome.get("unavailable"))
+
+
+def cases(options: FsyncOptions) -> tuple[FsyncCase, ...]:
+    """What is measured, in the order in which it is told."""
+    return tuple(FsyncCase.model_validate(case) for case in json.loads(_native.fsync_plan(options.model_dump_json())))
+
+
+def check_directory(path: Path) -> None:
+    """Raise a PlinthError unless `path` is a directory that new files can be made in, as far as can be told before."""
+    try:
+        is_directory = path.is_dir()
+        if not is_directory:
+            path.lstat()
+    except OSError as error:
+        raise from_os_error(error, "probe", path) from error
+    if not is_directory:
+        hint = "a probe writes to a file of its own in a directory"
+        if path.is_block_device():
+            hint += ", and never to a block device: make a file system on it, and mount that"
+        raise UsageError("cannot probe: it is not a directory", where=str(path), hint=hint)
+
+
+def _not_made(error: _native.ProbeError, directory: Path) -> PlinthError:
+    if error.errno in (errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP):  # though the directory is there
+        return MissingCapability("cannot probe: its file system makes no files", where=str(directory))
+    if error.errno == errno.EIO:
+        return RunError(
+            f"cannot probe: {error.message}",
+            where=str(directory),
+            hint="the device under it gives errors: see `dmesg`, and `plinth storage describe` for which device it is",
+            details=_left(error),
+        )
+    told = from_os_error(OSError(error.errno or 0, error.message), "probe", directory)
+    told.details = _left(error)
+    return told
+
+
+def _left(error: _native.ProbeError) -> tuple[str, ...]:
+    """A file system that went read-only keeps also what we made."""
+    if error.path is None or not Path(error.path).exists():
+        return ()
+    return (f"{error.path} is left, since it cannot be removed now",)

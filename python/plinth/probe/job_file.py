@@ -1,0 +1,188 @@
+"""A user's own job file for fio, with nothing in it but what happens to the probe's file.
+
+fio can run programs, delete directories and write to any device. So only parameters that are known to shape I/O are taken:
+one that names a file or device, or that is not known, is refused, and so is an I/O engine that does not go to a file.
+"""
+
+from pathlib import Path
+
+from plinth.model.errors import Refused, UsageError
+from plinth.model.nearest import nearest
+from plinth.model.probe_io import IoJob
+from plinth.system.failures import from_os_error
+
+ENGINES = ("sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "posixaio", "io_uring", "mmap")
+ALLOWED = frozenset(
+    [
+        "rw",
+        "readwrite",
+        "rw_sequencer",
+        "bs",
+        "blocksize",
+        "bsrange",
+        "bssplit",
+        "blockalign",
+        "ba",
+        "bs_unaligned",
+        "bs_is_seq_rand",
+        "size",
+        "io_size",
+        "io_limit",
+        "offset",
+        "offset_increment",
+        "offset_align",
+        "number_ios",
+        "ioengine",
+        "iodepth",
+        "iodepth_batch",
+        "iodepth_batch_submit",
+        "iodepth_batch_complete",
+        "iodepth_batch_complete_min",
+        "iodepth_batch_complete_max",
+        "iodepth_low",
+        "io_submit_mode",
+        "numjobs",
+        "thread",
+        "group_reporting",
+        "new_group",
+        "stonewall",
+        "wait_for_previous",
+        "runtime",
+        "timeout",
+        "time_based",
+        "ramp_time",
+        "startdelay",
+        "loops",
+        "direct",
+        "buffered",
+        "atomic",
+        "sync",
+        "fsync",
+        "fdatasync",
+        "sync_file_range",
+        "end_fsync",
+        "fsync_on_close",
+        "rwmixread",
+        "rwmixwrite",
+        "random_distribution",
+        "percentage_random",
+        "norandommap",
+        "softrandommap",
+        "random_generator",
+        "randrepeat",
+        "allrandrepeat",
+        "randseed",
+        "use_os_rand",
+        "fadvise_hint",
+        "invalidate",
+        "overwrite",
+        "fallocate",
+        "rate",
+        "rate_min",
+        "rate_iops",
+        "rate_iops_min",
+        "rate_process",
+        "rate_cycle",
+        "thinktime",
+        "thinktime_spin",
+        "thinktime_blocks",
+        "thinktime_iotime",
+        "latency_target",
+        "latency_window",
+        "latency_percentile",
+        "latency_run",
+        "max_latency",
+        "unified_rw_reporting",
+        "clat_percentiles",
+        "lat_percentiles",
+        "slat_percentiles",
+        "percentile_list",
+        "significant_figures",
+        "gtod_reduce",
+        "disable_lat",
+        "disable_clat",
+        "disable_slat",
+        "clocksource",
+        "zero_buffers",
+        "refill_buffers",
+        "scramble_buffers",
+        "buffer_compress_percentage",
+        "buffer_compress_chunk",
+        "buffer_pattern",
+        "dedupe_percentage",
+        "hipri",
+        "fixedbufs",
+        "registerfiles",
+        "sqthread_poll",
+        "nonvectored",
+        "uncached",
+        "nowait",
+        "userspace_reap",
+        "description",
+        "name",
+        "prio",
+        "prioclass",
+        "nice",
+        "cpus_allowed",
+        "cpus_allowed_policy",
+        "cpumask",
+        "steadystate",
+        "steadystate_duration",
+        "steadystate_ramp_time",
+        "hugepage-size",
+        "iomem",
+        "mem",
+        "iomem_align",
+        "mem_align",
+    ]
+)
+_HINT = "the probe gives every job its own new file; leave out what names files, runs programs or writes elsewhere"
+
+
+def read_job_file(path: Path) -> tuple[IoJob, ...]:
+    """The jobs of the file at `path`, each with what [global] says before it. Raises Refused, UsageError."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        cause = error if isinstance(error, OSError) else OSError(None, "it is not text")
+        raise from_os_error(cause, "read the job file", path) from error
+    defaults: dict[str, str] = {}
+    jobs: list[tuple[str, dict[str, str]]] = []
+    section: dict[str, str] | None = None
+    for number, written in enumerate(text.splitlines(), 1):
+        line, where = written.strip(), f"{path}:{number}"
+        if not line or line[0] in "#;":
+            continue
+        if line.startswith("["):
+            section = _section(line, where, defaults, jobs)
+            continue
+        if section is None:
+            raise UsageError(f"got {line!r} before the first [section]", where=where)
+        key, _, value = line.partition("=")
+        section[_checked(key.strip(), value.strip(), where)] = value.strip() or "1"
+    if not jobs:
+        raise UsageError("no job in it: a section other than [global] is needed", where=str(path))
+    return tuple(IoJob(name=name, title=f"of {path.name}", parameters=parameters) for name, parameters in jobs)
+
+
+def _section(line: str, where: str, defaults: dict[str, str], jobs: list[tuple[str, dict[str, str]]]) -> dict[str, str]:
+    name, bracket, rest = line[1:].partition("]")
+    if not bracket or not name.strip() or rest.strip():
+        raise UsageError(f"got {line!r}; a section such as [random-read] is needed", where=where)
+    if name.strip() == "global":
+        return defaults
+    jobs.append((name.strip(), dict(defaults)))
+    return jobs[-1][1]
+
+
+def _checked(key: str, value: str, where: str) -> str:
+    if key not in ALLOWED:
+        near = nearest(key, sorted(ALLOWED))
+        raise Refused(f"{key} is refused in a job file", where=where, hint=f"{near}; {_HINT}" if near else _HINT)
+    if key == "ioengine" and value not in ENGINES:
+        raise Refused(
+            f"ioengine={value} is refused in a job file; allowed: {', '.join(ENGINES)}", where=where, hint=_HINT
+        )
+    if "$" in value:
+        raise Refused(f"{key}={value}: variables are refused in a job file", where=where, hint="write the value itself")
+    return key
