@@ -10,11 +10,14 @@ from pydantic import ValidationError
 from plinth.bundle.tables import read_histograms, read_samples, read_series
 from plinth.model.base import Frozen
 from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.doctor import DOCTOR_VERSION, DoctorRecord
 from plinth.model.errors import RunError, UsageError
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.manifest import BUNDLE_VERSION, Manifest
 from plinth.model.plan import PLAN_VERSION, Plan
+from plinth.model.probe import PROBE_VERSION, FsyncProbe
 from plinth.model.trial import TRIAL_VERSION, Event, Trial
+from plinth.model.wear import WEAR_VERSION, RunWear
 
 Artefact = TypeVar("Artefact", bound=Frozen)
 
@@ -33,6 +36,24 @@ def read_plan(path: Path) -> Plan:
     return _read(path / "plan.json", Plan, PLAN_VERSION)
 
 
+def read_wear(path: Path) -> RunWear | None:
+    """What the run of the bundle at `path` wrote to its disks; None where that was never written down."""
+    file = path / "wear.json"
+    return _read(file, RunWear, WEAR_VERSION) if file.exists() else None
+
+
+def read_doctor(path: Path) -> DoctorRecord | None:
+    """What the doctor found before the run of the bundle at `path`; None where it was not asked."""
+    file = path / "env" / "doctor.json"
+    return _read(file, DoctorRecord, DOCTOR_VERSION) if file.exists() else None
+
+
+def read_probes(path: Path) -> dict[str, FsyncProbe]:
+    """What the fsync probe found on each storage of the bundle at `path` that it was asked of."""
+    files = sorted((path / "env").glob("probe-*.json"))
+    return {file.stem.removeprefix("probe-"): _read(file, FsyncProbe, PROBE_VERSION) for file in files}
+
+
 def read_bundle(path: Path) -> BundleContents:
     """Everything in the bundle at `path`; trials that were not finished are not there."""
     manifest = read_manifest(path)
@@ -44,6 +65,9 @@ def read_bundle(path: Path) -> BundleContents:
         plan=read_plan(path),
         host=_read(path / "env" / "host.json", HostFacts),
         storages={facts.name: facts for facts in storages},
+        wear=read_wear(path),
+        doctor=read_doctor(path),
+        probes=read_probes(path),
         servers={
             file.stem.removeprefix("server-"): _read(file, ServerFacts)
             for file in sorted((path / "env").glob("server-*.json"))

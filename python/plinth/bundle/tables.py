@@ -3,19 +3,20 @@
 series.parquet        a row a second: the fields of `Second`
 hist.parquet          a row a bucket: the histogram's key, and (value_ns, bucket_count)
 observe/SOURCE.parquet  a row a sample: t_ns, object, metric, value
+
+DuckDB and numpy are slow to load, and most commands need no table: so they are imported where they are used.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import numpy as np
-
 from plinth.model.load import Histogram, Second
 from plinth.model.trial import Sample
 
-_SECOND_TYPES = {"phase": "VARCHAR", "latency_mean_ns": "DOUBLE"}
+_SECOND_TYPES = {"phase": "VARCHAR"} | dict.fromkeys(
+    ("latency_mean_ns", "latency_stddev_ns", "schedule_lag_mean_ns"), "DOUBLE"
+)
 _SECOND_COLUMNS = {name: _SECOND_TYPES.get(name, "BIGINT") for name in Second.model_fields}
 _HISTOGRAM_COLUMNS = {
     "scope": "VARCHAR",
@@ -39,8 +40,9 @@ def write_series(path: Path, series: Iterable[Second]) -> None:
 
 
 def read_series(path: Path) -> tuple[Second, ...]:
-    """Read series.parquet."""
-    return tuple(Second(**dict(zip(_SECOND_COLUMNS, row, strict=True))) for row in _read(path, _SECOND_COLUMNS))
+    """Read series.parquet; of an older one, what it has."""
+    known = {name: kind for name, kind in _SECOND_COLUMNS.items() if name in _columns(path)}
+    return tuple(Second(**dict(zip(known, row, strict=True))) for row in _read(path, known))
 
 
 def write_histograms(path: Path, histograms: Iterable[Histogram]) -> None:
@@ -75,15 +77,24 @@ def write_samples(folder: Path, samples: Iterable[Sample]) -> None:
 
 
 def read_samples(folder: Path) -> list[Sample]:
-    """Read the samples of every source of a trial."""
-    return [
-        Sample(t_ns, path.stem, object_, metric, value)
-        for path in sorted(folder.glob("*.parquet"))
-        for t_ns, object_, metric, value in _read(path, _SAMPLE_COLUMNS)
-    ]
+    """Read the samples of every source of a trial, by one connection: to make one takes longer than to read a file."""
+    import duckdb
+
+    selected = ", ".join(f'"{name}"' for name in _SAMPLE_COLUMNS)
+    with duckdb.connect() as connection:
+        return [
+            Sample(t_ns, path.stem, object_, metric, value)
+            for path in sorted(folder.glob("*.parquet"))
+            for t_ns, object_, metric, value in connection.execute(
+                f"SELECT {selected} FROM read_parquet($1)", [str(path)]
+            ).fetchall()
+        ]
 
 
 def _write(path: Path, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
+    import duckdb
+    import numpy as np
+
     # DuckDB reads a dictionary of arrays as a table by the name of the variable that holds it. Integers with
     # gaps pass as text, since an array of numbers has no place for a missing one.
     arrays = {
@@ -98,7 +109,16 @@ def _write(path: Path, columns: dict[str, str], rows: Sequence[tuple[Any, ...]])
         connection.execute(f"COPY (SELECT {selected} FROM arrays) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 
 
+def _columns(path: Path) -> set[str]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        return {name for (name,) in connection.execute("SELECT name FROM parquet_schema($1)", [str(path)]).fetchall()}
+
+
 def _read(path: Path, columns: dict[str, str]) -> list[tuple[Any, ...]]:
+    import duckdb
+
     selected = ", ".join(f'"{name}"' for name in columns)
     with duckdb.connect() as connection:
         return connection.execute(f"SELECT {selected} FROM read_parquet($1)", [str(path)]).fetchall()

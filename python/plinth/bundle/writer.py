@@ -13,12 +13,15 @@ from pathlib import Path
 from plinth.bundle.files import sync_directory, sync_tree, write_durably
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import write_histograms, write_samples, write_series
+from plinth.model.doctor import DoctorRecord
 from plinth.model.errors import Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
-from plinth.model.manifest import Manifest, RunStatus
+from plinth.model.manifest import Loss, Manifest, RunStatus
 from plinth.model.plan import Plan
+from plinth.model.probe import FsyncProbe
 from plinth.model.trial import Event, Sample, Trial
+from plinth.model.wear import RunWear
 
 
 class BundleWriter:
@@ -79,6 +82,18 @@ class BundleWriter:
         """Write env/storage-NAME.json."""
         write_durably(self.path / "env" / f"storage-{facts.name}.json", facts.model_dump_json(indent=1))
 
+    def write_probe(self, storage: str, probe: FsyncProbe) -> None:
+        """Write env/probe-NAME.json; not indented, since its histograms are long."""
+        write_durably(self.path / "env" / f"probe-{storage}.json", probe.model_dump_json())
+
+    def write_doctor(self, record: DoctorRecord) -> None:
+        """Write env/doctor.json."""
+        write_durably(self.path / "env" / "doctor.json", record.model_dump_json(indent=1))
+
+    def write_wear(self, wear: RunWear) -> None:
+        """Write wear.json."""
+        write_durably(self.path / "wear.json", wear.model_dump_json(indent=1))
+
     def write_server(self, variant: str, facts: ServerFacts) -> None:
         """Write env/server-VARIANT.json."""
         write_durably(self.path / "env" / f"server-{variant}.json", facts.model_dump_json(indent=1))
@@ -110,10 +125,15 @@ class BundleWriter:
         write_durably(folder / name, content)
         return folder / name
 
-    def finish(self, status: RunStatus, reason: str | None = None) -> None:
-        """Say how the run ended, and seal what is there."""
+    def finish(self, status: RunStatus, reason: str | None = None, losses: tuple[Loss, ...] = ()) -> None:
+        """Say how the run ended and what it lost on the way, and seal what is there."""
         self.manifest = self.manifest.model_copy(
-            update={"status": status, "reason": reason, "ended_unix_ns": time.time_ns()}
+            update={
+                "status": status,
+                "reason": reason,
+                "ended_unix_ns": time.time_ns(),
+                "losses": tuple(dict.fromkeys((*self.manifest.losses, *losses))),
+            }
         )
         self._write_manifest()
         seal_bundle(self.path)

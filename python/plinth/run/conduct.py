@@ -1,16 +1,21 @@
 """The run: provision, trials, undo; and its continuation after it was cut short."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from plinth import __version__
-from plinth.bundle import BundleWriter, read_bundle, read_manifest, read_plan, verify_bundle
-from plinth.model.errors import Interrupted, RunError, UsageError
+from plinth.bundle import BundleWriter, read_bundle, read_manifest, read_plan, read_wear, verify_bundle
+from plinth.model.errors import Interrupted, PlinthError, RunError, UsageError
 from plinth.model.plan import Plan
 from plinth.observe import host_facts
+from plinth.run.budget import WriteBudget
 from plinth.run.command_log import CommandLog
+from plinth.run.destroy import check_destroy
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
+from plinth.run.losses import error_of
 from plinth.run.provision import Provision, check_needs
 from plinth.run.site import Site
 from plinth.run.trial import TrialRunner
@@ -27,40 +32,47 @@ class RunStatus:
     """How a run went."""
 
     failed_trials: int
+    error: PlinthError | None = None
+    """What the first storage or cluster was lost by, where the rest of the run went on."""
 
 
-def run_plan(plan: Plan, experiment_toml: str, bundle: Path, listener: Listener) -> RunStatus:
-    """Do what the plan says and write it to `bundle`.
+def run_plan(
+    plan: Plan, experiment_toml: str, bundle: Path, listener: Listener, destroy: Collection[str] = ()
+) -> RunStatus:
+    """Do what the plan says and write it to `bundle`; `destroy` are the words by which disks may be destroyed.
 
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
     everything that was made is undone.
     """
+    check_destroy(plan.doomed, destroy)
     check_needs(plan)
     with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
         writer = BundleWriter.create(bundle, plan, experiment_toml, __version__)
-        return _conduct(plan, writer, frozenset(), listener, guard)
+        return _conduct(plan, writer, frozenset(), listener, guard, destroy)
 
 
-def resume_bundle(bundle: Path, listener: Listener) -> RunStatus:
+def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = ()) -> RunStatus:
     """Finish the run of `bundle`: undo what it left behind, provision anew, and run the trials that are missing."""
     manifest = read_manifest(bundle)
     plan = read_plan(bundle)
     with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
         done = frozenset(contents.trial.number for contents in read_bundle(bundle).trials)
+        lost_before = error_of(manifest.losses, bundle)
         failed = sum(contents.trial.status == "failed" for contents in read_bundle(bundle).trials)
         if len(done) == len(plan.trials):
             if manifest.status != "complete":
                 BundleWriter.reopen(bundle, manifest).finish("complete")
             verify_bundle(bundle)
             listener.note("all trials are in the bundle: nothing to resume")
-            return RunStatus(failed)
+            return RunStatus(failed, lost_before)
+        check_destroy(plan.doomed, destroy)
         _check_same_machine(plan)
         left = clean(plan.run_id)
         if error := left.error():
             raise error
         check_needs(plan)
-        status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard)
-        return RunStatus(status.failed_trials + failed)
+        status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard, destroy)
+        return RunStatus(status.failed_trials + failed, lost_before or status.error)
 
 
 def _bundle_folder(bundle: Path) -> DirectoryLock:
@@ -75,32 +87,42 @@ def _bundle_folder(bundle: Path) -> DirectoryLock:
 
 
 def _conduct(
-    plan: Plan, writer: BundleWriter, done: frozenset[int], listener: Listener, guard: InterruptGuard
+    plan: Plan,
+    writer: BundleWriter,
+    done: frozenset[int],
+    listener: Listener,
+    guard: InterruptGuard,
+    destroy: Collection[str],
 ) -> RunStatus:
     owner = server_owner()
-    site = Site.of(plan.experiment, plan.run_id, plan.host, owner, writer.path)
+    site = Site.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy)
     if not owner.is_us:
         listener.note(owner.reason)
     journal = Journal.create(plan.run_id)
     runner = Runner(CommandLog(writer.logs / "commands.jsonl").record)
-    provision = Provision(plan, site, runner, journal, listener)
+    budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.path))
+    provision = Provision(plan, site, runner, journal, listener, guard, budget)
+
+    def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
+        _undo(provision, journal, listener)
+        writer.write_wear(budget.result())
+        writer.finish(status, reason, provision.losses.recorded())
+
     try:
-        failed = _run_trials(plan, provision, writer, done, listener)
+        with budget:
+            failed = _run_trials(plan, provision, writer, done, listener)
     except Interrupted as error:
         with guard.shielded():
-            _undo(provision, journal, listener)
-            writer.finish("interrupted", error.message)
-        hint = f"finished trials are kept: `plinth resume {writer.path}` goes on"
-        raise Interrupted(error.message, hint=hint) from None
+            end("interrupted", error.message)
+        error.hint = error.hint or f"finished trials are kept: `plinth resume {writer.path}` goes on"
+        raise error from None
     except BaseException as error:
         with guard.shielded():
-            _undo(provision, journal, listener)
-            writer.finish("failed", str(error))
+            end("failed", str(error))
         raise
     with guard.shielded():
-        _undo(provision, journal, listener)
-        writer.finish("complete")
-    return RunStatus(failed)
+        end("complete")
+    return RunStatus(failed, provision.losses.error())
 
 
 def _run_trials(
@@ -117,6 +139,9 @@ def _run_trials(
         variant = variants[planned.variant]
         listener.trial_started(planned, variant, len(plan.trials))
         output = trials.run(planned, variant)
+        if output.trial.status == "failed" and provision.loss(variant) is None:
+            # What the server says of it, an I/O error, is not yet why; that is written down with the trial.
+            output.add_cause(provision.after_failure(variant))
         if output.server is not None and variant.id not in described:
             writer.write_server(variant.id, output.server)
             described.add(variant.id)
@@ -124,7 +149,6 @@ def _run_trials(
         listener.trial_ended(output.trial)
         if output.trial.status == "failed":
             failed += 1
-            provision.end_abruptly(variant)
             if plan.experiment.measure.stop_on_failure:
                 raise RunError(
                     f"trial {planned.number} failed: {output.trial.failure}", where=f"variant {variant.label}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from plinth.model.errors import Interrupted
+from plinth.model.errors import Interrupted, StorageBroken
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _AGAIN_AFTER_S = 0.02
@@ -18,7 +18,7 @@ class InterruptGuard:
 
     The journal is written before each step, so that work may end at any instant. Within `shielded` (undoing what
     was made) signals are only told to `held_back`. Python cannot pass on what is raised in some callbacks, those of
-    fork among them; there it is raised again a moment later.
+    fork among them; there it is raised again a moment later. Other threads end all work by `stop`, and a piece of it by `call_off`.
     """
 
     def __init__(self, held_back: Callable[[str], None]) -> None:
@@ -26,6 +26,8 @@ class InterruptGuard:
         self._shielded = False
         self._previous: dict[signal.Signals, object] = {}
         self._lost: Interrupted | None = None
+        self._may_be_called_off = False
+        self._called_off: StorageBroken | None = None
 
     def __enter__(self) -> "InterruptGuard":
         if threading.current_thread() is threading.main_thread():
@@ -51,6 +53,29 @@ class InterruptGuard:
         finally:
             self._shielded = before
 
+    @contextmanager
+    def callable_off(self) -> Iterator[None]:
+        """What is done in it may be ended by `call_off`; what comes after it goes on."""
+        self._called_off, self._may_be_called_off = None, True
+        try:
+            yield
+        finally:
+            self._may_be_called_off = False
+        if self._called_off is not None:  # in this very moment: the signal is still on its way
+            raise self._called_off
+
+    def call_off(self, reason: StorageBroken) -> None:
+        """Raise `reason` in the main thread, where it is in `callable_off`; called by another thread."""
+        if self._may_be_called_off and self._previous:
+            self._called_off = reason
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
+    def stop(self, reason: Interrupted) -> None:
+        """Raise `reason` in the main thread, as a signal would; nothing where things are being undone already."""
+        if not self._shielded and self._previous:
+            self._lost = reason
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         name = signal.Signals(number).name
         if self._shielded:
@@ -60,13 +85,21 @@ class InterruptGuard:
         raise Interrupted(f"interrupted by {name}")
 
     def _on_unraisable(self, unraisable: "sys.UnraisableHookArgs") -> None:
-        if not isinstance(unraisable.exc_value, Interrupted):
-            self._unraisable_hook(unraisable)
-            return
-        self._lost = unraisable.exc_value
+        match unraisable.exc_value:
+            case Interrupted() as lost:
+                self._lost = lost
+            case StorageBroken() as called_off:
+                self._called_off = called_off
+            case _:
+                self._unraisable_hook(unraisable)
+                return
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
 
     def _raise_again(self, number: int, _: FrameType | None) -> None:
+        called_off, self._called_off = self._called_off, None
+        if called_off is not None and self._may_be_called_off:
+            raise called_off
         lost, self._lost = self._lost, None
         if lost is not None:
+            self._shielded = True
             raise lost

@@ -1,24 +1,28 @@
 """From an experiment to its plan: asks the other rooms what the planner must know."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from plinth.experiment import LoadedExperiment
+from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
 from plinth.model.step import Step
 from plinth.observe import host_facts
-from plinth.plan import ClusterKey, Place, Surroundings, build_plan, expand, scale_to_fit
+from plinth.plan import MEMORY, ClusterKey, Place, Surroundings, build_plan, expand, scale_to_fit
+from plinth.run.destroy import doomed_devices
 from plinth.run.site import Site
 from plinth.server import SettingsProbe, external_step, find_installation
-from plinth.storage import Storage
+from plinth.storage import Storage, check_answers
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.system.undo import undo_step
-from plinth.workload import check_scripts, dataset_of, scripts_of
+from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
 
 
 def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool = False) -> Plan:
@@ -31,7 +35,9 @@ def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool 
     experiment, cuts = loaded.experiment, ()
     if fit:
         experiment, cuts = scale_to_fit(experiment, planner.plan)
-    return planner.plan(experiment, cuts)
+    plan = planner.plan(experiment, cuts)
+    planner.check_working_sets(plan)
+    return plan
 
 
 class _Planner:
@@ -48,32 +54,49 @@ class _Planner:
         self._probes: dict[str, SettingsProbe] = {}
 
     def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
-        site = Site.of(experiment, self.run_id, self.host, self.owner, self.bundle)
-        variants, keys = expand(experiment, self._scripts)
-        installations = {key.id: self._installation(key) for key in keys if key.server.connection is None}
-        self._check_settings(variants, installations)
+        expanded = expand(experiment, self._scripts)
+        check_answers(expanded.storages)
+        site = Site.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
+        installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
+        self._check_settings(expanded.variants, installations)
         return build_plan(
             experiment,
-            variants,
-            keys,
+            expanded,
             (*self.loaded.overrides, *cuts),
             Surroundings(
                 run_id=self.run_id,
                 host=self.host,
-                places={name: _place(storage) for name, storage in site.storages.items()},
+                places=lambda clusters: {storage.name: _place(storage) for storage in site.used_storages(clusters)},
                 installations=installations,
-                dataset_bytes=lambda spec: dataset_of(spec).size_bytes(),
+                dataset_size=lambda spec: dataset_of(spec).size(),
                 dataset_load_s=lambda spec: dataset_of(spec).load_s(),
                 provision_steps=lambda clusters: _provision_steps(site, clusters),
                 trial_steps=lambda trial, variant, cluster: _trial_steps(site, trial, variant, cluster),
                 teardown_steps=lambda clusters: _teardown_steps(site, clusters),
+                doomed=lambda clusters: doomed_devices(site.used_storages(list(clusters)), self.runner),
             ),
         )
 
-    def _scripts(self, workload: WorkloadSpec) -> tuple[ScriptText, ...]:
-        scripts = scripts_of(workload, self.loaded.scripts)
-        check_scripts(workload, scripts)
+    def _scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[ScriptText, ...]:
+        with self._placed():
+            scripts = scripts_of(workload, dataset.kind, self.loaded.scripts)
+        check_scripts(workload, scripts, dataset_of(dataset).variables())
         return scripts
+
+    def check_working_sets(self, plan: Plan) -> None:
+        """Only once --scale-to-fit, which tries sizes that are too small, has ended."""
+        datasets = {cluster.id: dataset_of(cluster.dataset) for cluster in plan.clusters}
+        with self._placed():
+            for variant in plan.variants:
+                check_working_set(variant.workload, datasets[variant.cluster].variables())
+
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """A problem within gets its file and line."""
+        try:
+            yield
+        except Problem as problem:
+            raise self.loaded.error([_at_its_factor(problem, self.loaded.experiment.matrix)]) from problem
 
     def _installation(self, key: ClusterKey) -> Installation:
         wanted = (key.server.version, key.server.bindir)
@@ -89,32 +112,46 @@ class _Planner:
                 continue
             probe = self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
             for problem in probe.problems(variant.settings):
-                problems.setdefault(problem.message, _at_its_factor(problem, variant))
+                problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
         if problems:
             raise self.loaded.error(list(problems.values()))
 
 
-def _at_its_factor(problem: Problem, variant: Variant) -> Problem:
+def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:
     """A level's problem belongs to the factor that brought it."""
-    if problem.key in variant.levels:
+    if problem.key in factors:
         return Problem(problem.message, path=["matrix", problem.key], hint=problem.hint)
     return problem
 
 
 def _place(storage: Storage) -> Place:
-    """Where a storage's space comes from, and how much of it there is for the server's user."""
+    """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
-    if isinstance(source, str):
-        return Place("memory", "memory", storage.host.memory_available_bytes)
+    place = Place(takes_bytes=storage.needs_bytes(), room_bytes=storage.room_bytes(), pace=storage.pace())
+    match source:
+        case None:
+            return place
+        case str():
+            available_bytes = storage.host.memory_available_bytes
+            return replace(place, key=MEMORY, where=MEMORY, available_bytes=available_bytes)
+        case Path():
+            key, where, available_bytes = _filesystem(source)
+            return replace(place, key=key, where=where, available_bytes=available_bytes)
+        case base:
+            return replace(place, on=base.name)
+
+
+def _filesystem(path: Path) -> tuple[str, str, int | None]:
+    """A key that paths on the same file system share, the path, and the bytes that are free there."""
     try:
-        status = os.statvfs(source)
-        return Place(str(source.stat().st_dev), str(source), status.f_bavail * status.f_frsize)
+        status = os.statvfs(path)
+        return str(path.stat().st_dev), str(path), status.f_bavail * status.f_frsize
     except OSError:
-        return Place(str(source), str(source), None)
+        return str(path), str(path), None
 
 
 def _provision_steps(site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
-    steps = [step for storage in site.used_storages(list(clusters)) for step in storage.steps()]
+    steps = [step for storage in site.used_storages(clusters) for step in storage.steps()]
     for cluster in clusters:
         steps += [external_step(site.run_id)] if cluster.storage is None else site.layout(cluster).steps()
         for step in dataset_of(cluster.dataset).steps():

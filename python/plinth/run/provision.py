@@ -1,19 +1,26 @@
 """What a run stands on: storages made, clusters initialised and loaded, one server running at a time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from plinth.bundle import BundleWriter
-from plinth.model.errors import MissingCapability, PlinthError
+from plinth.model.connection import Connection
+from plinth.model.errors import Interrupted, MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.experiment import SettingValue
-from plinth.model.facts import ServerFacts
-from plinth.model.load import Connection
-from plinth.model.plan import Plan, PlannedCluster, Variant
-from plinth.model.units import format_size
+from plinth.model.facts import ServerFacts, StorageFacts
+from plinth.model.plan import Need, Plan, PlannedCluster, Variant
+from plinth.run.budget import WriteBudget
+from plinth.run.doctor import examine_for_run, keep_examination
+from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
-from plinth.run.site import Site
+from plinth.run.losses import Losses, reason_of
+from plinth.run.site import Site, is_external
+from plinth.run.storage_probe import StorageProbe
+from plinth.run.storages import Storages
 from plinth.server import Cluster, ExternalServer, connect, database_errors
+from plinth.storage import Storage
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of
@@ -33,37 +40,80 @@ class Server(Protocol):
 
 
 class Provision:
-    """Everything that a run has made. `close` undoes it, whatever happened before."""
+    """Everything that a run has made. `close` undoes it, whatever happened before.
 
-    def __init__(self, plan: Plan, site: Site, runner: Runner, journal: Journal, listener: Listener) -> None:
+    A storage that cannot be made, or that breaks, is lost with the clusters on it; the rest of the run goes on.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        site: Site,
+        runner: Runner,
+        journal: Journal,
+        listener: Listener,
+        guard: InterruptGuard,
+        budget: WriteBudget,
+    ) -> None:
         self.plan = plan
         self.site = site
+        self.budget = budget
+        self.losses = Losses()
+        self._storages = Storages(site, runner, journal, listener, guard, self.losses)
         self._runner = runner
         self._journal = journal
         self._listener = listener
         self._managed: dict[str, Cluster] = {}
         self._external: dict[str, ExternalServer] = {}
+        self._planned = {cluster.id: cluster for cluster in plan.clusters}
 
     def prepare(self, writer: BundleWriter) -> dict[str, tuple[str, ...]]:
         """Make the storages, then initialise, start and load each cluster.
 
-        Returns the kernel names of the block devices that each storage stands on.
+        Returns the kernel names of the block devices that each storage stands on. Raises what the first was lost by
+        when no cluster is left to measure on.
         """
+        for name, error in check_needs(self.plan).items():
+            self._storages.lose(name, error)
         devices = {}
+        made = []
         for storage in self.site.used_storages(self.plan.clusters):
-            self._listener.phase(f"make storage {storage.name}")
-            facts = storage.prepare(self._runner, self._journal)
-            for note in facts.notes:
-                self._listener.note(f"storage {storage.name}: {note}")
-            writer.write_storage(facts)
-            devices[storage.name] = facts.block_devices
+            if facts := self._storages.prepare(storage):
+                for note in facts.notes:
+                    self._listener.note(f"storage {storage.name}: {note}")
+                writer.write_storage(facts)
+                made.append(facts)
+                self.budget.add(facts)
+                devices[storage.name] = facts.block_devices
+        self._probe(made, writer)
+        external = any(is_external(cluster.server) for cluster in self.plan.clusters)
+        keep_examination(writer, examine_for_run(made, external, self._listener))
         for cluster in self.plan.clusters:
-            first = next(variant for variant in self.plan.variants if variant.cluster == cluster.id)
-            if cluster.storage is None:
-                self._prepare_external(cluster)
-            else:
-                self._prepare_managed(cluster, first.settings)
+            if self._loss_of(cluster) is None:
+                self._prepare_cluster(cluster)
+        error = self.losses.error()
+        if error is not None and all(self._loss_of(cluster) for cluster in self.plan.clusters):
+            raise error
         return devices
+
+    def _probe(self, made: Sequence[StorageFacts], writer: BundleWriter) -> None:
+        """Measure what a durable write takes on each storage; one that breaks by it is given up, like any other time."""
+        probe = StorageProbe(self.plan, writer, self._listener)
+        for facts in made:
+            storage = self.site.storages[facts.name]
+            try:
+                with self._storages.looked_after([facts.name]):
+                    probe.probe(storage, facts)
+            except StorageBroken as broken:
+                self._give_up(broken)
+
+    def loss(self, variant: Variant) -> PlinthError | None:
+        """Why the trials of a variant cannot be run: what they stand on was lost."""
+        return self._loss_of(self._planned[variant.cluster])
+
+    def looked_after(self, variant: Variant) -> AbstractContextManager[None]:
+        """While it is entered, StorageBroken is raised when a storage of the variant serves no more."""
+        return self._storages.looked_after(self._names_needed(self._planned[variant.cluster]))
 
     def activate(self, variant: Variant, fresh: bool) -> tuple[Server, ServerFacts]:
         """The server of a variant with its settings taken and read back; every other managed one is stopped.
@@ -82,14 +132,18 @@ class Provision:
         cluster.apply(variant.settings)
         return cluster, cluster.facts(variant.settings)
 
-    def end_abruptly(self, variant: Variant) -> None:
-        """End the server of a trial that failed, as a crash does; it recovers when it is next started.
+    def after_failure(self, variant: Variant) -> str | None:
+        """End the server of a trial that failed, as a crash does, and give up what of its storages serves no more.
 
-        A server that is just recovering from the crash of a backend may never end when it is asked to.
+        Returns why that one does not, None when all do. The server recovers when it is next started; one that is just
+        recovering from the crash of a backend may never end when it is asked to.
         """
-        cluster = self._managed.get(variant.cluster)
-        if cluster is not None and cluster.alive():
-            cluster.kill()
+        with self._journal.nothing_hangs():  # one that hangs only now is given up by whoever needs it next
+            broken = self._storages.examined(self._needed_by(self._planned[variant.cluster]))
+            if broken is not None:
+                self._give_up(broken)
+            self._end(variant.cluster)
+        return None if broken is None else broken.message
 
     def postmaster_pid(self, variant: Variant) -> int | None:
         """The pid of a managed server that runs."""
@@ -107,19 +161,79 @@ class Provision:
         Servers are not asked to shut down: their data goes with them, and one that has crashed might never do it.
         """
         self._listener.phase("undo what this run made")
-        for server in self._managed.values():
-            if server.alive():
-                self._try(server.kill)
-        for external in self._external.values():
-            self._try(lambda external=external: external.close(self._journal))
-        return self._journal.undo_all(self._runner)
+        with self._journal.nothing_hangs() as ended:
+            while broken := self._storages.broken():
+                self._give_up(broken)
+            for name in self._managed:
+                self._end(name)
+            for external in self._external.values():
+                self._try(lambda external=external: external.close(self._journal))
+            kept = self._journal.undo_all(self._runner, left_alone=self._storages.hung)
+        for reason in ended:
+            self._listener.note(reason)
+        self._storages.close()
+        return kept
 
-    def _try(self, ending: Callable[[], None]) -> None:
+    def _end(self, name: str) -> None:
+        cluster = self._managed.get(name)
+        if cluster is not None and cluster.alive():
+            self._try(cluster.kill)
+
+    def _try(self, ending: Callable[[], object]) -> None:
         """End one thing; what goes wrong with it must not keep the rest from being undone."""
         try:
             ending()
+        except Interrupted:
+            raise
         except PlinthError as error:
             self._listener.note(f"{error.message} ({error.where})")
+
+    def _needed_by(self, cluster: PlannedCluster) -> list[Storage]:
+        return self.site.closure(cluster.roles.values())
+
+    def _names_needed(self, cluster: PlannedCluster) -> set[str]:
+        return {storage.name for storage in self._needed_by(cluster)}
+
+    def _loss_of(self, cluster: PlannedCluster) -> PlinthError | None:
+        return self.losses.of_cluster(cluster.id, self._names_needed(cluster))
+
+    def _give_up(self, broken: StorageBroken) -> None:
+        """Undo at once a storage that serves no more, and what stands on it: other storages, servers."""
+        lost = self._storages.sever(broken)
+        on_it = [name for name in self._managed if self._loss_of(self._planned[name]) is broken]
+        for name in on_it:
+            self._try(self._managed.pop(name).abandon)
+        steps_of_servers = [f"server.{name}." for name in on_it]
+        self._storages.mark_hung(lost, steps_of_servers)
+        kept: list[NotUndone] = []
+        for steps in steps_of_servers:
+            if steps not in self._storages.hung:
+                kept += self._journal.undo_steps(steps, self._runner)
+        kept += self._storages.undo(lost)
+        for item in kept:
+            self._listener.note(f"could not undo: {item.step.title}: {item.error.message}; tried again at the end")
+
+    def _prepare_cluster(self, planned: PlannedCluster) -> None:
+        first = next(variant for variant in self.plan.variants if variant.cluster == planned.id)
+        try:
+            with self._storages.looked_after(self._names_needed(planned)):
+                if planned.storage is None:
+                    self._prepare_external(planned)
+                else:
+                    self._prepare_managed(planned, first.settings)
+        except (Interrupted, UsageError):
+            raise
+        except PlinthError as error:
+            self._lose_cluster(planned, error)
+
+    def _lose_cluster(self, planned: PlannedCluster, error: PlinthError) -> None:
+        broken = error if isinstance(error, StorageBroken) else self._storages.examined(self._needed_by(planned))
+        if broken is not None:
+            self._give_up(broken)
+        else:
+            self.losses.add_cluster(planned.id, error)
+            self._listener.note(f"cluster {planned.id} is lost: {reason_of(error)}")
+            self._end(planned.id)
 
     def _prepare_managed(self, planned: PlannedCluster, settings: Mapping[str, SettingValue]) -> None:
         cluster = Cluster(self.site.layout(planned), self._runner, self._journal)
@@ -127,6 +241,7 @@ class Provision:
         self._listener.phase(f"initialise cluster {planned.id}")
         cluster.initdb()
         cluster.start(settings)
+        cluster.make_tablespaces()
         self._load(planned, cluster.connection)
         cluster.stop()
 
@@ -144,16 +259,22 @@ class Provision:
             dataset_of(planned.dataset).load(control, target, self._listener.progress)
 
 
-def check_needs(plan: Plan) -> None:
-    """Raise MissingCapability, naming each need that is not met."""
+def check_needs(plan: Plan) -> dict[str, MissingCapability]:
+    """The storages that have not what they need, each with what it lacks.
+
+    Raises MissingCapability, naming each need that is not met, when no cluster has what it needs.
+    """
     unmet = [need for need in plan.needs if need.met is False]
-    if unmet:
-        raise MissingCapability(
-            "this machine has not what the plan needs",
-            details=[
-                f"{need.what} ({need.where}): needs {format_size(need.needed_bytes)}, "
-                f"{format_size(need.available_bytes or 0)} is there"
-                for need in unmet
-            ],
-            hint="--scale-to-fit cuts dataset.scale; --set dataset.scale=N sets it; a tmpfs has its own size",
-        )
+    lacking = {name: _lacking([need]) for need in unmet for name in need.storages}
+    hopeless = plan.clusters and all(lacking.keys() & set(cluster.bytes_by_storage) for cluster in plan.clusters)
+    if hopeless or any(not need.storages for need in unmet):
+        raise _lacking(unmet)
+    return lacking
+
+
+def _lacking(needs: Sequence[Need]) -> MissingCapability:
+    return MissingCapability(
+        "this machine has not what the plan needs",
+        details=[need.sentence for need in needs],
+        hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; storages have sizes of their own",
+    )

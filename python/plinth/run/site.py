@@ -1,11 +1,13 @@
 """What a plan's parts are on this machine: storages and cluster layouts by name, the same for plan and run."""
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plinth.model.experiment import Experiment, ServerSpec
+from plinth.model.experiment import ServerSpec
 from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster
+from plinth.model.storage import StorageSpec
 from plinth.server import ClusterLayout
 from plinth.storage import Storage, make
 from plinth.system.owner import Owner
@@ -23,17 +25,32 @@ class Site:
     storages: dict[str, Storage] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, experiment: Experiment, run_id: str, host: HostFacts, owner: Owner, bundle: Path) -> "Site":
-        """The site of an experiment's storages."""
-        storages = {
-            name: make(name, spec, run_id=run_id, host=host, owner=owner, work_root=work_dir())
-            for name, spec in experiment.storage.items()
-        }
-        return cls(run_id, host, owner, bundle.absolute(), storages)
+    def of(
+        cls,
+        specs: Mapping[str, StorageSpec],
+        run_id: str,
+        host: HostFacts,
+        owner: Owner,
+        bundle: Path,
+        destroy: Collection[str] = (),
+    ) -> "Site":
+        """The site of a plan's storages; `destroy` are the words of the command line that disks may go by."""
+        place = bundle.absolute()
+        storages = make(
+            specs,
+            run_id=run_id,
+            host=host,
+            owner=owner,
+            work_root=work_dir(),
+            destroy=destroy,
+            keep=[place],
+        )
+        return cls(run_id, host, owner, place, storages)
 
     def layout(self, cluster: PlannedCluster) -> ClusterLayout:
         """Where a managed cluster stands, and the commands that make it."""
         assert cluster.installation is not None and cluster.storage is not None, "it is a managed cluster"
+        wal_storage = cluster.server.wal_storage
         return ClusterLayout(
             run_id=self.run_id,
             name=cluster.id,
@@ -42,11 +59,23 @@ class Site:
             spec=cluster.server,
             data_directory=self.storages[cluster.storage].mount_point / cluster.id,
             log_path=self.bundle / "logs" / f"postgresql-{cluster.id}.log",
+            wal_directory=None if wal_storage is None else self.storages[wal_storage].mount_point / f"{cluster.id}.wal",
+            tablespaces={
+                name: self.storages[storage].mount_point / f"{cluster.id}.tablespace-{name}"
+                for name, storage in cluster.server.tablespaces.items()
+            },
         )
 
-    def used_storages(self, clusters: tuple[PlannedCluster, ...] | list[PlannedCluster]) -> list[Storage]:
-        """The storages that clusters stand on, in the order of the experiment."""
-        used = {cluster.storage for cluster in clusters}
+    def used_storages(self, clusters: Iterable[PlannedCluster]) -> list[Storage]:
+        """The storages that clusters stand on, and all that those stand on, each after what it stands on."""
+        return self.closure(storage for cluster in clusters for storage in cluster.roles.values())
+
+    def closure(self, names: Iterable[str]) -> list[Storage]:
+        """The storages of these names and all that they stand on, each after what it stands on."""
+        used = set(names)
+        for name, storage in reversed(self.storages.items()):  # in this order every user comes before what it uses
+            if name in used:
+                used.update(storage.requires())
         return [storage for name, storage in self.storages.items() if name in used]
 
 

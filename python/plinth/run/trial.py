@@ -1,22 +1,27 @@
 """One trial: the server with its settings, the load, what is observed beside it, and what must hold afterwards."""
 
-import json
 import os
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from plinth.load import Load
 from plinth.model.base import Gap
+from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, RunError
+from plinth.model.experiment import WorkloadSpec
 from plinth.model.facts import ServerFacts
-from plinth.model.load import Connection, LoadResult, Second
+from plinth.model.load import LoadProgress, LoadResult
+from plinth.model.load_config import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.plan import Plan, PlannedTrial, Variant
 from plinth.model.trial import Check, Event, Sample, Trial
 from plinth.observe import Observation, Observer
+from plinth.run.device_io import device_io, devices_of
 from plinth.run.listener import Listener, LiveSecond
+from plinth.run.losses import reason_of
 from plinth.run.provision import Provision, Server
 from plinth.server import connect, database_errors
-from plinth.workload import dataset_of
+from plinth.workload import await_sessions, dataset_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -41,6 +46,12 @@ class TrialOutput:
     events: list[Event] = field(default_factory=list)
     server: ServerFacts | None = None
 
+    def add_cause(self, cause: str | None) -> None:
+        """Write down with a failed trial what has been found out about why, unless it says so already."""
+        failure = self.trial.failure or ""
+        if cause is not None and cause not in failure:
+            self.trial = self.trial.model_copy(update={"failure": f"{failure}; {cause}"})
+
 
 class TrialRunner:
     """Runs the trials of one plan on what was provisioned."""
@@ -56,23 +67,26 @@ class TrialRunner:
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
         """Run one trial. A failure of server or load gives a failed trial; Interrupted passes through."""
         started = time.time_ns()
+        if lost := self._provision.loss(variant):
+            return TrialOutput(_trial(trial, started, status="failed", failure=f"not run: {reason_of(lost)}"))
         try:
-            return self._measure(trial, variant, started)
+            with self._provision.looked_after(variant):
+                return self._measure(trial, variant, started)
         except RunError as error:
-            failure = "; ".join([error.message, *(f"| {line}" for line in error.details[-3:])])
-            return TrialOutput(_trial(trial, started, status="failed", failure=failure))
+            return TrialOutput(_trial(trial, started, status="failed", failure=reason_of(error)))
 
     def _measure(self, trial: PlannedTrial, variant: Variant, started: int) -> TrialOutput:
         server, facts = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
         dataset = dataset_of(cluster.dataset)
+        devices = devices_of(cluster, self._devices)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             before = dataset.before_trial(control)
             gaps = _checkpoint(control)
             commits = _commits(control)
         observer = Observer(
             server.connection,
-            devices=self._devices.get(cluster.storage or "", ()),
+            devices=tuple(devices),
             postmaster_pid=self._provision.postmaster_pid(variant),
             engine_pid=os.getpid(),
             log_path=self._provision.log_path(variant),
@@ -85,7 +99,7 @@ class TrialRunner:
         finally:
             observation = observer.stop(t0_monotonic_ns=_monotonic_ns(load.started_unix_ns) if load else None)
         output = TrialOutput(
-            _trial(trial, started, status="failed", failure=failure),
+            _trial(trial, started, status="failed", failure=failure, devices=device_io(observation.samples, devices)),
             load=load,
             samples=observation.samples,
             events=observation.events,
@@ -97,7 +111,8 @@ class TrialRunner:
         failure = failure or _failure_of_load(load)
         if failure is None:
             with database_errors("check the trial", variant.label), connect(server.connection) as control:
-                checks = dataset.after_trial(control, before, variant.workload.builtin, load)
+                await_sessions(control, server.connection.application_name)
+                checks = dataset.after_trial(control, before, variant.workload, load)
                 exclusive = variant.workload.builtin is not None and not observation.shares_database
                 checks.append(_commit_check(_commits(control) - commits, load, variant.workload.clients, exclusive))
             failure = _failure_of_checks(checks)
@@ -105,57 +120,66 @@ class TrialRunner:
         output.trial = output.trial.model_copy(update={"gaps": (*gaps, *output.trial.gaps)})
         return output
 
-    def _config(
-        self, trial: PlannedTrial, variant: Variant, to: Connection, variables: dict[str, str]
-    ) -> dict[str, Any]:
+    def _config(self, trial: PlannedTrial, variant: Variant, to: Connection, variables: dict[str, str]) -> LoadConfig:
         workload, measure = variant.workload, self._plan.experiment.measure
         cores = self._plan.host.cores
-        return {
-            "connection": to.model_dump(),
-            "clients": workload.clients,
-            "threads": min(workload.threads or min(cores, 8), workload.clients),
-            "protocol": workload.protocol,
-            "scripts": [script.model_dump() for script in variant.scripts],
-            "variables": variables | {name: str(value) for name, value in workload.variables.items()},
-            "warmup_s": measure.warmup_s,
-            "duration_s": measure.duration_s,
-            "transactions_per_client": None,
-            "seed": trial.seed,
-            "max_tries": workload.max_tries,
-            "connect_timeout_s": _CONNECT_TIMEOUT_S,
-            "stop_timeout_s": _STOP_PATIENCE_S,
-        }
+        return LoadConfig(
+            connection=to,
+            clients=workload.clients,
+            threads=min(workload.threads or min(cores, 8), workload.clients),
+            protocol=workload.protocol,
+            scripts=[LoadScript(name=script.name, source=script.source) for script in variant.scripts],
+            variables=variables | {name: str(value) for name, value in workload.variables.items()},
+            warmup_s=measure.warmup_s,
+            duration_s=measure.duration_s,
+            rate=_rate(workload),
+            latency_limit_s=workload.latency_limit_s,
+            reconnect=workload.reconnect,
+            seed=trial.seed,
+            max_tries=workload.max_tries,
+            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            stop_timeout_s=_STOP_PATIENCE_S,
+        )
 
-    def _load(self, config: dict[str, Any], server: Server, observer: Observer) -> tuple[LoadResult | None, str | None]:
+    def _load(self, config: LoadConfig, server: Server, observer: Observer) -> tuple[LoadResult | None, str | None]:
         """Drive the load to its end; returns its result, and why it is a failure."""
-        from plinth._native import EngineError, LoadRun
-
         measure = self._plan.experiment.measure
         total_s = measure.warmup_s + measure.duration_s
         failure = None
+        load = Load(config)
         try:
-            run = LoadRun(json.dumps(config))
-            try:
-                run.start()
-                while not run.wait(_POLL_S):
-                    progress = json.loads(run.progress())
-                    self._tell(progress, total_s, observer)
-                    if failure is None and progress["clients_open"] < config["clients"] and not server.alive():
-                        failure = "the server died during the trial"
-                        run.stop()
-            except Interrupted:
-                run.stop()
-                run.wait(_STOP_PATIENCE_S)
-                raise
-            return LoadResult.model_validate_json(run.result()), failure
-        except EngineError as error:
-            return None, f"the load could not run: {error}"
+            load.start()
+            while not load.wait(_POLL_S):
+                progress = load.progress()
+                self._tell(progress, total_s, observer)
+                if failure is None and progress.clients_open < config.clients and not server.alive():
+                    failure = "the server died during the trial"
+                    load.stop()
+        except Interrupted:
+            load.stop()
+            load.wait(_STOP_PATIENCE_S)
+            raise
+        return load.outcome().result, failure
 
-    def _tell(self, progress: dict[str, Any], total_s: float, observer: Observer) -> None:
-        for row in progress["seconds"]:
-            self._listener.second(
-                LiveSecond(Second.model_validate(row), progress["elapsed_ns"] / 1e9, total_s, observer.latest())
-            )
+    def _tell(self, progress: LoadProgress, total_s: float, observer: Observer) -> None:
+        for second in progress.seconds:
+            figures = observer.latest() | self._provision.budget.figures()
+            self._listener.second(LiveSecond(second, progress.elapsed_ns / 1e9, total_s, figures))
+
+
+def _rate(workload: WorkloadSpec) -> Rate | None:
+    """The schedule of an open loop."""
+    if workload.rate is None:
+        return None
+    if isinstance(workload.rate, int | float):
+        return Rate.constant(workload.rate, workload.arrivals)
+    stages = [
+        Stage(
+            from_tps=stage.tps, to_tps=stage.tps if stage.to_tps is None else stage.to_tps, duration_s=stage.duration_s
+        )
+        for stage in workload.rate
+    ]
+    return Rate(stages=tuple(stages), arrivals=workload.arrivals)
 
 
 def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:
@@ -235,5 +259,6 @@ def _measured(
             "checks": tuple(checks),
             "gaps": tuple(observation.gaps),
             "observer_cpu_ns": observation.cost_cpu_ns,
+            "observer_ns": observation.duration_ns,
         }
     )

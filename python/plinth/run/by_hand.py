@@ -1,0 +1,114 @@
+"""Storages made by hand, outside of any run: prepared, left standing for whatever one likes, and taken down again."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+from plinth.experiment import LoadedExperiment
+from plinth.model.errors import UsageError
+from plinth.model.facts import StorageFacts
+from plinth.model.nearest import nearest
+from plinth.model.step import Step
+from plinth.observe import host_facts
+from plinth.run.destroy import check_destroy, doomed_devices
+from plinth.storage import Storage, check_answers, make
+from plinth.system.clean import CleanedRun, KeptRun, standing_runs, take_down
+from plinth.system.journal import Journal
+from plinth.system.owner import server_owner
+from plinth.system.paths import work_dir
+from plinth.system.runner import Runner
+from plinth.system.undo import undo_step
+
+_RUN_PREFIX = "by-hand-"
+Tell = Callable[[Step], None]
+
+
+class Prepared(NamedTuple):
+    """A storage that was made by hand, and all that it stands on."""
+
+    run_id: str
+    storage: Storage[Any]
+    facts: StorageFacts
+
+
+def run_id_of(name: str) -> str:
+    """The run that a storage made by hand belongs to: always the same, so that its paths and commands are known before."""
+    return f"{_RUN_PREFIX}{name}"
+
+
+def storages_of(loaded: LoadedExperiment) -> dict[str, Storage[Any]]:
+    """Every storage of an experiment, each after what it stands on, as a run would make them. Nothing is touched."""
+    return _make(loaded, "RUN")
+
+
+def storages_by_hand(loaded: LoadedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+    """The storage `name` of an experiment and those that it stands on, each after what it stands on."""
+    specs = loaded.experiment.storage
+    if name not in specs:
+        raise UsageError(
+            f"the experiment has no storage {name!r}; it has {', '.join(specs) or 'none'}",
+            where=loaded.file,
+            hint=nearest(name, specs),
+        )
+    return _with_what_it_stands_on(_make(loaded, run_id_of(name), destroy), name)
+
+
+def steps_by_hand(storages: Mapping[str, Storage[Any]]) -> tuple[list[Step], list[Step]]:
+    """The steps that make these storages, and those that undo them; every command exactly as it will run."""
+    steps = [step for storage in storages.values() for step in storage.steps()]
+    undoing = (undo_step(step) for step in reversed(steps))
+    return steps, [step for step in undoing if step is not None]
+
+
+def prepare_by_hand(
+    loaded: LoadedExperiment, name: str, destroy: Collection[str], runner: Runner, tell: Tell
+) -> Prepared:
+    """Make a storage and leave it; `tell` is called with each step that is about to be done. When it cannot be made, what was made of it is undone."""
+    storages = storages_by_hand(loaded, name, destroy)
+    check_destroy(doomed_devices(storages.values(), runner), destroy)
+    run_id = run_id_of(name)
+    journal = Journal.create(run_id)
+    facts: dict[str, StorageFacts] = {}
+    try:
+        for storage in storages.values():
+            facts[storage.name] = storage.prepare(runner, journal, tell)
+        journal.keep(f"storage {name} of {loaded.file}, in {storages[name].mount_point}")
+        return Prepared(run_id, storages[name], facts[name])
+    except BaseException:
+        journal.undo_all(runner)  # what cannot be undone stays in the journal, for `plinth clean`
+        raise
+    finally:
+        journal.close()
+
+
+def standing(name: str) -> KeptRun:
+    """What stands by hand under the name of a storage or of a run. UsageError, with what there is, for another name."""
+    there = standing_runs()
+    for run in there:
+        if name in (run.run_id, run.run_id.removeprefix(_RUN_PREFIX)):
+            return run
+    raise UsageError(
+        f"nothing stands that was made by hand and is called {name!r}",
+        hint="there is " + (", ".join(run.run_id.removeprefix(_RUN_PREFIX) for run in there) or "nothing at all"),
+    )
+
+
+def teardown_by_hand(run: KeptRun, runner: Runner) -> CleanedRun:
+    """Undo what was made by hand. Raises the first error; what is left stays in the journal."""
+    result = take_down(run.run_id, runner=runner)
+    if error := result.error():
+        raise error
+    return result.runs[0]
+
+
+def _make(loaded: LoadedExperiment, run_id: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+    specs = loaded.experiment.storage
+    check_answers(specs)
+    return make(specs, run_id=run_id, host=host_facts(), owner=server_owner(), work_root=work_dir(), destroy=destroy)
+
+
+def _with_what_it_stands_on(storages: Mapping[str, Storage[Any]], name: str) -> dict[str, Storage[Any]]:
+    needed = {name}
+    for other in reversed(list(storages)):  # each comes after what it stands on
+        if other in needed:
+            needed.update(storages[other].requires())
+    return {other: storages[other] for other in storages if other in needed}

@@ -1,0 +1,32 @@
+"""Whether a storage still takes and keeps what is written: tried by a command that may hang without taking us along."""
+
+from plinth.storage import Storage
+from plinth.system.runner import CommandError, Runner
+
+PROBE_PATIENCE_S = 60.0
+"""A small write waits behind all that a checkpoint left for a slow disk."""
+SEVERED_PATIENCE_S = 5.0
+"""What was severed answers at once, with an error."""
+
+
+def probe(storage: Storage, runner: Runner, patience_s: float = PROBE_PATIENCE_S) -> str | None:
+    """Why `storage`, which is mounted, takes no writes; None when one has just been written and flushed."""
+    path = storage.mount_point / f".{storage.label}-probe"
+    written = ("dd", "if=/dev/zero", f"of={path}", "bs=4096", "count=1", "conv=fsync", "status=none")
+    try:
+        runner.run(written, owner=storage.owner, timeout_s=patience_s)
+        runner.run(("rm", "-f", str(path)), owner=storage.owner, timeout_s=patience_s)
+    except CommandError as error:
+        said = error.details[-1].removeprefix("dd: ") if error.details else error.message
+        return f"a small write failed: {said}"
+    return None
+
+
+def hangs(storage: Storage, runner: Runner) -> bool:
+    """Whether a storage that was severed answers neither with success nor with an error."""
+    try:
+        runner.run(("stat", "--file-system", str(storage.mount_point)), timeout_s=SEVERED_PATIENCE_S)
+        runner.run(("sync", "--file-system", str(storage.mount_point)), timeout_s=SEVERED_PATIENCE_S)
+    except CommandError as error:
+        return error.timed_out
+    return False

@@ -1,0 +1,103 @@
+"""Probing places: what each is, what was measured there in turns, and what its device counted meanwhile."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from plinth.model.base import Gap
+from plinth.model.facts import StorageFacts
+from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe
+from plinth.observe.devices import Devices, flushes_uncounted
+from plinth.probe.figures import merged
+from plinth.probe.fsync import FsyncTarget, Round, cases, check_directory
+from plinth.probe.place import flush_device, notes
+from plinth.probe.plausible import judge
+from plinth.storage import describe
+
+ROUNDS = 3
+
+
+def probe_fsync(
+    paths: Sequence[Path],
+    options: FsyncOptions,
+    duration_s: float,
+    tell: Callable[[FsyncCase, Path], None],
+    rounds: int = ROUNDS,
+) -> tuple[FsyncProbe, ...]:
+    """Probe directories by the cases of `options`, as `probe_cases` does."""
+    return probe_cases(paths, cases(options), duration_s, tell, rounds)
+
+
+def probe_cases(
+    paths: Sequence[Path],
+    planned: Sequence[FsyncCase],
+    duration_s: float,
+    tell: Callable[[FsyncCase, Path], None],
+    rounds: int = ROUNDS,
+) -> tuple[FsyncProbe, ...]:
+    """Measure each case at all directories, one after the other, in `rounds` rounds of `duration_s` altogether.
+
+    `tell` hears of every measurement before it begins. The probes' files are gone when it returns, or raises: PlinthError
+    when a place cannot be probed at all.
+    """
+    for path in paths:
+        check_directory(path)
+    places = [_Place(path, describe(path)) for path in paths]
+    with ExitStack() as files:
+        for place in places:
+            files.enter_context(place.target)
+        for number in range(rounds):
+            for case in planned:
+                # Another one begins each time, since what one leaves behind slows down the next.
+                turn = number % len(places)
+                for place in (*places[turn:], *places[:turn]):
+                    tell(case, place.target.directory)
+                    place.measure(case, duration_s / rounds)
+    return tuple(place.result(planned, duration_s, rounds) for place in places)
+
+
+class _Place:
+    """One directory while it is probed."""
+
+    def __init__(self, path: Path, facts: StorageFacts) -> None:
+        self.target = FsyncTarget(path)
+        self._facts = facts
+        self._device = flush_device(facts, flushes_uncounted)
+        self._rounds: dict[FsyncCase, list[Round]] = {}
+        self._flushes: dict[FsyncCase, int] = {}
+
+    def measure(self, case: FsyncCase, duration_s: float) -> None:
+        before = self._counted()
+        self._rounds.setdefault(case, []).append(self.target.measure(case, duration_s))
+        after = self._counted()
+        if before is not None and after is not None:
+            self._flushes[case] = self._flushes.get(case, 0) + after - before
+
+    def result(self, planned: Sequence[FsyncCase], duration_s: float, rounds: int) -> FsyncProbe:
+        results = tuple(merged(case, self._rounds[case], self._flushes.get(case)) for case in planned)
+        gaps: list[Gap] = []
+        if self._device is None:
+            reasons = [reason for name in self._facts.block_devices if (reason := flushes_uncounted(name))]
+            why = reasons[0] if reasons else "no block device is known below it"
+            gaps.append(Gap(what="flushes at the device", reason=why))
+        if self.target.left is not None:
+            gaps.append(Gap(what="removal of the probe's file", reason=self.target.left))
+        return FsyncProbe(
+            path=str(self.target.directory.resolve()),
+            facts=self._facts,
+            flush_device=self._device,
+            duration_s=duration_s,
+            rounds=rounds,
+            results=results,
+            plausibility=judge(self._facts, results, self._device),
+            notes=notes(self._facts),
+            gaps=tuple(gaps),
+        )
+
+    def _counted(self) -> int | None:
+        if self._device is None:
+            return None
+        for reading in Devices((self._device,)).read().readings:
+            if reading.metric == "flushes":
+                return int(reading.value)
+        return None

@@ -1,0 +1,46 @@
+"""Probing a place's I/O: the probe's file, and fio's jobs on it one after the other."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from plinth.model.probe_io import IoJob, IoProbe
+from plinth.probe.fio import fio_version, run_job
+from plinth.probe.fsync import check_directory
+from plinth.probe.own_file import own_file
+from plinth.probe.place import notes
+from plinth.storage import describe
+from plinth.system.runner import Runner
+
+
+def probe_io(
+    path: Path,
+    kind: Literal["shapes", "grid", "job file"],
+    jobs: Sequence[IoJob],
+    size_bytes: int,
+    duration_s: float,
+    tell: Callable[[IoJob], None],
+) -> IoProbe:
+    """Run `jobs` on a new file of `size_bytes` in the directory `path`; it is gone when this returns, or raises.
+
+    `tell` hears of each job before it begins. Raises a PlinthError when the place cannot be probed, or there is no fio.
+    """
+    runner = Runner()
+    version = fio_version(runner)
+    check_directory(path)
+    facts = describe(path)
+    results = []
+    with own_file(path, size_bytes) as file:
+        for job in jobs:
+            tell(job)
+            results.append(run_job(job, file, size_bytes, runner))
+    return IoProbe(
+        path=str(path.resolve()),
+        facts=facts,
+        fio_version=version,
+        file_bytes=size_bytes,
+        duration_s=duration_s,
+        kind=kind,
+        results=tuple(results),
+        notes=notes(facts),
+    )

@@ -1,0 +1,85 @@
+"""The fsync probe as a stage of a run: of each storage that a server stands on, before any does."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from plinth.bundle import BundleWriter, read_probes
+from plinth.model.base import Gap
+from plinth.model.errors import Interrupted, PlinthError, StorageBroken
+from plinth.model.facts import StorageFacts
+from plinth.model.plan import Plan
+from plinth.model.probe import DEFAULT_METHOD, METHODS, FsyncCase, FsyncOptions, FsyncProbe, Plausibility, SyncMethod
+from plinth.model.storage import EmulatedStorage
+from plinth.probe.fsync import cases
+from plinth.run.listener import Listener
+from plinth.run.probing import probe_cases
+from plinth.storage import Storage
+
+
+class StorageProbe:
+    """Probes storages of a run, and keeps what was found in its bundle. Done once: a run that goes on has it already."""
+
+    def __init__(self, plan: Plan, writer: BundleWriter, listener: Listener) -> None:
+        self._plan = plan
+        self._writer = writer
+        self._listener = listener
+        self._done = read_probes(writer.path)
+        self._stood_on = {storage for cluster in plan.clusters for storage in cluster.roles.values()}
+
+    def probe(self, storage: Storage, facts: StorageFacts) -> None:
+        """Probe a storage that has been made, if a server will stand on it; what cannot be measured is a gap.
+
+        Raises StorageBroken and Interrupted.
+        """
+        duration_s = self._plan.experiment.measure.probe_s
+        if storage.name not in self._stood_on or storage.name in self._done or duration_s == 0:
+            return
+        self._listener.phase(f"probe storage {storage.name}")
+        try:
+            found = self._measured(storage, facts, duration_s)
+        except (Interrupted, StorageBroken):
+            raise
+        except PlinthError as error:
+            found = _nothing(facts, duration_s, error.message)
+        self._writer.write_probe(storage.name, found)
+        for gap in (gap for gap in found.gaps if not found.results):
+            self._listener.note(f"storage {storage.name}: {gap.what}: n/a: {gap.reason}")
+        if found.plausibility.verdict == "suspicious":
+            self._listener.note(f"storage {storage.name}: {'; '.join(found.plausibility.reasons)}")
+
+    def _measured(self, storage: Storage, facts: StorageFacts, duration_s: float) -> FsyncProbe:
+        if isinstance(storage.spec, EmulatedStorage) and storage.spec.faults:
+            return _nothing(facts, duration_s, "its faults are for the server, and the probe would set them off")
+        variants = [variant for variant in self._plan.variants if storage.name in self._roles(variant.cluster)]
+        methods = dict.fromkeys(str(variant.settings.get("wal_sync_method", DEFAULT_METHOD)) for variant in variants)
+        clients = {variant.workload.clients for variant in variants}
+        planned = _cases([method for method in METHODS if method in methods], clients)
+        (found,) = probe_cases([Path(storage.mount_point)], planned, duration_s, lambda case, path: None)
+        return found
+
+    def _roles(self, cluster: str) -> set[str]:
+        return next(set(planned.roles.values()) for planned in self._plan.clusters if planned.id == cluster)
+
+
+def _cases(methods: Iterable[SyncMethod], clients: set[int]) -> tuple[FsyncCase, ...]:
+    """Each method of PostgreSQL's once; of those that are used, what one client and what all clients can commit."""
+    planned = [*cases(FsyncOptions(groups=("one_block",)))]
+    for method in methods:
+        of_method = FsyncOptions(
+            methods=(method,), groups=("preallocated", "group_commit"), writers=tuple(sorted({1} | clients))
+        )
+        planned += cases(of_method)
+    return tuple(planned)
+
+
+def _nothing(facts: StorageFacts, duration_s: float, reason: str) -> FsyncProbe:
+    return FsyncProbe(
+        path=facts.path,
+        facts=facts,
+        flush_device=None,
+        duration_s=duration_s,
+        rounds=0,
+        results=(),
+        plausibility=Plausibility(verdict="unknown", reasons=(reason,)),
+        gaps=(Gap(what="the fsync probe", reason=reason),),
+    )

@@ -1,0 +1,123 @@
+"""The storages of a run: made, looked after while they are used, and given up when they serve no more."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
+from plinth.model.facts import StorageFacts
+from plinth.run.health import hangs, probe
+from plinth.run.interrupt import InterruptGuard
+from plinth.run.listener import Listener
+from plinth.run.losses import Losses, reason_of
+from plinth.run.site import Site
+from plinth.run.watch import StorageWatch, Watched
+from plinth.storage import Storage
+from plinth.system.journal import Journal, NotUndone
+from plinth.system.runner import Runner
+
+
+class Storages:
+    """Those that a run has made, in the order in which they were. What is lost of them is told to `losses`."""
+
+    def __init__(
+        self, site: Site, runner: Runner, journal: Journal, listener: Listener, guard: InterruptGuard, losses: Losses
+    ) -> None:
+        self.hung: dict[str, StorageBroken] = {}
+        """Beginnings of the ids of steps that cannot be undone, since that would hang."""
+        self._site = site
+        self._runner = runner
+        self._journal = journal
+        self._listener = listener
+        self._guard = guard
+        self._losses = losses
+        self._watch = StorageWatch()
+        self._made: dict[str, Storage] = {}
+
+    def prepare(self, storage: Storage) -> StorageFacts | None:
+        """Make one storage, those below have been made; None when it is lost, or what it stands on is.
+
+        Raises UsageError, of which the user knows what to mend before anything is measured.
+        """
+        if below := self._losses.of_storages(self._names_below(storage)):
+            self._losses.add_storage(storage.name, below)
+            return None
+        self._listener.phase(f"make storage {storage.name}")
+        try:
+            facts = storage.prepare(self._runner, self._journal)
+        except (Interrupted, UsageError):
+            raise
+        except PlinthError as error:
+            self.lose(storage.name, error)
+            return None
+        self._made[storage.name] = storage
+        sever = partial(storage.sever, self._runner)
+        self._watch.add(Watched(storage.name, storage.failure, facts.block_devices, sever))
+        return facts
+
+    def lose(self, name: str, error: PlinthError) -> None:
+        """Storage `name` cannot be used."""
+        self._losses.add_storage(name, error)
+        self._listener.note(f"storage {name} is lost, and what stands on it: {reason_of(error)}")
+
+    @contextmanager
+    def looked_after(self, names: Collection[str]) -> Iterator[None]:
+        """Raise StorageBroken, wherever the main thread is, when one of `names` serves no more."""
+        with self._guard.callable_off(), self._watch.over(names, self._guard.call_off):
+            yield
+
+    def broken(self) -> StorageBroken | None:
+        """One of those made that is known to serve no more; nothing is tried."""
+        return self._watch.trouble(self._made)
+
+    def examined(self, storages: Sequence[Storage]) -> StorageBroken | None:
+        """The first of `storages` that serves no more: each that is mounted must take a small write."""
+        made = [storage for storage in storages if storage.name in self._made]
+        if broken := self._watch.trouble({storage.name for storage in made}):
+            return broken
+        for storage in made:
+            if not storage.is_raw and (failure := probe(storage, self._runner)):
+                return StorageBroken(storage.name, failure)
+        return None
+
+    def sever(self, broken: StorageBroken) -> list[Storage]:
+        """Let go of a storage that serves no more, and of what stands on it; what waits for them fails from now on.
+
+        Returns them in the order in which they were made.
+        """
+        self.lose(broken.storage, broken)
+        lost = [storage for storage in self._made.values() if broken.storage in self._names_below(storage)]
+        for storage in lost:
+            self._losses.add_storage(storage.name, broken)
+            self._watch.remove(storage.name)
+            del self._made[storage.name]
+            try:
+                storage.sever(self._runner)
+            except Interrupted:
+                raise
+            except PlinthError as error:
+                self._listener.note(f"{error.message} ({error.where})")
+        return lost
+
+    def undo(self, lost: Sequence[Storage]) -> list[NotUndone]:
+        """Undo what `sever` returned, the last first; what still hangs is left alone."""
+        kept: list[NotUndone] = []
+        for storage in reversed(lost):
+            if storage.step_id("") not in self.hung:
+                kept += self._journal.undo_steps(storage.step_id(""), self._runner)
+        return kept
+
+    def mark_hung(self, lost: Sequence[Storage], further_steps: Collection[str]) -> None:
+        """Find out which of `lost` hang although they were severed: their steps, and `further_steps`, are left alone."""
+        for storage in lost:
+            if not storage.is_raw and hangs(storage, self._runner):
+                error = StorageBroken(storage.name, "it hangs, so that undoing it would hang, too")
+                self.hung |= dict.fromkeys((*(one.step_id("") for one in lost), *further_steps), error)
+
+    def close(self) -> None:
+        """Look after them no more."""
+        self._watch.close()
+
+    def _names_below(self, storage: Storage) -> set[str]:
+        """Its own name, and those of all that it stands on."""
+        return {one.name for one in self._site.closure([storage.name])}

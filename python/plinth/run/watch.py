@@ -1,0 +1,137 @@
+"""Looks after the storages while work goes on: a daemon that died, a device that answers no more.
+
+A device that hangs is known by the kernel's own counters (Documentation/admin-guide/iostats): requests are under way and
+none has ended for a while. So nothing is read or written for it, which would disturb the measurement, or hang as well.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.model.errors import PlinthError, StorageBroken
+
+DISKSTATS = Path("/proc/diskstats")
+STUCK_S = 60.0
+"""So long nothing ends while something is under way; a healthy disk, however slow, ends something every second."""
+_INTERVAL_S = 1.0
+# Fields of /proc/diskstats after the name.
+_ENDED = (0, 4, 11, 15)  # reads, writes, discards, flushes; older kernels have fewer
+_IN_FLIGHT = 8
+
+
+class Watched(NamedTuple):
+    """A storage that is looked after: `failure` tells cheaply why it serves no more, `devices` are kernel names.
+
+    `sever` makes whoever waits for it fail at once.
+    """
+
+    name: str
+    failure: Callable[[], str | None]
+    devices: tuple[str, ...]
+    sever: Callable[[], object]
+
+
+class _State(NamedTuple):
+    ended: int
+    in_flight: int
+    since_s: float
+
+
+class StorageWatch:
+    """A thread of its own looks once a second at what was added, those below first, until `close`."""
+
+    def __init__(
+        self, *, diskstats: Path = DISKSTATS, stuck_s: float = STUCK_S, interval_s: float = _INTERVAL_S
+    ) -> None:
+        self._diskstats = diskstats
+        self._stuck_s = stuck_s
+        self._interval_s = interval_s
+        self._watched: dict[str, Watched] = {}
+        self._states: dict[str, _State] = {}
+        self._over: tuple[Collection[str], Callable[[StorageBroken], None]] | None = None
+        self._lock = threading.Lock()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="storage watch", daemon=True)
+
+    def close(self) -> None:
+        """Look no more. The thread is not waited for: what it asks may itself hang."""
+        self._ending.set()
+
+    def add(self, watched: Watched) -> None:
+        """Look after a storage, from now on; those that it stands on must have been added before."""
+        with self._lock:
+            self._watched[watched.name] = watched
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def remove(self, name: str) -> None:
+        """Look after it no more."""
+        with self._lock:
+            self._watched.pop(name, None)
+
+    @contextmanager
+    def over(self, names: Collection[str], on_trouble: Callable[[StorageBroken], None]) -> Iterator[None]:
+        """Call `on_trouble`, once and from the watching thread, when one of `names` serves no more.
+
+        It is severed then: who waits for it in the kernel could not be called away by anything else.
+        """
+        with self._lock:
+            self._over = (names, on_trouble)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._over = None
+
+    def trouble(self, names: Collection[str]) -> StorageBroken | None:
+        """The first of `names` that serves no more, by what is known now."""
+        with self._lock:
+            watched = [one for name, one in self._watched.items() if name in names]
+        for one in watched:
+            if reason := one.failure() or self.stuck(one.devices):
+                return StorageBroken(one.name, reason)
+        return None
+
+    def stuck(self, devices: Collection[str]) -> str | None:
+        """Which of `devices` hangs."""
+        now_s = time.monotonic()
+        for device in devices:
+            state = self._states.get(device)
+            if state is not None and state.in_flight and now_s - state.since_s >= self._stuck_s:
+                return (
+                    f"its device {device} hangs: {state.in_flight} requests are under way, and none has ended "
+                    f"for {now_s - state.since_s:.0f} s"
+                )
+        return None
+
+    def _run(self) -> None:
+        while not self._ending.wait(self._interval_s):
+            self._read_counters()
+            with self._lock:
+                over = self._over
+            found = self.trouble(over[0]) if over is not None else None
+            if found is None or over is None:
+                continue
+            with self._lock:
+                severed = self._watched.get(found.storage) if self._over is over else None
+                if severed is not None:
+                    self._over = None
+                    over[1](found)
+            if severed is not None:
+                with suppress(PlinthError):  # who gives it up severs it once more, and tells
+                    severed.sever()
+
+    def _read_counters(self) -> None:
+        now_s = time.monotonic()
+        wanted = {device for one in tuple(self._watched.values()) for device in one.devices}
+        for line in self._diskstats.read_text().splitlines():
+            _, _, name, *fields = line.split()
+            if name not in wanted:
+                continue
+            ended = sum(int(fields[place]) for place in _ENDED if place < len(fields))
+            in_flight, before = int(fields[_IN_FLIGHT]), self._states.get(name)
+            idle = before is None or not before.in_flight or not in_flight or ended != before.ended
+            self._states[name] = _State(ended, in_flight, now_s if idle or before is None else before.since_s)
