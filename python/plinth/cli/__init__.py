@@ -36,6 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
     if words in (["--version"], ["-V"]):
         print(f"plinth {__version__}")
         return 0
+    if words[0] == "bench":  # its options are pgbench's, which only a getopt_long understands
+        from plinth.bench import run_bench
+
+        return run_bench(words[1:])
     from plinth.cli.app import call
 
     return call(words)

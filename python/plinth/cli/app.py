@@ -18,7 +18,8 @@ def application() -> App:
     """The command line as cyclopts sees it; commands are imported when they are called."""
     app = App(name="plinth", version=__version__, help_format="plaintext", result_action="return_value")
     for command in COMMANDS:
-        app.command(command.target, name=command.name)
+        if command.target is not None:
+            app.command(command.target, name=command.name)
     return app
 
 

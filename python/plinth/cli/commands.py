@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """One command; `target` is imported only when it is called."""
+    """One command; `target` is imported only when it is called. None for one that reads its own command line."""
 
     name: str
-    target: str
+    target: str | None
     help: str
 
 
@@ -17,9 +17,16 @@ COMMANDS = (
     Command("run", "plinth.cli.measure:run", "Run an experiment: storages, servers, load, verdict, report."),
     Command("resume", "plinth.cli.measure:resume", "Finish a run that was cut short."),
     Command("report", "plinth.cli.results:report", "Show a bundle's results as table, HTML, Markdown, CSV or JSON."),
+    Command(
+        "endurance", "plinth.cli.endurance:endurance", "Show what a run wrote to its disks, and how long they last."
+    ),
     Command("verify", "plinth.cli.results:verify", "Check that a bundle is as its run left it."),
     Command("clean", "plinth.cli.upkeep:clean", "Undo what a run that was killed left behind."),
-    Command("storage", "plinth.cli.upkeep:storage", "Describe what a path stands on, down to the device."),
+    Command("doctor", "plinth.cli.doctor:doctor", "Find what would spoil a measurement here, and how to mend it."),
+    Command("storage", "plinth.cli.storage:storage", "List, describe, make and take down storages by hand."),
+    Command("disk", "plinth.cli.disk:disk", "Serve an emulated disk, cut its power, change its physics and faults."),
+    Command("probe", "plinth.cli.probe:probe", "Measure durable writes and raw I/O of a place, without a server."),
+    Command("bench", None, "Run pgbench's command line on Plinth's load engine."),
     Command("servers", "plinth.cli.upkeep:servers", "List the PostgreSQL installations that can be used."),
     Command("schema", "plinth.cli.experiment:schema", "Print the JSON Schema of experiment files, for editors."),
     Command("completion", "plinth.cli.upkeep:completion", "Print a completion script for bash, zsh or fish."),

@@ -19,7 +19,20 @@ Overrides = Annotated[
 ]
 ScaleToFit = Annotated[
     bool,
-    Parameter(name="--scale-to-fit", negative="", help="Cut dataset.scale until the experiment fits this machine."),
+    Parameter(
+        name="--scale-to-fit",
+        negative="",
+        help="Cut the dataset (its scale, its rows) until the experiment fits this machine.",
+    ),
+]
+Destroy = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--destroy",
+        negative="",
+        help="The last six characters of the serial number of a disk whose content may be destroyed. May be repeated. "
+        "Nothing else stands in for it: no file, no environment variable.",
+    ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON on stdout.")]
 

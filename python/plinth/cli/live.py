@@ -207,7 +207,16 @@ _HOST_FIGURES: tuple[tuple[str, Callable[[float], str]], ...] = (
 
 def host_line(figures: dict[str, float]) -> str:
     """What the observer saw in the last second; figures that are not known are left out."""
-    return " " * 11 + ", ".join(show(figures[name]) for name, show in _HOST_FIGURES if name in figures)
+    shown = [show(figures[name]) for name, show in _HOST_FIGURES if name in figures]
+    return " " * 11 + ", ".join([*shown, *_written(figures)])
+
+
+def _written(figures: dict[str, float]) -> list[str]:
+    """What the run has written to its disks, of its budget where there is one."""
+    if "disk_written_bytes" not in figures:
+        return []
+    budget = f" of {format_size(figures['max_written_bytes'])}" if "max_written_bytes" in figures else ""
+    return [f"written so far {format_size(figures['disk_written_bytes'])}{budget}"]
 
 
 def outcome(trial: Trial) -> str:

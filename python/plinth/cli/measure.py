@@ -3,11 +3,14 @@
 from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.experiment import AsJson, Overrides, ScaleToFit
+from plinth.cli.experiment import AsJson, Destroy, Overrides, ScaleToFit
+
+if TYPE_CHECKING:
+    from plinth.run import RunStatus
 
 UNDECIDED = 3
 
@@ -24,6 +27,7 @@ def run(
     overrides: Overrides = (),
     scale_to_fit: ScaleToFit = False,
     bundle: BundlePath = None,
+    destroy: Destroy = (),
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -39,14 +43,15 @@ def run(
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
     with _listener(quiet) as listener:
-        status = run_plan(made, loaded.text, folder, listener)
-    return _conclude(folder, status.failed_trials, as_json)
+        status = run_plan(made, loaded.text, folder, listener, destroy)
+    return _conclude(folder, status, as_json)
 
 
 def resume(
     bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
     /,
     *,
+    destroy: Destroy = (),
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -54,8 +59,8 @@ def resume(
     from plinth.run import resume_bundle
 
     with _listener(quiet) as listener:
-        status = resume_bundle(bundle, listener)
-    return _conclude(bundle, status.failed_trials, as_json)
+        status = resume_bundle(bundle, listener, destroy)
+    return _conclude(bundle, status, as_json)
 
 
 def _listener(quiet: bool):
@@ -64,14 +69,16 @@ def _listener(quiet: bool):
     return open_listener(quiet)
 
 
-def _conclude(folder: Path, failed_trials: int, as_json: bool) -> int:
-    """Show the results of a bundle, and say by the exit code how it went."""
+def _conclude(folder: Path, status: "RunStatus", as_json: bool) -> int:
+    """Show the results of a bundle, and say by the exit code how it went. Raises what a part of the run was lost by."""
     from plinth.cli.results import show_results
     from plinth.run import analyse_bundle
 
     contents, analysis = analyse_bundle(folder)
     show_results(contents, analysis, as_json)
-    if failed_trials:
+    if status.error is not None:
+        raise status.error
+    if status.failed_trials:
         return 1
     undecided = any(comparison.verdict == "undecided" for comparison in analysis.comparisons)
     return UNDECIDED if undecided else 0

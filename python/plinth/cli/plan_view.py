@@ -6,7 +6,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from plinth.model.plan import Need, Plan
+from plinth.model.dataset import DatasetSpec
+from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster
 from plinth.model.units import format_duration, format_size
 
 
@@ -31,8 +32,12 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(Padding(Columns(f"{trial.number}. {trial.variant}" for trial in plan.trials), (0, 0, 0, 2)))
     console.print("\n[bold]Steps[/]")
     _print_steps(plan, console)
+    if plan.doomed:
+        console.print("\n[bold red]Destroyed[/] (only with --destroy on the command line of `plinth run`)")
+        console.print(_doomed(plan))
     console.print("\n[bold]Needs[/]")
     console.print(_needs(plan))
+    console.print(f"  written by estimate: {format_size(plan.estimated_written_bytes)}{_budget(plan)}", markup=False)
     for warning in plan.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"))
 
@@ -44,18 +49,29 @@ def _variants(plan: Plan) -> Table:
     clusters = {cluster.id: cluster for cluster in plan.clusters}
     for variant in plan.variants:
         cluster = clusters[variant.cluster]
-        scale = getattr(cluster.dataset, "scale", None)
         mark = " *" if variant.is_baseline else ""
         table.add_row(
             f"  {variant.id}{mark}",
-            cluster.storage or "external",
+            _standing(cluster),
             cluster.installation.version if cluster.installation else "external",
-            cluster.dataset.kind + (f", scale {scale}" if scale else ""),
+            _dataset(cluster.dataset),
             ", ".join(script.name for script in variant.scripts),
             str(variant.workload.clients),
             variant.workload.protocol,
         )
     return table
+
+
+def _dataset(dataset: DatasetSpec) -> str:
+    """ "tpcb, scale 10", "numbers, rows 1,000,000"."""
+    key = dataset.size_key
+    return dataset.kind if key is None else f"{dataset.kind}, {key} {getattr(dataset, key):,}"
+
+
+def _standing(cluster: PlannedCluster) -> str:
+    """ "slow, WAL on fast, tablespace bulk on slow"."""
+    roles = (f"{role} on {storage}" for role, storage in cluster.roles.items() if role != DATA_ROLE)
+    return ", ".join([cluster.storage or "external", *roles])
 
 
 def _differing_settings(plan: Plan) -> Table | None:
@@ -78,9 +94,32 @@ def _print_steps(plan: Plan, console: Console) -> None:
     for number, step in enumerate(plan.steps, start=1):
         by = f" (as user {step.user})" if step.user else ""
         console.print(f"  {number:>{width}}. {step.title}{by}", markup=False, soft_wrap=True)
+        if step.destroys:
+            console.print(f"  {'':>{width}}  DESTROYS what is on {', '.join(step.destroys)}", style="bold red")
         if step.argv is not None and step.argv not in shown:
             shown.add(step.argv)
             console.print(f"  {'':>{width}}  $ {' '.join(step.argv)}", markup=False, soft_wrap=True, style="dim")
+
+
+def _doomed(plan: Plan) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("  disk", "model", "size", "for storage", "allowed by", "as things are now"):
+        table.add_column(title, overflow="fold")
+    for device in plan.doomed:
+        table.add_row(
+            f"  {device.id}" + (f" ({device.name})" if device.name else ""),
+            device.model or "n/a",
+            format_size(device.size_bytes),
+            device.storage,
+            f"--destroy {device.word}",
+            Text("REFUSED: " + "; ".join(device.against), style="bold red") if device.against else "blank and free",
+        )
+    return table
+
+
+def _budget(plan: Plan) -> str:
+    limit = plan.experiment.measure.max_written_bytes
+    return "" if limit is None else f"; the run ends before {format_size(limit)} are written to its disks"
 
 
 def _needs(plan: Plan) -> Table:

@@ -1,18 +1,12 @@
-"""Commands about this machine: clean, storage, servers, completion."""
+"""Commands about this machine: clean, servers, completion."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
-from rich.tree import Tree
 
 from plinth.cli.experiment import AsJson
-from plinth.model.facts import Fact, StorageFacts
-from plinth.model.units import format_size
-
-storage = App(name="storage", help="Describe what a path stands on, down to the device.", help_format="plaintext")
 
 
 def clean(
@@ -32,51 +26,16 @@ def clean(
         print(f"run {run.run_id}: {len(run.undone)} steps undone")
         for step in run.undone:
             print(f"  undone: {step.title}")
+    for standing in result.standing:
+        name = standing.run_id.removeprefix("by-hand-")
+        print(f"left standing, as it was meant to be: {standing.what}; `plinth storage teardown {name}` undoes it")
     for living in result.living:
         print(f"run {living.run_id}: left alone, it is still going (pid {living.pid})")
-    if not result.runs and not result.living:
+    if not result.runs and not result.living and not result.standing:
         print("nothing to clean")
     if error := result.error():
         raise error
     return 0
-
-
-@storage.command
-def describe(
-    path: Annotated[Path, Parameter(help="A file or directory.")],
-    /,
-    *,
-    as_json: AsJson = False,
-) -> int:
-    """Show mount, file system, devices and their queue, each fact with where it was read."""
-    from plinth.storage import describe as facts_of
-
-    facts = facts_of(path)
-    if as_json:
-        print(facts.model_dump_json(indent=1))
-    else:
-        Console(highlight=False).print(_tree(facts))
-    return 0
-
-
-def _tree(facts: StorageFacts) -> Tree:
-    free = f"{format_size(facts.free_bytes)} free of {format_size(facts.total_bytes)}"
-    lost = f"; volatile: {facts.volatile_reason}" if facts.volatile else ""
-    root = Tree(f"{facts.path}  ({facts.filesystem}, {free}{lost})")
-    branch = root
-    for node in facts.stack:
-        branch = branch.add(f"[bold]{node.kind}[/] {node.name}")
-        for fact in node.facts:
-            branch.add(f"{fact.name} = {_shown(fact)}  [dim]{fact.source}[/]")
-    for gap in facts.gaps:
-        root.add(f"{gap.what}: n/a: {gap.reason}")
-    for note in facts.notes:
-        root.add(f"note: {note}")
-    return root
-
-
-def _shown(fact: Fact) -> str:
-    return ", ".join(fact.value) if isinstance(fact.value, list) else str(fact.value)
 
 
 def servers(*, as_json: AsJson = False) -> int:

@@ -1,0 +1,103 @@
+"""One call of `plinth bench` after its options are understood: connect, prepare, run, report."""
+
+import getpass
+import os
+from typing import TYPE_CHECKING, Any, TextIO
+
+from plinth import __version__
+from plinth.bench.failure import BenchFailure
+from plinth.bench.initialise import Initialisation
+from plinth.bench.load import BenchLoad
+from plinth.bench.options import BenchOptions
+from plinth.bench.results import report, to_json
+from plinth.bench.tables import TableInfo, read_tables, server_message
+from plinth.model.connection import Connection
+from plinth.system.conninfo import resolve
+
+if TYPE_CHECKING:
+    import psycopg
+
+_SMALL_TABLES = ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history")
+
+
+def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
+    """Do what was asked for; returns the exit code. Raises BenchFailure and KeyboardInterrupt."""
+    if asked.initialize:
+        with _connect(asked, "initialization", err) as connection:
+            Initialisation(asked, connection, _target(asked), err).run()
+        return 0
+    with _connect(asked, "setup", err) as connection:
+        print(_banner(connection), file=out, flush=True)
+        tables = read_tables(connection) if asked.uses_builtin else TableInfo(asked.scale)
+        if asked.uses_builtin and asked.scale_given:
+            asked.tell(f"warning: scale option ignored, using count from pgbench_branches table ({tables.scale})")
+        if not asked.no_vacuum:
+            _vacuum(asked, connection, err)
+    load = BenchLoad(asked, tables, _target(asked), err)
+    outcome = load.run()
+    print(report(asked, tables, outcome), end="", file=out, flush=True)
+    if asked.json is not None:
+        to_json(asked.json, load.result, out)
+    if load.aborted:
+        asked.tell("error: Run was aborted; the above results are incomplete.")
+        return 2
+    return 0
+
+
+def _banner(connection: "psycopg.Connection[Any]") -> str:
+    server = connection.info.parameter_status("server_version")
+    return f"plinth bench ({__version__}, server {server})"
+
+
+def _vacuum(asked: BenchOptions, connection: "psycopg.Connection[Any]", err: TextIO) -> None:
+    """As pgbench: what fails here, for want of the tables or of the right, is told and passed over."""
+    print("starting vacuum...", end="", file=err, flush=True)
+    for statement in _SMALL_TABLES:
+        _try(connection, statement, err)
+    print("end.", file=err)
+    if asked.vacuum_all:
+        print("starting vacuum pgbench_accounts...", end="", file=err, flush=True)
+        _try(connection, "vacuum analyze pgbench_accounts", err)
+        print("end.", file=err)
+
+
+def _try(connection: "psycopg.Connection[Any]", statement: str, err: TextIO) -> None:
+    import psycopg
+
+    try:
+        connection.execute(statement.encode())
+    except psycopg.Error as error:
+        print(f"plinth bench: error: {server_message(error)}", file=err)
+        print("plinth bench: detail: (ignoring this error and continuing anyway)", file=err)
+
+
+def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connection[Any]":
+    import psycopg
+
+    try:
+        connection = psycopg.connect(conninfo(asked), autocommit=True)
+    except psycopg.Error as error:
+        said = error.pgconn.error_message.decode(errors="replace") if error.pgconn is not None else str(error)
+        raise BenchFailure(said.strip(), then=f"could not create connection for {purpose}") from error
+    connection.add_notice_handler(
+        lambda notice: print(f"{notice.severity}:  {notice.message_primary}", file=err, flush=True)
+    )
+    return connection
+
+
+def _target(asked: BenchOptions) -> Connection:
+    return resolve(conninfo(asked))
+
+
+def conninfo(asked: BenchOptions) -> str:
+    """The connection string of -h, -p, -U and the database, which may be a connection string that overrides them."""
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    given = {"host": asked.host, "port": asked.port, "user": asked.username}
+    named = {name: value for name, value in given.items() if value is not None}
+    named["fallback_application_name"] = "plinth bench"
+    # As pgbench, which does not go by -U.
+    dbname = asked.dbname or os.environ.get("PGDATABASE") or os.environ.get("PGUSER") or getpass.getuser()
+    if "=" in dbname or dbname.startswith(("postgresql://", "postgres://")):
+        return make_conninfo("", **(named | conninfo_to_dict(dbname)))
+    return make_conninfo("", **named, dbname=dbname)

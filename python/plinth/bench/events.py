@@ -1,0 +1,57 @@
+"""What happens to single transactions while a load runs, in pgbench's words."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from plinth.bench.options import BenchOptions
+
+_SERVERS = re.compile(r"^([A-Z]+): (.*) \(SQLSTATE \w{5}\)$", re.DOTALL)
+
+
+class EventTeller:
+    """Tells of ended clients, and with --verbose-errors of every error. `command_names` are those of each script."""
+
+    def __init__(self, asked: BenchOptions, command_names: Sequence[Sequence[str]]) -> None:
+        self._asked = asked
+        self._names = command_names
+        self.aborted = False
+        """Whether a client has ended before its time."""
+
+    def tell(self, events: Iterable[dict[str, Any]], dropped: int) -> None:
+        """Tell of the engine's `events`; `dropped` is how many came too fast to be kept."""
+        for event in events:
+            self.aborted |= event["kind"] == "aborted"
+            for line in self._lines(event):
+                self._asked.tell(line)
+        if dropped:
+            self._asked.tell(f"warning: {dropped} further errors came too fast to be told one by one")
+
+    def _lines(self, event: dict[str, Any]) -> Iterable[str]:
+        client, script, command = event["client"], event["script"], event["command"]
+        name = self._names[script][command] if command < len(self._names[script]) else "SQL"
+        # The engine adds the SQLSTATE, and has one blank after the severity where libpq has two.
+        said = _SERVERS.sub(r"\1:  \2", event["message"]) if event["sqlstate"] else event["message"]
+        if event["kind"] != "aborted":
+            yield f"client {client} got an error in command {command} ({name}) of script {script}; {said}"
+            yield self._tries(event)
+        elif event["sqlstate"] is not None:
+            yield f"error: client {client} script {script} aborted in command {command} query 0: {said}"
+        elif name == "SQL":
+            yield f"error: client {client} aborted in command {command} ({name}) of script {script}; {said}"
+        else:
+            yield f"error: {said}"
+            yield (
+                f"error: client {client} aborted in command {command} ({name}) of script {script}; "
+                "evaluation of meta-command failed"
+            )
+
+    def _tries(self, event: dict[str, Any]) -> str:
+        what = (
+            "repeats the transaction after the error" if event["kind"] == "retried" else "ends the failed transaction"
+        )
+        tries = f"try {event['tries']}" + (f"/{self._asked.max_tries}" if self._asked.max_tries else "")
+        if self._asked.latency_limit_ms is not None:
+            used = event["latency_ns"] / (self._asked.latency_limit_ms * 1e6) * 100
+            tries += f", {used:.3f}% of the maximum time of tries was used"
+        return f"client {event['client']} {what} ({tries})"

@@ -1,0 +1,81 @@
+"""`plinth bench --help`."""
+
+HELP = """\
+plinth bench runs pgbench's command line on Plinth's load engine: same options, same scripts, same random
+numbers, same report; less client CPU, and latencies that can be trusted.
+
+Usage:
+  plinth bench [OPTION]... [DBNAME]
+
+Make the tables:
+  -i, --initialize         make the tables of the built-in scripts, and fill them
+  -I, --init-steps=[dtgGvpf]+ (default "dtgvp")
+                           the steps and their order: d drops the tables, t creates them, g fills them from
+                           here, G fills them inside the server, v vacuums, p makes primary keys, f foreign keys
+  -F, --fillfactor=NUM     fill factor of the tables, 10 to 100
+  -n, --no-vacuum          leave out the vacuum
+  -q, --quiet              tell of progress only every 5 seconds
+  -s, --scale=NUM          100,000 accounts for each unit (default: 1)
+  --foreign-keys           also make foreign keys
+  --index-tablespace=TABLESPACE
+                           where indexes go
+  --partition-method=(range|hash)
+                           how pgbench_accounts is partitioned (default: range)
+  --partitions=NUM         parts of pgbench_accounts (default: 0, not partitioned)
+  --tablespace=TABLESPACE  where tables go
+  --unlogged-tables        make the tables unlogged
+
+What to run:
+  -b, --builtin=NAME[@W]   a built-in script, with weight W (default: 1); "-b list" lists them
+  -f, --file=FILENAME[@W]  a script file, with weight W (default: 1); "-" is standard input
+  -N, --skip-some-updates  as -b simple-update
+  -S, --select-only        as -b select-only
+
+How to run it:
+  -c, --client=NUM         clients, each with a connection (default: 1)
+  -C, --connect            a new connection for each transaction
+  -D, --define=VARNAME=VALUE
+                           set a variable of the scripts
+  -j, --jobs=NUM           threads (default: 1)
+  -l, --log                write each transaction to a log file
+  -L, --latency-limit=NUM  count transactions of more than NUM ms as late; with -R, skip those already too late
+  -M, --protocol=simple|extended|prepared
+                           how statements are sent (default: simple)
+  -n, --no-vacuum          do not vacuum before the run
+  -P, --progress=NUM       tell of progress every NUM seconds
+  -r, --report-per-command latencies, failures and retries of each command
+  -R, --rate=NUM           transactions per second to aim at, at random intervals
+  -s, --scale=NUM          the scale to report for scripts of your own
+  -t, --transactions=NUM   transactions of each client (default: 10)
+  -T, --time=NUM           seconds to run
+  -v, --vacuum-all         vacuum all four tables before the run
+  --aggregate-interval=NUM log sums over NUM seconds instead of each transaction
+  --continue-on-error      a client goes on after an error of SQL, which counts as a failure
+  --exit-on-abort          end as soon as one client cannot go on
+  --failures-detailed      tell failures apart
+  --log-prefix=PREFIX      beginning of the log files' names (default: "pgbench_log")
+  --max-tries=NUM          tries of a transaction after a serialization failure or deadlock (default: 1)
+  --progress-timestamp     Unix time in progress reports
+  --random-seed=SEED       "time", "rand", or a number: the same draws as pgbench with the same seed
+  --sampling-rate=NUM      share of the transactions to log, such as 0.01
+  --show-script=NAME       show a built-in script, then exit
+  --verbose-errors         tell of every error
+
+What pgbench has not:
+  --json=FILE              everything that was measured, as JSON; "-" is standard output
+  --percentiles=P,P,...    latencies at these percentiles, such as 50,95,99.9, from HDR histograms
+  --warmup=SECONDS         run this long before measuring
+  with -R: latency counts from the intended start, so that a stall is seen in all that it delays
+
+Connection:
+  --debug                  tell more
+  -d, --dbname=DBNAME      database, or a connection string
+  -h, --host=HOSTNAME      server, or directory of its socket
+  -p, --port=PORT          port
+  -U, --username=USERNAME  user
+  -V, --version            show the version, then exit
+  -?, --help               show this help, then exit
+  PGHOST and its like, services and .pgpass count as they do for psql.
+
+Exit codes: 0 ok; 1 bad usage, or it could not begin; 2 a client could not go on.
+"""

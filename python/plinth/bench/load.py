@@ -1,0 +1,184 @@
+"""The load of `plinth bench`: the engine's configuration, its errors as they happen, and its result."""
+
+import itertools
+import json
+import time
+from typing import Any, TextIO
+
+from plinth.bench.events import EventTeller
+from plinth.bench.failure import BenchFailure
+from plinth.bench.options import BenchOptions
+from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
+from plinth.bench.progress import Progress
+from plinth.bench.tables import TableInfo
+from plinth.model.connection import Connection
+from plinth.model.load import Histogram, LoadResult, ScriptTotals, Second
+
+_POLL_S = 0.1
+_STOP_PATIENCE_S = 10.0
+
+
+class BenchLoad:
+    """One load. `result` is there after `run`."""
+
+    result: LoadResult
+
+    def __init__(self, asked: BenchOptions, tables: TableInfo, target: Connection, err: TextIO) -> None:
+        self._asked = asked
+        self._tables = tables
+        self._target = target
+        self._err = err
+        self._commands = [_commands_of(asked, script.description, script.source) for script in asked.scripts]
+        self._events = EventTeller(asked, [[command["name"] for command in each] for each in self._commands])
+
+    def run(self) -> Outcome:
+        """Run to the end. Ctrl-C ends it early, with what was measured. Raises BenchFailure when it cannot begin."""
+        from plinth._native import ConfigError, ConnectError, EngineError, LoadRun, ScriptError
+
+        try:
+            run = LoadRun(json.dumps(self._config()))
+            began_unix_ns = time.time_ns()
+            run.start()
+        except ConnectError as error:
+            raise BenchFailure(error.message, then="could not create connection for client 0") from error
+        except ScriptError as error:
+            raise BenchFailure(f"{error.file}:{error.line}: {error.message}") from error
+        except (ConfigError, EngineError) as error:
+            raise BenchFailure(str(error)) from error
+        self._follow(run, began_unix_ns)
+        self.result = LoadResult.model_validate_json(run.result())
+        return self._outcome()
+
+    @property
+    def aborted(self) -> bool:
+        """Whether a client ended before its time."""
+        return self._events.aborted
+
+    def _config(self) -> dict[str, Any]:
+        asked = self._asked
+        rate = asked.rate_tps
+        return {
+            "connection": self._target.model_dump(),
+            "clients": asked.clients,
+            "threads": asked.jobs,
+            "protocol": asked.protocol,
+            "scripts": [
+                {"name": script.description, "source": script.source, "weight": script.weight}
+                for script in asked.scripts
+            ],
+            "variables": {"scale": str(self._tables.scale)} | asked.variables,
+            "warmup_s": asked.warmup_s,
+            "duration_s": float(asked.time_s) if asked.time_s else None,
+            "transactions_per_client": None if asked.time_s else asked.transactions,
+            "rate": None if rate is None else {"stages": [{"from_tps": rate, "to_tps": rate}]},
+            "latency_limit_s": None if asked.latency_limit_ms is None else asked.latency_limit_ms / 1000,
+            "seed": asked.seed,
+            "max_tries": asked.max_tries,
+            "reconnect": asked.connect,
+            "abort_on_error": not asked.continue_on_error,
+            "exit_on_abort": asked.exit_on_abort,
+            "verbose_errors": asked.verbose_errors,
+            "command_latencies": asked.report_per_command,
+            "log": self._log(),
+            "connect_timeout_s": 86_400.0,
+            "stop_timeout_s": _STOP_PATIENCE_S,
+        }
+
+    def _log(self) -> dict[str, Any] | None:
+        asked = self._asked
+        if not asked.log:
+            return None
+        return {
+            "prefix": asked.log_prefix or "pgbench_log",
+            "sampling_rate": asked.sampling_rate,
+            "aggregate_interval_s": asked.aggregate_interval_s or None,
+            "failures_detailed": asked.failures_detailed,
+        }
+
+    def _follow(self, run: Any, began_unix_ns: int) -> None:
+        progress = Progress(self._asked, self._err)
+        try:
+            while not run.wait(_POLL_S):
+                self._tell(json.loads(run.progress()), progress, began_unix_ns)
+        except KeyboardInterrupt:
+            run.stop()
+            run.wait(_STOP_PATIENCE_S + 1)
+        self._tell(json.loads(run.progress()), progress, began_unix_ns)
+
+    def _tell(self, state: dict[str, Any], progress: Progress, began_unix_ns: int) -> None:
+        progress.add((Second.model_validate(row) for row in state["seconds"]), began_unix_ns)
+        self._events.tell(state["events"], state["events_dropped"])
+
+    def _outcome(self) -> Outcome:
+        result = self.result
+        connects = [histogram for histogram in result.histograms if histogram.scope == "connect"]
+        lags = [histogram for histogram in result.histograms if histogram.scope == "schedule_lag"]
+        connecting_ns = sum(histogram.sum_ns for histogram in connects) if self._asked.connect else result.connect_ns
+        return Outcome(
+            scripts=tuple(self._script(index, script) for index, script in enumerate(result.scripts)),
+            duration_us=result.measured_ns / 1000,
+            connecting_us=connecting_ns / 1000,
+            lag_sum_us=sum(histogram.sum_ns for histogram in lags) / 1000,
+            lag_max_us=max((histogram.max_ns for histogram in lags), default=0) / 1000,
+            late=result.measured.late or 0,
+            percentiles_us=tuple((each, self._percentile_us(each)) for each in self._asked.percentiles),
+        )
+
+    def _script(self, index: int, script: ScriptTotals) -> ScriptOutcome:
+        asked = self._asked.scripts[index]
+        totals = script.measured
+        serialization, deadlock = totals.serialization_failures or 0, totals.deadlock_failures or 0
+        own = [histogram for histogram in self.result.histograms if histogram.script == script.name]
+        counts = Counts(
+            done=totals.done,
+            skipped=totals.skipped,
+            serialization_failures=serialization,
+            deadlock_failures=deadlock,
+            other_failures=totals.failed - serialization - deadlock if self._asked.continue_on_error else 0,
+            retried=totals.retried,
+            retries=totals.retries,
+            latency=sum((_latency(one) for one in own if one.scope == "transaction"), Latency()),
+        )
+        commands = self._command_outcomes(index, script.name, own) if self._asked.report_per_command else ()
+        return ScriptOutcome(asked.description, asked.weight, counts, commands)
+
+    def _command_outcomes(self, index: int, name: str, own: list[Histogram]) -> tuple[CommandOutcome, ...]:
+        """A line may have several statements, which have numbers, and only one meta command."""
+        latencies = {(one.statement, one.line): _latency(one) for one in own if one.scope in ("statement", "command")}
+        errors = [error for error in self.result.errors if error.script == name]
+        numbers = itertools.count()
+        outcomes = []
+        for command in self._commands[index]:
+            where = (next(numbers) if command["name"] in ("SQL", "gset", "aset") else None, command["line"])
+            here = [error for error in errors if (error.statement, error.line) == where]
+            failures = sum(error.count - (error.retried or 0) for error in here)
+            retries = sum(error.retried or 0 for error in here)
+            outcomes.append(CommandOutcome(command["text"], latencies.get(where, Latency()), failures, retries))
+        return tuple(outcomes)
+
+    def _percentile_us(self, percentile: float) -> float:
+        counted: dict[int, int] = {}
+        for histogram in self.result.histograms:
+            if histogram.scope == "transaction":
+                for value_ns, count in histogram.buckets:
+                    counted[value_ns] = counted.get(value_ns, 0) + count
+        wanted = percentile / 100 * sum(counted.values())
+        seen = 0
+        for value_ns in sorted(counted):
+            seen += counted[value_ns]
+            if seen >= wanted:
+                return value_ns / 1000
+        return 0.0
+
+
+def _commands_of(asked: BenchOptions, name: str, source: str) -> list[dict[str, Any]]:
+    from plinth._native import parse_script
+
+    return json.loads(parse_script(name, source, ["scale", *asked.variables]))["commands"]
+
+
+def _latency(histogram: Histogram) -> Latency:
+    """Mean by the exact sum; the spread by the buckets, which are right to 3 digits."""
+    mean_us = histogram.sum_ns / histogram.count / 1000
+    spread = sum(count * (value_ns / 1000 - mean_us) ** 2 for value_ns, count in histogram.buckets)
+    return Latency(histogram.count, histogram.sum_ns / 1000, spread + histogram.count * mean_us**2)

@@ -1,0 +1,41 @@
+"""`plinth bench` from words to an exit code: 0, 1 for bad usage and set-up, 2 for errors while clients ran."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from plinth import __version__
+from plinth.bench.failure import BenchFailure
+from plinth.bench.help import HELP
+from plinth.bench.options import parse
+from plinth.bench.scripts import ListRequested
+
+PROGRAM = "plinth bench"
+
+
+def run_bench(
+    words: Sequence[str],
+    stdout: TextIO | None = None,
+    stderr: TextIO | None = None,
+) -> int:
+    """Run a command line in pgbench's manner; returns its exit code. Nothing is raised for what a user can cause."""
+    out, err = stdout or sys.stdout, stderr or sys.stderr
+    if words and words[0] in ("--help", "-?"):
+        print(HELP, end="", file=out)
+        return 0
+    if words and words[0] in ("--version", "-V"):
+        print(f"{PROGRAM} (Plinth) {__version__}", file=out)
+        return 0
+    try:
+        asked = parse(words, os.environ, lambda line: print(f"{PROGRAM}: {line}", file=err))
+        from plinth.bench.conduct import conduct
+
+        return conduct(asked, out, err)
+    except ListRequested as listed:
+        print(listed.text, end="", file=err)
+        return 0
+    except BenchFailure as failure:
+        out.flush()
+        print(failure.text(PROGRAM), file=err)
+        return failure.exit_code

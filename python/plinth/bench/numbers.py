@@ -1,0 +1,33 @@
+"""Numbers as C reads them, since pgbench's options take what strtol, atoi and atof of the C library take."""
+
+import re
+
+from plinth.bench.failure import BenchFailure
+
+INT_MAX = 2**31 - 1
+_SPACE = " \t\n\v\f\r"
+_INTEGER = re.compile(rf"[{_SPACE}]*([+-]?\d+)", re.ASCII)
+_FLOAT = re.compile(rf"[{_SPACE}]*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)", re.ASCII | re.IGNORECASE)
+
+
+def option_int(text: str, option: str, least: int, most: int) -> int:
+    """A whole number within limits; nothing but white space may follow it."""
+    match = _INTEGER.match(text)
+    if text[match.end() if match else 0 :].strip(_SPACE):
+        raise BenchFailure(f'invalid value "{text}" for option {option}')
+    value = int(match[1]) if match else 0
+    if not least <= value <= most:
+        raise BenchFailure(f"{option} must be in range {least}..{most}")
+    return value
+
+
+def leading_int(text: str) -> int:
+    """As atoi(3): the number that the text begins with, else 0."""
+    match = _INTEGER.match(text)
+    return int(match[1]) if match else 0
+
+
+def leading_float(text: str) -> float:
+    """As atof(3): the decimal number that the text begins with, else 0; no infinity, and no "not a number"."""
+    match = _FLOAT.match(text)
+    return float(match[1]) if match else 0.0

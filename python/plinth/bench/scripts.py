@@ -1,0 +1,99 @@
+"""The scripts of `plinth bench`: built-in ones by a prefix of their name, and files, each with a weight."""
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.bench.failure import BenchFailure
+
+
+class ListRequested(Exception):
+    """Only a listing was asked for: `-b list` or `--show-script`."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+
+class BenchScript(NamedTuple):
+    """A script to run: what reports call it, its text, and its share among the scripts."""
+
+    description: str
+    source: str
+    weight: int
+
+
+def builtin(asked: str) -> BenchScript:
+    """The built-in script that `asked`, "NAME" or "NAME@WEIGHT", begins. Raises ListRequested for "list"."""
+    if asked == "list":
+        raise ListRequested(_available())
+    name, weight = _weighted(asked)
+    _, description, source = _find(name)
+    return BenchScript(description, source, weight)
+
+
+def script_file(asked: str) -> BenchScript:
+    """The script in the file of `asked`, "FILE" or "FILE@WEIGHT"; "-" is standard input. It is checked."""
+    name, weight = _weighted(asked)
+    try:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        verb = "read" if isinstance(error, IsADirectoryError) else "open"
+        raise BenchFailure(f'could not {verb} file "{name}": {os.strerror(error.errno or 0)}') from error
+    source = raw.decode(errors="surrogateescape")
+    check(BenchScript(name, source, weight), None)
+    return BenchScript(name, source, weight)
+
+
+def show(prefix: str) -> str:
+    """The text of `--show-script`."""
+    name, description, source = _find(prefix)
+    return f"-- {name}: {description}\n{source}\n"
+
+
+_UNDEFINED = "undefined variable"
+# Errors about a script as a whole, which pgbench tells without a line.
+_WHOLE = ("empty command list", "condition error")
+
+
+def check(script: BenchScript, variables: Iterable[str] | None) -> None:
+    """Raise BenchFailure for a script that cannot run. `variables` are set from outside; None while not all are known."""
+    from plinth._native import ScriptError, parse_script
+
+    try:
+        parse_script(script.description, script.source, ["scale", *(variables or ())])
+    except ScriptError as error:
+        if error.message.startswith(_UNDEFINED) and variables is None:
+            return
+        if error.message.startswith(_WHOLE):
+            raise BenchFailure(error.message) from error
+        line = script.source.splitlines()[error.line - 1]
+        shown = (line, f"{' ' * (error.column - 1)}^ error found here")
+        raise BenchFailure(f"{error.file}:{error.line}: {error.message}", lines=shown) from error
+
+
+def _find(prefix: str) -> tuple[str, str, str]:
+    from plinth._native import find_builtin
+
+    try:
+        return find_builtin(prefix)
+    except ValueError as error:
+        raise BenchFailure(str(error), lines=tuple(_available().split("\n"))[:-1]) from error
+
+
+def _available() -> str:
+    from plinth._native import builtin_scripts
+
+    rows = [f"  {name:>13}: {description}" for name, description, _ in builtin_scripts()]
+    return "\n".join(["Available builtin scripts:", *rows, "", ""])
+
+
+def _weighted(asked: str) -> tuple[str, int]:
+    from plinth._native import script_weight
+
+    try:
+        return script_weight(asked)
+    except ValueError as error:
+        raise BenchFailure(str(error)) from error

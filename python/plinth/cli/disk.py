@@ -1,0 +1,266 @@
+"""Commands about emulated disks: serve one, and control one that is served."""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from plinth.cli.experiment import AsJson
+from plinth.model.disk import CutMode, DiskConfig, DiskStatus, Fault, Lie, Physics
+from plinth.model.errors import UsageError
+from plinth.model.nearest import nearest
+from plinth.model.units import format_size
+
+_EXAMPLE = """
+By hand, from a shell (as root), with D=/tmp/disk:
+
+  mkdir -p $D/mount
+  plinth disk serve --profile hdd-10k-sas --size 4GiB \\
+      --backing $D/data --mount $D/mount --control $D/control &
+  losetup --show -f --direct-io=on $D/mount/disk.img
+  mkfs.ext4 /dev/loopN; mount /dev/loopN /mnt
+  plinth disk cut $D/control --mode drop
+  umount /mnt; losetup -d /dev/loopN; umount $D/mount
+
+Always in this order: unmount what stands on the disk, detach the loop device, then unmount the disk.
+"""
+
+disk = App(
+    name="disk",
+    help="Serve an emulated disk, cut its power, change its physics and faults.",
+    help_epilogue=_EXAMPLE,
+    help_format="plaintext",
+)
+
+Socket = Annotated[Path, Parameter(help="The disk's control socket.")]
+Changes = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--set",
+        negative="",
+        help="Change one number of the profile, as in --set flush_latency=8ms; `plinth disk profiles` names them all. "
+        "May be repeated.",
+    ),
+]
+Faults = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--fault",
+        negative="",
+        help="EIO, as in flush,nth=3 or read,offset=1MiB,length=4KiB,count=all. May be repeated.",
+    ),
+]
+
+
+@disk.command
+def serve(
+    *,
+    profile: Annotated[str, Parameter(help="What drive to be: see `plinth disk profiles`.")],
+    size: Annotated[str, Parameter(help="Size, such as 4GiB.")],
+    backing: Annotated[Path, Parameter(help="Sparse file of the data; made when it is not there.")],
+    mount: Annotated[Path, Parameter(help="Empty directory to mount on; the disk is the file disk.img in it.")],
+    control: Annotated[Path, Parameter(help="Path of the control socket.")],
+    label: Annotated[str, Parameter(help="Source of the mount in the mount table.")] = "plinth-disk",
+    seed: Annotated[int, Parameter(help="Seed of latencies, lies and cuts.")] = 1,
+    changes: Changes = (),
+    lie: Annotated[
+        str | None, Parameter(help="About flushes: ignore-flush, late-flush=FLUSHES or drop-fraction=FRACTION.")
+    ] = None,
+    faults: Faults = (),
+) -> int:
+    """Serve a disk in the foreground, until it is unmounted or SIGTERM or Ctrl-C arrives.
+
+    One line of JSON on stdout says that it is ready. With --lie, the disk lies from the start.
+    """
+    from plinth.storage.disk_server import serve as serve_disk
+
+    config = _valid(
+        DiskConfig,
+        {
+            "profile": profile,
+            "physics": _physics(changes),
+            "size_bytes": _value(size),
+            "backing": str(backing.absolute()),
+            "mount": str(mount.absolute()),
+            "control": str(control.absolute()),
+            "label": label,
+            "seed": seed,
+            "lie": lie,
+            "faults": faults,
+        },
+        {"size_bytes": "--size", "label": "--label", "seed": "--seed", "lie": "--lie", "faults": "--fault"},
+    )
+    serve_disk(config, lambda status: print(json.dumps(_ready(status)), flush=True))
+    return 0
+
+
+@disk.command
+def profiles(
+    name: Annotated[str | None, Parameter(help="One profile: every number of it, and where it is from.")] = None,
+    /,
+    *,
+    as_json: AsJson = False,
+) -> int:
+    """Show the profiles that are shipped: what they come to, and with a name all numbers and their sources."""
+    from plinth.cli.disk_view import profile_table, profile_text
+    from plinth.storage.disk_server import disk_profiles
+
+    found = {profile.name: profile for profile in disk_profiles()}
+    if name is not None and name not in found:
+        raise UsageError(f"no profile {name!r}; there are {', '.join(found)}", hint=nearest(name, list(found)))
+    shown = list(found.values()) if name is None else [found[name]]
+    if as_json:
+        print("[" + ",".join(profile.model_dump_json() for profile in shown) + "]")
+    elif name is None:
+        profile_table(shown)
+    else:
+        print(profile_text(found[name]))
+    return 0
+
+
+@disk.command
+def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
+    """Show how a disk stands: power, physics in force, what a cut would lose, counters, faults."""
+    from plinth.cli.disk_view import physics_text
+
+    found = _control(socket).status()
+    if as_json:
+        print(found.model_dump_json(indent=1))
+        return 0
+    print(f"{found.label}: {found.profile}, {format_size(found.size_bytes)}, power {found.power}, pid {found.pid}")
+    print(f"  mount    {found.mount}\n  backing  {found.backing}")
+    dirty, room = format_size(found.cache_dirty_bytes), format_size(found.cache_capacity_bytes)
+    print(f"  not durable: {dirty} of at most {room}")
+    print(f"  lie: {found.lie.words if found.lie else 'none'}")
+    for fault in found.faults:
+        print(f"  fault: {fault.words}: seen {fault.seen}, fired {fault.fired}")
+    print("  counters: " + ", ".join(f"{name} {count}" for name, count in found.counters.items()))
+    print(physics_text(found.physics))
+    return 0
+
+
+@disk.command(name="set")
+def set_physics(
+    socket: Socket, changes: Annotated[tuple[str, ...], Parameter(help="Such as flush_latency=8ms read_iops=500.")], /
+) -> int:
+    """Change a disk's physics while it is served; shows what is in force then."""
+    from plinth.cli.disk_view import physics_text
+
+    print(physics_text(_control(socket).set_physics(_physics(changes))))
+    return 0
+
+
+@disk.command
+def cut(
+    socket: Socket,
+    /,
+    *,
+    mode: Annotated[
+        CutMode,
+        Parameter(
+            help="What is left of unflushed writes. drop: nothing; subset: each or not, by the seed; prefix: those up "
+            "to one of them; torn: as prefix, and a part of the next."
+        ),
+    ] = "drop",
+    seed: Annotated[int, Parameter(help="Of the choices.")] = 0,
+) -> int:
+    """Cut the power. Every request fails until `plinth disk power-on`; what was lost is said."""
+    print(_control(socket).power_cut(mode, seed).model_dump_json())
+    return 0
+
+
+@disk.command
+def power_on(socket: Socket, /) -> int:
+    """Give power again after a cut."""
+    _control(socket).power_on()
+    return 0
+
+
+@disk.command
+def fault(
+    socket: Socket,
+    faults: Annotated[tuple[str, ...], Parameter(help="Such as flush,nth=3 or read,offset=1MiB,length=4KiB.")] = (),
+    /,
+    *,
+    clear: Annotated[bool, Parameter(negative="", help="Disarm all faults first.")] = False,
+    lie: Annotated[
+        str | None,
+        Parameter(help="About flushes from now on: none, ignore-flush, late-flush=FLUSHES or drop-fraction=FRACTION."),
+    ] = None,
+) -> int:
+    """Arm faults, or lie, while a disk is served; shows the faults that are armed then, with what they have struck."""
+    control = _control(socket)
+    armed = [_valid(Fault, words, {"": "fault"}) for words in faults]
+    told = None if lie in (None, "none") else _valid(Lie, lie, {"": "--lie"})
+    if clear:
+        control.clear_faults()
+    for one in armed:
+        control.arm(one)
+    if lie is not None:
+        control.set_lie(told)
+    found = control.status()
+    print(f"lie: {found.lie.words if found.lie else 'none'}")
+    for state in found.faults:
+        print(f"fault: {state.words}: seen {state.seen}, fired {state.fired}")
+    return 0
+
+
+@disk.command
+def flush_now(socket: Socket, /) -> int:
+    """Make everything durable, whatever the lie; shows how many bytes were not."""
+    print(_control(socket).flush_now())
+    return 0
+
+
+def _control(socket: Path):
+    from plinth.storage.disk_control import DiskControl
+
+    return DiskControl(socket)
+
+
+def _ready(found: DiskStatus) -> dict[str, Any]:
+    return {"ready": True} | found.model_dump(include={"pid", "label", "mount", "control", "size_bytes", "profile"})
+
+
+def _physics(changes: Sequence[str]) -> Physics:
+    """Physics of words such as "flush_latency=8ms"."""
+    parts: dict[str, Any] = {}
+    for change in changes:
+        key, equals, text = change.partition("=")
+        if not equals:
+            raise UsageError(f"{change!r} is not of the form key=value", hint="for example flush_latency=8ms")
+        parts[key.strip()] = _value(text)
+    return _valid(Physics, parts, {})
+
+
+def _value(text: str) -> Any:
+    """A TOML value; text that is none stands for itself, so that quotes may be left out."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+
+
+def _valid(kind: Any, value: Any, names: dict[str, str]) -> Any:
+    """`value` as `kind`, a type that pydantic knows; what is wrong is told by the names that the user has written."""
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0]) if first["loc"] else ""
+        where = names.get(key, key)
+        if first["type"] == "extra_forbidden":
+            known = _keys(kind)
+            raise UsageError(f"unknown key {key!r}; allowed: {', '.join(known)}", hint=nearest(key, known)) from error
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{where}: got {first['input']!r}: {message}" if where else message) from error
+
+
+def _keys(kind: Any) -> list[str]:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return [field.alias or name for name, field in kind.model_fields.items()]
+    return []

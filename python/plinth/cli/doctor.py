@@ -1,0 +1,65 @@
+"""The command doctor: what would spoil a measurement here."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from plinth.cli.experiment import AsJson
+from plinth.model.doctor import DoctorRecord, Noise
+
+_NOISE_S = 12.0
+
+
+def doctor(
+    path: Annotated[
+        Path | None,
+        Parameter(help="Directory where a data directory would stand. Default: where Plinth makes its storages."),
+    ] = None,
+    /,
+    *,
+    noise: Annotated[
+        tuple[float, ...] | None,
+        Parameter(
+            name="--noise",
+            negative="",
+            consume_multiple=(0, 1),
+            help=f"Measure this machine's noise, too: [SECONDS], {_NOISE_S:g} unless told. Writes 32 MiB in PATH.",
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool, Parameter(name="--verbose", negative="", help="Show also what is well, and where each figure was read.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Find what would spoil a measurement on this machine and in PATH, and how to mend it.
+
+    Looks at processors, memory, neighbours, hypervisor and cloud, at the file system of PATH and at the devices below it.
+    Each finding is a problem (figures will not mean what they are taken for), a warning (they will be noisy, or other than
+    they seem), a note (know it when you read them) or ok, with the commands that mend it and those that set it back. What
+    cannot be read is n/a, with the reason. Nothing is changed. `plinth run` does the same before it measures, and keeps
+    it in the bundle.
+
+    With --noise the same fixed work is measured in blocks of two sides that are the same, as an A/A test: what they differ by
+    is the machine's doing, and smaller differences between variants cannot be shown.
+
+    Exit code 0, whatever is found; 2 when there is no such directory.
+    """
+    from plinth.cli.doctor_view import show_examination, show_noise
+    from plinth.run.doctor import default_place, examine_path, measure_noise
+
+    place = default_place() if path is None else path
+    examination = examine_path(place)
+
+    def measured() -> Noise | None:
+        return None if noise is None else measure_noise(place, noise[0] if noise else _NOISE_S)
+
+    if as_json:
+        print(DoctorRecord(examinations=(examination,), noise=measured()).model_dump_json(indent=1))
+        return 0
+    console = Console(highlight=False)
+    show_examination(examination, console, verbose)  # before the noise, which takes its time and may fail
+    if (found := measured()) is not None:
+        show_noise(found, console)
+    return 0

@@ -1,0 +1,111 @@
+"""What the doctor found, for a terminal."""
+
+import textwrap
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plinth.model.doctor import MACHINE, SEVERITIES, Examination, Finding, Noise, Severity
+from plinth.model.figures import times
+
+_STYLES: dict[Severity, str] = {"problem": "bold red", "warning": "yellow", "note": "cyan", "ok": "green"}
+_INDENT = 9
+_NARROWEST = 40
+_MANY_TIMES = 2
+
+
+def show_examination(examination: Examination, console: Console, verbose: bool) -> None:
+    """The weightiest first, of the machine and then of each place; what is well in one line, unless `verbose`."""
+    for about in dict.fromkeys((MACHINE, *(finding.about for finding in examination.findings))):
+        console.print(Text(about, style="bold"))
+        for severity in SEVERITIES:
+            found = [one for one in examination.findings if (one.about, one.severity) == (about, severity)]
+            if severity == "ok" and not verbose:
+                _show_well(found, console)
+            else:
+                for before, finding in zip((None, *found), found, strict=False):
+                    same_check = before is not None and before.id == finding.id
+                    _show(finding, console, verbose, with_why=severity != "ok" and not same_check)
+        for gap in examination.gaps:
+            if gap.what.startswith(f"{about}: "):
+                _line("n/a", "dim", f"{gap.what.removeprefix(f'{about}: ')}: {gap.reason}", console)
+        console.print()
+    console.print(_summary(examination))
+
+
+def show_noise(noise: Noise, console: Console) -> None:
+    """The rates and what could be shown with so many trials."""
+    console.print(Text(f"\nNoise, in {noise.path}", style="bold"), soft_wrap=True)
+    repeats = list(dict.fromkeys(one.repeats for work in noise.works for one in work.expected))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("work", "a second", "A/A", *(f"{n} trials" for n in repeats)):
+        table.add_column(title, justify="left" if title == "work" else "right", no_wrap=title != "work")
+    for work in noise.works:
+        shown = {one.repeats: _difference(one.ratio) for one in work.expected}
+        apart = Text(times(work.pair), style="yellow" if work.told_apart else "")
+        table.add_row(work.work, f"{work.rate_per_s.value:,.0f}", apart, *(shown.get(n, "n/a") for n in repeats))
+    console.print(table)
+    for work in noise.works:
+        console.print(Text(f"{work.work}: {work.what}", style="dim"))
+        if not work.expected:
+            console.print(Text(f"{work.work}: {work.pair.note or 'no spread was seen'}", style="yellow"))
+        elif work.told_apart:
+            console.print(
+                Text(
+                    f"{work.work}: the sides, which are the same, were told apart: distrust small differences", "yellow"
+                )
+            )
+    for gap in noise.gaps:
+        console.print(Text(f"n/a {gap.what}: {gap.reason}", style="dim"))
+    console.print(
+        f"A/A: one side over the other, which is the same, with its 95% interval, from {noise.blocks} blocks of slots of "
+        f"{noise.slot_s:.2g} s. N trials: the smallest difference between two variants that N trials of each, as long as a slot, "
+        "would be expected to show. Longer trials even out short disturbances, not a drift."
+    )
+
+
+def _difference(ratio: float) -> str:
+    return f"{ratio - 1:.1%}" if ratio < _MANY_TIMES else f"{ratio:.1f}x"
+
+
+def _show_well(found: list[Finding], console: Console) -> None:
+    if found:
+        ids = dict.fromkeys(finding.id.partition(".")[2].replace("_", " ") for finding in found)
+        _line("ok", _STYLES["ok"], ", ".join(ids), console)
+
+
+def _show(finding: Finding, console: Console, verbose: bool, with_why: bool) -> None:
+    _line(finding.severity, _STYLES[finding.severity], finding.saw, console)
+    if with_why:
+        _line("", "dim", finding.why, console)
+    if verbose:
+        for fact in finding.readings:
+            _line("", "dim", f"read: {fact.name} = {fact.value}, {fact.source}", console)
+    if (remedy := finding.remedy) is None:
+        return
+    if remedy.advice:
+        _line("", "", remedy.advice, console)
+    for word, commands in (("fix", remedy.commands), ("undo", remedy.undo)):
+        for command in commands:
+            # A command is copied whole: it is never broken into lines.
+            console.print(Text(f"{'':{_INDENT}}{word + ':':<6}").append(command, style="bold"), soft_wrap=True)
+
+
+def _line(word: str, style: str, text: str, console: Console) -> None:
+    """A word, and beside it a text with a hanging indent; the style is the word's, or the text's where there is none."""
+    lines = textwrap.wrap(
+        text, max(_NARROWEST, console.width - _INDENT), break_long_words=False, break_on_hyphens=False
+    )
+    for number, line in enumerate(lines):
+        shown = Text(f"{'' if number else word:{_INDENT}}", style=style if word else "")
+        console.print(shown.append(line, style="not bold default" if word else style), soft_wrap=True)
+
+
+def _summary(examination: Examination) -> Text:
+    counts = {one: sum(finding.severity == one for finding in examination.findings) for one in SEVERITIES}
+    words = [f"{n} {one}{'s' * (n != 1)}" for one, n in counts.items() if n and one != "ok"]
+    text = Text(", ".join(words) if words else "nothing was found that would spoil a measurement")
+    if examination.gaps:
+        text.append(f"; {len(examination.gaps)} not available")
+    return text

@@ -1,0 +1,62 @@
+"""The command endurance: what a load wears of its disks."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from plinth.cli.experiment import AsJson
+from plinth.model.errors import UsageError
+from plinth.model.units import parse_size
+
+
+def endurance(
+    bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
+    /,
+    *,
+    tps: Annotated[
+        float | None, Parameter(name="--tps", help="Work out a day at this rate, in place of the measured one.")
+    ] = None,
+    tbw: Annotated[
+        str | None, Parameter(name="--tbw", help="What the drive's maker rates it for, as in --tbw 600TB.")
+    ] = None,
+    pe_cycles: Annotated[
+        int | None, Parameter(name="--pe-cycles", help="Times that each cell may be written, with --capacity.")
+    ] = None,
+    capacity: Annotated[str | None, Parameter(name="--capacity", help="Of the drive, as in --capacity 300GB.")] = None,
+    waf: Annotated[
+        float,
+        Parameter(
+            name="--waf", help="Bytes that the drive writes to its cells for each of the host's, with --pe-cycles."
+        ),
+    ] = 1.0,
+    as_json: AsJson = False,
+) -> int:
+    """Show what a run's load wrote: per transaction and per day, to each device, and for what.
+
+    PostgreSQL's own part is split into data, WAL and full-page images; what the devices wrote for each of its bytes is the
+    overhead of file system and log device. With a rating of the drive, also how long it lasts: with
+    --tbw 600TB, or with --pe-cycles 5000 --capacity 300GB. Every figure is the median of the trials with its 95 %
+    interval, or n/a with the reason.
+
+    Works on any machine that has the bundle; nothing but the bundle is read.
+    """
+    from plinth.cli.endurance_view import show_endurance
+    from plinth.run.endurance import endurance_of_bundle
+
+    account = endurance_of_bundle(bundle, tps, _size("--tbw", tbw), pe_cycles, _size("--capacity", capacity), waf)
+    if as_json:
+        print(account.model_dump_json(indent=1))
+    else:
+        show_endurance(account, Console(highlight=False))
+    return 0
+
+
+def _size(option: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"{option} {text}: {error}") from error

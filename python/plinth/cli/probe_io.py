@@ -1,0 +1,86 @@
+"""The command `plinth probe io`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from plinth.cli.experiment import AsJson
+from plinth.cli.probe import FAILED, progress
+from plinth.model.errors import UsageError
+from plinth.model.probe_io import IoJob
+from plinth.model.units import parse_size
+
+_SMALLEST_BYTES = 1 << 20
+
+
+def io(
+    path: Annotated[Path, Parameter(help="Directory; the probe makes a file of its own in it, and removes it.")],
+    /,
+    *,
+    seconds: Annotated[float, Parameter(help="For which each job runs.")] = 2.0,
+    size: Annotated[str, Parameter(help="Size of the file. Where it fits into caches, those are measured.")] = "1GiB",
+    grid: Annotated[
+        bool,
+        Parameter(negative="", help="Instead of PostgreSQL's shapes: each block size at each depth, as a heat map."),
+    ] = False,
+    grid_rw: Annotated[
+        Literal["randread", "randwrite", "read", "write"], Parameter(help="What the grid does.")
+    ] = "randread",
+    job_file: Annotated[
+        Path | None,
+        Parameter(
+            help="Instead of PostgreSQL's shapes: your own jobs for fio, one after the other, on the probe's file. "
+            "Parameters that name files or devices or run programs are refused."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, Parameter(negative="", help="No progress bar.")] = False,
+) -> int:
+    """Measure PATH by fio, in the shapes that PostgreSQL's I/O has.
+
+    Random reads of 8 kB at depth 1 to 64; a sequential scan; a checkpoint's sorted writes with fsync; WAL append with
+    fdatasync; the 65/35 mix of a study of cloud volumes; reads and writes of 4 kB at depth 128. Nothing but the probe's
+    own new file is written to, never a block device. Needs fio.
+    """
+    if seconds <= 0:
+        raise UsageError(f"--seconds: got {seconds:g}; it must be above 0")
+    if grid and job_file is not None:
+        raise UsageError("give one of --grid and --job-file")
+    size_bytes = _size(size)
+    from plinth.cli.probe_io_view import print_io
+    from plinth.probe.io_jobs import DEPTHS, GRID_BLOCKS, shapes
+    from plinth.probe.io_jobs import grid as grid_of
+    from plinth.probe.job_file import read_job_file
+    from plinth.run.interrupt import InterruptGuard
+    from plinth.run.probing_io import probe_io
+
+    if job_file is not None:
+        kind, jobs = "job file", read_job_file(job_file)
+    elif grid:
+        kind, jobs = "grid", grid_of(grid_rw, GRID_BLOCKS, DEPTHS, seconds)
+    else:
+        kind, jobs = "shapes", shapes(seconds)
+
+    with progress(len(jobs), quiet) as advance, InterruptGuard(lambda _: None):
+
+        def tell(job: IoJob) -> None:
+            advance(job.name)
+
+        found = probe_io(path, kind, jobs, size_bytes, seconds, tell)
+    if as_json:
+        print(found.model_dump_json(indent=1))
+    else:
+        print_io(found, Console(highlight=False))
+    return FAILED if any(result.unavailable for result in found.results) else 0
+
+
+def _size(text: str) -> int:
+    try:
+        size_bytes = parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"--size: got {text!r}: {error}") from error
+    if size_bytes < _SMALLEST_BYTES:
+        raise UsageError(f"--size: got {text!r}; at least 1MiB is needed")
+    return size_bytes

@@ -1,0 +1,85 @@
+"""The I/O probe as text: a table, or a heat map of block size and depth."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from plinth.model.probe_io import IoProbe, IoResult, IoSide, IoSyncs
+from plinth.model.units import format_size
+from plinth.report.text import latency
+
+_LABEL, _CELL = 41, 10
+_RAMP = (17, 18, 19, 25, 31, 37, 43, 77, 113, 149, 185)
+"""Colours of the terminal's palette of 256 from dark blue to yellow: as dark to light they are told apart by everybody."""
+
+
+def print_io(probe: IoProbe, console: Console) -> None:
+    """What was measured, and what the place means for it."""
+    devices = ", ".join(probe.facts.block_devices) or "no block device"
+    console.print(
+        f"{probe.path}: {probe.facts.filesystem} on {devices}; a file of {format_size(probe.file_bytes)}; {probe.fio_version}",
+        markup=False,
+        soft_wrap=True,
+    )
+    if probe.kind == "grid":
+        _print_grid(probe.results, console)
+    else:
+        _print_table(probe.results, console)
+    for note in probe.notes:
+        console.print(f"note: {note}", markup=False, soft_wrap=True)
+
+
+def _print_table(results: Sequence[IoResult], console: Console) -> None:
+    titles = "".join(f"{title:>10}" for title in ("IOPS", "MB/s", "p50", "p99", "max"))
+    console.print(f"\n{'':<{_LABEL + 8}}{titles}", style="dim", soft_wrap=True)
+    for result in results:
+        if result.unavailable is not None:
+            console.print(f"{result.job.name:<{_LABEL}}n/a: {result.unavailable}", markup=False, soft_wrap=True)
+            continue
+        label = result.job.name
+        sides = (("reads", result.read), ("writes", result.write), ("syncs", result.syncs))
+        for what, side in sides:
+            if side is not None:
+                console.print(f"{label:<{_LABEL}}{what:<8}{_figures(side, result)}", markup=False, soft_wrap=True)
+                label = ""
+
+
+def _figures(side: IoSide | IoSyncs, result: IoResult) -> str:
+    if isinstance(side, IoSide):
+        rates = f"{side.iops:>10,.0f}{side.bytes_per_s / 1e6:>10,.1f}"
+    else:
+        rates = f"{side.calls / (result.duration_s or 1):>10,.0f}{'-':>10}"
+    latencies = (side.percentiles_ns.get("50"), side.percentiles_ns.get("99"), side.max_ns)
+    return rates + "".join(f"{'-' if value is None else latency(value):>10}" for value in latencies)
+
+
+def _print_grid(results: Sequence[IoResult], console: Console) -> None:
+    """IOPS by block size, downward, and depth; a brighter cell has more."""
+    depths = list(dict.fromkeys(result.job.depth for result in results))
+    rates = [rate for result in results if (rate := _iops(result)) is not None]
+    console.print(f"\nIOPS, {results[0].job.title}; by block size and depth", style="bold")
+    console.print(f"{'':>8}" + "".join(f"{depth:>{_CELL}}" for depth in depths), style="dim", soft_wrap=True)
+    for block_bytes in dict.fromkeys(result.job.block_bytes for result in results):
+        line = Text(f"{(block_bytes or 0) >> 10:>5} kB")
+        for result in results:
+            if result.job.block_bytes == block_bytes:
+                line.append(*_cell(_iops(result), rates))
+        console.print(line, soft_wrap=True)
+    for result in results:
+        if result.unavailable:
+            console.print(f"{result.job.name}: n/a: {result.unavailable}", markup=False, soft_wrap=True)
+
+
+def _cell(iops: float | None, rates: Sequence[float]) -> tuple[str, str]:
+    if iops is None:
+        return f"{'n/a':>{_CELL}}", ""
+    share = (iops - min(rates)) / ((max(rates) - min(rates)) or 1)
+    step = round(share * (len(_RAMP) - 1))
+    ink = "black" if step > len(_RAMP) // 2 else "white"
+    return f"{iops:>{_CELL},.0f}", f"{ink} on color({_RAMP[step]})"
+
+
+def _iops(result: IoResult) -> float | None:
+    sides = [side.iops for side in (result.read, result.write) if side is not None]
+    return sum(sides) if sides else None

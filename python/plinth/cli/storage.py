@@ -1,0 +1,222 @@
+"""Commands about storages by hand: list, describe, prepare, teardown."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from plinth.cli.experiment import AsJson, Destroy, Overrides
+from plinth.model.facts import Fact, StorageFacts
+from plinth.model.units import format_size
+
+if TYPE_CHECKING:
+    from plinth.model.step import Step
+    from plinth.storage.abilities import Ability
+
+storage = App(
+    name="storage",
+    help="""List, describe, make and take down storages by hand.
+
+    A storage is a place where a data directory can stand. `plinth run` makes those of its experiment and undoes them at
+    its end; these commands do the same for one, and leave it standing for as long as you like.
+    """,
+    help_format="plaintext",
+)
+
+DryRun = Annotated[
+    bool, Parameter(name="--dry-run", negative="", help="Change nothing; print what would be done, command by command.")
+]
+
+
+@storage.command(name="list")
+def list_(
+    file: Annotated[Path | None, Parameter(help="Experiment file whose storages are listed.")] = None,
+    /,
+    *,
+    overrides: Overrides = (),
+) -> int:
+    """List the kinds of storage and what of them this machine can make; with FILE, the storages of an experiment.
+
+    What is missing is named with its reason and, for a program, with the package that has it.
+    """
+    console = Console(highlight=False)
+    if file is None:
+        _list_kinds(console)
+    else:
+        _list_storages(file, overrides, console)
+    return 0
+
+
+@storage.command
+def describe(
+    path: Annotated[Path, Parameter(help="A file or directory.")],
+    /,
+    *,
+    as_json: AsJson = False,
+) -> int:
+    """Show mount, file system, devices and their queue, each fact with where it was read."""
+    from plinth.storage import describe as facts_of
+
+    facts = facts_of(path)
+    if as_json:
+        print(facts.model_dump_json(indent=1))
+    else:
+        Console(highlight=False).print(_tree(facts))
+    return 0
+
+
+@storage.command
+def prepare(
+    file: Annotated[Path, Parameter(help="Experiment file.")],
+    name: Annotated[str, Parameter(help="The storage, as the file names it.")],
+    /,
+    *,
+    overrides: Overrides = (),
+    destroy: Destroy = (),
+    dry_run: DryRun = False,
+) -> int:
+    """Make a storage of an experiment, with all that it stands on, and leave it standing.
+
+    Prints where it is and what it stands on. `plinth clean` names it and leaves it; `plinth storage teardown NAME` undoes
+    it. When it cannot be made, what was made of it is undone at once.
+    """
+    from plinth.experiment import load_experiment
+    from plinth.run.by_hand import prepare_by_hand, steps_by_hand, storages_by_hand
+    from plinth.system.runner import Runner
+
+    loaded = load_experiment(file, overrides)
+    if dry_run:
+        making, undoing = steps_by_hand(storages_by_hand(loaded, name, destroy))
+        _print_steps("To make it", making)
+        _print_steps("To undo it", undoing)
+        return 0
+    notes = Console(stderr=True, highlight=False)
+    made = prepare_by_hand(
+        loaded, name, destroy, Runner(), lambda step: notes.print(Text(step.title, style="dim"), soft_wrap=True)
+    )
+    console = Console(highlight=False)
+    console.print(_tree(made.facts))
+    where = made.storage.mount_point if not made.storage.is_raw else made.facts.path
+    console.print(f"\n{where} is there; user {made.storage.owner.name} may write to it.", soft_wrap=True)
+    console.print(f"Undo it with: plinth storage teardown {name}")
+    return 0
+
+
+@storage.command
+def teardown(
+    name: Annotated[
+        str | None, Parameter(help="A storage that `prepare` made, or its run. Default: list those that stand.")
+    ] = None,
+    /,
+    *,
+    dry_run: DryRun = False,
+) -> int:
+    """Undo what `plinth storage prepare` made: the storage and all that was made for it.
+
+    Only what its journal names and what still bears Plinth's label is touched.
+    """
+    from plinth.run.by_hand import standing, teardown_by_hand
+    from plinth.system.clean import standing_runs
+    from plinth.system.runner import Runner
+    from plinth.system.undo import undo_step
+
+    if name is None:
+        for run in standing_runs():
+            print(f"{run.run_id}: {run.what}")
+        return 0
+    run = standing(name)
+    if dry_run:
+        _print_steps("To undo it", [done for step in reversed(run.steps) if (done := undo_step(step)) is not None])
+        return 0
+    for step in teardown_by_hand(run, Runner()).undone:
+        if (undone := undo_step(step)) is not None:
+            print(undone.title)
+    return 0
+
+
+def _list_kinds(console: Console) -> None:
+    from plinth.observe import host_facts
+    from plinth.storage.abilities import filesystems, kinds
+    from plinth.system.runner import Runner
+
+    host, runner = host_facts(), Runner()
+    console.print(_abilities("kind", kinds(host, runner)))
+    console.print("\nFile systems of block devices: loop, emulated, zram, device, md, lvm")
+    console.print(_abilities("file system", filesystems(host, runner)))
+
+
+def _abilities(title: str, abilities: "list[Ability]") -> Table:
+    table = Table(box=None, pad_edge=False)
+    described = any(ability.makes for ability in abilities)
+    for column in (title, *(("what it is",) if described else ()), "needs", "here"):
+        table.add_column(column, overflow="fold")
+    for ability in abilities:
+        missing = "\n".join(ability.missing)
+        table.add_row(
+            Text(ability.name, style="bold"),
+            *((ability.makes,) if described else ()),
+            ", ".join(requirement.what for requirement in ability.requirements) or "nothing",
+            Text(missing, style="yellow") if missing else Text("yes", style="green"),
+        )
+    return table
+
+
+def _list_storages(file: Path, overrides: tuple[str, ...], console: Console) -> None:
+    from plinth.experiment import load_experiment
+    from plinth.run.by_hand import storages_of
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("storage", "kind", "stands on", "as", "where"):
+        table.add_column(column, overflow="fold")
+    for name, made in storages_of(load_experiment(file, overrides)).items():
+        table.add_row(
+            Text(name, style="bold"),
+            made.spec.kind,
+            ", ".join(made.requires()) or _place(made),
+            f"raw member of a {made.surroundings.member_of}" if made.is_raw else "mounted",
+            "" if made.is_raw else str(made.mount_point),
+        )
+    console.print(table)
+
+
+def _place(made: Any) -> str:
+    source = made.needs_from()
+    return "" if source is None else str(source)
+
+
+def _print_steps(title: str, steps: "list[Step]") -> None:
+    print(f"# {title}")
+    for step in steps:
+        print(f"# {step.title}" + (f" (as user {step.user})" if step.user else ""))
+        if step.argv is not None:
+            print(_shell(step.argv))
+
+
+def _shell(argv: tuple[str, ...]) -> str:
+    import shlex
+
+    return shlex.join(argv)
+
+
+def _tree(facts: StorageFacts) -> Tree:
+    free = f"{format_size(facts.free_bytes)} free of {format_size(facts.total_bytes)}"
+    lost = f"; volatile: {facts.volatile_reason}" if facts.volatile else ""
+    root = Tree(f"{facts.path}  ({facts.filesystem}, {free}{lost})")
+    branch = root
+    for node in facts.stack:
+        branch = branch.add(f"[bold]{node.kind}[/] {node.name}")
+        for fact in node.facts:
+            branch.add(f"{fact.name} = {_shown(fact)}  [dim]{fact.source}[/]")
+    for gap in facts.gaps:
+        root.add(f"{gap.what}: n/a: {gap.reason}")
+    for note in facts.notes:
+        root.add(f"note: {note}")
+    return root
+
+
+def _shown(fact: Fact) -> str:
+    return ", ".join(fact.value) if isinstance(fact.value, list) else str(fact.value)
