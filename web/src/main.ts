@@ -6,6 +6,7 @@ import { type ChartContent, contents } from "./charts/chart";
 import { parseReport } from "./format/read";
 import type { Report } from "./format/report";
 import { initialFocus, Store } from "./model/focus";
+import { bottlenecksView } from "./views/bottlenecks";
 import { disclosureView } from "./views/disclosure";
 import { h } from "./views/dom";
 import { latencyView } from "./views/latency";
@@ -34,6 +35,7 @@ function page(report: Report): HTMLElement[] {
     focus && trialsView(report, focus),
     focus && timelineView(report, focus),
     focus && latencyView(report, focus),
+    bottlenecksView(report),
     settingsView(report),
     storageView(report),
     machineView(report),

@@ -22,7 +22,11 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     statements: [],
     failed: 0,
     retried: 0,
+    open_loop: null,
     engine_cpu_ns_per_transaction: null,
+    bottleneck: null,
+    waits: [],
+    ceiling: null,
     safety: { grade: "keeps", reasons: [] },
     trials: [],
     ...changes,
@@ -49,6 +53,7 @@ export function trial(number: number, id: string, changes: Partial<ReportTrial> 
     marks: [],
     panel_gaps: [],
     checks: [],
+    devices: [],
     errors: [],
     ...changes,
   };
@@ -71,6 +76,8 @@ export function point(
     steady: null,
     excluded: null,
     failure: null,
+    bottleneck: null,
+    observer_cores: null,
     ...changes,
   };
 }
@@ -142,11 +149,13 @@ export function report(changes: Partial<Report> = {}): Report {
       id,
       label,
       levels,
-      storage: id,
+      storages: { data: id },
       workload: `${id} work`,
       latency_curve: [],
     })),
     servers: [],
+    wear: null,
+    doctor: null,
     settings: [],
     panels: [
       { id: "tps", title: "Transactions", unit: "per_s", shape: "lines", scale: "linear", note: "" },
@@ -170,6 +179,7 @@ export function report(changes: Partial<Report> = {}): Report {
       trial(6, "disk-aa", { failure: "killed", columns: [null, null, null, null, null] }),
     ],
     storages: [],
+    flushes: [],
     host: {
       cores: 2,
       memory_total_bytes: 1,

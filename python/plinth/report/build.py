@@ -7,7 +7,7 @@ from pathlib import PurePath
 from plinth.model.analysis import Analysis
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
-from plinth.model.facts import ServerFacts, StorageFacts
+from plinth.model.facts import ServerFacts
 from plinth.model.plan import Variant
 from plinth.model.report import (
     Command,
@@ -24,9 +24,10 @@ from plinth.model.report import (
 )
 from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
+from plinth.report.flushes import storage_flushes
 from plinth.report.settings import setting_rows
 from plinth.report.text import noise_sentence
-from plinth.report.timeline import Timelines, storage_of_variants, timelines
+from plinth.report.timeline import Timelines, timelines
 
 EXPERIMENT_FILE = "experiment.toml"
 
@@ -35,13 +36,12 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
     """Gather what a report shows. Pure: reads nothing but what `contents` gives."""
     binned = timelines(contents)
     ranked = [variant.id for variant in analysis.variants]
-    storages = storage_of_variants(contents)
     planned = {variant.id: variant for variant in contents.plan.variants}
     return Report(
         run=_run_info(contents),
         analysis=analysis,
         noise=noise_sentence(analysis.noise),
-        variants=tuple(_variant(planned[variant], storages.get(variant), contents) for variant in ranked),
+        variants=tuple(_variant(planned[variant], contents) for variant in ranked),
         servers=_servers(contents.servers),
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),
         panels=binned.panels,
@@ -49,7 +49,10 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         bin_s=binned.bin_s,
         trials=tuple(_trial(trial, place, binned) for place, trial in enumerate(contents.trials)),
         storages=tuple(contents.storages.values()),
+        wear=contents.wear,
+        flushes=storage_flushes(contents.probes),
         host=contents.host,
+        doctor=contents.doctor,
         gaps=_gaps(contents),
         reproduction=_reproduction(contents),
         disclosures=disclosures(contents, analysis),
@@ -69,14 +72,14 @@ def _run_info(contents: BundleContents) -> RunInfo:
     )
 
 
-def _variant(variant: Variant, storage: StorageFacts | None, contents: BundleContents) -> ReportVariant:
+def _variant(variant: Variant, contents: BundleContents) -> ReportVariant:
     workload = variant.workload
     what = workload.builtin or PurePath(workload.script or "").name
     return ReportVariant(
         id=variant.id,
         label=variant.label,
         levels=variant.levels,
-        storage=storage.name if storage else None,
+        storages=contents.cluster_of(variant).roles,
         workload=f"{what}, {workload.clients} clients, {workload.protocol} protocol",
         latency_curve=_curve(variant.id, contents.trials),
     )
@@ -133,6 +136,7 @@ def _trial(contents: TrialContents, place: int, binned: Timelines) -> ReportTria
         marks=tuple(Mark(t_s=event.t_ns / 1e9, kind=event.kind, text=event.text) for event in contents.events),
         panel_gaps=binned.gaps[place],
         checks=trial.checks,
+        devices=trial.devices,
         errors=trial.errors,
     )
 
@@ -148,6 +152,12 @@ def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:
     add("host", contents.host.gaps)
     for storage in contents.storages.values():
         add(f"storage {storage.name}", storage.gaps)
+    for name, probe in contents.probes.items():
+        add(f"storage {name}", probe.gaps)
+    if contents.wear is not None:
+        add("wear", [*contents.wear.gaps, *(gap for disk in contents.wear.disks for gap in disk.gaps)])
+    for examination in contents.doctor.examinations if contents.doctor else ():
+        add("doctor", examination.gaps)
     for variant, server in contents.servers.items():
         add(f"server of {variant}", server.gaps)
     for trial in contents.trials:

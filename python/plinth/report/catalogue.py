@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from plinth.model.report import Panel
+from plinth.model.waits import BACKENDS, ON_CPU, wait_of
+from plinth.model.waits import SOURCE as WAITS
 
 
 class Reading(NamedTuple):
@@ -18,6 +20,16 @@ class Reading(NamedTuple):
     metric: str
 
 
+class RoledDevice(NamedTuple):
+    """A block device, and what of a cluster stands on it where not all of it does: ("WAL",)."""
+
+    name: str
+    roles: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.roles)}: {self.name}" if self.roles else self.name
+
+
 @dataclass(frozen=True)
 class Line:
     """One line or band of a panel: the sum of its readings, as rates where they are counters."""
@@ -26,13 +38,13 @@ class Line:
     label: str
     readings: tuple[Reading, ...]
     counter: bool = True
+    device: RoledDevice | None = None
 
 
 MAX_WAITS = 6
 """Kinds of waits that are drawn on their own; the rest are one band."""
 MAX_DEVICES = 4
-"""Devices of one storage that are drawn; of an array with more, those that wrote most."""
-WAITS = "pg_wait"
+"""Devices of one trial that are drawn; where there are more, those that wrote most."""
 DEVICE = "device"
 LOAD = "load"
 
@@ -51,7 +63,7 @@ PANELS = (
         title="Device throughput",
         unit="bytes_per_s",
         shape="lines",
-        note="Of the devices under the data directory, from /proc/diskstats.",
+        note="Of the devices under data, WAL and tablespaces, from /proc/diskstats.",
     ),
     Panel(
         id="device_ops",
@@ -88,7 +100,7 @@ PANELS = (
         title="What backends wait for",
         unit="count",
         shape="stack",
-        note="Active backends by what each waited for when looked at; CPU: for nothing.",
+        note="Active backends by what each waited for, looked at ten times a second; CPU: for nothing.",
     ),
 )
 PANEL_SOURCES: Mapping[str, str] = {
@@ -120,9 +132,11 @@ LOAD_LINES = tuple(
     for panel, label, metric in (
         ("tps", "done", "done"),
         ("tps", "failed", "failed"),
+        ("tps", "skipped", "skipped"),
         ("latency", "p50", "latency_p50_ns"),
         ("latency", "p95", "latency_p95_ns"),
         ("latency", "p99", "latency_p99_ns"),
+        ("latency", "schedule lag p99", "schedule_lag_p99_ns"),
     )
 )
 HOST_LINES = (
@@ -144,10 +158,10 @@ HOST_LINES = (
 )
 
 
-def device_lines(devices: Iterable[str]) -> list[Line]:
+def device_lines(devices: Iterable[RoledDevice]) -> list[Line]:
     """Lines of block devices, panel by panel."""
     return [
-        Line(panel, f"{device} {label}".strip(), (Reading(DEVICE, device, metric),))
+        Line(panel, f"{device} {label}".strip(), (Reading(DEVICE, device.name, metric),), device=device)
         for panel, label, metric in (
             ("device_bytes", "written", "write_bytes"),
             ("device_bytes", "read", "read_bytes"),
@@ -160,22 +174,31 @@ def device_lines(devices: Iterable[str]) -> list[Line]:
 
 
 def wait_lines(waits: Mapping[str, float]) -> list[Line]:
-    """Bands of the commonest waits, given how much of each there was, and one for all others."""
-    common = sorted(waits, key=lambda event: (event != "CPU", -waits[event], event))
+    """Bands of the commonest waits of clients' backends, given how much of each there was, and one for all others."""
+    sums: dict[str, float] = {}
+    objects: dict[str, list[str]] = {}
+    for name, much in waits.items():
+        event = wait_of(name).event
+        sums[event] = sums.get(event, 0.0) + much
+        objects.setdefault(event, []).append(name)
+    common = sorted(sums, key=lambda event: (event != ON_CPU, -sums[event], event))
     drawn, rest = common[: MAX_WAITS + 1], common[MAX_WAITS + 1 :]
 
     def band(label: str, events: Iterable[str]) -> Line:
-        return Line("waits", label, tuple(Reading(WAITS, event, "backends") for event in events), counter=False)
+        readings = (Reading(WAITS, name, BACKENDS) for event in events for name in objects[event])
+        return Line("waits", label, tuple(readings), counter=False)
 
     return [band(event.replace(":", ": "), [event]) for event in drawn] + ([band("other waits", rest)] if rest else [])
 
 
 def is_drawn(reading: Reading) -> bool:
     """Whether a sample may be part of a line: most of what is observed is for other eyes."""
-    if reading.source in (DEVICE, WAITS):
-        return reading.metric in _DEVICE_METRICS if reading.source == DEVICE else reading.metric == "backends"
+    if reading.source == DEVICE:
+        return reading.metric in _DEVICE_METRICS
+    if reading.source == WAITS:
+        return reading.metric == BACKENDS and wait_of(reading.object).of_clients
     return reading in _HOST_READINGS
 
 
-_DEVICE_METRICS = {reading.metric for line in device_lines([""]) for reading in line.readings}
+_DEVICE_METRICS = {reading.metric for line in device_lines([RoledDevice("")]) for reading in line.readings}
 _HOST_READINGS = {reading for line in HOST_LINES for reading in line.readings}

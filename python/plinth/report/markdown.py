@@ -2,9 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 
+from plinth.model.doctor import Remedy
 from plinth.model.figures import times
 from plinth.model.report import Report, SettingRow
-from plinth.report.text import NOT_AVAILABLE, latency_pair, rate, variant_name
+from plinth.model.units import format_size
+from plinth.report.text import (
+    NOT_AVAILABLE,
+    endurance_used,
+    held_back,
+    latency,
+    latency_pair,
+    number,
+    observer_sentence,
+    rate,
+    top_waits,
+    variant_name,
+)
 
 _MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
 
@@ -19,6 +32,11 @@ def render_markdown(report: Report) -> str:
         _ranking(report),
         _text(report.noise),
         _section("Differences between variants", _differences(report)),
+        _section("What held each back", _held_back(report)),
+        _section("Schedule", _schedule(report)),
+        _section("Commit ceiling", _ceilings(report)),
+        _section("Written to disks", _wear(report)),
+        _section("The machine before the run", _doctor(report)),
         _section("Warnings", _list(analysis.warnings)),
         _section("Not available", _list(f"{gap.where}: {gap.what}: n/a: {gap.reason}" for gap in report.gaps)),
         _section("Run it again", _reproduction(report)),
@@ -38,7 +56,7 @@ def _ranking(report: Report) -> str:
                 variant_name(variant),
                 rate(variant.tps),
                 times(comparison.ratio) if comparison else "",
-                latency_pair(variant),
+                latency_pair(variant.latency),
                 variant.safety.grade,
                 comparison.verdict if comparison else "",
             )
@@ -65,6 +83,77 @@ def _differences(report: Report) -> str:
 
     differing = [row for row in report.settings if row.kind != "place" and (len(row.cells) > 1 or row.unread)]
     return _table(("Name", "Values"), [(row.name, cells(row)) for row in differing]) if differing else ""
+
+
+def _held_back(report: Report) -> str:
+    """Bottlenecks of the variants, and what looking cost."""
+    rows = [(variant_name(variant), held_back(variant), top_waits(variant)) for variant in report.analysis.variants]
+    heads = ("Variant", "Held back by", "Backends in each wait, on the mean")
+    return f"{_table(heads, rows)}\n\n{_text(observer_sentence(report.analysis))}"
+
+
+def _schedule(report: Report) -> str:
+    """Open loops: what became of what was due."""
+    rows = [
+        (
+            variant_name(variant),
+            *(f"{count:,}" for count in (loop.scheduled, loop.done, loop.skipped, loop.late, loop.open)),
+            latency_pair(loop.service),
+            latency_pair(loop.schedule_lag),
+        )
+        for variant in report.analysis.variants
+        if (loop := variant.open_loop) is not None
+    ]
+    heads = ("Variant", "Due", "Done", "Skipped", "Late", "Left open", "Service p50 / p99", "Schedule lag p50 / p99")
+    return _table(heads, rows) if rows else ""
+
+
+def _ceilings(report: Report) -> str:
+    """What each variant's storage lets commit at best, and how near to it the variant came."""
+    rows = []
+    for variant in report.analysis.variants:
+        of = variant.ceiling
+        if of is None:
+            continue
+        if of.unavailable is not None or of.one_client_per_s is None or of.flush_median_ns is None:
+            rows.append((variant_name(variant), f"{NOT_AVAILABLE}: {of.unavailable}", "", "", ""))
+            continue
+        flush = f"{latency(of.flush_median_ns)} ({of.method} on {of.storage})"
+        reached = NOT_AVAILABLE if of.reached is None else f"{of.reached:.0%}"
+        of_all = f"{number(of.clients_per_s or 0)} of {of.clients}"
+        rows.append((variant_name(variant), flush, number(of.one_client_per_s), of_all, reached))
+    heads = ("Variant", "Flush, median", "One client, commits/s", "All clients, commits/s", "Reached")
+    return _table(heads, rows) if rows else ""
+
+
+def _wear(report: Report) -> str:
+    if report.wear is None or not report.wear.disks:
+        return ""
+    rows = [
+        (
+            disk.disk,
+            disk.model or NOT_AVAILABLE,
+            ", ".join(disk.storages),
+            format_size(disk.written_bytes),
+            " to ".join(endurance_used(reading) for reading in (disk.before, disk.after)),
+        )
+        for disk in report.wear.disks
+    ]
+    return _table(("Disk", "Model", "Storages", "Written", "Endurance used"), rows)
+
+
+def _doctor(report: Report) -> str:
+    """What the doctor found before the run that is more than a note, with what mends it."""
+    rows = [
+        (finding.severity, finding.about, finding.saw, _remedy(finding.remedy))
+        for examination in (report.doctor.examinations if report.doctor else ())
+        for finding in examination.at_least("warning")
+    ]
+    return _table(("Weight", "Of", "Found", "Remedy"), rows) if rows else ""
+
+
+def _remedy(remedy: Remedy | None) -> str:
+    return NOT_AVAILABLE if remedy is None else "; ".join(filter(None, (*remedy.commands, remedy.advice)))
 
 
 def _reproduction(report: Report) -> str:

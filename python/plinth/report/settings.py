@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from plinth.model.experiment import level_text
 from plinth.model.facts import ServerFacts, Setting
 from plinth.model.pg_units import base_unit
 from plinth.model.plan import Variant
@@ -50,9 +51,7 @@ def _factor_row(name: str, variants: Sequence[Variant]) -> SettingRow:
     cells = _Cells()
     for variant in variants:
         if name in variant.levels:
-            level = variant.levels[name]
-            text = ("on" if level else "off") if isinstance(level, bool) else str(level)
-            cells.add(text, "level", variant.id)
+            cells.add(level_text(variant.levels[name]), "level", variant.id)
     return SettingRow(name=name, kind="factor", default=None, cells=cells.rows(), unread=())
 
 

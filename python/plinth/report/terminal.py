@@ -11,7 +11,16 @@ from rich.text import Text
 
 from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
 from plinth.model.figures import times
-from plinth.report.text import latency_pair, noise_sentence, rate, variant_name
+from plinth.report.text import (
+    ceiling,
+    held_back,
+    latency_pair,
+    noise_sentence,
+    observer_sentence,
+    rate,
+    top_waits,
+    variant_name,
+)
 
 _SAFETY_STYLES: dict[SafetyGrade, str] = {
     "keeps": "green",
@@ -32,12 +41,15 @@ class _Layout(NamedTuple):
 _LAYOUTS = (
     _Layout(),
     _Layout(stacked=True),
-    _Layout(stacked=True, without=frozenset({"p50 / p99"})),
-    _Layout(stacked=True, without=frozenset({"p50 / p99", "verdict"})),
-    _Layout(stacked=True, without=frozenset({"p50 / p99", "verdict", "ratio"})),
+    _Layout(stacked=True, without=frozenset({"ceiling"})),
+    _Layout(stacked=True, without=frozenset({"ceiling", "p50 / p99"})),
+    _Layout(stacked=True, without=frozenset({"ceiling", "p50 / p99", "verdict"})),
+    _Layout(stacked=True, without=frozenset({"ceiling", "p50 / p99", "verdict", "ratio"})),
 )
 """From wide to narrow. Safety is never left out: a fast figure without it would mislead."""
 
+_MAX_HELD_BACK = 6
+"""Variants, the fastest first, of which it is said what held them back; every form of the report has all."""
 _MAX_WARNINGS = 6
 """The weightiest come first; a screen of gaps would hide the answer."""
 
@@ -61,6 +73,9 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool) -> str:
         console.print()
         console.print(Text(analysis.answer, style="bold"))
         console.print(Text(noise_sentence(analysis.noise), style="bold yellow" if _alarming(analysis) else "dim"))
+        for line in _held_back(analysis):
+            console.print(line)
+        console.print(Text(observer_sentence(analysis), style="dim"))
         for warning in analysis.warnings[:_MAX_WARNINGS]:
             console.print(Text(f"warning: {warning}", style="yellow"))
         if (left := len(analysis.warnings) - _MAX_WARNINGS) > 0:
@@ -68,6 +83,18 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool) -> str:
                 Text(f"{left} more warning{'s' * (left > 1)}: in every form of `plinth report`", style="yellow")
             )
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _held_back(analysis: Analysis) -> list[Text]:
+    """What held each variant back, and its commonest waits."""
+    variants = [variant for variant in analysis.variants if variant.bottleneck is not None and not variant.is_aa_twin]
+    lines = [
+        Text.assemble((f"{variant.label}: ", "bold"), held_back(variant), (f"; waits: {top_waits(variant)}", "dim"))
+        for variant in variants[:_MAX_HELD_BACK]
+    ]
+    left = len(variants) - _MAX_HELD_BACK
+    more = [Text(f"{left} more variants: in every form of `plinth report`", style="dim")] if left > 0 else []
+    return [Text("What held each back:", style="dim"), *lines, *more] if lines else []
 
 
 def _alarming(analysis: Analysis) -> bool:
@@ -86,6 +113,7 @@ _COLUMNS = (
     _Column("tps", "right"),
     _Column("ratio"),
     _Column("p50 / p99", "right"),
+    _Column("ceiling", "right"),
     _Column("commits", wraps=True),
     _Column("verdict", wraps=True),
 )
@@ -98,8 +126,10 @@ _NARROWEST = 40
 def _fitting_table(analysis: Analysis, width: int) -> Table:
     """The first layout in which no word has to be broken; else the narrowest, with labels broken."""
     comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
+    # Where no storage was probed there is nothing to say in it.
+    empty = set() if any(_has_ceiling(variant) for variant in analysis.variants) else {"ceiling"}
     for layout in _LAYOUTS:
-        columns = [column for column in _COLUMNS if column.name not in layout.without]
+        columns = [column for column in _COLUMNS if column.name not in layout.without | empty]
         rows = [_cells(variant, comparisons.get(variant.id), layout) for variant in analysis.variants]
         shown = [[cell for cell, column in zip(row, _COLUMNS, strict=True) if column in columns] for row in rows]
         widths, spare = _widths(columns, shown, width)
@@ -141,10 +171,15 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
         Text(variant_name(variant), style="bold"),
         _figure(rate(variant.tps), layout),
         _figure(times(comparison.ratio) if comparison else "", layout),
-        Text(latency_pair(variant)),
+        Text(latency_pair(variant.latency)),
+        _figure(ceiling(variant.ceiling), layout),
         Text(variant.safety.grade, style=_SAFETY_STYLES[variant.safety.grade]),
         Text(comparison.verdict, style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),
     )
+
+
+def _has_ceiling(variant: VariantResult) -> bool:
+    return variant.ceiling is not None and variant.ceiling.unavailable is None
 
 
 def _figure(text: str, layout: _Layout) -> Text:

@@ -1,7 +1,9 @@
 """Figures and sentences for people, the same in the terminal, in Markdown and in the HTML page."""
 
-from plinth.model.analysis import Estimate, NoiseFloor, VariantResult
+from plinth.model.analysis import Analysis, CommitCeiling, Estimate, LatencyPercentiles, NoiseFloor, VariantResult
 from plinth.model.figures import times
+from plinth.model.waits import CLIENT_KINDS
+from plinth.model.wear import SmartReading
 
 NOT_AVAILABLE = "n/a"
 
@@ -30,6 +32,20 @@ def rate(figure: Estimate | None) -> str:
     return number(figure.value) + (f" [{number(bounds.low)}, {number(bounds.high)}]" if bounds else "")
 
 
+def ceiling(of: CommitCeiling | None) -> str:
+    """What could be committed at best, and how much of it was: 1,240 (62 %); "n/a" where it is not known."""
+    if of is None or of.clients_per_s is None:
+        return NOT_AVAILABLE
+    return number(of.clients_per_s) + (f" ({of.reached:.0%})" if of.reached is not None else "")
+
+
+def endurance_used(reading: SmartReading | None) -> str:
+    """Of a drive's rated endurance: "3 %"; "n/a" where it was not told."""
+    if reading is None or reading.percentage_used is None:
+        return NOT_AVAILABLE
+    return f"{reading.percentage_used:g} %"
+
+
 def noise_sentence(noise: NoiseFloor | None) -> str:
     """What this machine could have told apart, from its A/A pair."""
     if noise is None:
@@ -44,11 +60,45 @@ def noise_sentence(noise: NoiseFloor | None) -> str:
     )
 
 
-def latency_pair(variant: VariantResult) -> str:
+def held_back(variant: VariantResult) -> str:
+    """What held a variant back, in how many trials, and how it shows; "n/a" where no trial counts."""
+    found = variant.bottleneck
+    if found is None:
+        return f"{NOT_AVAILABLE}: no trial counts"
+    agreeing = f" ({found.trials} of {found.of} trials)" if found.of > 1 else ""
+    sure = "" if found.finding.confidence == "high" else f"; confidence is {found.finding.confidence}"
+    return f"{found.finding.sentence}{agreeing}{sure}"
+
+
+def top_waits(variant: VariantResult, most: int = 4) -> str:
+    """What a variant's backends were in, of a moment: "IO:WalSync 6.2, CPU 1.3"; "n/a" where it was not read."""
+    sums: dict[str, float] = {}
+    for share in variant.waits:
+        if share.kind in CLIENT_KINDS:
+            sums[share.event] = sums.get(share.event, 0.0) + share.processes
+    shown = sorted(sums, key=lambda event: -sums[event])[:most]
+    return ", ".join(f"{event} {sums[event]:.2g}" for event in shown) or NOT_AVAILABLE
+
+
+def observer_sentence(analysis: Analysis) -> str:
+    """What observing cost beside the load."""
+    known = sorted(
+        (trial.observer_cores, trial.number)
+        for variant in analysis.variants
+        for trial in variant.trials
+        if trial.observer_cores is not None
+    )
+    if not known:
+        return f"Observation: {NOT_AVAILABLE}: its cost was not measured."
+    middle, (highest, number) = known[len(known) // 2][0], known[-1]
+    return f"Observation took {middle:.1%} of one core, at most {highest:.1%} (trial {number})."
+
+
+def latency_pair(percentiles: LatencyPercentiles | None) -> str:
     """p50 / p99 in one unit: 1.23 / 4.5 ms."""
-    if variant.latency is None:
+    if percentiles is None:
         return NOT_AVAILABLE
-    p50, p99 = latency(variant.latency.p50_ns), latency(variant.latency.p99_ns)
+    p50, p99 = latency(percentiles.p50_ns), latency(percentiles.p99_ns)
     if p50.split()[1] == p99.split()[1]:
         p50 = p50.split()[0]
     return f"{p50} / {p99}"

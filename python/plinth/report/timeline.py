@@ -8,7 +8,10 @@ import numpy as np
 
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.facts import StorageFacts
+from plinth.model.load import Second
+from plinth.model.plan import Variant
 from plinth.model.report import Panel, PanelGap, SeriesInfo, Value
+from plinth.model.waits import SOURCE as WAITS
 from plinth.report.catalogue import (
     DEVICE,
     HOST_LINES,
@@ -17,9 +20,9 @@ from plinth.report.catalogue import (
     MAX_DEVICES,
     PANEL_SOURCES,
     PANELS,
-    WAITS,
     Line,
     Reading,
+    RoledDevice,
     device_lines,
     is_drawn,
     wait_lines,
@@ -47,7 +50,7 @@ class TrialTracks(NamedTuple):
     """What is drawn of one trial, before it is binned."""
 
     contents: TrialContents
-    storage: StorageFacts | None
+    storages: Mapping[str, StorageFacts]
     tracks: Mapping[Reading, Track]
 
     @property
@@ -69,8 +72,8 @@ class Timelines(NamedTuple):
 
 def timelines(contents: BundleContents) -> Timelines:
     """Bin everything that is drawn of every trial."""
-    storages = storage_of_variants(contents)
-    trials = [_tracks(trial, storages.get(trial.trial.variant)) for trial in contents.trials]
+    storages = {variant.id: _read_storages(contents, variant) for variant in contents.plan.variants}
+    trials = [_tracks(trial, storages[trial.trial.variant]) for trial in contents.trials]
     lines = _lines(trials)
     ends_s = tuple(trial.end_s for trial in trials)
     bin_s = bin_width(ends_s, len(lines))
@@ -85,14 +88,12 @@ def timelines(contents: BundleContents) -> Timelines:
     )
 
 
-def storage_of_variants(contents: BundleContents) -> dict[str, StorageFacts]:
-    """Storage by variant id, for those whose server stands on one that Plinth made or was given."""
-    clusters = {cluster.id: cluster.storage for cluster in contents.plan.clusters}
-    names = {variant.id: clusters.get(variant.cluster) for variant in contents.plan.variants}
-    return {variant: contents.storages[name] for variant, name in names.items() if name in contents.storages}
+def _read_storages(contents: BundleContents, variant: Variant) -> dict[str, StorageFacts]:
+    """By role, those whose facts are in the bundle."""
+    return {role: facts for role, facts in contents.storages_of(variant).items() if facts is not None}
 
 
-def _tracks(trial: TrialContents, storage: StorageFacts | None) -> TrialTracks:
+def _tracks(trial: TrialContents, storages: Mapping[str, StorageFacts]) -> TrialTracks:
     rows: dict[Reading, list[tuple[int, float]]] = {}
     for sample in trial.read_samples():
         reading = Reading(sample.source, sample.object, sample.metric)
@@ -102,39 +103,53 @@ def _tracks(trial: TrialContents, storage: StorageFacts | None) -> TrialTracks:
     for reading, pairs in rows.items():
         table = np.array(sorted(pairs), dtype=float)
         tracks[reading] = Track(table[:, 0] / 1e9, table[:, 1])
-    return TrialTracks(trial, storage, tracks)
+    return TrialTracks(trial, storages, tracks)
 
 
 def _lines(trials: Sequence[TrialTracks]) -> list[Line]:
-    """Lines that at least one trial has something of; a line of failures only where something failed."""
+    """Lines that at least one trial has something of; of what should not happen, such as failures, only where it did."""
     waits: dict[str, float] = {}
-    devices: dict[str, None] = {}
+    devices: dict[RoledDevice, None] = {}
     for trial in trials:
         devices |= dict.fromkeys(_devices(trial))
         for reading, track in trial.tracks.items():
             if reading.source == WAITS:
                 waits[reading.object] = waits.get(reading.object, 0.0) + float(track.values.sum())
-    failed = any(second.failed for trial in trials for second in trial.contents.series)
     seen = {reading for trial in trials for reading in trial.tracks}
-    load = [line for line in LOAD_LINES if failed or line.label != "failed"]
+    seconds = [second for trial in trials for second in trial.contents.series]
+    load = [line for line in LOAD_LINES if _is_always_drawn(line) or _any_of(seconds, line)]
     observed = [*device_lines(devices), *HOST_LINES, *wait_lines(waits)]
     lines = load + [line for line in observed if seen.intersection(line.readings)]
     place = {panel.id: place for place, panel in enumerate(PANELS)}
     return sorted(lines, key=lambda line: place[line.panel])
 
 
-def _devices(trial: TrialTracks) -> list[str]:
-    """The devices under a trial's storage, without partitions of those, busiest first; all where none is known."""
+def _is_always_drawn(line: Line) -> bool:
+    return line.label not in ("failed", "skipped", "schedule lag p99")
+
+
+def _any_of(seconds: Sequence[Second], line: Line) -> bool:
+    return any(getattr(second, line.readings[0].metric) for second in seconds)
+
+
+def _devices(trial: TrialTracks) -> list[RoledDevice]:
+    """The devices under a trial's storages, without partitions of those, busiest first; all where none is known."""
     written = {
         reading.object: float(track.values[-1] - track.values[0])
         for reading, track in trial.tracks.items()
         if reading.source == DEVICE and reading.metric == "write_bytes"
     }
-    if trial.storage is not None:
-        partitions = {node.name.removeprefix("/dev/") for node in trial.storage.stack if node.kind == "partition"}
-        below = [device for device in trial.storage.block_devices if device in written]
-        written = {d: written[d] for d in ([d for d in below if d not in partitions] or below)}
-    return sorted(written, key=lambda device: (-written[device], device))[:MAX_DEVICES]
+    roles: dict[str, list[str]] = {}
+    for role, storage in trial.storages.items():
+        partitions = {node.name.removeprefix("/dev/") for node in storage.stack if node.kind == "partition"}
+        below = [device for device in storage.block_devices if device in written]
+        for device in [d for d in below if d not in partitions] or below:
+            roles.setdefault(device, []).append(role)
+    several = len(trial.storages) > 1
+    if not trial.storages:
+        roles = {device: [] for device in written}
+    busiest = sorted(roles, key=lambda device: (-written[device], device))[:MAX_DEVICES]
+    return [RoledDevice(device, tuple(roles[device]) if several else ()) for device in busiest]
 
 
 def _columns(trial: TrialTracks, lines: Sequence[Line], bin_s: int) -> tuple[tuple[Value, ...] | None, ...]:
@@ -143,10 +158,12 @@ def _columns(trial: TrialTracks, lines: Sequence[Line], bin_s: int) -> tuple[tup
     return tuple(_column(trial, line, devices, bins, bin_s) for line in lines)
 
 
-def _column(trial: TrialTracks, line: Line, devices: set[str], bins: int, bin_s: int) -> tuple[Value, ...] | None:
+def _column(
+    trial: TrialTracks, line: Line, devices: set[RoledDevice], bins: int, bin_s: int
+) -> tuple[Value, ...] | None:
     if line.readings[0].source == LOAD:
         return _load_column(trial.contents, line.readings[0].metric, bins, bin_s)
-    if line.readings[0].source == DEVICE and line.readings[0].object not in devices:
+    if line.device is not None and line.device not in devices:
         return None
     binned = counter_rates if line.counter else gauge_means
     parts = [
@@ -164,7 +181,9 @@ def _load_column(trial: TrialContents, metric: str, bins: int, bin_s: int) -> tu
     if not trial.series:
         return None
     figures = [getattr(second, metric) for second in trial.series]
-    binned = load_latency if metric.startswith("latency") else load_rates
+    if all(figure is None for figure in figures):
+        return None
+    binned = load_latency if metric.endswith("_ns") else load_rates
     return rounded(binned(trial.series, figures, bins, bin_s))
 
 
@@ -177,8 +196,9 @@ def _gaps(
 
 def _reason(trial: TrialTracks, panel: str) -> str:
     source = PANEL_SOURCES[panel]
-    if source == DEVICE and trial.storage is not None and not trial.storage.block_devices:
-        return f"no block device is known under {trial.storage.filesystem} at {trial.storage.path}"
+    if source == DEVICE and trial.storages and not any(facts.block_devices for facts in trial.storages.values()):
+        places = (f"{facts.filesystem} at {facts.path}" for facts in trial.storages.values())
+        return f"no block device is known under {', '.join(dict.fromkeys(places))}"
     names_source = re.compile(rf"(^|, ){source}($|[:, ])")
     for gap in trial.contents.trial.gaps:
         if names_source.search(gap.what):

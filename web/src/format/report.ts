@@ -22,7 +22,19 @@ export interface Report {
   bin_s: number;
   trials: ReportTrial[];
   storages: StorageFacts[];
+  /**
+   * What was written to the disks; None where it was not counted.
+   */
+  wear: RunWear | null;
+  /**
+   * Of the storages that were probed.
+   */
+  flushes: StorageFlushes[];
   host: HostFacts;
+  /**
+   * What would have spoiled it, looked for before the run; None: it was not.
+   */
+  doctor: DoctorRecord | null;
   gaps: NotAvailable[];
   reproduction: Reproduction;
   disclosures: Disclosure[];
@@ -74,7 +86,7 @@ export interface VariantResult {
   id: string;
   label: string;
   levels: {
-    [k: string]: boolean | number | string;
+    [k: string]: boolean | number | string | string[];
   };
   /**
    * 1 is the fastest; None when nothing was measured. The A/A twin has its baseline's.
@@ -87,8 +99,21 @@ export interface VariantResult {
   statements: StatementLatency[];
   failed: number;
   retried: number;
+  open_loop: OpenLoop | null;
   engine_cpu_ns_per_transaction: number | null;
+  /**
+   * What most of its counted trials were held back by; None when none counts.
+   */
+  bottleneck: VariantBottleneck | null;
+  /**
+   * The wait profile of the counted trials, commonest first; empty when it was not read.
+   */
+  waits: WaitShare[];
   safety: Safety;
+  /**
+   * None in analyses of before it was worked out.
+   */
+  ceiling: CommitCeiling | null;
   trials: TrialPoint[];
 }
 /**
@@ -133,11 +158,148 @@ export interface StatementLatency {
   latency: LatencyPercentiles;
 }
 /**
+ * What became of a schedule: transactions due at times of their own, in the counted trials' measured phases.
+ */
+export interface OpenLoop {
+  scheduled: number;
+  done: number;
+  /**
+   * Not begun, because they were already later than the latency limit.
+   */
+  skipped: number;
+  /**
+   * Done, but not within the latency limit.
+   */
+  late: number;
+  /**
+   * Still waiting, or cut off, at the end.
+   */
+  open: number;
+  /**
+   * From the actual start to the end.
+   */
+  service: LatencyPercentiles | null;
+  /**
+   * From the intended start to the actual one.
+   */
+  schedule_lag: LatencyPercentiles | null;
+}
+/**
+ * What most of a variant's counted trials were held back by; sentence and evidence are of one of those.
+ */
+export interface VariantBottleneck {
+  kind:
+    | "device reads"
+    | "device writes"
+    | "WAL flush"
+    | "server CPU"
+    | "locks"
+    | "replication"
+    | "network"
+    | "load engine"
+    | "client limit"
+    | "none found"
+    | "not known";
+  /**
+   * In how many of the counted trials it was this.
+   */
+  trials: number;
+  of: number;
+  /**
+   * The number of the trial that speaks for them.
+   */
+  trial: number;
+  finding: Bottleneck;
+}
+/**
+ * What held a trial back, judged from where its clients' time went and how busy what they shared was.
+ */
+export interface Bottleneck {
+  kind:
+    | "device reads"
+    | "device writes"
+    | "WAL flush"
+    | "server CPU"
+    | "locks"
+    | "replication"
+    | "network"
+    | "load engine"
+    | "client limit"
+    | "none found"
+    | "not known";
+  confidence: "high" | "medium" | "low";
+  sentence: string;
+  /**
+   * The weightiest first.
+   */
+  evidence: Evidence[];
+}
+/**
+ * A figure of the measured phase that speaks for a finding, or that puts it into proportion.
+ */
+export interface Evidence {
+  what: string;
+  value: number;
+  unit: "fraction" | "per_s" | "ns" | "cores" | "count" | "bytes_per_s";
+  /**
+   * Where it was read: a source of the samples, or the load engine.
+   */
+  source: string;
+}
+/**
+ * How many processes of a kind were in one wait at a time, on the mean, in the measured phase of counted trials.
+ */
+export interface WaitShare {
+  /**
+   * backend_type of pg_stat_activity.
+   */
+  kind: string;
+  /**
+   * type:event, or CPU for those that waited for nothing.
+   */
+  event: string;
+  processes: number;
+}
+/**
  * What becomes of an acknowledged commit when the power goes, judged from facts, not from a test.
  */
 export interface Safety {
   grade: "keeps" | "unknown" | "may lose recent commits" | "does not keep";
   reasons: string[];
+}
+/**
+ * How many transactions a second the storage of a variant's WAL lets commit at best; a model of its fsync probe.
+ */
+export interface CommitCeiling {
+  /**
+   * Where the WAL stands.
+   */
+  storage: string | null;
+  /**
+   * wal_sync_method.
+   */
+  method: string | null;
+  /**
+   * Of a durable write of 8 kB, onward through a segment.
+   */
+  flush_median_ns: number | null;
+  /**
+   * 1 / flush_median_ns.
+   */
+  one_client_per_s: number | null;
+  clients: number | null;
+  /**
+   * Of as many clients as the variant has, with group commit, as measured.
+   */
+  clients_per_s: number | null;
+  /**
+   * The variant's tps in parts of clients_per_s.
+   */
+  reached: number | null;
+  /**
+   * Shown as "n/a: why".
+   */
+  unavailable: string | null;
 }
 /**
  * One trial of a variant, kept and shown whether it counts or not.
@@ -157,6 +319,14 @@ export interface TrialPoint {
   steady: boolean | null;
   excluded: string | null;
   failure: string | null;
+  /**
+   * What held it back; None of a trial that was not completed.
+   */
+  bottleneck: Bottleneck | null;
+  /**
+   * CPU time of the observation, in cores; None where it is not known.
+   */
+  observer_cores: number | null;
 }
 /**
  * A variant against the baseline: ratio of their tps, above 1 is faster.
@@ -211,9 +381,14 @@ export interface ReportVariant {
   id: string;
   label: string;
   levels: {
-    [k: string]: boolean | number | string;
+    [k: string]: boolean | number | string | string[];
   };
-  storage: string | null;
+  /**
+   * What stands on which storage: {"data": "slow", "WAL": "fast"}; nothing of an external server.
+   */
+  storages: {
+    [k: string]: string;
+  };
   /**
    * For people: "tpcb-like, 8 clients, prepared protocol".
    */
@@ -313,6 +488,7 @@ export interface ReportTrial {
   marks: Mark[];
   panel_gaps: PanelGap[];
   checks: Check[];
+  devices: DeviceIo[];
   errors: LoadError[];
 }
 /**
@@ -340,6 +516,24 @@ export interface Check {
   ok: boolean;
 }
 /**
+ * What a block device did from the start of the load to its end, warm-up included. None: it was not counted.
+ */
+export interface DeviceIo {
+  /**
+   * Kernel name, as in /proc/diskstats.
+   */
+  device: string;
+  /**
+   * What of the cluster stands on it: data, WAL, tablespace NAME.
+   */
+  roles: string[];
+  reads: number | null;
+  read_bytes: number | null;
+  writes: number | null;
+  written_bytes: number | null;
+  flushes: number | null;
+}
+/**
  * Failures of one kind at one place, with the first message.
  */
 export interface LoadError {
@@ -350,10 +544,14 @@ export interface LoadError {
   line: number | null;
   message: string;
   count: number;
+  /**
+   * After how many of these the transaction was tried again.
+   */
+  retried: number | null;
   first_ns: number;
 }
 /**
- * A storage as it was found after it was made. `stack[0]` is the mount; each node stands on the next.
+ * A storage as it was found after it was made. `stack[0]` is the mount.
  */
 export interface StorageFacts {
   name: string;
@@ -364,7 +562,7 @@ export interface StorageFacts {
   total_bytes: number;
   free_bytes: number;
   /**
-   * Loses everything at a power cut, whatever PostgreSQL does.
+   * Loses at a power cut what it has acknowledged, whatever PostgreSQL does.
    */
   volatile: boolean;
   volatile_reason: string | null;
@@ -388,6 +586,10 @@ export interface StackNode {
    */
   kind: string;
   name: string;
+  /**
+   * How many layers it is below the top: those that one stands on are one deeper.
+   */
+  depth: number;
   facts: Fact[];
 }
 /**
@@ -406,6 +608,88 @@ export interface Gap {
   reason: string;
 }
 /**
+ * wear.json: what the run wrote to which disk. A run that was resumed counts on.
+ */
+export interface RunWear {
+  schema_version: number;
+  /**
+   * measure.max_written; None without a budget.
+   */
+  max_written_bytes: number | null;
+  disks: DiskWear[];
+  /**
+   * Storages whose disks could not be found or counted.
+   */
+  gaps: Gap[];
+}
+/**
+ * One disk, with hardware or a hypervisor behind it. What stands on it (partitions, arrays, loop) is counted here.
+ */
+export interface DiskWear {
+  /**
+   * Kernel name, as in /proc/diskstats.
+   */
+  disk: string;
+  model: string | null;
+  /**
+   * The storages of the experiment that stand on it.
+   */
+  storages: string[];
+  /**
+   * By the kernel's counter, while the run went on, by whomever.
+   */
+  written_bytes: number;
+  before: SmartReading | null;
+  after: SmartReading | null;
+  gaps: Gap[];
+}
+/**
+ * What a drive told of its wear (SMART), and where it was read.
+ */
+export interface SmartReading {
+  /**
+   * Of the endurance that its maker rates it for; may be above 100. None where it does not tell.
+   */
+  percentage_used: number | null;
+  /**
+   * Written to it in its life, where it counts that in bytes.
+   */
+  lifetime_written_bytes: number | null;
+  /**
+   * The command, and the field or attribute that tells the percentage.
+   */
+  source: string;
+}
+/**
+ * What the fsync probe found on a storage before any server stood on it.
+ */
+export interface StorageFlushes {
+  storage: string;
+  /**
+   * Whether flushes can have reached a medium that keeps them.
+   */
+  verdict: "plausible" | "suspicious" | "volatile" | "unknown";
+  reasons: string[];
+  figures: FlushFigure[];
+}
+/**
+ * A case of the fsync probe: one client's durable writes, or what writers reach with group commit.
+ */
+export interface FlushFigure {
+  label: string;
+  /**
+   * write: one of 8 kB, made durable, as pg_test_fsync; commits: of writers that share flushes.
+   */
+  kind: "write" | "commits";
+  ops_per_s: number | null;
+  latency_p50_ns: number | null;
+  /**
+   * None where too few were measured.
+   */
+  latency_p99_ns: number | null;
+  unavailable: string | null;
+}
+/**
  * The machine that an experiment runs on; what the planner must know of it.
  */
 export interface HostFacts {
@@ -419,6 +703,124 @@ export interface HostFacts {
   cpu_model: string;
   facts: Fact[];
   gaps: Gap[];
+}
+/**
+ * What the doctor found. env/doctor.json has what it found before the run, and each time before it was resumed.
+ */
+export interface DoctorRecord {
+  schema_version: number;
+  examinations: Examination[];
+  /**
+   * Measured when it was asked for (`plinth doctor --noise`).
+   */
+  noise: Noise | null;
+}
+/**
+ * One look at the machine and at places where a data directory can stand.
+ */
+export interface Examination {
+  taken_unix_ns: number;
+  /**
+   * Paths that were examined.
+   */
+  places: string[];
+  findings: Finding[];
+  /**
+   * Checks that could not be made, and why.
+   */
+  gaps: Gap[];
+}
+/**
+ * What one check found.
+ */
+export interface Finding {
+  /**
+   * The check: "cpu.governor".
+   */
+  id: string;
+  /**
+   * "machine", or the name of the storage or path that was examined.
+   */
+  about: string;
+  severity: "ok" | "note" | "warning" | "problem";
+  /**
+   * What was found, with its figures, for people.
+   */
+  saw: string;
+  /**
+   * What was read, and where.
+   */
+  readings: Fact[];
+  /**
+   * Why it matters for a measurement.
+   */
+  why: string;
+  remedy: Remedy | null;
+}
+/**
+ * How to mend a finding: commands that can be typed as they are, and those that set back what they changed.
+ */
+export interface Remedy {
+  commands: string[];
+  undo: string[];
+  /**
+   * What no command does.
+   */
+  advice: string | null;
+}
+/**
+ * The noise of a machine and a place: fixed work, repeated in blocks of two sides that are the same (A/A).
+ */
+export interface Noise {
+  path: string;
+  blocks: number;
+  /**
+   * How long each side of each work lasted in each block.
+   */
+  slot_s: number;
+  works: WorkNoise[];
+  gaps: Gap[];
+}
+/**
+ * How much one kind of work varies when nothing was changed.
+ */
+export interface WorkNoise {
+  work: string;
+  what: string;
+  rate_per_s: Estimate2;
+  pair: Estimate3;
+  /**
+   * The sides were told apart although they are the same.
+   */
+  told_apart: boolean;
+  expected: ExpectedRatio[];
+}
+/**
+ * A figure with its interval; the interval is None where too few trials allow one, and `note` says so.
+ */
+export interface Estimate2 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+}
+/**
+ * A figure with its interval; the interval is None where too few trials allow one, and `note` says so.
+ */
+export interface Estimate3 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+}
+/**
+ * The smallest ratio between two variants that `repeats` trials of each would be expected to show.
+ */
+export interface ExpectedRatio {
+  repeats: number;
+  ratio: number;
 }
 /**
  * Figures that could not be had: what, where and why.

@@ -2,6 +2,7 @@
 import type { Report, ReportServer } from "../format/report";
 import { shortList } from "../model/settings";
 import { size } from "../model/units";
+import { doctorView } from "./doctor";
 import { h, section } from "./dom";
 import { factList, row } from "./facts";
 import { labelOf } from "./focused";
@@ -33,6 +34,7 @@ export function machineView(report: Report): HTMLElement {
         ),
         factList(host.facts, host.gaps),
       ),
+      doctorView(report),
       ...report.servers.map((server) => serverBox(report, server)),
     ),
   );

@@ -1,9 +1,13 @@
-/** Each storage as the boxes it stands on, the top first. */
+/** Each storage with the layers that it stands on, and what went to its devices. */
 import type { Report, StackNode, StorageFacts } from "../format/report";
 import { shortList } from "../model/settings";
+import { digest } from "../model/stack";
 import { size } from "../model/units";
+import { devicesTable } from "./devices";
 import { h, section } from "./dom";
 import { factList, row } from "./facts";
+import { flushesView } from "./flushes";
+import { wearView } from "./wear";
 
 export function storageView(report: Report): HTMLElement {
   return section(
@@ -13,13 +17,13 @@ export function storageView(report: Report): HTMLElement {
     ...(report.storages.length > 0
       ? [h("div", { class: "storages" }, ...report.storages.map((storage) => storageBox(report, storage)))]
       : [h("p", { class: "na" }, "n/a: an external server's storage cannot be seen from here")]),
+    devicesTable(report),
+    flushesView(report),
+    wearView(report),
   );
 }
 
 function storageBox(report: Report, storage: StorageFacts): HTMLElement {
-  const on = report.variants
-    .filter((variant) => variant.storage === storage.name)
-    .map((variant) => variant.label);
   return h(
     "article",
     { class: "storage" },
@@ -37,22 +41,37 @@ function storageBox(report: Report, storage: StorageFacts): HTMLElement {
       { class: "facts" },
       row("path", storage.path),
       row("size", `${size(storage.total_bytes)}, ${size(storage.free_bytes)} free before the run`),
-      row("variants", on.length > 0 ? shortList(on) : "none"),
+      ...rolesOf(report, storage.name).map(([role, variants]) => row(`${role} of`, shortList(variants))),
     ),
-    nested(storage.stack),
+    layers(storage.stack),
     storage.gaps.length > 0 && factList([], storage.gaps),
   );
 }
 
-/** Box in box: what is inside is what the outer stands on. */
-function nested(stack: readonly StackNode[]): HTMLElement | null {
-  const [top, ...below] = stack;
-  if (!top) return null;
+/** What stands on a storage, and of which variants: data, WAL, tablespaces. */
+function rolesOf(report: Report, storage: string): [string, string[]][] {
+  const roles = new Map<string, string[]>();
+  for (const variant of report.variants) {
+    for (const [role, name] of Object.entries(variant.storages)) {
+      if (name === storage) roles.set(role, [...(roles.get(role) ?? []), variant.label]);
+    }
+  }
+  return [...roles];
+}
+
+/** The layers as a list, those that one stands on below it and further in; the facts of each on demand. */
+function layers(stack: readonly StackNode[]): HTMLElement | null {
+  if (stack.length === 0) return null;
+  return h("ol", { class: "stack" }, ...stack.map(layer));
+}
+
+function layer(node: StackNode): HTMLElement {
+  const line = [h("span", {}, node.kind), h("b", {}, node.name), h("small", {}, digest(node))];
   return h(
-    "div",
-    { class: "layer" },
-    h("p", { class: "layer-name" }, h("span", {}, top.kind), h("b", {}, top.name)),
-    top.facts.length > 0 && factList(top.facts),
-    nested(below),
+    "li",
+    { style: `--depth: ${node.depth ?? 0}` },
+    node.facts.length > 0
+      ? h("details", {}, h("summary", {}, ...line), factList(node.facts))
+      : h("p", {}, ...line),
   );
 }

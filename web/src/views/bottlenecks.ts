@@ -1,0 +1,111 @@
+/** What held each variant back, with the figures that say so, and what its processes waited for. */
+import type { Evidence, Report, VariantResult, WaitShare } from "../format/report";
+import { waitsByKind } from "../model/bottlenecks";
+import { number, withUnit } from "../model/units";
+import { h, notAvailable, scrolling, section } from "./dom";
+
+/** Nothing where no trial counts. */
+export function bottlenecksView(report: Report): HTMLElement | null {
+  const found = report.analysis.variants.filter((variant) => variant.bottleneck !== null);
+  if (found.length === 0) return null;
+  return section(
+    "bottlenecks",
+    "What held it back",
+    "From where the clients' time went in the measured phase, looked at ten times a second, and how busy what they share was.",
+    scrolling("What held each variant back", summary(found)),
+    ...found.map(details),
+    h("p", { class: "note" }, cost(report)),
+  );
+}
+
+function summary(variants: readonly VariantResult[]): HTMLElement {
+  const heads = ["Variant", "Held back by", "Trials", "Confidence", "How it shows"];
+  return h(
+    "table",
+    {},
+    h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    h("tbody", {}, ...variants.map(summaryRow)),
+  );
+}
+
+function summaryRow(variant: VariantResult): HTMLElement {
+  const found = variant.bottleneck;
+  if (found === null) return h("tr", {});
+  return h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, variant.label),
+    h("td", {}, found.kind),
+    h("td", { class: "num" }, `${found.trials} of ${found.of}`),
+    h("td", {}, found.finding.confidence),
+    h("td", {}, found.finding.sentence),
+  );
+}
+
+function details(variant: VariantResult): HTMLElement {
+  const found = variant.bottleneck;
+  const evidence = found?.finding.evidence ?? [];
+  return h(
+    "details",
+    {},
+    h("summary", {}, `${variant.label}: evidence of trial ${found?.trial}, and waits`),
+    evidence.length > 0
+      ? scrolling(`Evidence of ${variant.label}`, evidenceTable(evidence))
+      : h("p", { class: "gap na" }, "n/a: nothing was read"),
+    scrolling(`Waits of ${variant.label}`, waitTable(variant.waits)),
+  );
+}
+
+function evidenceTable(evidence: readonly Evidence[]): HTMLElement {
+  return h(
+    "table",
+    {},
+    h("caption", {}, "Evidence"),
+    h(
+      "tbody",
+      {},
+      ...evidence.map((one) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, one.what),
+          h("td", { class: "num" }, withUnit(one.value, one.unit)),
+          h("td", {}, one.source),
+        ),
+      ),
+    ),
+  );
+}
+
+function waitTable(waits: readonly WaitShare[]): HTMLElement {
+  if (waits.length === 0) return h("p", {}, notAvailable("wait events were not read"));
+  return h(
+    "table",
+    {},
+    h("caption", {}, "Processes in each wait, on the mean; CPU: waiting for nothing"),
+    h(
+      "tbody",
+      {},
+      ...waitsByKind(waits).map((share) =>
+        h(
+          "tr",
+          {},
+          h("th", { scope: "row" }, share.kind),
+          h("td", {}, share.event),
+          h("td", { class: "num" }, number(share.processes)),
+        ),
+      ),
+    ),
+  );
+}
+
+function cost(report: Report): string {
+  const known = report.analysis.variants
+    .flatMap((variant) => variant.trials)
+    .flatMap((trial) => (trial.observer_cores === null ? [] : [trial.observer_cores]))
+    .sort((a, b) => a - b);
+  const middle = known[Math.floor(known.length / 2)];
+  const highest = known.at(-1);
+  if (middle === undefined || highest === undefined) return "What observing cost was not measured.";
+  return `Observation took ${withUnit(middle, "fraction")} of one core, at most ${withUnit(highest, "fraction")}.`;
+}

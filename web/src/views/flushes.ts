@@ -1,0 +1,60 @@
+/** Durable writes: what each variant's storage lets commit at best, and what the fsync probe found on each storage. */
+import type { Report, StorageFlushes } from "../format/report";
+import { ceilingRows, type FlushRow, flushRows } from "../model/flushes";
+import { h, notAvailable, scrolling } from "./dom";
+
+const CEILING_HEADS = [
+  "Variant",
+  "Flush, median",
+  "One client, commits/s",
+  "All clients, commits/s",
+  "Reached",
+];
+const FLUSH_HEADS = ["Made durable by", "per s", "p50", "p99"];
+
+/** Nothing where no storage was probed. */
+export function flushesView(report: Report): HTMLElement | null {
+  const storages = report.flushes ?? [];
+  if (storages.length === 0) return null;
+  return h(
+    "article",
+    { class: "devices" },
+    h("h3", {}, "Durable writes and the commit ceiling"),
+    h(
+      "p",
+      { class: "note" },
+      "By the fsync probe, before any server stood there. One client commits at most once a flush; many share flushes by PostgreSQL's own rules. A transaction costs more than its flush.",
+    ),
+    table("Commit ceiling", CEILING_HEADS, ceilingRows(report)),
+    ...storages.map(storageBox),
+  );
+}
+
+function storageBox(storage: StorageFlushes): HTMLElement {
+  return h(
+    "section",
+    {},
+    h("h4", {}, storage.storage, h("small", {}, ` ${storage.verdict}: ${storage.reasons.join("; ")}`)),
+    table(`Durable writes on ${storage.storage}`, FLUSH_HEADS, flushRows(storage)),
+  );
+}
+
+function table(label: string, heads: readonly string[], rows: readonly FlushRow[]): HTMLElement {
+  return scrolling(
+    label,
+    h(
+      "table",
+      {},
+      h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+      h("tbody", {}, ...rows.map((row) => line(row, heads.length - 1))),
+    ),
+  );
+}
+
+function line(row: FlushRow, columns: number): HTMLElement {
+  const cells =
+    row.reason === null
+      ? row.cells.map((cell) => h("td", { class: "num" }, cell))
+      : [h("td", { colspan: String(columns) }, notAvailable(row.reason))];
+  return h("tr", {}, h("th", { scope: "row" }, row.name), ...cells);
+}
