@@ -1,5 +1,5 @@
 # make try    set up, build, and run the main job: PostgreSQL on disk and in memory, compared
-# make test   set up, build, and run every test
+# make test   set up, build, and run every test but those that take long, which it lists
 # The other targets: CONTRIBUTING.md
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try build test check fmt bench clean test-deps
+.PHONY: help try build test test-long check fmt bench clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,11 +42,16 @@ $(VIEWER): $(WEB_SOURCES) $(STAMPS)/python
 test-deps: build
 	@scripts/test-deps.sh
 
-test: test-deps ## every test: Rust, Python, viewer, and the checks
+test: test-deps ## the tests: Rust, Python, viewer, and the checks; lists those of test-long
 	@$(MAKE) --no-print-directory check
-	cargo test --workspace --quiet
-	scripts/npm.sh test
-	$(BIN)/pytest
+	scripts/tests.sh
+	@echo "Not run, since they take long (make test-long): ten times as many comparisons with pgbench, and"
+	@$(BIN)/pytest -m long --collect-only --quiet --no-header --no-summary | grep ::
+
+test-long: test-deps ## what takes long: ten times as many comparisons with pgbench; experiments on emulated disks
+	PLINTH_TEST_FACTOR=10 cargo test --release -p plinth-script --quiet
+	PLINTH_TEST_FACTOR=10 $(BIN)/pytest tests/native/test_native_language.py
+	$(BIN)/pytest -m long
 
 check: build ## lints, types, import rules, generated files
 	cargo fmt --all --check

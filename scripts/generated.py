@@ -7,6 +7,7 @@ docs/reference/ comes from the models and from the commands' own help.
 """
 
 import json
+import pkgutil
 import re
 import subprocess
 import sys
@@ -14,34 +15,51 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+from cyclopts import App
 from pydantic import BaseModel
 
 from plinth.cli import COMMANDS, help_text
+from plinth.cli.disk_view import cache_text, physics_text
 from plinth.experiment import json_schema
 from plinth.model.analysis import Analysis
+from plinth.model.columns import ColumnSpec
+from plinth.model.dataset import DatasetSpec
+from plinth.model.disk import Physics
+from plinth.model.doctor import DoctorRecord
+from plinth.model.endurance import Endurance
 from plinth.model.experiment import (
-    DirectoryStorage,
     Experiment,
     MeasureSpec,
-    NoDataset,
     ServerSpec,
-    TmpfsStorage,
-    TpcbDataset,
     WorkloadSpec,
 )
 from plinth.model.plan import Plan
+from plinth.model.storage import QueueSpec, StorageSpec
 from plinth.model.trial import Trial
+from plinth.model.units import format_duration
 from plinth.report import schema
+from plinth.storage.disk_server import disk_profiles
 
 ROOT = Path(__file__).resolve().parent.parent
 
+DATASET_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(DatasetSpec)[0])
+STORAGE_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(StorageSpec)[0])
+COLUMN_KINDS: tuple[type[BaseModel], ...] = get_args(get_args(ColumnSpec)[0])
+
+
+def kinds_of(model: type[BaseModel]) -> str:
+    """ "uniform, gaussian, ..." of a model that is chosen by its kind."""
+    return ", ".join(get_args(model.model_fields["kind"].annotation))
+
+
 SECTIONS: dict[str, type[BaseModel]] = {
     "top of the file": Experiment,
-    "[storage.NAME] kind = directory": DirectoryStorage,
-    "[storage.NAME] kind = tmpfs": TmpfsStorage,
+    **{f"[storage.NAME] kind = {get_args(kind.model_fields['kind'].annotation)[0]}": kind for kind in STORAGE_KINDS},
+    "[storage.NAME.physics]": Physics,
+    "[storage.NAME.queue]": QueueSpec,
     "[server]": ServerSpec,
-    "[dataset] kind = tpcb": TpcbDataset,
-    "[dataset] kind = none": NoDataset,
+    **{f"[dataset] kind = {get_args(kind.model_fields['kind'].annotation)[0]}": kind for kind in DATASET_KINDS},
+    **{f"[dataset.columns] NAME.kind = {kinds_of(kind)}": kind for kind in COLUMN_KINDS},
     "[workload]": WorkloadSpec,
     "[measure]": MeasureSpec,
 }
@@ -55,7 +73,7 @@ def experiment_reference() -> str:
     lines = [
         "# Experiment file",
         "",
-        "<!-- Made by scripts/generated.py from python/plinth/model/experiment.py: change it there. -->",
+        "<!-- Made by scripts/generated.py from python/plinth/model/experiment.py, dataset.py, storage.py and disk.py: change it there. -->",
         "",
         "TOML, `spec = 1`. `plinth init` writes a commented one; `plinth schema` prints the JSON Schema for editors.",
         "`--set KEY=VALUE` replaces any key from the command line.",
@@ -65,7 +83,7 @@ def experiment_reference() -> str:
         lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
         lines += [
             f"| `{field.alias or name}` | {type_text(model, name)} | {default_text(field)} | {meaning(field)} |"
-            for name, field in model.model_fields.items()
+            for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] != "kind")
         ]
     return "\n".join(lines) + "\n"
 
@@ -120,23 +138,57 @@ def cli_reference() -> str:
         help_text(),
         "```",
     ]
-    for command in COMMANDS:
+    for words in command_words():
         shown = subprocess.run(
-            [sys.executable, "-m", "plinth", command.name, "--help"],
+            [sys.executable, "-m", "plinth", *words, "--help"],
             capture_output=True,
             text=True,
             check=True,
-            env={"COLUMNS": "100", "PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
+            env={"COLUMNS": "100", "PATH": "/usr/bin:/bin", "NO_COLOR": "1", "PYTHONPATH": str(ROOT / "python")},
         ).stdout
         parts += [
             "",
-            f"## plinth {command.name}",
+            f"## plinth {' '.join(words)}",
             "",
             "```text",
             re.sub(r"[ \t]+$", "", shown, flags=re.M).strip(),
             "```",
         ]
     return "\n".join(parts) + "\n"
+
+
+def command_words() -> Iterator[tuple[str, ...]]:
+    """The words of every command, a group's own before those of its commands."""
+    for command in COMMANDS:
+        yield (command.name,)
+        target = pkgutil.resolve_name(command.target) if command.target else None
+        if isinstance(target, App):
+            yield from ((command.name, name) for name in target if not name.startswith("-"))
+
+
+def disk_reference() -> str:
+    lines = [
+        "# Emulated disks: the profiles",
+        "",
+        "<!-- Made by scripts/generated.py from crates/disk/src/model/profiles.rs: change it there. -->",
+        "",
+        "Medians with one request at a time, of 8 KiB each, by the pure model; a log write is a write behind the one before",
+        "it, and a flush. Through a loop device the machine adds up to 60 us a request; the test of every profile",
+        "(`tests/disk/test_disk_accuracy.py`) holds the median within 10 % and that.",
+        "",
+        "| profile | stands for | random read | random write | log write | write cache |",
+        "|---|---|---|---|---|---|",
+    ]
+    profiles = disk_profiles()
+    for profile in profiles:
+        medians = profile.depth_one
+        times = (medians.random_read_ns, medians.random_write_ns, medians.log_write_ns)
+        cells = [profile.name, profile.stands_for, *(format_duration(ns / 1e9) for ns in times)]
+        lines.append(f"| {' | '.join(cells)} | {cache_text(profile.physics)} |")
+    for profile in profiles:
+        lines += ["", f"## {profile.name}", "", "```text", physics_text(profile.physics), "```", ""]
+        lines += [f"- {what}: {source}" for what, source in profile.sources]
+    return "\n".join(lines) + "\n"
 
 
 def generated() -> dict[str, str]:
@@ -146,9 +198,12 @@ def generated() -> dict[str, str]:
         "docs/reference/plan.schema.json": schema_text(Plan.model_json_schema()),
         "docs/reference/trial.schema.json": schema_text(Trial.model_json_schema()),
         "docs/reference/analysis.schema.json": schema_text(Analysis.model_json_schema()),
+        "docs/reference/doctor.schema.json": schema_text(DoctorRecord.model_json_schema()),
+        "docs/reference/endurance.schema.json": schema_text(Endurance.model_json_schema()),
         "docs/reference/report.schema.json": schema.schema_text(),
         "docs/reference/experiment.md": experiment_reference(),
         "docs/reference/commands.md": cli_reference(),
+        "docs/reference/disk-profiles.md": disk_reference(),
     }
 
 

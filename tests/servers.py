@@ -36,8 +36,10 @@ def temporary_folder(within: Path) -> Iterator[Path]:
     """A directory that the server's user can enter: pytest's own are closed to it."""
     folder = Path(tempfile.mkdtemp(prefix="plinth-test-", dir=within))
     folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 @contextmanager

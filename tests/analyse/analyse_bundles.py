@@ -47,7 +47,9 @@ def bundle(tps: Mapping[str, Sequence[float | None]], **measure: Any) -> BundleC
             "measure": {"repeats": repeats, "aa": "A/A" in tps, **measure},
         }
     )
-    variants, keys = expand(experiment, lambda workload: (ScriptText(name="tpcb-like", source="SELECT 1"),))
+    variants, keys, storages = expand(
+        experiment, lambda workload, dataset: (ScriptText(name="tpcb-like", source="SELECT 1"),)
+    )
     clusters = tuple(
         PlannedCluster(
             id=key.id,
@@ -71,6 +73,7 @@ def bundle(tps: Mapping[str, Sequence[float | None]], **measure: Any) -> BundleC
             run_id="run",
             experiment=experiment,
             host=HOST,
+            storages=storages,
             clusters=clusters,
             variants=tuple(variants),
             trials=tuple(order),

@@ -255,3 +255,37 @@ def test_an_analysis_needs_no_scipy_stats_and_opens_nothing() -> None:
         [sys.executable, "-c", code], cwd=__file__.rsplit("/", 1)[0], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stderr
+
+
+def test_a_schedule_that_is_not_kept_is_said() -> None:
+    contents = bundle({"disk": [100.0, 101.0, 102.0]})
+    rated = [
+        variant.model_copy(update={"workload": variant.workload.model_copy(update={"rate": 200.0})})
+        for variant in contents.plan.variants
+    ]
+    contents = replace(contents, plan=contents.plan.model_copy(update={"variants": tuple(rated)}))
+    totals = Totals(scheduled=6000, done=3000, failed=0, skipped=2400, open=600, retries=0, retried=0, late=7)
+    parts = (
+        histogram({9_000_000: 3000}),
+        histogram({2_000_000: 3000}, scope="service"),
+        histogram({7_000_000: 3000}, scope="schedule_lag"),
+    )
+    for number in (1, 2, 3):
+        contents = edit_trial(contents, number, measured=totals, histograms=parts)
+    analysis = analyse(contents)
+    (result,) = analysis.variants
+    assert result.latency is not None
+    assert result.latency.p50_ns == 9_000_000, "neither service nor lag are in the latency"
+    loop = result.open_loop
+    assert loop is not None
+    assert loop.service is not None
+    assert loop.schedule_lag is not None
+    assert (loop.service.p50_ns, loop.schedule_lag.p99_ns) == (2_000_000, 7_000_000)
+    assert (loop.scheduled, loop.skipped, loop.late, loop.open) == (18_000, 7_200, 21, 1_800)
+    assert any("did not keep up with the schedule: of 18,000" in warning for warning in analysis.warnings)
+    assert any("21 of 9,000 transactions took longer" in warning for warning in analysis.warnings)
+
+
+def test_a_closed_loop_has_no_schedule() -> None:
+    (result,) = analyse(bundle({"disk": [100.0, 101.0, 102.0]})).variants
+    assert result.open_loop is None

@@ -29,28 +29,48 @@ VARIANT = bundle({"disk": [1.0]}).plan.variants[0]
     ],
 )
 def test_grade(storage: dict[str, Any], settings: dict[str, str], grade: SafetyGrade, said: str) -> None:
-    found = judge(VARIANT, storage_facts("disk", **storage), server_facts(**settings), external=False)
+    found = judge(VARIANT, {"data": storage_facts("disk", **storage)}, server_facts(**settings))
     assert found.grade == grade
     assert any(said in reason for reason in found.reasons)
 
 
 def test_the_worst_finding_is_the_grade_and_every_finding_is_a_reason() -> None:
     settings = server_facts(synchronous_commit="off", fsync="off")
-    found = judge(VARIANT, storage_facts("memory", volatile=True), settings, external=False)
+    found = judge(VARIANT, {"data": storage_facts("memory", volatile=True)}, settings)
     assert found.grade == "does not keep"
     assert len(found.reasons) == 3
     assert not any("trusted" in reason for reason in found.reasons)
 
 
+def test_every_storage_of_a_cluster_counts() -> None:
+    storages = {"data": storage_facts("disk"), "WAL": storage_facts("memory", volatile=True)}
+    found = judge(VARIANT, storages, server_facts())
+    assert found.grade == "does not keep"
+    assert found.reasons == ("memory, where WAL stands, is volatile: tmpfs loses everything at a power cut",)
+    found = judge(VARIANT, {"data": storage_facts("disk"), "tablespace bulk": None}, server_facts())
+    assert found.grade == "unknown"
+    assert "tablespace bulk" in found.reasons[0]
+
+
+@pytest.mark.parametrize(("data", "bulk", "grade"), [("zfs", "zfs", "keeps"), ("zfs", "ext4", "does not keep")])
+def test_torn_pages_are_a_matter_of_where_tables_stand(data: str, bulk: str, grade: SafetyGrade) -> None:
+    storages = {
+        "data": storage_facts("pool", filesystem=data),
+        "WAL": storage_facts("fast"),
+        "tablespace bulk": storage_facts("bulk", filesystem=bulk),
+    }
+    assert judge(VARIANT, storages, server_facts(full_page_writes="off")).grade == grade
+
+
 def test_what_was_not_read_is_unknown_not_safe() -> None:
-    assert judge(VARIANT, None, server_facts(), external=True).grade == "unknown"
-    assert "did not start" in judge(VARIANT, None, server_facts(), external=True).reasons[0]
-    assert judge(VARIANT, storage_facts("disk"), None, external=False).grade == "unknown"
-    assert judge(VARIANT, None, server_facts(fsync="off"), external=True).grade == "does not keep"
+    assert judge(VARIANT, {}, server_facts()).grade == "unknown"
+    assert "did not start" in judge(VARIANT, {}, server_facts()).reasons[0]
+    assert judge(VARIANT, {"data": storage_facts("disk")}, None).grade == "unknown"
+    assert judge(VARIANT, {}, server_facts(fsync="off")).grade == "does not keep"
 
 
 def test_settings_as_asked_count_where_the_server_never_told() -> None:
     asked = VARIANT.model_copy(update={"settings": {"fsync": False}})
-    assert judge(asked, storage_facts("disk"), None, external=False).grade == "does not keep"
+    assert judge(asked, {"data": storage_facts("disk")}, None).grade == "does not keep"
     asked = VARIANT.model_copy(update={"settings": {"synchronous_commit": "off"}})
-    assert judge(asked, storage_facts("disk"), None, external=False).grade == "may lose recent commits"
+    assert judge(asked, {"data": storage_facts("disk")}, None).grade == "may lose recent commits"

@@ -28,6 +28,15 @@ def test_help_imports_nothing_heavy():
         assert f"'{heavy}'" not in modules
 
 
+def test_a_plan_loads_no_statistics_and_no_database():
+    """Each takes as long to load as all the rest."""
+    program = "import sys, plinth.run, plinth.run.by_hand; print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "'plinth.run.planning'" in done.stdout
+    for heavy in ("numpy", "duckdb", "scipy", "psycopg"):
+        assert f"'{heavy}'" not in done.stdout
+
+
 def test_help_names_every_command_and_the_exit_codes():
     done = plinth("--help")
     assert done.returncode == 0
@@ -58,6 +67,8 @@ WRONG_USAGE = [
     (["report", "."], "not a bundle"),
     (["resume", "no-such-bundle"], "not a bundle"),
     (["verify", "."], "not a bundle"),
+    (["endurance", "."], "not a bundle"),
+    (["endurance", ".", "--tbw", "600"], "--tbw 600: expected a number with a unit"),
     (["completion", "tcsh"], "tcsh"),
     (["storage", "describe"], "PATH"),
     (["clean", "../x"], "cannot be a run id"),

@@ -1,5 +1,6 @@
 """The command as a user runs it: a project folder, a state directory of its own, and what must not be left behind."""
 
+import contextlib
 import json
 import os
 import queue
@@ -41,6 +42,7 @@ storage = ["disk", "memory"]
 warmup = "200ms"
 duration = "1s"
 repeats = 2
+probe = "10ms"
 """
 
 
@@ -88,7 +90,8 @@ class Project:
         self.state = folder / "state"
         self.bundle = folder / "bundle"
         self.started: list[Running] = []
-        self.write(EXPERIMENT)
+        self.experiment = EXPERIMENT
+        self.write(self.experiment)
 
     def write(self, text: str) -> None:
         (self.folder / "x.toml").write_text(text)
@@ -148,18 +151,28 @@ class Project:
         return found
 
     def left_behind(self) -> list[str]:
-        """What a run should have undone: journals, storages, mounts, servers."""
+        """What a run should have undone: journals, storages, mounts, loop devices, servers and other daemons."""
         left = [str(path) for path in self.state.glob("journal/*.jsonl")]
         left += [str(path) for path in self.state.glob("work/*")]
         left += [str(mount.point) for mount in mounts_within(self.folder) if mount.source != "plinth-test"]
+        left += [str(image) for image in attached_images() if image.is_relative_to(self.folder)]
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = entry.read_bytes()
             except OSError:  # it has ended
                 continue
-            if str(self.state).encode() in words and b"postgres" in words:
+            if str(self.state).encode() in words and (b"postgres" in words or b"serve" in words):
                 left.append(words.replace(b"\0", b" ").decode())
         return left
+
+
+def attached_images() -> list[Path]:
+    """The files that loop devices stand on. From sysfs: losetup waits for a file system that does not answer."""
+    found = []
+    for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):  # it has just been detached
+            found.append(Path(entry.read_text().strip()))
+    return found
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """What bad input gets: a clear error, the right exit code, and nothing left behind."""
 
-import errno
-import os
 import socket
 import subprocess
 
 import pytest
+from filling import leave_free
 
 ONE = ("--set", "storage=disk", "--set", "measure.repeats=1", "--set", "measure.aa=false")
 
@@ -83,22 +82,8 @@ def test_space_that_runs_out_in_the_middle_of_a_load(project):
         subprocess.run(["umount", small], check=True)
 
 
-def leave_free(folder, size_bytes):
-    """Fill the file system, on which somebody else is writing, but for `size_bytes`."""
-    with (folder / "filler").open("wb") as file:
-        while True:
-            status = os.statvfs(folder)
-            try:
-                os.posix_fallocate(file.fileno(), 0, max(1, status.f_bavail * status.f_frsize - size_bytes))
-            except OSError as error:
-                if error.errno != errno.ENOSPC:
-                    raise
-                continue  # the other was faster
-            return
-
-
 def test_a_tmpfs_that_is_smaller_than_its_data(project):
-    fails(project, 5, "size of storage memory", words=("--set", "storage.memory.size=64MiB"))
+    fails(project, 5, "room in storage memory", words=("--set", "storage.memory.size=64MiB"))
 
 
 def test_scale_to_fit_cuts_what_does_not(project):
@@ -106,6 +91,14 @@ def test_scale_to_fit_cuts_what_does_not(project):
     assert done.returncode == 0, done.stderr
     assert "differs from the file: dataset.scale=" in done.stdout
     assert "NOT ENOUGH" not in done.stdout
+
+
+def test_a_builtin_without_its_dataset_and_a_working_set_larger_than_the_dataset(project):
+    project.write(project.experiment.replace('"tpcb-like"', '"numbers-select"'))
+    fails(project, 2, "x.toml:16: workload.builtin: 'numbers-select' works on dataset numbers, not on tpcb")
+    project.write(project.experiment)
+    said = "--set workload.active_rows=100001: workload.active_rows: got 100,001; the dataset has 100,000 rows"
+    fails(project, 2, said, words=(*ONE, "--set", "workload.active_rows=100001"))
 
 
 def test_a_port_that_is_taken(project):

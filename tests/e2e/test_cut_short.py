@@ -1,5 +1,6 @@
 """Whatever ends a run: nothing is left that the journal does not name, and no result is lost."""
 
+import json
 import os
 import signal
 import time
@@ -76,6 +77,8 @@ def test_resume_cleans_up_by_itself_and_a_complete_bundle_has_nothing_to_resume(
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode in (0, 3), resumed.stderr
     nothing_left()
+    doctor = json.loads((project.bundle / "env" / "doctor.json").read_text())
+    assert len(doctor["examinations"]) == 2  # before the run, and before it went on
     trials = project.trials()
     once_more = project.plinth("resume", project.bundle)
     assert once_more.returncode in (0, 3), once_more.stderr

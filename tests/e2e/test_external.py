@@ -1,7 +1,7 @@
 """A server of somebody else's: measured in a schema of its own, and left as it was."""
 
 import os
-import subprocess
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from plinth.system.owner import server_owner
+from plinth.system.process import Child
 from plinth.system.runner import Runner
 from servers import all_installations
 
@@ -61,13 +62,13 @@ def service(scratch: Path) -> Iterator[tuple[str, Path]]:
         services.write_text(f"[mine]\nhost={home}\nuser=bench\ndbname=postgres\n")
         yield string, services
     finally:
-        server.terminate()
-        server.wait(30)
+        os.kill(server.pid, signal.SIGTERM)
+        server.wait()
 
 
-def wait_until_ready(string: str, server: subprocess.Popen[bytes]) -> None:
+def wait_until_ready(string: str, server: Child) -> None:
     while True:
-        assert server.poll() is None, "the server ended"
+        assert not server.has_ended(), "the server ended"
         try:
             psycopg.connect(string).close()
         except psycopg.OperationalError:

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from browser import check_report
+from plinth.analyse import analyse
+from plinth.bundle import read_bundle
+from plinth.model.probe import FsyncProbe
 
 
 @pytest.fixture
@@ -39,6 +42,19 @@ def test_the_whole_way(finished, nothing_left):
     assert "memory" in finished.output
     assert "what it acknowledges it does not keep" in finished.output
     assert str(finished.bundle / "derived" / "report.html") in finished.output
+
+    # what would have spoiled it, found before it was measured
+    (examination,) = json.loads((finished.bundle / "env" / "doctor.json").read_text())["examinations"]
+    assert {finding["about"] for finding in examination["findings"]} == {"machine", "disk", "memory"}
+    assert examination["taken_unix_ns"] < trials[0]["started_unix_ns"]
+
+    # what its storages can make durable, measured before any server stood there
+    for storage in ("disk", "memory"):
+        probe = FsyncProbe.model_validate_json((finished.bundle / "env" / f"probe-{storage}.json").read_text())
+        assert {result.case.writers for result in probe.of("group_commit")} == {1, 4}
+        assert not [result for result in probe.results if result.figure is None and result.failed]
+    ceilings = {variant.id: variant.ceiling for variant in analyse(read_bundle(finished.bundle)).variants}
+    assert all(ceiling and ceiling.reached and ceiling.clients == 4 for ceiling in ceilings.values())
 
     # every form of the results
     as_json = finished.plinth("report", finished.bundle, "--json")

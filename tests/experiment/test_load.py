@@ -73,6 +73,10 @@ WRONG = [
     (('kind = "directory"', 'path = "/tmp"'), 5, "storage.disk.kind", "'kind' is missing; allowed: directory, tmpfs", None),
     (("scale = 3", "scale = 0"), 13, "dataset.scale", "got 0; must be greater than or equal to 1", None),
     (("scale = 3", "scale = 1.5"), 13, "dataset.scale", "got 1.5", None),
+    (("scale = 3", "rows = 3"), 13, "dataset.rows", "unknown key 'rows'; allowed: fillfactor", None),
+    (('kind = "tpcb"', 'kind = "number"'), 12, "dataset.kind", "allowed: tpcb, numbers", "'numbers'"),
+    (('builtin = "tpcb-like"', 'builtin = "tpcb-like"\nkeys = "normal"'), 17, "workload.keys", "allowed: uniform, gaussian", None),
+    (('builtin = "tpcb-like"', 'builtin = "tpcb-like"\nkeys_parameter = 3.0'), 15, "workload", "not with uniform", None),
     (('builtin = "tpcb-like"', 'builtin = "tpcb"'), 16, "workload.builtin", "allowed: tpcb-like", "'tpcb-like'"),
     (('builtin = "tpcb-like"', "clients = 2"), 15, "workload", "exactly one of builtin", None),
     (('builtin = "tpcb-like"', 'script = "nope.sql"'), 16, "workload.script", "cannot read the script 'nope.sql'", "relative"),
@@ -182,3 +186,85 @@ def test_the_template_is_valid_and_explains_every_key():
         if line.startswith("# ") and " = " in line and line[2:].split(" = ")[0].isidentifier():
             key, value = line[2:].split(" = ", 1)
             assert value not in ("null", ""), f"{key} has neither default nor example"
+
+
+@pytest.mark.parametrize(
+    ("rate", "stages"),
+    [
+        ("500", 500),
+        (
+            '[{ tps = 100, duration = "10s" }, { tps = 100, to = 500 , duration = "1min"}]',
+            [(100, None, 10), (100, 500, 60)],
+        ),
+        ("[{ tps = 7 }]", [(7, None, None)]),
+    ],
+)
+def test_rates_are_a_number_or_stages(rate, stages):
+    workload = load(VALID.replace("[workload]", f'[workload]\nrate = {rate}\nlatency_limit = "50ms"')).workload
+    assert workload.latency_limit_s == 0.05
+    found = workload.rate
+    assert (found if isinstance(stages, int) else [(s.tps, s.to_tps, s.duration_s) for s in found]) == stages
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        ("0", "above 0"),
+        ("[]", "above 0"),
+        ("[{ tps = 0 }]", "every stage has a rate of 0"),
+        ("[{ tps = 1 }, { tps = 2 }]", "every stage but the last needs a duration"),
+        ("[{ tps = 1, to = 2 }]", "needs a duration"),
+        ("[{ tps = -1 }]", "greater than or equal to 0"),
+    ],
+)
+def test_rates_that_make_no_sense(rate, words):
+    found = problems(VALID.replace("[workload]", f"[workload]\nrate = {rate}"))
+    assert any(words in message for _, _, message, _ in found), found
+
+
+def test_a_factor_in_a_storage_beside_the_storage_is_to_be_quoted():
+    text = VALID.replace("[matrix]", "[matrix]\nstorage.memory.size = ['1GiB', '2GiB']")
+    ((_, _, message, hint),) = problems(text)
+    assert "not valid TOML" in message
+    assert '"storage.slow.profile" = [..]' in hint
+
+
+COLUMNS = """\
+[dataset]
+kind = "generated"
+table = "events"
+rows = 1000
+key = "id"
+[dataset.columns]
+id = { kind = "sequence" }
+customer = { kind = "zipfian", min = 1, max = 100 }
+note = { kind = "text", size = 200, compressibility = 0.5 }
+at = { kind = "timestamp", first = 2020-01-01T00:00:00, last = 2020-12-31T00:00:00 }
+"""
+WITH_COLUMNS = VALID.replace('[dataset]\nkind = "tpcb"\nscale = 3\n', COLUMNS).replace("tpcb-like", "select-only")
+
+
+def test_columns_are_read_in_their_order():
+    assert list(load(WITH_COLUMNS).dataset.columns) == ["id", "customer", "note", "at"]
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "key", "message"),
+    [
+        (('kind = "sequence"', "first = 5"), 17, "dataset.columns.id.kind", "allowed: sequence, uniform, gaussian"),
+        (('"zipfian"', '"zipf"'), 18, "dataset.columns.customer.kind", "kind 'zipf' is unknown; allowed: sequence"),
+        (("min = 1", "mn = 1"), 18, "dataset.columns.customer.mn", "unknown key 'mn'; allowed: kind, max, min"),
+        (("min = 1", "min = 101"), 18, "dataset.columns.customer", "min: got 101, which is above max, 100"),
+        (("max = 100", "max = 40_000, type = 'smallint'"), 11, "dataset", "columns.customer: 40,000 does not fit in smallint"),
+        (("size = 200", "size = 0"), 19, "dataset.columns.note.size", "got 0; must be greater than or equal to 1"),
+        (("compressibility = 0.5", "compressibility = 1"), 19, "dataset.columns.note.compressibility", "less than 1"),
+        (("first = 2020", "first = 2021"), 20, "dataset.columns.at", "which is after last"),
+        (('key = "id"', 'key = "ident"'), 11, "dataset", "key: 'ident' is not one of: id, customer, note, at"),
+        (('key = "id"', 'key = "customer"'), 11, "dataset", "key: values of 'customer' may repeat"),
+    ],
+)  # fmt: skip
+def test_columns_that_make_no_sense(change, line, key, message):
+    assert change[0] in WITH_COLUMNS
+    found = problems(WITH_COLUMNS.replace(*change, 1))
+    assert (f"x.toml:{line}", key) in [(where, got) for where, got, *_ in found]
+    assert any(message in got for _, _, got, _ in found), found

@@ -79,7 +79,7 @@ def load() -> Iterator[Load]:
         }
         if script is not None:
             config["scripts"] = [{"name": "script", "source": script}]
-        if "transactions_per_client" in changes:
+        if changes.get("transactions_per_client") is not None:
             config["duration_s"] = None
         made.append(_native.LoadRun(json.dumps(config | changes)))
         return made[-1]

@@ -6,7 +6,9 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def free_port() -> int:
 class Server:
     """A PostgreSQL server of the test's own, on a Unix socket (trust) and on TCP (passwords)."""
 
-    def __init__(self, installation: Installation, owner: Owner, settings: str = "") -> None:
+    def __init__(self, installation: Installation, owner: Owner, settings: str = "", hba: str = HBA) -> None:
         self.installation = installation
         self.folder = Path(tempfile.mkdtemp(prefix="plinth-native-", dir="/tmp"))
         self.port = free_port()
@@ -57,9 +59,13 @@ class Server:
         self._run(
             "initdb", "-D", str(self.data), "-U", "postgres", "--no-sync", "--auth=trust", "--locale=C", "-E", "UTF8"
         )
-        (self.data / "pg_hba.conf").write_text(HBA)
+        (self.data / "pg_hba.conf").write_text(hba)
         with (self.data / "postgresql.conf").open("a") as configuration:
             configuration.write(f"{SETTINGS}port = {self.port}\nunix_socket_directories = '{self.folder}'\n{settings}")
+
+    def own(self, path: Path) -> None:
+        """Give a file to the user that the server runs as."""
+        os.chown(path, self._owner.uid, self._owner.gid)
 
     @property
     def data(self) -> Path:
@@ -112,6 +118,16 @@ class Server:
             host=str(self.folder), port=self.port, user="postgres", dbname="postgres", autocommit=True
         )
 
+    @contextmanager
+    def role(self, options: str) -> Iterator[str]:
+        """A role that nobody else has, which may log in; dropped at the end, when nothing is granted to it any more."""
+        name = f"role_{uuid.uuid4().hex}"
+        self.execute(f"create role {name} login {options}")
+        try:
+            yield name
+        finally:
+            self.execute(f"drop role {name}")
+
     def execute(self, sql: str) -> list[tuple[Any, ...]]:
         """Run statements; the rows of the last."""
         with self.connect() as connection:
@@ -122,6 +138,19 @@ class Server:
         """Run the installation's pgbench."""
         argv = [f"{self.installation.bindir}/pgbench", *self.where(), *options, "postgres"]
         return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+
+    def pgbench_failing(self, *options: str) -> str:
+        """Run it with what must fail: what it says."""
+        argv = [f"{self.installation.bindir}/pgbench", *self.where(), *options, "postgres"]
+        done = subprocess.run(argv, capture_output=True, text=True)
+        assert done.returncode != 0, done.stderr
+        return done.stderr
+
+    def pgbench_debugging(self, *options: str) -> str:
+        """Run it: what `debug()` prints."""
+        argv = [f"{self.installation.bindir}/pgbench", *self.where(), *options, "postgres"]
+        said = subprocess.run(argv, check=True, capture_output=True, text=True).stderr
+        return "".join(line for line in said.splitlines(keepends=True) if line.startswith("debug("))
 
     def _run(self, program: str, *arguments: str) -> None:
         argv = [f"{self.installation.bindir}/{program}", *arguments]

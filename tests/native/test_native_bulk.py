@@ -203,6 +203,33 @@ def test_a_servers_error_is_reported_once_and_the_others_withdraw(
     assert database.counts()[2] == 0
 
 
+HISTORY = "CREATE TABLE pgbench_history (tid int, bid int, aid int)"
+
+
+def test_replacing_leaves_the_new_rows_frozen(server: Server, database: Database, bulk: Bulk) -> None:
+    database.create_tables()
+    database.execute(HISTORY)
+    database.execute("INSERT INTO pgbench_branches VALUES (7)")
+    database.execute("INSERT INTO pgbench_history VALUES (1, 7, 1)")
+    run = bulk(server.connection(database=database.name), streams=1, replace=True, freeze=True)
+    assert finished(run)["rows"] == 100_011
+    assert database.counts() == [1, 10, 100_000]
+    assert database.execute("SELECT count(*) FROM pgbench_history") == [(0,)]
+    database.execute("CREATE EXTENSION IF NOT EXISTS pg_visibility")
+    assert database.execute("SELECT count(*) FROM pg_visibility('pgbench_accounts') WHERE NOT all_frozen") == [(0,)]
+
+
+def test_replacing_that_is_stopped_leaves_the_old_rows(server: Server, database: Database, bulk: Bulk) -> None:
+    database.create_tables()
+    database.execute(HISTORY)
+    database.execute("INSERT INTO pgbench_branches VALUES (7)")
+    run = under_way(bulk(server.connection(database=database.name), scale=100, streams=1, replace=True))
+    run.stop()
+    result = ended(run)
+    assert (result["rows"], result["interrupted"]) == (0, True)
+    assert database.execute("SELECT bid FROM pgbench_branches") == [(7,)]
+
+
 def test_tables_that_are_missing_are_errors(server: Server, database: Database, bulk: Bulk) -> None:
     result = finished(bulk(server.connection(database=database.name), streams=1))
     (error,) = result["errors"]
@@ -296,23 +323,22 @@ def test_a_peer_that_is_no_server_is_an_error(bulk: Bulk) -> None:
 
 def test_a_stream_that_cannot_connect_keeps_all_from_loading(server: Server, database: Database, bulk: Bulk) -> None:
     database.create_tables()
-    database.execute("CREATE ROLE few LOGIN CONNECTION LIMIT 2")
-    try:
-        database.execute(f"GRANT INSERT ON {', '.join(NAMES)} TO few")
-        run = bulk(server.connection(database=database.name, user="few"), streams=3)
+    with server.role("CONNECTION LIMIT 2") as role:
+        database.execute(f"GRANT INSERT ON {', '.join(NAMES)} TO {role}")
+        run = bulk(server.connection(database=database.name, user=role), streams=3)
         with pytest.raises(_native.ConnectError, match="too many connections") as raised:
             run.start()
         assert raised.value.sqlstate == "53300"
         assert run.wait(10.0)
         assert database.counts() == [0, 0, 0]
-    finally:
-        database.execute("DROP OWNED BY few; DROP ROLE few")
+        database.execute(f"DROP OWNED BY {role}")
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"freeze": True}, "freeze: got true"),
+        ({"streams": 2, "replace": True}, "streams: got 2"),
         ({"streams": 0}, "streams: got 0"),
         ({"generator": {"kind": "tpcb", "scale": 0}}, "generator.scale: got 0"),
         ({"generator": {"kind": "tpcc", "scale": 1}}, "unknown variant `tpcc`"),

@@ -1,14 +1,20 @@
 """PostgreSQL's views on real servers: each version gives what it has, says what it lacks, and counts what was done."""
 
 import re
+from collections.abc import Callable
 
 import pytest
+from psycopg import pq
 from watching import ask, client, major, wait_until, watching
 
-from plinth.observe.views import VIEWS, build_query
+from plinth.model.waits import ALL
+from plinth.observe.slow_views import SLOW_VIEWS
+from plinth.observe.view import Extension, Traits, build_query
+from plinth.observe.views import VIEWS
 from plinth.server import Cluster
 
 TRANSACTIONS = 137
+NOT_LOADED = "pg_stat_statements is not in shared_preload_libraries"
 
 
 def test_every_version_gives_its_metrics_and_says_what_it_lacks(every_server: Cluster) -> None:
@@ -17,14 +23,21 @@ def test_every_version_gives_its_metrics_and_says_what_it_lacks(every_server: Cl
         control.execute("INSERT INTO written SELECT repeat('x', 100) FROM generate_series(1, 5000)")
     with watching(every_server) as watched:
         pass
-    version, shown = major(every_server), dict(ask(every_server, "SELECT name, setting FROM pg_settings"))
-    for view in VIEWS:
-        query = build_query(view, version, shown)
+    shown = dict(ask(every_server, "SELECT name, setting FROM pg_settings"))
+    version = major(every_server)
+    server = Traits(version, shown, {"pg_stat_statements": Extension(None, NOT_LOADED)})
+    for view in (*VIEWS, *SLOW_VIEWS):
+        query = build_query(view, server)
         given = {metric for _, metric in watched.named(view.source)}
-        # A sparse view may have nothing to tell; what is null everywhere would be missing without a word.
-        assert given == set(query.metrics) or (view.sparse and given <= set(query.metrics)), view.source
+        # A view may have no row to tell of; what is null everywhere would be missing without a word.
+        assert given == set(query.metrics) or (view.absent != "gap" and given <= set(query.metrics)), view.source
         for part, reason in query.missing.items():
             assert watched.reason(part) == reason
+    told = " ".join(f"{gap.what}: {gap.reason}" for gap in watched.seen.gaps)
+    assert not re.search("error|exist|denied", told), "no query was refused"
+    assert watched.values("pg_size", "postgres", "size_bytes")[0] > 1_000_000
+    assert watched.values("pg_wal_files", "all", "size_bytes")[0] >= 16 << 20
+    assert watched.values("pg_table", "public.written", "n_live_tup")[-1] >= 5000
     assert watched.grown("pg_wal", "all", "insert_lsn_bytes") >= 0
     if version >= 16:
         assert watched.values("pg_io", "client backend/relation/normal", "hits")[-1] > 0
@@ -40,7 +53,7 @@ def committed_by(cluster: Cluster, transactions: int) -> float:
             load.execute("SELECT 1", prepare=False)  # to prepare it would be a transaction more
         load.close()  # a session tells of its last transactions when it ends
         gone = "SELECT numbackends FROM pg_stat_database WHERE datname = 'postgres'"
-        wait_until(lambda: control.execute(gone).fetchall() == [(0,)], "the session's end")
+        wait_until(lambda: control.execute(gone).fetchall() == [(1,)], "the session's end: only the observer's is left")
     assert not watched.seen.shares_database
     return watched.grown("pg_database", "postgres", "xact_commit")
 
@@ -74,13 +87,96 @@ def test_waits_are_told_by_event_and_ours_are_not_among_them(every_server: Clust
         with watching(every_server) as watched:
             with pytest.raises(Exception, match="lock timeout"):
                 waiter.execute("SELECT pg_advisory_lock(1)")
+            watched.wait_for_readings("pg_wait", 20)
     waits = watched.named("pg_wait")
-    locked = [sample.value for sample in waits["Lock:advisory", "backends"]]
+    locked = [sample.value for sample in waits["client backend/Lock:advisory", "backends"]]
     assert max(locked) == 1
     assert locked[-1] == 0, "an event that was seen before is shown as zero when nobody waits for it"
-    assert set(waits) == {("Lock:advisory", "backends")}, "nobody else was active"
-    assert set(watched.values("pg_activity", "all", "idle_in_transaction")) == {1}
-    assert set(watched.values("pg_activity", "all", "idle")) <= {1, 2}
+    assert [of for of, _ in waits if of.startswith("client backend/")] == ["client backend/Lock:advisory"]
+    assert not [of for of, _ in waits if "Activity:" in of], "nobody waits who has nothing to do"
+    assert set(watched.values("pg_wait", ALL, "idle_in_transaction")) == {1}
+    assert all(1 <= idle <= 2 for idle in watched.values("pg_wait", ALL, "idle"))
+
+
+def test_waits_are_looked_at_ten_times_as_often_as_they_are_told(server: Cluster) -> None:
+    with client(server) as sleeper, watching(server) as watched:
+        sleeper.execute("SELECT pg_sleep(0.55)")
+    looks = watched.values("pg_wait", ALL, "looks")
+    assert len(looks) <= 10, "one row for each interval of 100 ms"
+    assert sum(looks) >= 3 * len(looks)
+    asleep = watched.values("pg_wait", "client backend/Timeout:PgSleep", "backends")
+    seen = sum(mean * count for mean, count in zip(asleep, looks, strict=True))
+    assert round(seen, 6) == round(seen), "means over the looks, from which their sums can be had again"
+    assert seen >= 0.4 * sum(looks)
+
+
+def standby_of(cluster: Cluster) -> pq.abc.PGconn:
+    """A connection as a standby has, for which the server is first told to take such."""
+    rules = cluster.layout.data_directory / "pg_hba.conf"
+    if "replication" not in rules.read_text():
+        with rules.open("a") as file:
+            file.write("local replication all trust\n")
+        ask(cluster, "SELECT pg_reload_conf()")
+    to = cluster.connection
+    words = f"host='{to.host}' port={to.port} user='{to.user}' replication=true application_name=standby"
+    made: list[pq.abc.PGconn] = []
+
+    def connected() -> bool:
+        made.append(pq.PGconn.connect(words.encode()))
+        return made[-1].status == pq.ConnStatus.OK
+
+    wait_until(connected, "a connection for replication")
+    return made[-1]
+
+
+def test_a_standby_a_slot_and_a_copy_under_way_are_told(every_server: Cluster) -> None:
+    slot = "SELECT pg_create_physical_replication_slot('kept', true)"
+    with client(every_server) as control, client(every_server) as copying:
+        control.execute("CREATE TABLE IF NOT EXISTS streamed (payload text)")
+        control.execute(slot)
+        position = control.execute("SELECT pg_current_wal_lsn()").fetchall()[0][0]
+        standby = standby_of(every_server)
+        started = standby.exec_(f"START_REPLICATION SLOT kept PHYSICAL {position}".encode())
+        assert started.status == pq.ExecStatus.COPY_BOTH, started.error_message
+        with copying.cursor() as cursor, cursor.copy("COPY streamed FROM STDIN") as copy:
+            copy.write("x\n" * 100_000)
+            wait_until(
+                lambda: (
+                    ask(every_server, "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") == [(1,)]
+                ),
+                "the standby's stream",
+            )
+            with watching(every_server) as watched:
+                pass
+        standby.finish()
+        gone = "SELECT count(*) FROM pg_replication_slots WHERE active"
+        wait_until(lambda: control.execute(gone).fetchall() == [(0,)], "the end of the stream")
+        control.execute("SELECT pg_drop_replication_slot('kept')")
+    behind = {metric: samples for (of, metric), samples in watched.named("pg_replication").items() if "standby/" in of}
+    assert behind["sent_behind_bytes"][-1].value >= 0
+    assert watched.values("pg_slots", "kept", "active")[-1] == 1
+    assert watched.values("pg_slots", "kept", "retained_bytes")[-1] >= 0
+    copied = {of: samples for (of, metric), samples in watched.named("pg_progress").items() if metric == "bytes_done"}
+    if major(every_server) >= 14:
+        ((work, samples),) = copied.items()
+        assert work.startswith("copy postgres ") and samples[-1].value > 0
+    else:
+        assert not copied
+
+
+def test_statements_are_told_where_the_extension_is_loaded(start_server: Callable[..., Cluster]) -> None:
+    server = start_server("18", shared_preload_libraries="pg_stat_statements")
+    with client(server) as load:
+        with watching(server) as watched:
+            for n in range(TRANSACTIONS):
+                load.execute("SELECT %s::int + 1", (n,), prepare=False)
+    ((of, calls),) = [
+        (of, samples)
+        for (of, metric), samples in watched.named("pg_statements").items()
+        if "+ $" in of and metric == "calls"
+    ]
+    assert "SELECT $1::int + $2" in of
+    assert calls[-1].value == TRANSACTIONS
 
 
 def test_checkpoints_are_events_from_the_log(every_server: Cluster) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from watching import ask, client, wait_until, watching
 
 from plinth.observe.group_sums import GroupSums
+from plinth.observe.proc import KeptFiles
 from plinth.observe.process_groups import POSTGRES_GROUPS, group_of_title
 from plinth.observe.process_sources import ProcessCpu, ProcessIo
 from plinth.observe.processes import Processes, children_by_search
@@ -59,7 +60,7 @@ def test_groups_are_those_that_the_server_itself_tells(every_server: Cluster) ->
         processes = Processes(
             postmaster_pid=every_server.postmaster_pid,
             engine_pid=os.getpid(),
-            own_backend=lambda: None,
+            own_backends=lambda: (),
             own_threads=list,
         )
         others = "SELECT pid, backend_type FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
@@ -121,6 +122,27 @@ def test_what_is_shown_never_falls() -> None:
     assert sums.shown("parent") == (4.0,)
     sums.advance("parent", 1, (7.5,))
     assert sums.shown("parent") == (4.5,)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_files_are_kept_open_until_their_process_has_ended_and_no_more_than_told() -> None:
+    files = KeptFiles(2)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+        mine, its = f"/proc/{os.getpid()}", f"/proc/{child.pid}"
+        before = open_files()
+        for _ in range(2):
+            assert files.read(f"{its}/stat").startswith(str(child.pid).encode())
+            assert files.read(f"{mine}/stat").startswith(str(os.getpid()).encode())
+            assert files.read(f"{mine}/io").startswith(b"rchar")
+        assert open_files() == before + 2
+        child.communicate()
+    with pytest.raises(OSError, match=f"{its}/stat"):
+        files.read(f"{its}/stat")
+    files.keep({its})
+    assert open_files() == before - 1, "the child's pipe, too, is closed"
 
 
 def busy_sql(seconds: float) -> str:
@@ -195,7 +217,7 @@ def test_an_engine_in_another_process_and_its_end(server: Cluster) -> None:
         engine.kill()
         engine.wait()
     assert sum(watched.values("process_cpu", "load engine", metric)[-1] for metric in ("user_s", "system_s")) >= 0.25
-    assert "No such file" in watched.reason("process_cpu: load engine")
+    assert "No such" in watched.reason("process_cpu: load engine"), "file, or process where the file was kept open"
 
 
 def test_bytes_written_by_a_backend_are_its_groups(server: Cluster) -> None:
@@ -217,7 +239,7 @@ def test_what_may_not_be_read_is_a_gap(in_child: Callable[..., object]) -> None:
     """Another user's process, here the first one of all: its CPU time may be read, its I/O may not."""
 
     def look() -> tuple[set[str], dict[str, str], set[str]]:
-        processes = Processes(postmaster_pid=1, engine_pid=os.getpid(), own_backend=lambda: None, own_threads=list)
+        processes = Processes(postmaster_pid=1, engine_pid=os.getpid(), own_backends=lambda: (), own_threads=list)
         cpu, io = ProcessCpu(processes).read(), ProcessIo(processes).read()
         return {r.object for r in cpu.readings}, dict(io.missing), {r.object for r in io.readings}
 
@@ -232,17 +254,15 @@ def test_one_process_that_may_not_be_read_takes_its_group_along(
     server: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sum that lacks one process would be a wrong sum."""
-    import plinth.observe.process_sources as sources
-
     (checkpointer,) = ask(server, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")[0]
-    real = sources.read_once
+    real = KeptFiles.read
 
-    def refuse(path: str) -> bytes:
+    def refuse(files: KeptFiles, path: str) -> bytes:
         if path == f"/proc/{checkpointer}/io":
             raise PermissionError(13, "Permission denied", path)
-        return real(path)
+        return real(files, path)
 
-    monkeypatch.setattr(sources, "read_once", refuse)
+    monkeypatch.setattr(KeptFiles, "read", refuse)
     with watching(server) as watched:
         pass
     assert watched.reason("process_io: checkpointer") == f"/proc/{checkpointer}/io: Permission denied"

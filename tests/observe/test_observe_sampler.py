@@ -9,7 +9,7 @@ from watching import client, wait_until, watching
 
 from plinth.observe.gaps import Outages
 from plinth.observe.latest import latest_figures
-from plinth.observe.sampler import Sampler
+from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.samples import to_samples
 from plinth.observe.source import Reading, Readout, Unreadable
 from plinth.server import Cluster
@@ -40,7 +40,7 @@ def run(source: Scripted, looks: int, interval_s: float, t0_ns: int | None = Non
     sampler = Sampler("it", [source], t0_ns=time.monotonic_ns() if t0_ns is None else t0_ns, interval_s=interval_s)
     sampler.start()
     wait_until(lambda: source.looks >= looks, f"{looks} readings")
-    assert sampler.stop(1.0)
+    assert stop_all([sampler], 1.0) == []
     return sampler
 
 

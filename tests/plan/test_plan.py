@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from plinth.model.errors import MissingCapability
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts
-from plinth.model.plan import ScriptText
+from plinth.model.plan import DatasetSize, ScriptText
 from plinth.plan import Place, Surroundings, build_plan, expand, scale_to_fit
-from plinth.plan.needs import setting_bytes
+from plinth.plan.fit import fits
 from plinth.plan.order import order_trials
+from plinth.plan.sizes import setting_bytes
 
 GIB = 2**30
 
@@ -31,12 +32,32 @@ def experiment(**changes):
     return Experiment.model_validate(document, by_alias=True, by_name=False)
 
 
-def scripts(workload):
+def scripts(workload, dataset):
     return (ScriptText(name=workload.builtin or workload.script, source="SELECT 1;"),)
 
 
-def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB):
-    variants, keys = expand(e, scripts)
+def places_of(available_bytes, memory_bytes):
+    return {
+        "disk": Place("1", "/", available_bytes),
+        "memory": Place("memory", "memory", memory_bytes, room_bytes=2 * GIB),
+    }
+
+
+def used(places, clusters):
+    """Those that clusters stand on, those that these stand on, and members."""
+    names = {name for cluster in clusters for name in cluster.bytes_by_storage}
+    names |= {place.on for place in places.values() if place.on is not None}
+    return {name: place for name, place in places.items() if name in names or place.takes_bytes is not None}
+
+
+def size_of(dataset):
+    if dataset.kind == "numbers":
+        return DatasetSize(dataset.rows * 45, dataset.rows * 22)
+    return DatasetSize(dataset.scale * 14_000_000, dataset.scale * 2_000_000)
+
+
+def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
+    expanded = expand(e, scripts)
     host = HostFacts(
         cores=2,
         memory_total_bytes=memory_bytes,
@@ -50,19 +71,19 @@ def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB):
     surroundings = Surroundings(
         run_id="RUN",
         host=host,
-        places={"disk": Place("1", "/", available_bytes), "memory": Place("memory", "memory", memory_bytes)},
+        places=lambda clusters: used(places or places_of(available_bytes, memory_bytes), clusters),
         installations={},
-        dataset_bytes=lambda dataset: dataset.scale * 16_000_000,
+        dataset_size=size_of,
         dataset_load_s=lambda dataset: 1.0,
         provision_steps=lambda clusters: [],
         trial_steps=lambda trial, variant, cluster: [],
         teardown_steps=lambda clusters: [],
     )
-    return build_plan(e, variants, keys, (), surroundings)
+    return build_plan(e, expanded, (), surroundings)
 
 
 def test_every_combination_is_a_variant_and_the_baseline_has_a_twin():
-    variants, _ = expand(experiment(matrix={"storage": ["disk", "memory"], "workload.clients": [1, 16]}), scripts)
+    variants, *_ = expand(experiment(matrix={"storage": ["disk", "memory"], "workload.clients": [1, 16]}), scripts)
     assert [v.id for v in variants] == [
         "disk-1-clients",
         "disk-16-clients",
@@ -78,33 +99,33 @@ def test_every_combination_is_a_variant_and_the_baseline_has_a_twin():
 
 def test_variants_share_a_cluster_unless_it_must_be_made_differently():
     matrix = {"storage": ["disk"], "server.settings.fsync": [True, False], "dataset.scale": [1, 2]}
-    variants, clusters = expand(experiment(matrix=matrix), scripts)
+    variants, clusters, _ = expand(experiment(matrix=matrix), scripts)
     assert len(clusters) == 2
     assert [v.label for v in variants][:2] == ["disk, fsync=on, scale 1", "disk, fsync=on, scale 2"]
     assert {v.settings["fsync"] for v in variants} == {True, False}
 
 
 def test_the_baseline_can_be_chosen():
-    variants, _ = expand(experiment(measure={"baseline": {"storage": "memory"}}), scripts)
+    variants, *_ = expand(experiment(measure={"baseline": {"storage": "memory"}}), scripts)
     assert [v.id for v in variants if v.is_baseline] == ["memory"]
     assert [v.id for v in variants if v.is_aa_twin] == ["memory-aa"]
 
 
 def test_without_a_matrix_there_is_one_variant():
-    variants, _ = expand(experiment(matrix={}, measure={"aa": False}), scripts)
+    variants, *_ = expand(experiment(matrix={}, measure={"aa": False}), scripts)
     assert [v.id for v in variants] == ["disk"]
     assert variants[0].is_baseline
 
 
 def test_many_clients_get_room_in_every_variant_alike():
-    variants, _ = expand(experiment(matrix={"workload.clients": [1, 500]}), scripts)
+    variants, *_ = expand(experiment(matrix={"workload.clients": [1, 500]}), scripts)
     assert {v.settings["max_connections"] for v in variants} == {520}
-    few, _ = expand(experiment(), scripts)
+    few, *_ = expand(experiment(), scripts)
     assert all("max_connections" not in v.settings for v in few)
 
 
 def test_labels_that_look_alike_get_ids_of_their_own():
-    variants, _ = expand(experiment(matrix={"server.settings.search_path": ["a b", "a-b", "a_b"]}), scripts)
+    variants, *_ = expand(experiment(matrix={"server.settings.search_path": ["a b", "a-b", "a_b"]}), scripts)
     assert len({v.id for v in variants}) == len(variants)
 
 
@@ -112,7 +133,7 @@ def test_labels_that_look_alike_get_ids_of_their_own():
 def test_blocks_hold_every_variant_once_and_the_order_follows_the_seed(variant_count, repeats, seed):
     matrix = {"workload.clients": list(range(1, variant_count + 1))}
     e = experiment(matrix=matrix, measure={"repeats": repeats, "seed": seed})
-    variants, _ = expand(e, scripts)
+    variants, *_ = expand(e, scripts)
     trials = order_trials(variants, e.measure)
     assert trials == order_trials(variants, e.measure)
     assert [t.number for t in trials] == list(range(1, len(trials) + 1))
@@ -126,14 +147,14 @@ def test_another_seed_gives_another_order():
     orders = set()
     for seed in range(5):
         e = experiment(measure={"repeats": 6, "seed": seed})
-        variants, _ = expand(e, scripts)
+        variants, *_ = expand(e, scripts)
         orders.add(tuple(t.variant for t in order_trials(variants, e.measure)))
     assert len(orders) == 5
 
 
 def test_sequential_order_runs_variant_after_variant():
     e = experiment(measure={"order": "sequential", "repeats": 2})
-    variants, _ = expand(e, scripts)
+    variants, *_ = expand(e, scripts)
     assert [t.variant for t in order_trials(variants, e.measure)] == ["disk"] * 2 + ["memory"] * 2 + ["disk-aa"] * 2
 
 
@@ -145,18 +166,27 @@ def test_needs_are_held_against_what_is_there():
     plan = plan_of(experiment(dataset={"kind": "tpcb", "scale": 100}), available_bytes=1 * GIB)
     met = {need.what: need.met for need in plan.needs}
     assert met == {
-        "size of storage memory": False,
+        "room in storage memory": False,
         "space for 1-disk": False,
-        "memory for shared_buffers and tmpfs": True,
+        "memory for shared_buffers and storage memory": True,
     }
 
 
-def test_scale_to_fit_halves_until_all_needs_are_met():
-    e = experiment(dataset={"kind": "tpcb", "scale": 1000})
-    cut, overrides = scale_to_fit(e, lambda x: plan_of(x))
-    assert cut.dataset.scale < 100
-    assert all(need.met for need in plan_of(cut).needs)
-    assert overrides == (f"dataset.scale={cut.dataset.scale}",)
+@given(st.integers(2, 40), st.integers(1, 100_000))
+def test_scale_to_fit_finds_the_largest_that_fits(space_gib, scale):
+    def plan(x):
+        return plan_of(x, available_bytes=space_gib * GIB)
+
+    e = experiment(dataset={"kind": "tpcb", "scale": scale}, matrix={"storage": ["disk"]})
+    cut, overrides = scale_to_fit(e, plan)
+    assert fits(plan(cut))
+    assert all(need.met for need in plan(cut).needs)
+    if cut == e:
+        assert overrides == ()
+    else:
+        assert overrides == (f"dataset.scale={cut.dataset.scale}",)
+        larger = cut.dataset.model_copy(update={"scale": cut.dataset.scale + 1})
+        assert not fits(plan(cut.model_copy(update={"dataset": larger})))
 
 
 def test_scale_to_fit_cuts_levels_and_keeps_those_that_fit():
@@ -167,11 +197,84 @@ def test_scale_to_fit_cuts_levels_and_keeps_those_that_fit():
     assert 1 < cut.matrix["dataset.scale"][1] < 1_000_000
 
 
+def test_scale_to_fit_cuts_rows_where_they_are_the_size():
+    e = experiment(
+        dataset={"kind": "numbers"},
+        workload={"builtin": "numbers-select"},
+        matrix={"storage": ["disk"], "dataset.rows": [1000, 10**12]},
+    )
+    cut, overrides = scale_to_fit(e, lambda x: plan_of(x, available_bytes=20 * GIB))
+    small, large = cut.matrix["dataset.rows"]
+    assert (small, overrides) == (1000, (f"dataset.rows=[1000, {large}]",))
+    assert 10**8 < large < 10**9
+    assert [v.label for v in plan_of(cut, available_bytes=20 * GIB).variants] == [
+        "disk, 1000 rows",
+        f"disk, {large} rows",
+        "disk, 1000 rows (A/A)",
+    ]
+
+
+def test_scale_to_fit_cuts_the_baseline_too():
+    e = experiment(
+        matrix={"storage": ["disk"], "dataset.scale": [1, 1_000_000]},
+        measure={"baseline": {"dataset.scale": 1_000_000}},
+    )
+    cut, _ = scale_to_fit(e, lambda x: plan_of(x, available_bytes=20 * GIB))
+    (baseline,) = [v for v in plan_of(cut, available_bytes=20 * GIB).variants if v.is_baseline]
+    assert baseline.levels["dataset.scale"] == max(map(int, cut.matrix["dataset.scale"]))
+
+
 def test_scale_to_fit_leaves_alone_what_fits_and_gives_up_on_what_cannot():
     e = experiment()
     assert scale_to_fit(e, plan_of) == (e, ())
-    with pytest.raises(MissingCapability):
+    with pytest.raises(MissingCapability) as refused:
         scale_to_fit(e, lambda x: plan_of(x, available_bytes=2**20))
+    (unmet,) = refused.value.details
+    assert unmet.startswith("space for 1-disk (/): needs ") and unmet.endswith("there is: 1.0 MiB")
+
+
+SPLIT = {"disk": {"kind": "directory"}, "fast": {"kind": "tmpfs", "size": "4GiB"}}
+PLACES = {"disk": Place("1", "/", 100 * GIB), "fast": Place("memory", "memory", 16 * GIB)}
+
+
+def test_a_storage_for_the_wal_as_a_factor():
+    e = experiment(storage=SPLIT, matrix={"server.wal_storage": ["disk", "fast"]})
+    plan = plan_of(e, places=PLACES)
+    inside, apart = plan.clusters
+    assert [v.label for v in plan.variants] == ["WAL on disk", "WAL on fast", "WAL on disk (A/A)"]
+    assert (inside.roles, apart.roles) == ({"data": "disk"}, {"data": "disk", "WAL": "fast"})
+    assert inside.data_bytes == apart.data_bytes == inside.bytes_by_storage["disk"]
+    assert apart.bytes_by_storage["disk"] + apart.bytes_by_storage["fast"] == apart.data_bytes
+    assert apart.bytes_by_storage["fast"] > 16 * 2**20
+
+
+def test_where_the_wal_is_does_not_part_variants_that_agree():
+    """Its own storage is where a data directory has its WAL anyway."""
+    e = experiment(storage=SPLIT, server={"wal_storage": "fast"}, matrix={"storage": ["disk", "fast"]})
+    apart, inside = plan_of(e, places=PLACES).clusters
+    assert apart.roles == {"data": "disk", "WAL": "fast"}
+    assert inside.roles == {"data": "fast"}
+
+
+def test_tables_and_keys_are_counted_where_they_stand():
+    e = experiment(
+        storage=SPLIT,
+        server={"tablespaces": {"bulk": "fast"}},
+        dataset={"kind": "tpcb", "scale": 100},
+        matrix={"dataset.tablespace": ["pg_default", "bulk"], "dataset.index_tablespace": ["pg_default", "bulk"]},
+    )
+    sizes = {
+        (cluster.dataset.tablespace, cluster.dataset.index_tablespace): cluster.bytes_by_storage
+        for cluster in plan_of(e, places=PLACES).clusters
+    }
+    nothing, keys, tables, all_of_it = (
+        sizes[of]["fast"]
+        for of in (("pg_default", "pg_default"), ("pg_default", "bulk"), ("bulk", "pg_default"), ("bulk", "bulk"))
+    )
+    assert nothing == 0
+    assert (keys, tables) == (round(100 * 2_000_000 * 1.1), round(100 * 14_000_000 * 1.1))
+    assert all_of_it == keys + tables
+    assert len({sum(taken.values()) for taken in sizes.values()}) == 1
 
 
 @pytest.mark.parametrize(
@@ -191,3 +294,64 @@ def test_sizes_of_settings(value, unit_bytes, expected):
 def test_few_repeats_and_no_twin_are_warned_of():
     plan = plan_of(experiment(measure={"repeats": 2, "aa": False, "order": "sequential", "warmup": 0}))
     assert len(plan.warnings) == 4
+
+
+NESTED = {
+    "memory": {"kind": "tmpfs", "size": "4GiB"},
+    "xfs": {"kind": "loop", "size": "8GiB", "on": "memory", "filesystem": "xfs"},
+    "disk": {"kind": "loop", "size": "2GiB"},
+}
+
+
+def test_a_storage_takes_its_space_of_the_one_that_it_stands_on():
+    places = {
+        "memory": Place("memory", "memory", 16 * GIB, room_bytes=4 * GIB),
+        "xfs": Place(on="memory", takes_bytes=8 * GIB, room_bytes=7 * GIB),
+        "disk": Place("1", "/", 1 * GIB, takes_bytes=2 * GIB, room_bytes=GIB),
+    }
+    e = experiment(storage=NESTED, dataset={"kind": "tpcb", "scale": 1}, matrix={"storage": ["xfs", "disk"]})
+    needs = {need.what: need for need in plan_of(e, places=places).needs}
+    assert {what: (need.needed_bytes, need.met, need.storages) for what, need in needs.items()} == {
+        "room in storage memory": (8 * GIB, False, ("memory",)),
+        "room in storage xfs": (needs["room in storage xfs"].needed_bytes, True, ("xfs",)),
+        "room in storage disk": (needs["room in storage xfs"].needed_bytes, True, ("disk",)),
+        "space for storage disk": (2 * GIB, False, ("disk",)),
+        "memory for shared_buffers and storage memory": (8 * GIB + 128 * 2**20, True, ()),
+    }
+
+
+def test_members_take_space_and_hold_no_data_themselves():
+    places = {
+        "vdev": Place("1", "/", 100 * GIB, takes_bytes=4 * GIB),
+        "tank": Place(room_bytes=3 * GIB),
+    }
+    storages = {"vdev": {"kind": "file", "size": "1GiB", "count": 4}, "tank": {"kind": "zfs", "data": ["vdev"]}}
+    e = experiment(storage=storages, server={"storage": "tank"}, matrix={})
+    variants, *_ = expand(e, scripts)
+    assert [v.label for v in variants] == ["tank", "tank (A/A)"]
+    needs = plan_of(e, places=places).needs
+    assert [need.what for need in needs] == [
+        "room in storage tank",
+        "space for storage vdev",
+        "memory for shared_buffers",
+    ]
+
+
+def test_of_storages_that_share_too_little_space_the_largest_is_too_much():
+    places = {
+        "a": Place("1", "/", 4 * GIB, takes_bytes=GIB),
+        "b": Place("1", "/", 4 * GIB, takes_bytes=100 * GIB),
+        "c": Place("1", "/", 4 * GIB, takes_bytes=2 * GIB),
+    }
+    storages = {name: {"kind": "loop", "size": "1GiB"} for name in places}
+    e = experiment(storage=storages, matrix={"storage": ["a", "b", "c"]})
+    (space,) = [need for need in plan_of(e, places=places).needs if need.where == "/"]
+    assert (space.what, space.met, space.storages) == ("space for storage a, storage b, storage c", False, ("b",))
+
+
+def test_memory_that_only_storages_overfill_is_their_loss():
+    e = experiment(dataset={"kind": "tpcb", "scale": 60})
+    (memory,) = [need for need in plan_of(e, memory_bytes=GIB).needs if need.where == "memory"]
+    assert (memory.met, memory.storages) == (False, ("memory",))
+    (memory,) = [need for need in plan_of(e, memory_bytes=2**20).needs if need.where == "memory"]
+    assert (memory.met, memory.storages) == (False, ())

@@ -1,28 +1,8 @@
 """Synthetic runs, analysed and reported once for all tests."""
 
-from typing import NamedTuple
-
 import pytest
 import report_bundles
-
-from plinth.analyse import analyse
-from plinth.model.analysis import Analysis
-from plinth.model.contents import BundleContents
-from plinth.model.report import Report
-from plinth.report import build_report
-
-
-class Reported(NamedTuple):
-    """A run, its analysis and its report."""
-
-    contents: BundleContents
-    analysis: Analysis
-    report: Report
-
-
-def reported(contents: BundleContents) -> Reported:
-    analysis = analyse(contents)
-    return Reported(contents, analysis, build_report(contents, analysis))
+from reported import Reported, reported
 
 
 @pytest.fixture(scope="session")

@@ -129,7 +129,9 @@ def with_trouble(contents: BundleContents) -> BundleContents:
 
 def _contents(toml: str) -> BundleContents:
     experiment = Experiment.model_validate(tomllib.loads(toml), by_alias=True, by_name=False)
-    variants, keys = expand(experiment, lambda workload: (ScriptText(name="tpcb-like", source="-- synthetic"),))
+    variants, keys, storages = expand(
+        experiment, lambda workload, dataset: (ScriptText(name="tpcb-like", source="-- synthetic"),)
+    )
     order = order_trials(variants, experiment.measure)
     installation = Installation(bindir="/usr/lib/postgresql/18/bin", version="18.6", major=18, origin="test")
     clusters = tuple(
@@ -147,6 +149,7 @@ def _contents(toml: str) -> BundleContents:
         run_id="20251009-085320-test",
         experiment=experiment,
         host=host(),
+        storages=storages,
         clusters=clusters,
         variants=tuple(variants),
         trials=tuple(order),
@@ -469,7 +472,13 @@ def _levels(tps: float, tick: int, pace: Pace) -> dict[tuple[str, str, str], flo
         "IO:DataFileRead": 0.1 * pace.write_share,
         "IO:DataFileWrite": 0.05 * pace.write_share,
     }
-    return {("pg_wait", event, "backends"): count for event, count in waits.items()} | {
+    active = sum(waits.values())
+    return {("pg_wait", f"client backend/{event}", "backends"): count for event, count in waits.items()} | {
+        ("pg_wait", "checkpointer/Timeout:CheckpointWriteDelay", "backends"): 0.3,
+        ("pg_wait", "all", "active"): active,
+        ("pg_wait", "all", "idle"): max(0.0, CLIENTS - active),
+        ("pg_wait", "all", "idle_in_transaction"): 0.1,
+        ("pg_wait", "all", "looks"): 10.0,
         ("host_memory", "all", "dirty_bytes"): 4e6 + 9e5 * (tick % 30) * pace.write_share,
         ("host_memory", "all", "writeback_bytes"): 2e5 * pace.write_share,
         ("host_memory", "all", "free_bytes"): 9e9,

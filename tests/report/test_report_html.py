@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reported import Reported
 
 from browser import ROOT, check_report
-from conftest import Reported
 from plinth.model.errors import MissingCapability
 from plinth.model.report import Report
 from plinth.report import html, render_html

@@ -8,8 +8,8 @@ import pytest
 import report_bundles
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reported import Reported
 
-from conftest import Reported
 from plinth.model.analysis import Estimate, Interval, NoiseFloor
 from plinth.model.facts import Setting
 from plinth.model.load import Histogram

@@ -4,9 +4,9 @@ import csv
 import io
 
 import pytest
+from reported import Reported
 from rich.cells import cell_len
 
-from conftest import Reported
 from plinth.model.analysis import Analysis
 from plinth.report import build_report, render_csv, render_markdown, render_terminal
 

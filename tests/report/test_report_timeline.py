@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import report_bundles
+from reported import Reported
 
-from conftest import Reported
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents
 from plinth.model.report import Report, ReportTrial, Value
@@ -108,7 +108,9 @@ def test_commonest_waits_have_bands_of_their_own_and_the_rest_one() -> None:
 def test_only_what_is_drawn_is_kept() -> None:
     assert is_drawn(Reading("device", "nvme0n1", "flushes"))
     assert is_drawn(Reading("host_cpu", "all", "iowait_s"))
-    assert is_drawn(Reading("pg_wait", "IO:WalSync", "backends"))
+    assert is_drawn(Reading("pg_wait", "client backend/IO:WalSync", "backends"))
+    assert is_drawn(Reading("pg_wait", "IO:WalSync", "backends")), "as bundles of the first format have it"
+    assert not is_drawn(Reading("pg_wait", "checkpointer/IO:DataFileSync", "backends"))
     assert not is_drawn(Reading("pg_wait", "all", "idle"))
     assert not is_drawn(Reading("device", "nvme0n1", "discards"))
 
@@ -116,10 +118,10 @@ def test_only_what_is_drawn_is_kept() -> None:
 def test_every_drawn_metric_is_one_that_the_observer_documents() -> None:
     """A renamed metric would leave a panel empty."""
     import plinth.observe
-    from plinth.report.catalogue import HOST_LINES, device_lines
+    from plinth.report.catalogue import HOST_LINES, RoledDevice, device_lines
 
     documented = plinth.observe.__doc__ or ""
-    for line in [*HOST_LINES, *device_lines([""]), *wait_lines({"CPU": 1})]:
+    for line in [*HOST_LINES, *device_lines([RoledDevice("")]), *wait_lines({"CPU": 1})]:
         for reading in line.readings:
             word = reading.metric.removeprefix("write_").removeprefix("read_")
             assert reading.source in documented and word in documented, reading

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from plinth.model.errors import Interrupted
+from plinth.model.errors import BudgetSpent, Interrupted, StorageBroken
 from plinth.run.interrupt import InterruptGuard
 
 
@@ -26,13 +26,92 @@ def test_a_signal_in_a_callback_of_fork_is_not_lost():
     armed = [True]
 
     def in_parent():
-        if armed.pop():
+        if armed:  # it stays registered for as long as this process lives
+            armed.clear()
             signal.raise_signal(signal.SIGINT)
-        armed.append(False)
 
     os.register_at_fork(after_in_parent=in_parent)
     with InterruptGuard(lambda text: None):
         with pytest.raises(Interrupted, match="SIGINT"):
+            child = os.fork()
+            if child == 0:
+                os._exit(0)
+            threading.Event().wait(10)
+        os.waitpid(child, 0)
+
+
+def test_another_thread_ends_the_work_wherever_it_is():
+    held_back = []
+    with InterruptGuard(held_back.append) as guard:
+        reason = BudgetSpent("enough")
+        thread = threading.Timer(0.01, guard.stop, [reason])
+        with pytest.raises(BudgetSpent) as raised:
+            thread.start()
+            threading.Event().wait(10)
+        assert raised.value is reason
+        signal.raise_signal(signal.SIGINT)  # what follows is the way out
+        assert len(held_back) == 1
+        thread.join()
+
+
+def test_what_is_being_undone_is_not_ended_by_another_thread():
+    with InterruptGuard(lambda text: None) as guard:
+        with guard.shielded():
+            thread = threading.Thread(target=guard.stop, args=[BudgetSpent("enough")])
+            thread.start()
+            thread.join()
+            signal.raise_signal(signal.SIGALRM)
+        signal.raise_signal(signal.SIGALRM)
+
+
+def test_a_piece_of_work_is_called_off_and_what_follows_goes_on():
+    held_back = []
+    with InterruptGuard(held_back.append) as guard:
+        reason = StorageBroken("slow", "its daemon died")
+        thread = threading.Timer(0.01, guard.call_off, [reason])
+        with pytest.raises(StorageBroken) as raised, guard.callable_off():
+            thread.start()
+            threading.Event().wait(10)
+        assert raised.value is reason
+        thread.join()
+        with pytest.raises(Interrupted, match="SIGINT"):
+            signal.raise_signal(signal.SIGINT)  # not held back: this is not the way out
+    assert held_back == []
+
+
+def test_what_may_not_be_called_off_is_not():
+    with InterruptGuard(lambda text: None) as guard:
+        with guard.callable_off():
+            pass
+        guard.call_off(StorageBroken("slow", "its daemon died"))
+        signal.raise_signal(signal.SIGALRM)
+        with guard.callable_off():
+            signal.raise_signal(signal.SIGALRM)
+
+
+def test_work_that_ends_while_it_is_called_off_tells_so():
+    with InterruptGuard(lambda text: None) as guard:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])  # on its way for as long as this
+        try:
+            with pytest.raises(StorageBroken), guard.callable_off():
+                thread = threading.Thread(target=guard.call_off, args=[StorageBroken("slow", "it hangs")])
+                thread.start()
+                thread.join()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+
+
+def test_a_call_off_in_a_callback_of_fork_is_not_lost():
+    armed = [True]
+    with InterruptGuard(lambda text: None) as guard:
+
+        def in_parent():
+            if armed:
+                armed.clear()
+                guard.call_off(StorageBroken("slow", "it hangs"))
+
+        os.register_at_fork(after_in_parent=in_parent)
+        with pytest.raises(StorageBroken), guard.callable_off():
             child = os.fork()
             if child == 0:
                 os._exit(0)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from plinth.model.connection import Connection, Tls
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
-from plinth.model.load import Connection
 from plinth.server import Cluster, ClusterLayout, ExternalServer, connect
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
@@ -79,7 +79,7 @@ def conninfo(to: Connection, **more: str) -> str:
 
 
 def reached(server: ExternalServer) -> Connection:
-    return server.connection.model_copy(update={"options": None})
+    return server.connection.model_copy(update={"options": None, "tls": Tls()})
 
 
 def schemas(host: Cluster) -> set[str]:
@@ -93,7 +93,9 @@ class TestWhereAConnectionStringLeads:
 
     def test_url(self, at_host: Connection) -> None:
         url = f"postgresql://bench:it%27s%20secret@localhost:{at_host.port}/bench?application_name=x"
-        assert reached(ExternalServer(url, "r")) == at_host.model_copy(update={"host": "localhost"})
+        assert reached(ExternalServer(url, "r")) == at_host.model_copy(
+            update={"host": "localhost", "application_name": "x"}
+        )
 
     def test_variables(self, at_host: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in {
@@ -298,14 +300,17 @@ class TestTls:
         yield cluster.connection.model_copy(update={"user": "bench", "database": "bench", "password": PASSWORD})
         cluster.stop()
 
-    def test_plain_connections_where_both_go(self, secured: Connection) -> None:
-        with connect(reached(ExternalServer(conninfo(secured), "r"))) as control:
-            assert control.execute("select ssl from pg_stat_ssl where pid = pg_backend_pid()").fetchone() == (False,)
+    @staticmethod
+    def is_encrypted(string: str) -> bool:
+        with connect(ExternalServer(string, "r").connection) as control:
+            (seen,) = control.execute("select ssl from pg_stat_ssl where pid = pg_backend_pid()").fetchone() or (None,)
+        assert isinstance(seen, bool)
+        return seen
 
-    def test_a_connection_string_that_insists(self, secured: Connection) -> None:
-        with pytest.raises(MissingCapability, match="sslmode=require asks for an encrypted connection") as caught:
-            ExternalServer(conninfo(secured, sslmode="require"), "r")
-        assert caught.value.exit_code == 5
+    def test_where_both_go_sslmode_decides(self, secured: Connection) -> None:
+        assert self.is_encrypted(conninfo(secured))
+        assert self.is_encrypted(conninfo(secured, sslmode="require"))
+        assert not self.is_encrypted(conninfo(secured, sslmode="disable"))
 
     def test_a_server_that_insists(self, secured: Connection) -> None:
         hba = self.cluster.layout.data_directory / "pg_hba.conf"
@@ -313,6 +318,27 @@ class TestTls:
         self.cluster.stop()
         self.cluster.start(self.cluster.settings)
         secured = secured.model_copy(update={"port": self.cluster.connection.port})
-        with pytest.raises(MissingCapability, match="only with TLS") as caught:
-            ExternalServer(conninfo(secured), "r")
-        assert any("no encryption" in line for line in caught.value.details)
+        assert self.is_encrypted(conninfo(secured))
+        with pytest.raises(RunError, match="cannot connect to the external server") as caught:
+            ExternalServer(conninfo(secured, sslmode="disable"), "r")
+        assert "no encryption" in "\n".join([caught.value.message, *caught.value.details])
+
+    def test_what_is_left_behind_is_found_again(self, secured: Connection, journal: Journal) -> None:
+        server = ExternalServer(conninfo(secured, sslmode="require"), "r")
+        server.open(journal)
+        entry = journal.entries[-1]
+        assert entry.step.undo is not None
+        assert "sslmode=require" in entry.step.undo.path
+        server.close(journal)
+
+
+def test_of_several_hosts_the_one_that_takes_us(host: Cluster, at_host: Connection) -> None:
+    sockets = str(host.layout.socket_directory)
+    string = conninfo(at_host).replace(f"host={at_host.host}", f"host=/nowhere,{sockets}")
+    assert reached(ExternalServer(string, "r")).host == sockets
+
+
+def test_a_way_to_connect_that_is_not_spoken(string: str) -> None:
+    with pytest.raises(MissingCapability, match="replication") as caught:
+        ExternalServer(f"{string} replication=database", "r")
+    assert (caught.value.exit_code, caught.value.where) == (5, "server.connection")

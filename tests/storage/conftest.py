@@ -1,15 +1,14 @@
 """What a storage must know of its run, for tests."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from making import Made, make_all
 
-from plinth.model.experiment import StorageSpec
-from plinth.model.facts import HostFacts
-from plinth.storage import Storage, make
-from plinth.system.owner import server_owner
+from leftovers import nothing_left
+from plinth.storage import Storage
 from plinth.system.paths import work_dir
 
 MakeStorage = Callable[..., Storage[Any]]
@@ -18,18 +17,17 @@ MakeStorage = Callable[..., Storage[Any]]
 @pytest.fixture
 def make_storage(state_dir: Path) -> MakeStorage:
     """`make` with the run, the host and the owner filled in; called in a child, with that child's owner."""
+    return lambda spec, **options: make_all({"s": spec}, **options)["s"]
 
-    def make_it(spec: StorageSpec, *, can_mount: bool = True, memory_bytes: int = 2**40) -> Storage[Any]:
-        host = HostFacts(
-            cores=1,
-            memory_total_bytes=memory_bytes,
-            memory_available_bytes=memory_bytes,
-            is_root=can_mount,
-            can_mount=can_mount,
-            kernel="",
-            os="",
-            cpu_model="",
-        )
-        return make("s", spec, run_id="t1", host=host, owner=server_owner(), work_root=work_dir())
 
-    return make_it
+@pytest.fixture
+def made(state_dir: Path, scratch: Path) -> Iterator[Made]:
+    """Makes storages; nothing of them may be left when they have been undone."""
+    with nothing_left(scratch):
+        made = Made()
+        try:
+            yield made
+        finally:
+            made.undo()
+            made.journal.close()
+            assert list(work_dir().iterdir()) == [] if work_dir().exists() else True

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError
-from plinth.model.experiment import DirectoryStorage, TmpfsStorage
 from plinth.model.step import Step
+from plinth.model.storage import DirectoryStorage, TmpfsStorage
 from plinth.system.clean import clean
 from plinth.system.directory import found_label
 from plinth.system.journal import Journal

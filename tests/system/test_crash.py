@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from killing import kill_after, kill_in_write
 
-from plinth.model.experiment import DirectoryStorage, StorageSpec, TmpfsStorage
+from killing import kill_after, kill_in_write
 from plinth.model.facts import HostFacts
+from plinth.model.storage import DirectoryStorage, StorageSpec, TmpfsStorage
 from plinth.storage import Storage, make
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
@@ -36,10 +36,7 @@ def storages(elsewhere: Path) -> list[Storage]:
         "other": DirectoryStorage(kind="directory", path=str(elsewhere)),
         "memory": TmpfsStorage(kind="tmpfs", size_bytes=2**20),
     }
-    return [
-        make(name, spec, run_id="crash", host=HOST, owner=server_owner(), work_root=work_dir())
-        for name, spec in specs.items()
-    ]
+    return list(make(specs, run_id="crash", host=HOST, owner=server_owner(), work_root=work_dir()).values())
 
 
 def use(elsewhere: Path) -> Journal:

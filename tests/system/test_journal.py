@@ -12,7 +12,7 @@ import pytest
 from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError
 from plinth.model.progress import Progress
 from plinth.model.step import Step, Undo
-from plinth.system.clean import clean, pending_journals
+from plinth.system.clean import clean, pending_journals, standing_runs, take_down
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal, StillRunning, journal_path
 from plinth.system.owner import server_owner
@@ -45,7 +45,7 @@ def test_a_step_is_on_disk_when_record_returns_and_struck_when_undone(state_dir:
     entry = journal.record(step)
     header, recorded = lines_of(journal)
     mark = ProcessMark.ours()
-    assert header == {"journal": 1, "run_id": "r1", **mark._asdict()}
+    assert header == {"journal": 2, "run_id": "r1", **mark._asdict()}
     assert (recorded["entry"], Step.model_validate(recorded["step"])) == (1, step)
     journal.strike(entry)
     assert lines_of(journal)[2:] == [{"strike": 1}]
@@ -152,8 +152,8 @@ def test_a_newer_version_is_refused(state_dir: Path) -> None:
     journal = Journal.create("r1")
     made(journal, "d")
     journal.close()
-    journal.path.write_text(journal.path.read_text().replace('{"journal": 1', '{"journal": 2'))
-    with pytest.raises(Refused, match="version 2; this Plinth knows 1"):
+    journal.path.write_text(journal.path.read_text().replace('{"journal": 2', '{"journal": 3'))
+    with pytest.raises(Refused, match="version 3; this Plinth knows 2"):
         clean("r1")
 
 
@@ -306,3 +306,40 @@ def clean_all_as_other() -> str:
     assert error is not None
     assert "permission denied" in error.details[0]
     return error.message
+
+
+def test_what_is_meant_to_stay_is_named_and_left_until_it_is_taken_down(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    path = made(journal, "d")
+    journal.keep("storage fast")
+    journal.close()
+    for run_id in (None, "r1"):
+        result = clean(run_id)
+        assert result.runs == ()
+        assert [(run.run_id, run.what, len(run.steps)) for run in result.standing] == [("r1", "storage fast", 1)]
+        assert result.error() is None
+        assert path.exists()
+    assert [run.run_id for run in standing_runs()] == ["r1"]
+    (taken,) = take_down("r1").runs
+    assert [step.id for step in taken.undone] == ["test.d"]
+    assert not path.exists()
+    assert standing_runs() == ()
+    assert take_down("r1").runs == ()
+
+
+def test_a_run_killed_before_it_says_that_it_stays_is_cleaned(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    path = made(journal, "d")
+    os.write(journal._fd, b'{"kept": "storage fa')  # a torn line is none
+    os.close(journal._fd)
+    assert len(clean().runs) == 1
+    assert not path.exists()
+
+
+def test_a_journal_of_the_first_version_is_still_cleaned(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    path = made(journal, "d")
+    os.close(journal._fd)
+    journal.path.write_text(journal.path.read_text().replace('"journal": 2', '"journal": 1', 1))
+    assert len(clean("r1").runs) == 1
+    assert not path.exists()

@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -12,7 +13,7 @@ from plinth.model.step import Step, Undo
 from plinth.system.directory import LABEL_FILE, found_label, make_directory, remove_directory
 from plinth.system.owner import server_owner
 from plinth.system.runner import CommandError, Runner
-from plinth.system.undo import undo, undo_step
+from plinth.system.undo import _WAYS, undo, undo_step
 
 LABEL = "plinth-test1"
 
@@ -263,3 +264,12 @@ def test_a_directory_that_cannot_be_emptied_keeps_its_label(ours: Path) -> None:
         subprocess.run(["chattr", "-i", ours / "pgdata" / "PG_VERSION"], check=True)
     remove_directory(ours, LABEL)
     assert not ours.exists()
+
+
+def test_every_kind_of_step_has_its_way_to_be_undone() -> None:
+    kinds = set(get_args(Undo.model_fields["kind"].annotation))
+    assert set(_WAYS) == kinds
+    for kind in kinds:
+        undoing = undo_step(Step(id="s", title="t", undo=Undo(kind=kind, path="/p", label=LABEL)))
+        assert undoing is not None
+        assert "/p" in undoing.title or LABEL in undoing.title

@@ -1,0 +1,195 @@
+"""Attribution as a pure function: synthetic samples of trials whose clients are where they are put."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plinth.analyse.attribution import attribute, wait_shares
+from plinth.analyse.wait_classes import class_of
+from plinth.analyse.window import Window, window
+from plinth.model.base import Gap
+from plinth.model.bottleneck import Bottleneck
+from plinth.model.load import EngineCost, Totals
+from plinth.model.trial import Sample, Trial
+
+S = 1_000_000_000
+CLIENTS, CORES, SECONDS = 16, 4, 5
+
+
+def trial(done: int = 1000, scheduled: int = 1000, threads: int = 2, **fields: object) -> Trial:
+    totals = Totals(scheduled=scheduled, done=done, failed=0, skipped=0, open=scheduled - done, retries=0, retried=0)
+    engine = EngineCost(
+        user_cpu_ns=0,
+        system_cpu_ns=0,
+        loop_lag_p99_ns=0,
+        bytes_sent=0,
+        bytes_received=0,
+        threads=threads,
+        server_version="18.6",
+    )
+    return Trial.model_validate(
+        {
+            "number": 1,
+            "block": 1,
+            "variant": "v",
+            "status": "complete",
+            "started_unix_ns": 0,
+            "warmup_ns": 2 * S,
+            "measured_ns": SECONDS * S,
+            "tps": done / SECONDS,
+            "measured": totals.model_dump(),
+            "engine": engine.model_dump(),
+            **fields,
+        }
+    )
+
+
+def samples(
+    waits: dict[str, float], cores: dict[str, float] | None = None, delays: dict[str, float] | None = None
+) -> list[Sample]:
+    """Waits in backends; CPU used and waited for in cores by process group. The warm-up is all idle."""
+    rows = []
+    for second in range(2 + SECONDS + 1):
+        t_ns, measured = second * S, second > 2
+        active = sum(waits.values()) if measured else 0.0
+        for state, n in (("active", active), ("idle", CLIENTS - active), ("idle_in_transaction", 0.0), ("looks", 10)):
+            rows.append(Sample(t_ns, "pg_wait", "all", state, n))
+        for wait, n in waits.items():
+            rows.append(Sample(t_ns, "pg_wait", wait, "backends", n if measured else 0.0))
+        for source, rates, metric in (("process_cpu", cores, "user_s"), ("process_delay", delays, "run_delay_s")):
+            for group, rate in (rates or {}).items():
+                rows.append(Sample(t_ns, source, group, metric, 100 + rate * second))
+    return rows
+
+
+def found(rows: list[Sample], of: Trial | None = None, open_loop: bool = False) -> Bottleneck:
+    of = of or trial()
+    return attribute(of, seen(rows, of), CORES, CLIENTS, open_loop)
+
+
+def seen(rows: list[Sample], of: Trial) -> Window:
+    return window(of, rows, lambda sample: True)
+
+
+C = "client backend/"
+
+
+@pytest.mark.parametrize(
+    ("waits", "kind"),
+    [
+        ({C + "IO:WALSync": 9, C + "LWLock:WALWrite": 5, C + "CPU": 1}, "WAL flush"),
+        ({C + "IO:WalSync": 14, C + "CPU": 1}, "WAL flush"),
+        ({C + "IO:DataFileRead": 8, C + "IPC:BufferIO": 4, C + "CPU": 2}, "device reads"),
+        ({C + "IO:AioIoCompletion": 12, C + "CPU": 2}, "device reads"),
+        ({C + "IO:DataFileWrite": 6, C + "IO:DataFileExtend": 4, C + "IO:WALSync": 2}, "device writes"),
+        ({C + "Lock:transactionid": 9, C + "Lock:tuple": 4, C + "IO:WALSync": 1}, "locks"),
+        ({C + "LWLock:BufferContent": 10, C + "CPU": 4}, "locks"),
+        ({C + "IPC:SyncRep": 12, C + "CPU": 1}, "replication"),
+        ({C + "Client:ClientWrite": 12, C + "CPU": 1}, "network"),
+        ({C + "CPU": 9, C + "IO:DataFileRead": 2}, "server CPU"),
+        ({C + "CPU": 6, "parallel worker/CPU": 6, C + "IO:DataFileRead": 4}, "server CPU"),
+        ({C + "CPU": 1}, "client limit"),
+        ({C + "Timeout:PgSleep": 15}, "client limit"),
+        ({"WALSync": 0, "IO:WALSync": 12}, "WAL flush"),
+    ],
+)
+def test_the_clients_time_decides(waits: dict[str, float], kind: str) -> None:
+    bottleneck = found(samples(waits))
+    assert bottleneck.kind == kind
+    assert bottleneck.sentence.startswith(kind)
+    assert bottleneck.evidence, "no finding without figures"
+
+
+def test_processes_that_are_no_clients_are_not_clients_time() -> None:
+    rows = samples({"checkpointer/IO:DataFileSync": 1, "io worker/IO:DataFileRead": 3, C + "CPU": 12})
+    assert found(rows).kind == "server CPU"
+
+
+def test_who_was_woken_but_has_no_cpu_yet_is_not_idle() -> None:
+    """On a busy host pg_stat_activity shows such backends as idle; the kernel's run delay tells."""
+    rows = samples({C + "CPU": 0.2}, {"backends": 2.9, "load engine": 0.9}, {"backends": 9.0, "load engine": 1.5})
+    bottleneck = found(rows)
+    assert bottleneck.kind == "server CPU"
+    assert {one.what for one in bottleneck.evidence} >= {
+        f"CPU of server, of {CORES} cores",
+        "clients' time: server CPU",
+    }
+
+
+@pytest.mark.parametrize(
+    ("cores", "delays"),
+    [({"load engine": 1.9}, {}), ({"load engine": 0.05}, {"load engine": 1.8})],
+    ids=["busy", "starved"],
+)
+def test_idle_backends_of_a_load_engine_without_cpu_are_its_doing(
+    cores: dict[str, float], delays: dict[str, float]
+) -> None:
+    rows = samples({C + "CPU": 0.3}, cores | {"backends": 0.3}, delays | {"backends": 0.1})
+    assert found(rows).kind == "load engine"
+    assert found(rows, trial(threads=8)).kind == "client limit", "the same of eight threads is little"
+
+
+def test_a_schedule_that_is_kept_is_held_back_by_nothing() -> None:
+    rows = samples({C + "IO:WALSync": 3, C + "CPU": 1})
+    assert found(rows, open_loop=True).kind == "none found"
+    assert found(rows, trial(done=900), open_loop=True).kind != "none found", "it was not kept"
+    pressed = samples({C + "IO:WALSync": 12, C + "CPU": 1})
+    assert found(pressed, open_loop=True).kind == "WAL flush", "kept, but near its limit"
+
+
+def test_without_wait_events_nothing_is_said_but_why() -> None:
+    rows = [sample for sample in samples({C + "CPU": 3}) if sample.source != "pg_wait"]
+    gap = Gap(what="pg_wait", reason="track_activities is off")
+    bottleneck = found(rows, trial(gaps=(gap,)))
+    assert bottleneck.kind == "not known"
+    assert "track_activities is off" in bottleneck.sentence
+    assert not bottleneck.evidence
+
+
+def test_confidence_is_by_the_lead_and_by_how_often_it_was_looked() -> None:
+    assert found(samples({C + "IO:WALSync": 12, C + "CPU": 1})).confidence == "high"
+    assert found(samples({C + "IO:WALSync": 8, C + "Lock:tuple": 5, C + "CPU": 1})).confidence == "medium"
+    assert found(samples({C + "IO:WALSync": 6, C + "Lock:tuple": 5, C + "CPU": 4})).confidence == "low"
+    rarely = [s._replace(value=1) if s.metric == "looks" else s for s in samples({C + "IO:WALSync": 12})]
+    assert found(rarely).confidence == "low"
+
+
+def test_what_came_before_the_measured_phase_does_not_count() -> None:
+    rows = samples({C + "CPU": 10})
+    rows += [
+        Sample(second * S, "pg_wait", C + "Lock:tuple", "backends", 16.0 if second <= 2 else 0.0) for second in range(8)
+    ]
+    assert found(rows).kind == "server CPU"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.floats(0, 1e6)), min_size=2, max_size=8, unique_by=lambda point: point[0])
+)
+def test_a_rate_is_of_the_whole_window_or_there_is_none(points: list[tuple[int, float]]) -> None:
+    counter = 0.0
+    rows = []
+    for second, growth in sorted(points):
+        counter += growth
+        rows.append(Sample(second * S, "device", "vda", "reads", counter))
+    rate = seen(rows, trial()).rate("device", "vda", "reads")
+    within = [row for row in rows if row.t_ns > 2 * S]
+    before = [row for row in rows if row.t_ns <= 2 * S][-1:]
+    used = before + within
+    if not within or len(used) < 2:
+        assert rate is None
+    else:
+        expected = (used[-1].value - used[0].value) / (used[-1].t_ns - used[0].t_ns) * S
+        assert rate == pytest.approx(expected)
+
+
+def test_wait_shares_are_means_over_trials_and_tell_the_kind() -> None:
+    one, other = (seen(samples(waits), trial()) for waits in ({C + "CPU": 4, "checkpointer/CPU": 1}, {C + "CPU": 2}))
+    shares = [(share.kind, share.event, share.processes) for share in wait_shares([one, other])]
+    assert shares == [("client backend", "CPU", 3.0), ("checkpointer", "CPU", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"), [("Timeout:PgSleep", None), ("Client:ClientRead", None), ("Lock:extend", "device writes")]
+)
+def test_pauses_and_turns_of_the_client_are_no_bottleneck(event: str, kind: str | None) -> None:
+    assert class_of(event) == kind

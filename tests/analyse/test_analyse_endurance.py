@@ -1,0 +1,261 @@
+"""What a run writes and how long a drive lasts: the arithmetic, on bundles whose every byte is given."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from analyse_bundles import bundle, storage_facts
+
+from plinth.analyse.counters import Counters
+from plinth.analyse.endurance import DAY_S, endurance, life_years, rated
+from plinth.analyse.postgres_writes import postgres_writes
+from plinth.model.base import Gap
+from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.endurance import Rating, VariantEndurance
+from plinth.model.facts import StackNode
+from plinth.model.storage import ZfsStorage
+from plinth.model.trial import DeviceIo, Event, Sample
+
+MB, GB, TB = 10**6, 10**9, 10**12
+WRITTEN_PER_TRANSACTION = {"wal": 4000, "wal_written": 10_000, "data": 3000}
+
+
+@pytest.mark.parametrize(
+    ("given", "rated_bytes", "bytes_per_s", "years"),
+    [
+        # The published worked example: 300 GB x 5,000 cycles = 1,500 TB; at 3 MB/s, ~95 TB a year, about 15 years.
+        ({"pe_cycles": 5000, "capacity_bytes": 300 * GB}, 1500 * TB, 3 * MB, 15.8),
+        ({"pe_cycles": 3000, "capacity_bytes": 240 * GB}, 720 * TB, 3 * MB, 7.6),
+        ({"pe_cycles": 3000, "capacity_bytes": 240 * GB, "waf": 2.0}, 360 * TB, 3 * MB, 3.8),
+        ({"tbw_bytes": 600 * TB}, 600 * TB, 3 * MB, 6.3),
+    ],
+)
+def test_life_from_what_a_drive_is_rated_for(
+    given: dict[str, Any], rated_bytes: int, bytes_per_s: int, years: float
+) -> None:
+    rating = rated(**{"tbw_bytes": None, "pe_cycles": None, "capacity_bytes": None, "waf": 1.0, **given})
+    assert rating is not None
+    assert rating.rated_bytes == rated_bytes
+    assert f"{rated_bytes / TB:,.0f} TB" in rating.source
+    assert life_years(rating.rated_bytes, bytes_per_s * DAY_S) == pytest.approx(years, abs=0.05)
+
+
+def test_three_megabytes_a_second_are_95_terabytes_a_year() -> None:
+    assert pytest.approx(95, abs=0.5) == 3 * MB * DAY_S * 365.25 / TB
+
+
+@pytest.mark.parametrize(
+    "given", [(5, 6, 7, 1.0), (5, None, 7, 1.0), (None, 6, None, 1.0), (None, None, 7, 1.0)], ids=str
+)
+def test_a_rating_that_does_not_fit_together_is_refused(given: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="--capacity"):
+        rated(*given)
+
+
+V13 = {
+    ("pg_checkpointer", "all", "buffers_written"): 10,
+    ("pg_bgwriter", "all", "buffers_clean"): 20,
+    ("pg_bgwriter", "all", "buffers_backend"): 30,
+    ("pg_wal", "all", "insert_lsn_bytes"): 900_000,
+}
+V14 = {**V13, ("pg_wal", "all", "wal_bytes"): 800_000, ("pg_wal", "all", "wal_fpi"): 50}
+V17 = {
+    ("pg_io", "checkpointer/relation/normal", "write_bytes"): 81_920,
+    ("pg_io", "client backend/relation/normal", "write_bytes"): 8192,
+    ("pg_io", "client backend/relation/bulkwrite", "extend_bytes"): 16_384,
+    ("pg_io", "client backend/temp relation/normal", "write_bytes"): 4096,
+    ("pg_slru", "transaction", "blks_written"): 2,
+    ("pg_database", "pgbench", "temp_bytes"): 1000,
+    ("pg_wal", "all", "wal_bytes"): 800_000,
+    ("pg_wal", "all", "wal_fpi"): 500,
+}
+V18 = {
+    **V17,
+    ("pg_io", "client backend/wal/normal", "write_bytes"): 1_600_000,
+    ("pg_io", "walwriter/wal/init", "write_bytes"): 400_000,
+}
+IO_BYTES = 81_920 + 8192 + 16_384 + 4096 + 2 * 8192 + 1000
+
+
+@pytest.mark.parametrize(
+    ("counts", "data", "wal", "wal_written", "images"),
+    [
+        (V13, 60 * 8192, 900_000, None, None),
+        (V14, 60 * 8192, 800_000, None, 50 * 8192),
+        (V17, IO_BYTES, 800_000, None, 800_000),  # no more than there was WAL
+        (V18, IO_BYTES, 800_000, 2_000_000, 800_000),
+        ({}, None, None, None, None),
+    ],
+    ids=["13", "14", "17", "18", "nothing was read"],
+)
+def test_what_postgresql_wrote_by_version(
+    counts: dict[tuple[str, str, str], float],
+    data: float | None,
+    wal: float | None,
+    wal_written: float | None,
+    images: float | None,
+) -> None:
+    samples = [
+        Sample(t_ns, *key, 7 + share * value) for key, value in counts.items() for t_ns, share in ((-5, 0), (9, 1))
+    ]
+    written = postgres_writes(Counters(samples))
+    assert (written.data, written.wal, written.wal_written, written.full_page_images) == (
+        data,
+        wal,
+        wal_written,
+        images,
+    )
+    assert set(written.missing) == {name for name in written.missing if getattr(written, name) is None}
+    assert len(written.missing) == [data, wal, wal_written, images].count(None)
+
+
+def test_a_counter_is_counted_from_the_last_reading_before_the_load() -> None:
+    samples = [Sample(t_ns, "s", "o", "m", value) for t_ns, value in ((-200, 1), (-10, 5), (100, 6), (200, 25))]
+    counters = Counters(samples)
+    assert counters.advance("s", "o", "m") == 20
+    assert counters.advance("s", "o", "other") is None
+    assert Counters(samples[:1]).advance("s", "o", "m") is None
+    began_anew = Sample(300, "s", "o", "m", 2)
+    assert Counters([*samples, began_anew]).advance("s", "o", "m") is None
+
+
+def one_disk(*tps: float, spread: float = 0.0, checkpoint: bool = True, **storage: Any) -> BundleContents:
+    """One variant on a loop device, loop0, on a disk, sda; the device writes 16,000 bytes a transaction, the disk 20,000."""
+    given = bundle({"disk": tps}, repeats=len(tps))
+    stack = (
+        StackNode(kind="mount", name="/mnt"),
+        StackNode(kind="loop", name="loop0", depth=2),
+        StackNode(kind="disk", name="sda", depth=5),
+    )
+    facts = storage_facts("disk", **{"stack": stack, "block_devices": ("loop0", "sda"), **storage})
+    trials = tuple(write(trial, 1 + spread * place, checkpoint) for place, trial in enumerate(given.trials))
+    return replace(given, storages={"disk": facts}, trials=trials)
+
+
+def write(contents: TrialContents, factor: float, checkpoint: bool) -> TrialContents:
+    done = contents.trial.totals.done if contents.trial.totals else 0
+    flows = {
+        ("pg_wal", "all", "wal_bytes"): WRITTEN_PER_TRANSACTION["wal"],
+        ("pg_io", "client backend/wal/normal", "write_bytes"): WRITTEN_PER_TRANSACTION["wal_written"],
+        ("pg_io", "checkpointer/relation/normal", "write_bytes"): WRITTEN_PER_TRANSACTION["data"],
+    }
+    samples = [Sample(t_ns, *key, each * done * t_ns) for key, each in flows.items() for t_ns in (0, 1)]
+
+    def device(name: str, each: float) -> DeviceIo:
+        written = round(each * factor * done)
+        return DeviceIo(
+            device=name, roles=("data",), reads=0, read_bytes=0, writes=1, written_bytes=written, flushes=None
+        )
+
+    return replace(
+        contents,
+        trial=contents.trial.model_copy(update={"devices": (device("loop0", 16_000), device("sda", 20_000))}),
+        read_samples=lambda: samples,
+        events=(Event(t_ns=5, kind="checkpoint_end", text=""),) if checkpoint else (),
+    )
+
+
+def only(contents: BundleContents, **options: Any) -> VariantEndurance:
+    (variant,) = endurance(contents, **options).variants
+    return variant
+
+
+def test_bytes_per_transaction_and_day_of_each_device_and_flow() -> None:
+    account = only(one_disk(100, 100, 100))
+    flows = {flow.flow: flow for flow in account.flows}
+    assert flows["wal"].bytes_per_transaction.value == pytest.approx(4000)
+    assert flows["wal_written"].bytes_per_day.value == pytest.approx(10_000 * 100 * DAY_S)
+    devices = {device.device: device for device in account.devices}
+    assert devices["sda"].bytes_per_transaction.value == pytest.approx(20_000)
+    assert devices["sda"].bytes_per_day.value == pytest.approx(20_000 * 100 * DAY_S)
+    (storage,) = account.storages
+    assert storage.devices == ("loop0",)  # what is directly below the file system, and not what that stands on
+    assert storage.amplification is not None
+    # The WAL is within the data directory: 10,000 bytes of WAL and 3,000 of data.
+    assert storage.amplification.value == pytest.approx(16_000 / 13_000)
+    assert [gap.what for gap in account.gaps] == ["full page images of PostgreSQL"]
+
+
+def test_a_given_rate_takes_the_place_of_the_measured_one() -> None:
+    account = only(one_disk(100, 110, 90), tps=1000.0)
+    assert account.tps is not None
+    assert account.tps.value == 1000
+    assert account.devices[1].bytes_per_day.value == pytest.approx(20_000 * 1000 * DAY_S)
+
+
+def test_figures_have_the_interval_of_their_trials_and_a_life_has_it_turned_round() -> None:
+    account = only(one_disk(100, 100, 100, 100, spread=0.1), rating=Rating(rated_bytes=600 * TB, source="given"))
+    device = account.devices[0]
+    written, life = device.bytes_per_day, device.life_years
+    assert written.interval is not None
+    assert life is not None and life.interval is not None
+    assert written.interval.low < written.value < written.interval.high
+    assert life.interval.low == pytest.approx(life_years(600 * TB, written.interval.high))
+    assert life.interval.high == pytest.approx(life_years(600 * TB, written.interval.low))
+
+
+def test_too_few_trials_have_no_interval_and_say_so() -> None:
+    account = only(one_disk(100, 120))
+    assert account.devices[0].bytes_per_day.interval is None
+    assert "at least 3 trials" in (account.devices[0].bytes_per_day.note or "")
+
+
+def test_a_trial_without_a_checkpoint_hardly_tells_of_data() -> None:
+    gaps = {gap.what: gap.reason for gap in only(one_disk(100, 100, 100, checkpoint=False)).gaps}
+    assert "no checkpoint ended in trial 1, 2, 3" in gaps["data that checkpoints write"]
+
+
+def test_a_device_that_was_not_counted_is_a_gap_and_not_a_zero() -> None:
+    contents = one_disk(100, 100, 100)
+    uncounted = contents.trials[1].trial.devices[0].model_copy(update={"written_bytes": None})
+    trial = contents.trials[1].trial.model_copy(update={"devices": (uncounted, contents.trials[1].trial.devices[1])})
+    trials = (contents.trials[0], replace(contents.trials[1], trial=trial), contents.trials[2])
+    account = only(replace(contents, trials=trials))
+    assert [device.device for device in account.devices] == ["sda"]
+    assert account.storages == ()
+    assert {"bytes written to loop0"} <= {gap.what for gap in account.gaps}
+
+
+def test_a_device_that_wrote_nothing_has_no_life_and_no_interval() -> None:
+    contents = one_disk(100, 100, 100)
+    trials = tuple(write(trial, 0, True) for trial in contents.trials)
+    device = only(replace(contents, trials=trials), rating=Rating(rated_bytes=TB, source="given")).devices[0]
+    assert device.bytes_per_day.value == 0
+    assert device.bytes_per_day.interval is None
+    assert "nothing was written" in (device.bytes_per_day.note or "")
+    assert device.life_years is None
+
+
+def test_a_storage_without_devices_is_a_gap_with_its_reason() -> None:
+    contents = one_disk(
+        100, 100, 100, stack=(), block_devices=(), gaps=(Gap(what="/mnt: the devices below", reason="ZFS keeps that"),)
+    )
+    account = only(contents)
+    assert account.storages == ()
+    assert {"devices of storage disk": "ZFS keeps that"}.items() <= {
+        gap.what: gap.reason for gap in account.gaps
+    }.items()
+
+
+def test_devices_of_a_pool_are_told_by_their_use() -> None:
+    contents = one_disk(100, 100, 100)
+    pool = ZfsStorage.model_validate({"kind": "zfs", "data": ["spinning"], "log": ["fast"], "log_layout": "stripe"})
+    members = {
+        "spinning": storage_facts("spinning", block_devices=("sda",)),
+        "fast": storage_facts("fast", block_devices=("loop0", "sda")),
+    }
+    contents = replace(
+        contents,
+        plan=contents.plan.model_copy(update={"storages": {"disk": pool}}),
+        storages={**contents.storages, **members},
+    )
+    assert {device.device: device.uses for device in only(contents).devices} == {
+        "loop0": ("log",),
+        "sda": ("data", "log"),
+    }
+
+
+def test_nothing_measured_is_told() -> None:
+    contents = bundle({"disk": (None, None, None)}, repeats=3)
+    (gap,) = only(contents).gaps
+    assert (gap.what, gap.reason) == ("everything", "no trial counts")

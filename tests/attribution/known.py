@@ -1,0 +1,201 @@
+"""Experiments whose bottleneck is known by construction, run wholly: provision, trials with observation, bundle, analysis."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from plinth.analyse import analyse
+from plinth.bundle import read_bundle
+from plinth.experiment import load_experiment
+from plinth.model.bottleneck import Bottleneck, BottleneckKind
+from plinth.model.plan import Plan, PlannedTrial, Variant
+from plinth.model.progress import Progress
+from plinth.model.trial import Trial
+from plinth.run import LiveSecond, make_plan, run_plan
+
+Cases = Mapping[tuple[str, str], tuple[BottleneckKind, Mapping[str, Any]]]
+"""By levels of the two factors: what must be found, and what of the variant is different from the experiment's."""
+
+IN_MEMORY = """\
+spec = 1
+name = "known-in-memory"
+question = "What holds it back?"
+[storage.memory]
+kind = "tmpfs"
+size = "1GiB"
+[server]
+version = 18
+[server.settings]
+fsync = false
+[dataset]
+kind = "tpcb"
+scale = 1
+[workload]
+builtin = "select-only"
+protocol = "prepared"
+threads = 2
+[matrix]
+"workload.builtin" = ["tpcb-like", "select-only"]
+"workload.clients" = [24, 25]
+[measure]
+warmup = "1s"
+duration = "3s"
+aa = false
+fresh_server = false
+"""
+STARVED = {"threads": 1}
+IN_MEMORY_CASES: Cases = {
+    ("tpcb-like", "24"): ("locks", {}),
+    ("select-only", "24"): ("server CPU", {}),
+    ("select-only", "25"): ("load engine", STARVED),
+    ("tpcb-like", "25"): ("none found", {"rate": 60.0, "clients": 8}),
+}
+
+ON_SLOW_DISKS = """\
+spec = 1
+name = "known-on-slow-disks"
+question = "What holds it back?"
+[storage.slow-flush]
+kind = "emulated"
+profile = "nvme"
+size = "1GiB"
+[storage.slow-flush.physics]
+flush_latency = "5ms"
+[storage.slow-read]
+kind = "emulated"
+profile = "nvme"
+size = "1GiB"
+[storage.slow-read.physics]
+read_latency = "2ms"
+channels = 2
+[server]
+version = 18
+[server.settings]
+shared_buffers = "8MB"
+autovacuum = false
+[dataset]
+kind = "tpcb"
+scale = 2
+[workload]
+protocol = "prepared"
+clients = 8
+builtin = "select-only"
+[matrix]
+storage = ["slow-flush", "slow-read"]
+"workload.builtin" = ["simple-update", "select-only"]
+[measure]
+warmup = "1s"
+duration = "3s"
+aa = false
+fresh_server = false
+"""
+ON_SLOW_DISKS_CASES: Cases = {
+    ("slow-flush", "simple-update"): ("WAL flush", {}),
+    # Loaded through the page cache, then read past it.
+    ("slow-read", "select-only"): ("device reads", {"settings": {"debug_io_direct": "data"}}),
+}
+
+
+class Silent:
+    """A listener that shows nothing, and starves the load engine of the trials that are to be limited by it."""
+
+    def __init__(self) -> None:
+        self._ends: list[Any] = []
+
+    def phase(self, text: str) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+    def note(self, text: str) -> None: ...
+    def second(self, live: LiveSecond) -> None: ...
+
+    def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
+        if variant.workload.threads == STARVED["threads"]:
+            starving = starved_engine()
+            starving.__enter__()
+            self._ends.append(starving)
+
+    def trial_ended(self, trial: Trial) -> None:
+        while self._ends:
+            self._ends.pop().__exit__(None, None, None)
+
+
+@contextmanager
+def starved_engine() -> Iterator[None]:
+    """Leave the load engine's threads what a busy loop leaves of one core to the lowest of priorities."""
+    core = max(os.sched_getaffinity(0))
+    hog = subprocess.Popen(["taskset", "-c", str(core), "sh", "-c", "while :; do :; done"])
+    ended = threading.Event()
+
+    def starve() -> None:
+        starved: set[Path] = set()
+        while not ended.wait(0.02):
+            for task in Path("/proc/self/task").iterdir():
+                with suppress(OSError):  # a thread that has just ended
+                    if task not in starved and (task / "comm").read_text().startswith("plinth-load"):
+                        os.sched_setaffinity(int(task.name), {core})
+                        os.sched_setscheduler(int(task.name), os.SCHED_IDLE, os.sched_param(0))
+                        starved.add(task)
+
+    starver = threading.Thread(target=starve)
+    starver.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        starver.join()
+        hog.kill()
+        hog.wait()
+
+
+def run_known(folder: Path, experiment: str, cases: Cases, repeats: int) -> dict[BottleneckKind, list[Bottleneck]]:
+    """What was found in each of `repeats` trials of each case, by what must be found."""
+    file = folder / "experiment.toml"
+    file.write_text(f"{experiment}repeats = {repeats}\n")
+    loaded = load_experiment(file, ())
+    bundle = folder / "bundle"
+    plan = make_plan(loaded, run_id=f"k{os.getpid()}", bundle=bundle)
+    status = run_plan(_with_cases(plan, cases), file.read_text(), bundle, Silent())
+    contents = read_bundle(bundle)
+    assert status.failed_trials == 0, [trial.trial.failure for trial in contents.trials]
+    expected = {variant.id: cases[_levels(variant)][0] for variant in plan.variants if _levels(variant) in cases}
+    found: dict[BottleneckKind, list[Bottleneck]] = {}
+    for result in analyse(contents).variants:
+        for point in result.trials:
+            assert point.bottleneck is not None
+            found.setdefault(expected[result.id], []).append(point.bottleneck)
+    return found
+
+
+def _levels(variant: Variant) -> tuple[str, str]:
+    first, second = variant.levels.values()
+    return str(first), str(second)
+
+
+def _with_cases(plan: Plan, cases: Cases) -> Plan:
+    """The plan with the trials of these cases only."""
+    variants = tuple(
+        _changed(variant, cases[_levels(variant)][1]) if _levels(variant) in cases else variant
+        for variant in plan.variants
+    )
+    kept = {variant.id for variant in variants if _levels(variant) in cases}
+    trials = tuple(trial for trial in plan.trials if trial.variant in kept)
+    return plan.model_copy(update={"variants": variants, "trials": trials})
+
+
+def _changed(variant: Variant, changes: Mapping[str, Any]) -> Variant:
+    workload = {key: value for key, value in changes.items() if key != "settings"}
+    return variant.model_copy(
+        update={
+            "settings": variant.settings | changes.get("settings", {}),
+            "workload": variant.workload.model_copy(update=workload),
+        }
+    )
+
+
+def short(bottleneck: Bottleneck) -> str:
+    figures = ", ".join(f"{one.what} {one.value:.3g}" for one in bottleneck.evidence[:8])
+    return f"{bottleneck.kind} ({bottleneck.confidence}): {bottleneck.sentence} [{figures}]"

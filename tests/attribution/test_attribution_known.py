@@ -1,0 +1,35 @@
+"""Bottlenecks that are known by construction are found: once each here, ten times each in `make test-long`."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from known import IN_MEMORY, IN_MEMORY_CASES, ON_SLOW_DISKS, ON_SLOW_DISKS_CASES, Cases, run_known, short
+
+EXPERIMENTS = {"in memory": (IN_MEMORY, IN_MEMORY_CASES), "on slow disks": (ON_SLOW_DISKS, ON_SLOW_DISKS_CASES)}
+REPEATS = 10
+RIGHT_OF_TEN = 9
+
+
+@pytest.mark.parametrize(("experiment", "cases"), EXPERIMENTS.values(), ids=EXPERIMENTS)
+@pytest.mark.usefixtures("state_dir")
+def test_what_holds_back_by_construction_is_found(scratch: Path, experiment: str, cases: Cases) -> None:
+    for expected, found in run_known(scratch, experiment, cases, repeats=1).items():
+        print(short(found[0]))
+        assert [one.kind for one in found] == [expected], short(found[0])
+        assert found[0].evidence
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("experiment", "cases"), EXPERIMENTS.values(), ids=EXPERIMENTS)
+@pytest.mark.usefixtures("state_dir")
+def test_nine_of_ten_are_right_in_each_class(scratch: Path, experiment: str, cases: Cases) -> None:
+    """Prints the table of docs/concepts/observation.md."""
+    found = run_known(scratch, experiment, cases, repeats=REPEATS)
+    right = {}
+    for expected, bottlenecks in found.items():
+        counts = Counter(one.kind for one in bottlenecks)
+        print(f"| {expected} | {', '.join(f'{kind} {count}' for kind, count in counts.most_common())} |")
+        right[expected] = counts[expected]
+    assert all(count >= RIGHT_OF_TEN for count in right.values()), right

@@ -1,0 +1,144 @@
+"""Loop devices that look like real disks: a serial number in sysfs and a stable id in /dev/disk/by-id.
+
+Both are mounts in a mount namespace that only the calling process is in, so that nothing of this machine changes.
+"""
+
+import ctypes
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from children import run_in_child
+from plinth.storage.guards import Wanted
+from plinth.system.block_device import BY_ID, device_number
+
+MIB = 2**20
+SERIAL = "S4EVNF0M512345"
+WORD = "512345"
+_CLONE_NEWNS = 0x00020000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Disk(NamedTuple):
+    """A disk: its node such as /dev/loop3, the stable id that leads to it, and the file that it stands on."""
+
+    node: Path
+    id: Path
+    serial: str
+    size_bytes: int
+    image: Path
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(str(self.id), self.serial, self.size_bytes)
+
+    @property
+    def number(self) -> str:
+        return device_number(self.node.stat().st_rdev)
+
+
+def command(*argv: str | Path) -> str:
+    """Run a command that must succeed; its output."""
+    done = subprocess.run([str(word) for word in argv], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{argv}: {done.stderr}"
+    return done.stdout.strip()
+
+
+def in_private_mounts(function: Callable[[], Any]) -> Any:
+    """What `function` returns in a forked child with a mount namespace of its own; what it raises fails the test."""
+    disk_folder_was_there = BY_ID.parent.exists()
+    BY_ID.parent.mkdir(exist_ok=True)  # a point to mount on, where no udev has made one
+    try:
+        return run_in_child(lambda: _isolated(function)).value
+    finally:
+        if not disk_folder_was_there:
+            BY_ID.parent.rmdir()
+
+
+def _isolated(function: Callable[[], Any]) -> Any:
+    if _libc.unshare(_CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    command("mount", "--make-rprivate", "/")
+    command("mount", "-t", "tmpfs", "ids", BY_ID.parent)
+    BY_ID.mkdir()
+    return function()
+
+
+def dev_without(*patterns: str) -> None:
+    """A /dev of our own, with all devices that were there but those of these names. Call it in private mounts."""
+    former = [(node.name, node.lstat()) for node in Path("/dev").iterdir()]
+    links = {node.name: node.readlink() for node in Path("/dev").iterdir() if node.is_symlink()}
+    command("mount", "-t", "tmpfs", "-o", "mode=0755", "dev", "/dev")
+    for name, found in former:
+        is_device = stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)
+        if is_device and not any(fnmatch(name, pattern) for pattern in patterns):
+            os.mknod(f"/dev/{name}", found.st_mode, found.st_rdev)
+            Path("/dev", name).chmod(found.st_mode & 0o7777)  # which the umask has cut
+    for name, target in links.items():
+        Path("/dev", name).symlink_to(target)
+
+
+def without_program(program: str, scratch: Path) -> None:
+    """Let a program that is installed be none that can be run. Call it in private mounts."""
+    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    assert found is not None, "else this shows nothing"
+    (scratch / "not-executable").touch(0o644)
+    command("mount", "--bind", scratch / "not-executable", os.path.realpath(found))
+
+
+@contextmanager
+def loop_device(image: Path, size_bytes: int = 0) -> Iterator[Path]:
+    """A loop device on `image`, which is made of that size when one is given."""
+    if size_bytes:
+        with image.open("wb") as file:
+            file.truncate(size_bytes)
+    node = Path(command("losetup", "--show", "--find", image))
+    try:
+        yield node
+    finally:
+        command("losetup", "--detach", node)
+
+
+@contextmanager
+def disk(scratch: Path, name: str = "disk", size_bytes: int = 64 * MIB, serial: str | None = SERIAL) -> Iterator[Disk]:
+    """A blank disk. Call it where `in_private_mounts` has led to."""
+    image = scratch / f"{name}.img"
+    with loop_device(image, size_bytes) as node:
+        id_path = BY_ID / f"ata-{name}_{serial}"
+        id_path.symlink_to(f"../../{node.name}")
+        with serial_number(node, serial):
+            yield Disk(node, id_path, serial or "", size_bytes, image)
+        id_path.unlink()
+
+
+@contextmanager
+def serial_number(node: Path, serial: str | None) -> Iterator[None]:
+    """Give a device a serial number in sysfs, as virtio disks have it: an overlay on its folder there."""
+    if serial is None:
+        yield
+        return
+    sysfs = (Path("/sys/block") / node.name).resolve()
+    parts = Path(tempfile.mkdtemp(dir=BY_ID.parent))  # which is a tmpfs of our own
+    for part in ("upper", "work"):
+        (parts / part).mkdir()
+    (parts / "upper/serial").write_text(serial)
+    options = f"lowerdir={sysfs},upperdir={parts}/upper,workdir={parts}/work"
+    command("mount", "-t", "overlay", "serial", "-o", options, sysfs)
+    try:
+        yield
+    finally:
+        command("umount", sysfs)
+
+
+def digest(node: Path) -> str:
+    """Of all that is on a disk, to show that nothing was written."""
+    with node.open("rb") as device:
+        return hashlib.file_digest(device, "sha256").hexdigest()

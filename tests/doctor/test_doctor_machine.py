@@ -1,0 +1,335 @@
+"""Each check of the machine, on machines made of files: good, bad, and unreadable."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fabricated import CLOCK, CPU, DMI, GOOD, MEMINFO, NOTHING, OWN_PID, THP, UNREADABLE, Files, machine, process
+
+from plinth.doctor import MACHINE_CHECKS, Machine, examine
+from plinth.model.doctor import Finding
+
+DIRTY = "/proc/sys/vm/dirty_"
+BY_RATIO: Files = {
+    f"{DIRTY}background_bytes": "0",
+    f"{DIRTY}bytes": "0",
+    f"{DIRTY}background_ratio": "10",
+    f"{DIRTY}ratio": "20",
+}
+
+
+def findings(root: Path, files: Files = NOTHING, later: Files = NOTHING) -> list[Finding]:
+    examination = examine(machine(root, files, later), ())
+    assert not examination.gaps
+    return list(examination.findings)
+
+
+def worst(root: Path, check: str, files: Files, later: Files = NOTHING) -> Finding:
+    """What the check of this id found that is not ok; nothing else may have changed for it."""
+    (found,) = (one for one in findings(root, files, later) if one.id == check and one.severity != "ok")
+    return found
+
+
+def test_of_a_good_machine_all_is_well(tmp_path: Path) -> None:
+    found = findings(tmp_path)
+    assert {one.severity for one in found} == {"ok"}
+    assert {one.id for one in found} == {check.id for check in MACHINE_CHECKS}
+    assert all(fact.source for one in found for fact in one.readings)
+    assert not any(str(tmp_path) in one.model_dump_json() for one in found)
+
+
+BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
+    # check, what is there, what is there later, severity, words, command that mends it, command that sets it back
+    (
+        "cpu.governor",
+        {f"{CPU}/cpu2/cpufreq/scaling_governor": "powersave"},
+        {},
+        "warning",
+        "performance on 3, powersave on 1 of 4",
+        f"echo performance | sudo tee {CPU}/cpu*/cpufreq/scaling_governor",
+        f"echo powersave | sudo tee {CPU}/cpu2/cpufreq/scaling_governor",
+    ),
+    (
+        "cpu.turbo",
+        {f"{CPU}/intel_pstate/no_turbo": "0"},
+        {},
+        "note",
+        "turbo is on",
+        f"echo 1 | sudo tee {CPU}/intel_pstate/no_turbo",
+        f"echo 0 | sudo tee {CPU}/intel_pstate/no_turbo",
+    ),
+    (
+        "cpu.turbo",
+        {f"{CPU}/intel_pstate/no_turbo": None, f"{CPU}/cpufreq/boost": "1"},
+        {},
+        "note",
+        "turbo is on",
+        f"echo 0 | sudo tee {CPU}/cpufreq/boost",
+        f"echo 1 | sudo tee {CPU}/cpufreq/boost",
+    ),
+    (
+        "cpu.clock",
+        {f"{CLOCK}/current_clocksource": "hpet"},
+        {},
+        "warning",
+        "hpet, though tsc is available",
+        f"echo tsc | sudo tee {CLOCK}/current_clocksource",
+        f"echo hpet | sudo tee {CLOCK}/current_clocksource",
+    ),
+    (
+        "cpu.clock",
+        {f"{CLOCK}/current_clocksource": "hpet", f"{CLOCK}/available_clocksource": "hpet acpi_pm"},
+        {},
+        "warning",
+        "takes it for unstable",
+        "",
+        "",
+    ),
+    ("cpu.clock", {f"{CLOCK}/current_clocksource": "kvm-clock"}, {}, "note", "the hypervisor's clock", "", ""),
+    (
+        "cpu.clock",
+        {f"{CLOCK}/current_clocksource": "xen", f"{CLOCK}/available_clocksource": "xen"},
+        {},
+        "warning",
+        "xen",
+        "",
+        "",
+    ),
+    ("cpu.quota", {"/sys/fs/cgroup/cpu.max": "150000 100000\n"}, {}, "warning", "to 1.5 processors", "", ""),
+    (
+        "memory.huge_pages",
+        {THP: "[always] madvise never"},
+        {},
+        "warning",
+        "always",
+        f"echo madvise | sudo tee {THP}",
+        f"echo always | sudo tee {THP}",
+    ),
+    (
+        "memory.dirty",
+        {**BY_RATIO, "/proc/meminfo": MEMINFO.format(available=15728640, swap=0, free=0)},
+        {},
+        "note",
+        "1.5 GiB of written pages",
+        "sudo sysctl -w vm.dirty_background_bytes=268435456 vm.dirty_bytes=1073741824",
+        "sudo sysctl -w vm.dirty_background_ratio=10 vm.dirty_ratio=20",
+    ),
+    (
+        "memory.dirty",
+        {f"{DIRTY}background_bytes": str(9 * 2**30), f"{DIRTY}bytes": str(20 * 2**30)},
+        {},
+        "warning",
+        "9.0 GiB of written pages",
+        "sudo sysctl -w vm.dirty_background_bytes=268435456 vm.dirty_bytes=1073741824",
+        f"sudo sysctl -w vm.dirty_background_bytes={9 * 2**30} vm.dirty_bytes={20 * 2**30}",
+    ),
+    ("memory.free", {"/proc/meminfo": MEMINFO.format(available=800000, swap=0, free=0)}, {}, "warning", "(5%)", "", ""),
+    ("memory.free", {"/proc/meminfo": MEMINFO.format(available=160000, swap=0, free=0)}, {}, "problem", "(1%)", "", ""),
+    (
+        "memory.free",
+        {
+            "/sys/fs/cgroup/memory.max": "1073741824",
+            "/sys/fs/cgroup/memory.current": "536870912",
+            "/sys/fs/cgroup/memory.stat": "inactive_file 0\n",
+        },
+        {},
+        "note",
+        "512.0 MiB of 1.0 GiB memory are available (50%), by a control group's limit",
+        "",
+        "",
+    ),
+    ("neighbours.load", {"/proc/loadavg": "1.2 0 0 1/2 3"}, {}, "note", "1.2 tasks ran", "", ""),
+    ("neighbours.load", {"/proc/loadavg": "2.5 0 0 1/2 3"}, {}, "warning", "2.5 tasks ran", "", ""),
+    ("neighbours.steal", {}, {"/proc/stat": "cpu  1090 0 500 9000 10 0 10 5 0 0\n"}, "warning", "took 5.3% of", "", ""),
+    (
+        "neighbours.steal",
+        {},
+        {"/proc/stat": "cpu  1050 0 500 9000 10 0 10 50 0 0\n"},
+        "problem",
+        "took 50.0% of",
+        "",
+        "",
+    ),
+    ("virtual.container", {"/.dockerenv": ""}, {}, "note", "(docker)", "", ""),
+    ("virtual.container", {"/proc/1/cgroup": "0::/kubepods/besteffort/x\n"}, {}, "note", "(kubepods)", "", ""),
+    (
+        "virtual.hypervisor",
+        {"/proc/cpuinfo": "flags\t: fpu hypervisor\n"},
+        {},
+        "note",
+        "(Dell Inc. PowerEdge R750)",
+        "",
+        "",
+    ),
+    ("virtual.hypervisor", {"/sys/hypervisor/type": "xen"}, {}, "note", "(xen)", "", ""),
+    (
+        "virtual.credits",
+        {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "t4g.large"},
+        {},
+        "warning",
+        "Amazon EC2 (t4g.large)",
+        "",
+        "",
+    ),
+    (
+        "virtual.credits",
+        {f"{DMI}/sys_vendor": "Amazon EC2", f"{DMI}/product_name": "m7i.large"},
+        {},
+        "note",
+        "gp2 volumes below 1,000 GiB",
+        "",
+        "",
+    ),
+    (
+        "virtual.credits",
+        {f"{DMI}/sys_vendor": "Microsoft Corporation", f"{DMI}/chassis_asset_tag": "7783-7084-3265-9085-8269-3286-77"},
+        {},
+        "note",
+        "B sizes live on CPU credits",
+        "",
+        "",
+    ),
+    (
+        "virtual.credits",
+        {f"{DMI}/sys_vendor": "Google", f"{DMI}/product_name": "Google Compute Engine"},
+        {},
+        "note",
+        "shared-core types",
+        "",
+        "",
+    ),
+    (
+        "kernel.version",
+        {"/proc/sys/kernel/osrelease": "5.4.0-150-generic"},
+        {},
+        "note",
+        "does not count the flushes",
+        "",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("check", "files", "later", "severity", "words", "fix", "undo"), BAD)
+def test_what_would_spoil_a_measurement_is_found(
+    tmp_path: Path, check: str, files: Files, later: Files, severity: str, words: str, fix: str, undo: str
+) -> None:
+    found = worst(tmp_path, check, files, later)
+    assert (found.severity, found.about) == (severity, "machine")
+    assert words in found.saw
+    assert found.why
+    assert found.readings
+    commands = found.remedy.commands if found.remedy else ()
+    assert commands == ((fix,) if fix else ())
+    if fix:
+        assert found.remedy is not None
+        assert undo in found.remedy.undo
+
+
+def test_an_old_kernel_may_lose_an_error_and_counts_no_flushes(tmp_path: Path) -> None:
+    found = [
+        one
+        for one in findings(tmp_path, {"/proc/sys/kernel/osrelease": "3.10.0-1160.el7"})
+        if one.id == "kernel.version"
+    ]
+    assert [one.severity for one in found] == ["warning", "note"]
+
+
+@pytest.mark.parametrize(
+    ("swap_kib", "free_kib", "severities"),
+    [(2000000, 2000000, ["ok", "note"]), (2000000, 1000000, ["warning", "note"]), (2000000, 1950000, ["ok", "note"])],
+)
+def test_swap_is_told_by_what_is_in_use_of_it(
+    tmp_path: Path, swap_kib: int, free_kib: int, severities: list[str]
+) -> None:
+    meminfo = MEMINFO.format(available=12000000, swap=swap_kib, free=free_kib)
+    found = [one for one in findings(tmp_path, {"/proc/meminfo": meminfo}) if one.id == "memory.swap"]
+    assert [one.severity for one in found] == severities
+
+
+def test_a_busy_process_is_named_and_ours_are_not(tmp_path: Path) -> None:
+    before = {
+        **process(200, "backup (job)", 1, 0),
+        **process(OWN_PID + 1, "mkfs", OWN_PID, 0),
+        **process(300, "kworker", 2, 0),
+    }
+    later = {
+        **process(200, "backup (job)", 1, 5000),
+        **process(OWN_PID + 1, "mkfs", OWN_PID, 7000),
+        **process(300, "kworker", 2, 9000),
+    }
+    found = worst(tmp_path, "neighbours.processes", before, later)
+    assert found.severity == "problem"
+    assert "backup (job) (pid 200)" in found.saw
+    assert "kworker (pid 300)" in found.saw
+    assert "mkfs" not in found.saw
+    assert found.remedy is not None
+    assert found.remedy.commands == ("sudo kill -STOP 200",)  # no thread of the kernel's
+    assert found.remedy.undo == ("sudo kill -CONT 200",)
+
+
+def test_another_postgresql_is_named_with_its_data_directory(tmp_path: Path) -> None:
+    files = {
+        **process(400, "postgres", 1, 10),
+        **process(401, "postgres", 400, 10),
+        **process(410, "postgres", OWN_PID, 10),
+    }
+    (tmp_path / "proc/400").mkdir(parents=True)
+    (tmp_path / "proc/400/cwd").symlink_to("/srv/pg data")
+    found = worst(tmp_path, "neighbours.postgresql", files)
+    assert "(pid 400) on /srv/pg data" in found.saw
+    assert found.remedy is not None
+    assert found.remedy.commands[0].endswith("pg_ctl stop -D '/srv/pg data' -m fast")
+    assert found.remedy.undo[0].endswith("pg_ctl start -D '/srv/pg data'")
+
+
+def test_where_an_external_server_is_measured_one_that_runs_is_no_neighbour(tmp_path: Path) -> None:
+    made = replace(machine(tmp_path, process(400, "postgres", 1, 10)), measures_a_server=True)
+    (found,) = (one for one in examine(made, ()).findings if one.id == "neighbours.postgresql")
+    assert (found.severity, found.remedy) == ("note", None)
+    assert "may be the one that is measured" in found.saw
+
+
+def test_another_postgresql_whose_directory_may_not_be_seen_is_told_so(tmp_path: Path) -> None:
+    found = worst(tmp_path, "neighbours.postgresql", process(400, "postgres", 1, 10))
+    assert "/proc/400/cwd: No such file" in found.saw
+
+
+NEEDED = [
+    ("frequency governor", {f"{CPU}/cpu0/cpufreq/scaling_governor": UNREADABLE}),
+    ("frequency governor", {f"{CPU}/cpu{n}/cpufreq/scaling_governor": None for n in range(4)}),
+    ("turbo", {f"{CPU}/intel_pstate/no_turbo": None}),
+    ("clock source", {f"{CLOCK}/current_clocksource": UNREADABLE}),
+    ("limit of CPU time", {"/proc/self/cgroup": None}),
+    ("limit of CPU time", {"/sys/fs/cgroup/cpu.max": "nonsense"}),
+    ("transparent huge pages", {THP: None}),
+    ("transparent huge pages", {THP: "always"}),
+    ("swap", {"/proc/meminfo": None}),
+    ("swap", {"/proc/meminfo": "SwapTotal: many kB\n"}),
+    ("limits of dirty pages", {f"{DIRTY}ratio": "x"}),
+    ("memory that is available", {"/proc/meminfo": "MemTotal: 5 kB\n"}),
+    ("load average", {"/proc/loadavg": ""}),
+    ("load average", {f"{CPU}/online": "?"}),
+    ("CPU time of other processes", {f"{CPU}/online": None}),
+    ("stolen time", {"/proc/stat": None}),
+    ("stolen time", {"/proc/stat": "intr 1 2 3\n"}),
+    ("stolen time", {"/proc/stat": GOOD["/proc/stat"]}),  # no time has passed
+    ("hypervisor", {"/proc/cpuinfo": "CPU part : 0xd40\n"}),
+    ("container", {"/proc/1/cgroup": None}),
+    ("burst credits", {f"{DMI}/sys_vendor": None}),
+    ("kernel", {"/proc/sys/kernel/osrelease": "?"}),
+]
+
+
+@pytest.mark.parametrize(("what", "files"), NEEDED)
+def test_what_cannot_be_read_is_a_gap_with_its_reason(tmp_path: Path, what: str, files: Files) -> None:
+    examination = examine(machine(tmp_path, files), ())
+    (gap,) = (one for one in examination.gaps if one.what == f"machine: {what}")
+    assert gap.reason
+    assert str(tmp_path) not in gap.reason
+
+
+def test_of_a_machine_without_proc_and_sys_all_is_gaps(tmp_path: Path) -> None:
+    examination = examine(Machine.watched(0, tmp_path, OWN_PID), ())
+    assert not examination.findings
+    assert {gap.what for gap in examination.gaps} == {f"machine: {check.what}" for check in MACHINE_CHECKS}

@@ -1,0 +1,152 @@
+"""`plinth storage`: listed, made by hand and left standing, described, taken down; and what a dry run promises."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from plinth.experiment import load_experiment
+from plinth.run.by_hand import prepare_by_hand, run_id_of, standing, teardown_by_hand
+from plinth.system.mounts import mount_of, mounts_within
+from plinth.system.runner import CommandRecord, Runner
+
+STORAGES = """
+[storage.base]
+kind = "tmpfs"
+size = "600MiB"
+[storage.fast]
+kind = "loop"
+size = "320MiB"
+on = "base"
+filesystem = "xfs"
+[storage.fast.queue]
+read_ahead_kb = 64
+[storage.part]
+kind = "file"
+size = "128MiB"
+count = 2
+[storage.pair]
+kind = "btrfs"
+members = ["part"]
+data_profile = "raid0"
+"""
+# What only looks, and is not shown by a dry run.
+LOOKS = ("test", "wipefs --no-act", "blkid", "dumpe2fs", "xfs_info", "btrfs", "losetup --list", "smartctl")
+
+
+@pytest.fixture
+def by_hand(project):
+    project.write(project.experiment.replace("[dataset]", STORAGES + "\n[dataset]"))
+    return project
+
+
+def test_a_storage_made_by_hand_stands_until_it_is_taken_down(by_hand, nothing_left):
+    made = by_hand.plinth("storage", "prepare", "x.toml", "fast")
+    assert made.returncode == 0, made.stderr
+    point = by_hand.state / "work/plinth-by-hand-fast-fast/mount"
+    assert f"{point} is there; user postgres may write to it." in made.stdout
+    assert "Undo it with: plinth storage teardown fast" in made.stdout
+    assert "filesystem xfs" in made.stdout  # what it stands on
+    assert mount_of(point).filesystem == "xfs"
+    assert mount_of(by_hand.state / "work/plinth-by-hand-fast-base").filesystem == "tmpfs"
+
+    cleaned = by_hand.plinth("clean")
+    assert cleaned.returncode == 0
+    assert cleaned.stdout.startswith("left standing, as it was meant to be: storage fast of x.toml")
+    assert "`plinth storage teardown fast` undoes it" in cleaned.stdout
+    assert mount_of(point).filesystem == "xfs"
+
+    again = by_hand.plinth("storage", "prepare", "x.toml", "fast")
+    assert again.returncode == 4, again.stderr
+    listed = by_hand.plinth("storage", "teardown")
+    assert listed.stdout.startswith("by-hand-fast: storage fast of x.toml")
+    wrong = by_hand.plinth("storage", "teardown", "slow")
+    assert wrong.returncode == 2
+    assert "there is fast" in wrong.stderr
+
+    taken = by_hand.plinth("storage", "teardown", "fast")
+    assert taken.returncode == 0, taken.stderr
+    assert f"unmount the file system of {point}" in taken.stdout
+    nothing_left()
+    assert by_hand.plinth("clean").stdout == "nothing to clean\n"
+
+
+@pytest.mark.parametrize("name", ["disk", "fast", "pair"])
+def test_a_dry_run_prints_the_commands_that_a_real_run_runs(by_hand, monkeypatch, name):
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(by_hand.state))
+    dry = by_hand.plinth("storage", "prepare", "x.toml", name, "--dry-run")
+    assert dry.returncode == 0, dry.stderr
+    assert list(by_hand.state.glob("work/*")) == []
+    making, undoing = (commands(part) for part in dry.stdout.split("# To undo it\n"))
+
+    ran: list[CommandRecord] = []
+    prepare_by_hand(load_experiment(by_hand.folder / "x.toml"), name, (), Runner(ran.append), lambda step: None)
+    assert changes(ran) == making
+    ran.clear()
+    dry_teardown = by_hand.plinth("storage", "teardown", name, "--dry-run")
+    assert commands(dry_teardown.stdout) == undoing
+    teardown_by_hand(standing(name), Runner(ran.append))
+    # Which loop device it is that is let go of is known only then; the dry run says it in words.
+    assert [argv for argv in changes(ran) if argv[:2] != ("losetup", "-d")] == undoing
+    assert sum(argv[:2] == ("losetup", "-d") for argv in changes(ran)) == dry.stdout.count(
+        "# detach the loop device of"
+    )
+    assert mounts_within(by_hand.folder) == []
+
+
+def commands(text: str) -> list[tuple[str, ...]]:
+    return [tuple(shlex.split(line)) for line in text.splitlines() if not line.startswith("#")]
+
+
+def changes(ran: list[CommandRecord]) -> list[tuple[str, ...]]:
+    return [record.argv for record in ran if not " ".join(record.argv).startswith(LOOKS)]
+
+
+def test_what_cannot_be_made_is_undone_at_once(by_hand, nothing_left):
+    text = (by_hand.folder / "x.toml").read_text()
+    by_hand.write(text.replace('filesystem = "xfs"', 'filesystem = "xfs"\nmkfs_options = ["--no-such-option"]'))
+    failed = by_hand.plinth("storage", "prepare", "x.toml", "fast")
+    assert failed.returncode != 0
+    assert "mkfs.xfs" in failed.stderr
+    assert "mount it on" not in failed.stderr, "only steps that were begun are told"
+    assert "Traceback" not in failed.stderr
+    nothing_left()
+
+
+def test_a_name_that_the_file_has_not_is_told(by_hand):
+    failed = by_hand.plinth("storage", "prepare", "x.toml", "fats")
+    assert failed.returncode == 2
+    assert "it has disk, memory, base, fast, part, pair" in failed.stderr
+    assert "did you mean 'fast'?" in failed.stderr
+
+
+def test_the_kinds_and_an_experiments_storages_are_listed(by_hand):
+    kinds = by_hand.plinth("storage", "list").stdout
+    for kind in ("directory", "tmpfs", "loop", "emulated", "file", "zram", "device", "btrfs", "zfs", "md", "lvm"):
+        assert f"\n{kind} " in kinds
+    assert "mkfs.xfs" in kinds
+    storages = by_hand.plinth("storage", "list", "x.toml").stdout
+    assert "raw member of a btrfs" in storages
+    assert str(by_hand.state / "work/plinth-RUN-fast/mount") in storages.replace("\n", "")
+
+
+def test_a_missing_program_is_named_with_its_package(by_hand, monkeypatch):
+    from plinth.observe import host_facts
+    from plinth.storage.abilities import kinds
+
+    monkeypatch.setattr("plinth.system.runner._environment", lambda owner: {"PATH": "/nowhere"})
+    missing = {ability.name: ability.missing for ability in kinds(host_facts(), Runner())}
+    assert missing["directory"] == missing["tmpfs"] == ()
+    assert any("mdadm" in reason and "package mdadm" in reason for reason in missing["md"])
+    assert any("btrfs-progs" in reason for reason in missing["btrfs"])
+
+
+def test_a_path_is_described(by_hand):
+    described = by_hand.plinth("storage", "describe", by_hand.folder, "--json")
+    assert json.loads(described.stdout)["path"] == str(by_hand.folder)
+
+
+def test_its_run_is_always_the_same_so_that_paths_are_known_before():
+    assert run_id_of("fast") == "by-hand-fast"
+    assert Path(run_id_of("fast")).name == "by-hand-fast"

@@ -1,0 +1,203 @@
+"""PostgreSQL on every kind of block storage: a short load on each, disks that fail under it, and nothing left."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from leftovers import nothing_left as nothing_is_left
+from plinth.model.disk import EioFault
+from plinth.storage.disk_control import DiskControl
+from plinth.system.disk_daemon import daemons
+
+HEAD = """\
+spec = 1
+name = "kinds"
+question = "What can PostgreSQL stand on?"
+dataset = { kind = "tpcb", scale = 1 }
+workload = { builtin = "tpcb-like", clients = 2 }
+matrix = { storage = LEVELS }
+measure = { warmup = "100ms", duration = "500ms", repeats = 1, aa = false }
+
+[storage.memory]
+kind = "tmpfs"
+size = "6GiB"
+"""
+KINDS = """
+[storage.ext4]
+kind = "loop"
+size = "400MiB"
+mount_options = ["noatime"]
+queue = { read_ahead_kb = 64 }
+on = "memory"
+
+[storage.xfs]
+kind = "loop"
+size = "400MiB"
+filesystem = "xfs"
+on = "memory"
+
+[storage.btrfs]
+kind = "loop"
+size = "400MiB"
+filesystem = "btrfs"
+on = "memory"
+
+[storage.zram]
+kind = "zram"
+size = "400MiB"
+
+[storage.disk]
+kind = "loop"
+size = "400MiB"
+on = "memory"
+
+[storage.file]
+kind = "file"
+size = "400MiB"
+on = "memory"
+
+[storage.striped]
+kind = "btrfs"
+members = ["disk", "file"]
+data_profile = "raid0"
+
+[storage.emulated]
+kind = "emulated"
+profile = "ideal"
+size = "1GiB"
+on = "memory"
+
+[storage.deep]
+kind = "loop"
+size = "300MiB"
+on = "emulated"
+"""
+LEVELS = ["ext4", "xfs", "btrfs", "zram", "striped", "emulated", "deep"]
+
+
+@pytest.fixture(autouse=True)
+def _nothing(scratch: Path):
+    with nothing_is_left(scratch):
+        yield
+
+
+def experiment(levels: list[str], storages: str) -> str:
+    return HEAD.replace("LEVELS", json.dumps(levels)) + storages
+
+
+def facts(project, name: str) -> dict:
+    return json.loads((project.bundle / "env" / f"storage-{name}.json").read_text())
+
+
+def test_postgresql_works_on_every_kind(project, nothing_left) -> None:
+    project.write(experiment(LEVELS, KINDS))
+    done = project.run(timeout_s=240)
+    assert done.returncode in (0, 3), done.stderr
+    trials = project.trials()
+    assert {trial["variant"] for trial in trials} == set(LEVELS)
+    for trial in trials:
+        assert trial["status"] == "complete", trial["failure"]
+        assert trial["tps"] > 0
+    assert all(facts(project, name)["volatile"] for name in LEVELS)
+    stack = [node["kind"] for node in facts(project, "deep")["stack"]]
+    assert stack == [
+        *("mount", "filesystem", "loop"),
+        *("mount", "filesystem", "loop"),
+        *("mount", "filesystem", "emulated disk"),
+        *("mount", "filesystem", "memory"),
+    ]
+    # What is written to a storage is written to its devices.
+    written = {trial["variant"]: trial for trial in trials}
+    assert written["deep"]["devices"], "the devices of the stack were observed"
+    nothing_left()
+    _check_endurance(project)
+
+
+def _check_endurance(project) -> None:
+    """Every commit's WAL has reached the device below, and the account of what was written says so."""
+    done = project.plinth("endurance", project.bundle, "--tbw", "600TB", "--json")
+    assert done.returncode == 0, done.stderr
+    for variant in json.loads(done.stdout)["variants"]:
+        (below,) = variant["storages"]
+        flows = {flow["flow"]: flow["bytes_per_transaction"]["value"] for flow in variant["flows"]}
+        assert flows["wal_written"] >= flows["wal"] >= flows["full_page_images"] > 0
+        if variant["id"] in ("ext4", "xfs", "emulated", "deep"):  # what neither compresses nor stripes
+            assert below["bytes_per_transaction"]["value"] > 0.9 * flows["wal_written"]
+            assert below["amplification"]["value"] > 0.1
+            assert all(device["life_years"]["value"] > 0 for device in variant["devices"])
+    for_people = project.plinth("endurance", project.bundle, "--pe-cycles", "5000", "--capacity", "300GB")
+    assert "5,000 P/E cycles x 300 GB = 1,500 TB" in for_people.stdout
+    refused = project.plinth("endurance", project.bundle, "--pe-cycles", "5000")
+    assert refused.returncode == 2
+    assert "--pe-cycles and --capacity go together" in refused.stderr
+
+
+_FLUSHES_OF_A_LOAD = 300
+SHAKY = """
+[storage.shaky]
+kind = "emulated"
+profile = "ideal"
+size = "500MiB"
+on = "memory"
+
+[storage.sound]
+kind = "loop"
+size = "500MiB"
+on = "memory"
+"""
+
+
+def _end_daemon(how: signal.Signals) -> Callable[[Path], object]:
+    def do(folder: Path) -> None:
+        (daemon,) = daemons(folder / "disk")
+        os.kill(daemon.pid, how)
+
+    return do
+
+
+def _give_eio(folder: Path) -> None:
+    """From now on no flush and no write succeeds."""
+    control = DiskControl(folder / "control")
+    control.arm(EioFault(operation="flush", count=None))
+    control.arm(EioFault(operation="write", count=None))
+
+
+def _wait_for_load(disk: DiskControl) -> None:
+    """Until commits reach the disk, one after the other, as in a trial and never before."""
+    before = disk.status().counters["flushes"]
+    deadline = time.monotonic() + 60
+    while disk.status().counters["flushes"] < before + _FLUSHES_OF_A_LOAD:
+        assert time.monotonic() < deadline, "no trial has begun"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("harm", "reason"),
+    [
+        (_end_daemon(signal.SIGKILL), "the daemon of the emulated disk of storage shaky has died"),
+        (_end_daemon(signal.SIGSTOP), "does not answer"),
+        (_give_eio, "storage shaky"),
+    ],
+    ids=["dies", "hangs", "gives EIO"],
+)
+def test_a_disk_that_fails_in_a_trial_fails_that_and_the_others_go_on(
+    project, nothing_left, harm: Callable[[Path], object], reason: str
+) -> None:
+    project.write(experiment(["shaky", "sound"], SHAKY).replace('"500ms"', '"4s"'))
+    running = project.start("--set", "measure.order=sequential")
+    running.wait_for("load tpcb into 2-sound", timeout_s=120)
+    (folder,) = project.state.glob("work/*-shaky")
+    _wait_for_load(DiskControl(folder / "control"))
+    harm(folder)
+    code, said = running.end(timeout_s=240)
+    assert code == 1, said
+    trials = {trial["variant"]: trial for trial in project.trials()}
+    assert trials["sound"]["status"] == "complete", said
+    assert trials["shaky"]["status"] == "failed", said
+    assert reason in trials["shaky"]["failure"]
+    nothing_left()

@@ -1,0 +1,159 @@
+"""Emulated disks that are served for a test, with what stands on them; whatever happens, nothing is left."""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from plinth.model.disk import DiskConfig
+from plinth.storage.disk_control import DiskControl
+from plinth.storage.disk_server import FILE_NAME, serve_command
+from plinth.system.fuse import abort_connection
+from plinth.system.mounts import mounts, mounts_within
+
+MIB = 2**20
+LABEL = "plinth-test-disk"
+READY_S = 30.0
+
+
+class ServedDisk:
+    """A daemon of its own, in a folder of its own: `data`, `mount`, `control`."""
+
+    def __init__(self, folder: Path, profile: str = "ideal", size_bytes: int = 256 * MIB, **more: Any) -> None:
+        self.folder = folder
+        self.mount = folder / "mount"
+        self.image = self.mount / FILE_NAME
+        self.backing = folder / "data"
+        self.mount.mkdir(exist_ok=True)
+        self.config = DiskConfig.model_validate(
+            {
+                "profile": profile,
+                "size_bytes": size_bytes,
+                "backing": str(self.backing),
+                "mount": str(self.mount),
+                "control": str(folder / "control"),
+                "label": LABEL,
+                **more,
+            }
+        )
+        self.control = DiskControl(Path(self.config.control))
+        self.process = subprocess.Popen(
+            serve_command(self.config), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.ready = self._wait_until_ready()
+
+    def _wait_until_ready(self) -> dict[str, Any]:
+        assert self.process.stdout and self.process.stderr
+        readable, _, _ = select.select([self.process.stdout], [], [], READY_S)
+        line = self.process.stdout.readline() if readable else ""
+        if not line:
+            self.process.kill()
+            raise AssertionError(f"not ready: {self.process.stderr.read()}")
+        return json.loads(line)
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the daemon's exit: its exit code and stderr."""
+        _, stderr = self.process.communicate(timeout=30)
+        return self.process.returncode, stderr
+
+    def is_mounted(self) -> bool:
+        return any(mount.point == str(self.mount) for mount in mounts())
+
+    def take_down(self) -> None:
+        """Whatever state it is in."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
+        try:
+            self.process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            abort_connection(self.mount, LABEL)
+            self.process.kill()
+            self.process.communicate()
+        for mount in reversed(mounts_within(self.mount)):
+            run("umount", "--lazy", mount.point)
+
+    @contextlib.contextmanager
+    def loop(self) -> Iterator[str]:
+        """A loop device with direct I/O on the disk."""
+        device = run("losetup", "--show", "--find", "--direct-io=on", str(self.image)).strip()
+        try:
+            yield device
+        finally:
+            run("losetup", "--detach", device)
+            wait_until(lambda: not Path(f"/sys/block/{Path(device).name}/loop").exists(), "the loop device is free")
+
+    @contextlib.contextmanager
+    def filesystem(self, *, made: bool = False) -> Iterator[Path]:
+        """An ext4 on a loop device on the disk; made anew unless it is there."""
+        point = self.folder / "filesystem"
+        point.mkdir(exist_ok=True)
+        with self.loop() as device:
+            if not made:
+                run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
+            run("mount", device, str(point))
+            try:
+                yield point
+            finally:
+                run("umount", str(point))
+
+
+@contextlib.contextmanager
+def served(folder: Path, profile: str = "ideal", size_bytes: int = 256 * MIB, **more: Any) -> Iterator[ServedDisk]:
+    """A disk that is served in this block."""
+    disk = ServedDisk(folder, profile, size_bytes, **more)
+    try:
+        yield disk
+    finally:
+        disk.take_down()
+
+
+@contextlib.contextmanager
+def in_memory() -> Iterator[Path]:
+    """A folder whose files cost no time of the machine's own disk: for tests about time."""
+    with tempfile.TemporaryDirectory(prefix="plinth-test-", dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+def run(*argv: str) -> str:
+    done = subprocess.run(argv, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(argv)}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"after {timeout_s:g} s it is still not so: {what}"
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def open_direct(path: Path | str, flags: int = 0) -> Iterator[int]:
+    """Open past every cache."""
+    fd = os.open(path, os.O_RDWR | os.O_DIRECT | flags)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def fallocate(fd: int, mode: int, offset: int, length: int) -> None:
+    """fallocate(2), which fallocate(1) follows with an fsync."""
+    if _libc.fallocate(fd, mode, ctypes.c_long(offset), ctypes.c_long(length)) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
+_libc = ctypes.CDLL(None, use_errno=True)

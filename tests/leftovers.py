@@ -1,0 +1,92 @@
+"""What storages leave on a machine: everything that a test must find as it was before."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from plinth.system.mounts import mounts
+
+# Not read_ahead_kb: the kernel works it out anew for each file that is attached.
+_KNOBS = ("scheduler", "write_cache", "nr_requests", "wbt_lat_usec")
+
+
+class Found(NamedTuple):
+    """What bears `mark` (a part of every path and label of the test's own), and what belongs to nobody in particular."""
+
+    mounts: list[str]
+    loops: list[str]
+    zram: list[str]
+    pools: list[str]
+    arrays: list[str]
+    processes: list[str]
+    files: list[str]
+
+
+def found(mark: Path) -> Found:
+    """What there is of a test whose files all stand below `mark`, and what there is of things without a path."""
+    return Found(
+        mounts=[f"{mount.source} on {mount.point}" for mount in mounts() if _within(mount.point, mark)],
+        loops=[loop["name"] for loop in _loops() if _within(loop["back-file"], mark)],
+        zram=sorted(folder.name for folder in Path("/sys/block").glob("zram*")),
+        pools=sorted(entry.name for entry in Path("/sys/fs/btrfs").glob("*-*")),
+        arrays=sorted(folder.name for kind in ("md*", "dm-*") for folder in Path("/sys/block").glob(kind)),
+        processes=[line for line in map(_command, Path("/proc").glob("[0-9]*")) if str(mark) in line],
+        files=sorted(str(path) for path in mark.rglob("*") if _is_ours(path.relative_to(mark))),
+    )
+
+
+@contextmanager
+def nothing_left(mark: Path) -> Iterator[None]:
+    """What is within leaves nothing behind: mounts, loop devices, zram, pools, arrays, processes, files, knobs."""
+    before, knobs = found(mark), _knobs()
+    yield
+    after = found(mark)
+    differing = {
+        what: {"before": was, "after": is_}
+        for what, was, is_ in zip(Found._fields, before, after, strict=True)
+        if was != is_
+    }
+    assert not differing, differing
+    changed = {knob: value for knob, value in _knobs().items() if knobs.get(knob, value) != value}
+    assert not changed, f"knobs of block devices outlive what was attached to them: {changed}"
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether it is a journal, or lies in a folder with a label of ours."""
+    return path.parent.name == "journal" or any(part.startswith("plinth-") for part in path.parts)
+
+
+def _within(path: str, mark: Path) -> bool:
+    return Path(path.removesuffix(" (deleted)")).is_relative_to(mark)
+
+
+def _loops() -> list[dict[str, str]]:
+    listed = subprocess.run(["losetup", "--json", "--list"], check=True, capture_output=True, text=True).stdout
+    return json.loads(listed)["loopdevices"] if listed.strip() else []
+
+
+def _command(process: Path) -> str:
+    if process.name == str(os.getpid()):
+        return ""
+    try:
+        return (process / "cmdline").read_text(errors="replace").replace("\0", " ")
+    except OSError:
+        return ""  # it has ended
+
+
+def _knobs() -> dict[str, str]:
+    """The knobs of loop devices that nobody uses now: those of others change as those please."""
+    values = {}
+    for queue in Path("/sys/block").glob("loop*/queue"):
+        if (queue.parent / "loop/backing_file").exists():
+            continue
+        for knob in _KNOBS:
+            try:
+                values[str(queue / knob)] = (queue / knob).read_text().strip()
+            except OSError:
+                continue  # a knob that this device has not
+    return values

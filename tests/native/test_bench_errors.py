@@ -1,0 +1,171 @@
+"""Whatever pgbench refuses on its command line or in a script, `plinth bench` refuses with the same meaning and exit code."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from both import Both
+
+NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})
+SCRIPTS = {
+    "empty": "",
+    "comment": "-- nothing here\n",
+    "select": "select 1;\n",
+    "unknown": "\\foo 1\n",
+    "bad-set": "\\set\n",
+    "set-no-expression": "\\set x\n",
+    "set-syntax": "\\set x 1 +\n",
+    "set-syntax-2": "select 1;\n\\set x (1\n",
+    "set-operator": "\\set x 1 $ 2\n",
+    "set-function": "\\set x nosuch(1)\n",
+    "set-few": "\\set x random(1)\n",
+    "set-many": "\\set x pi(1)\n",
+    "set-least-none": "\\set x least()\n",
+    "set-permute": "\\set x permute(1)\n",
+    "set-hash": "\\set x hash()\n",
+    "set-case": "\\set x case when 1 then 2\n",
+    "set-big": "\\set x 9223372036854775808\n",
+    "set-bigger": "\\set x 99999999999999999999\n",
+    "set-double": "\\set x 1e999\n",
+    "sleep-none": "\\sleep\n",
+    "sleep-unit": "\\sleep 1 week\n",
+    "sleep-text": "\\sleep often\n",
+    "sleep-many": "\\sleep 1 ms now\n",
+    "setshell-none": "\\setshell\n",
+    "setshell-no-command": "\\setshell x\n",
+    "shell-none": "\\shell\n",
+    "else-alone": "\\else\n",
+    "elif-alone": "\\elif true\n",
+    "endif-alone": "\\endif\n",
+    "if-open": "\\if true\nselect 1;\n",
+    "else-twice": "\\if true\n\\else\n\\else\n\\endif\n",
+    "elif-after-else": "\\if true\n\\else\n\\elif true\n\\endif\n",
+    "if-nothing": "\\if\n\\endif\n",
+    "endif-word": "\\if true\n\\endif now\n",
+    "else-word": "\\if true\n\\else now\n\\endif\n",
+    "gset-alone": "\\gset\n",
+    "gset-first": "\\set x 1\n\\gset\n",
+    "gset-words": "select 1 as a \\gset a b\n",
+    "gset-twice": "select 1 as a \\gset\n\\gset\n",
+    "aset-words": "select 1 as a \\aset a b\n",
+    "pipeline-word": "\\startpipeline now\n\\endpipeline\n",
+    "continued": "\\set x 1 + \\\n  * 2\n",
+    "two-errors": "\\set x (\n\\set y )\n",
+    "bad-utf8-command": "\\s\u00e4t x 1\n",
+    "lone-backslash": "\\\n",
+    "not-a-number": "\\set x 12abc\n",
+    "comparison": "\\set x 1 <\n",
+    "unbalanced": "\\set x )\n",
+    "comma": "\\set x random(1,)\n",
+    "string": "\\set x 'text'\n",
+    "is-what": "\\set x 1 is what\n",
+    "variable-missing": "\\set x :\n",
+    "gset-in-middle": "select 1 \\gset a\\gset b\n",
+}
+BAD = [
+    # numbers
+    *(f"{option} {value}" for option in ("-c", "-j", "-t", "-T", "-P", "-s", "--aggregate-interval=1 -c") for value in ("0", "-1", "x", "1x", "2147483648", "1.5", "1e3", "0x10")),
+    "-c ''", "-c ' '", "-c 99999999999999999999999", "--client=none", "--jobs=0", "--time=-5", "--progress=0",
+    "-i -F 9", "-i -F 101", "-i -F x", "-i --fillfactor=", "-i -s 0", "-i --partitions=-1", "-i --partitions=many",
+    "-L 0", "-L -1", "-L x", "-R 0", "-R -5", "-R fast", "-R ''", "--max-tries=-1",
+    "-l --sampling-rate=0", "-l --sampling-rate=1.1", "-l --sampling-rate=x", "-l --aggregate-interval=0",
+    # getopt
+    "--nosuch", "--no", "--pro=1", "--lo", "--log=3", "--connect=yes", "-Z", "-c5Z", "-", "-V5", "-c 1 --client",
+    "-c 1 -c", "--builtin", "-b", "--define", "--random-seed", "--show-script", "--in", "--pa=3", "--s=3",
+    # scripts and weights
+    "-b nosuch", "-b ''", "-b t@", "-b t@x", "-b t@1x", "-b t@-1", "-b t@2147483648", "-b t@99999999999999999999",
+    "-b s", "-b si@0", "-S -N -b t@0 -b s@", "-f /nonexistent/script", "-f /tmp", "-f /nonexistent/script@2",
+    "--show-script=", "--show-script=nosuch", "--show-script=s", "-b t@0", "-b t@0 -b si@0",
+    # variables and seeds
+    "-D x", "-D =1", "-D x=", "-D 'a b=1'", "-D a-b=1", "-D 'a.b=1'", "-D ''",
+    "--random-seed=never", "--random-seed=1x", "--random-seed=", "--random-seed=1.5", "--random-seed=-x", "--random-seed='1 '",
+    # modes and contradictions
+    "-M none", "-M ''", "-M Simple", "-M prep", "-I ''", "-I x", "-I dtgx", "-i -I -x", "-i -I ,", "-I d,t",
+    "-i -c 2", "-i -S", "-i -T 5", "-i -t 5", "-i -l", "-i -C", "-i -D x=1", "-i -r", "-i -R 5", "-i -P 1", "-i --max-tries=3",
+    "-i -j 2", "-i -M prepared", "-i -L 5", "-i --random-seed=5", "-i -f /dev/null", "-i -v", "-i --exit-on-abort",
+    "-q", "-F 50", "-I d", "--partitions=3", "--tablespace=x", "--index-tablespace=x", "--unlogged-tables", "--foreign-keys",
+    "-i --partition-method=range", "-i --partition-method=list --partitions=2", "--partition-method=hash",
+    "-t 5 -T 5", "--sampling-rate=0.5", "--aggregate-interval=5", "--log-prefix=x", "-l --sampling-rate=0.5 --aggregate-interval=5",
+    "-l -T 5 --aggregate-interval=6", "-l -T 5 --aggregate-interval=2", "--progress-timestamp", "--max-tries=0", "--max-tries=0 -t 5",
+    "--max-tries=x", "a b", "a b c", "-d a b c",
+    # what comes first counts
+    "-c x -j y", "-j y -c x", "-q -c x", "-i -S -F 5", "-t 5 -T 5 -q", "-b nosuch -c 0", "-c 0 --nosuch", "--nosuch -c 0",
+    # no server
+    "", "-i", "-S", "-C -c 2", "-h 127.0.0.1 -p 1", "-p 99999", "-p x", "'host=/nonexistent port=1'", "'nonsense=1'",
+    "postgresql:///x?nosuch=1", "-U nobody -d x",
+]  # fmt: skip
+MODES = ("simple", "prepared")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An exit code, and what was said on standard error."""
+
+    code: int
+    lines: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scripts")
+    for name, text in SCRIPTS.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_refuses_as_pgbench_does(line: str) -> None:
+    words = shlex.split(line)
+    theirs = _pgbench(words)
+    assert theirs.code == 1, "the table is of what pgbench refuses"
+    assert _plinth(words) == theirs
+
+
+@pytest.mark.parametrize("protocol", MODES)
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_refuses_a_script_as_pgbench_does(name: str, protocol: str, folder: Path) -> None:
+    words = ["-f", str(folder / name), "-M", protocol]
+    theirs, ours = _pgbench(words), _plinth(words)
+    assert (ours.code, _meaning(ours.lines[0])) == (theirs.code, _meaning(theirs.lines[0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # pgbench finds out when a client comes to it.
+        ("\\set a-b 1\n", 'invalid variable name: "a-b" in command "set"'),
+        # pgbench speaks of \gset.
+        ("\\aset\n", "\\aset must follow an SQL command"),
+        # pgbench ends the client that comes to it.
+        ("\\set x :nobody + 1\n", "nobody"),
+    ],
+)
+def test_refuses_sooner_or_more_plainly(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(text)
+    told = _plinth(["-f", str(tmp_path / "script")])
+    assert told.code == 1
+    assert message in told.lines[0]
+
+
+def _pgbench(words: list[str]) -> Refusal:
+    told = NOWHERE.pgbench(*words)
+    return Refusal(told.code, _normal(told.err))
+
+
+def _plinth(words: list[str]) -> Refusal:
+    told = NOWHERE.plinth(*words)
+    return Refusal(told.code, _normal(told.err))
+
+
+def _meaning(line: str) -> str:
+    """Without the place, which pgbench counts in lines, or for conditions in commands."""
+    line = re.sub(r'\S+:\d+: |condition error in script "\S+" command \d+: ', "", line)
+    return re.sub(r" \(\\set x 1\)$", "", line)
+
+
+def _normal(text: str) -> tuple[str, ...]:
+    """Without the program's name."""
+    text = re.sub(r"^(\S*/)?pgbench:|^plinth bench:", "", text, flags=re.MULTILINE)
+    return tuple(line.rstrip() for line in text.replace("plinth bench", "pgbench").splitlines())

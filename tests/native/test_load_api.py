@@ -1,0 +1,121 @@
+"""`plinth.load`: a load run from a program."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from native_server import Server
+
+from plinth.load import Load, LoadConfig, LoadInterrupted, LoadScript, Rate, Stage, builtin, connection, run
+from plinth.model.connection import Connection
+from plinth.model.errors import RunError, UsageError
+from plinth.model.load import LoadProgress
+
+SELECT = LoadScript(name="one", source="SELECT 1;")
+
+
+def to(server: Server) -> Connection:
+    return Connection(**server.connection())
+
+
+def test_figures_are_arrays(server: Server) -> None:
+    rate = Rate(stages=(Stage(from_tps=200, to_tps=400, duration_s=1),), arrivals="uniform")
+    config = LoadConfig(connection=to(server), scripts=[SELECT], clients=3, warmup_s=0.3, duration_s=1.0, rate=rate)
+    seen: list[LoadProgress] = []
+    outcome = run(config, seen.append, poll_s=0.05)
+
+    result = outcome.result
+    assert result.measured.done == pytest.approx(300, abs=10)
+    assert outcome.tps == pytest.approx(300, abs=15)
+    done = outcome.series["done"]
+    assert (done.dtype, done.flags.writeable) == (np.int64, False)
+    assert done.tolist() == [second.done for second in result.series]
+    for name in ("latency_p99_ns", "latency_mean_ns", "schedule_lag_max_ns", "latency_stddev_ns"):
+        column = outcome.series[name]
+        expected = [getattr(second, name) for second in result.series]
+        assert column.dtype == np.float64
+        np.testing.assert_array_equal(column, [np.nan if value is None else value for value in expected])
+    assert {len(column) for column in outcome.series.values()} == {len(result.series)}
+
+    for latencies, histogram in zip(outcome.histograms, result.histograms, strict=True):
+        assert list(zip(latencies.values_ns.tolist(), latencies.counts.tolist(), strict=True)) == [*histogram.buckets]
+    transactions = outcome.transactions()
+    assert transactions.counts.sum() == result.measured.done
+    assert transactions.percentile_ns(1.0) == transactions.of.max_ns
+    assert transactions.percentile_ns(0.5) <= transactions.percentile_ns(0.99)
+    with pytest.raises(KeyError, match="one"):
+        outcome.transactions("two")
+
+    assert [second for progress in seen for second in progress.seconds] == [*result.series]
+    assert (seen[-1].phase, seen[-1].done) == ("done", result.totals.done)
+
+
+def test_a_connection_string_and_a_built_in_script(server: Server) -> None:
+    string = f"host={server.folder} port={server.port} user=postgres dbname=postgres"
+    config = LoadConfig(
+        connection=connection(string), scripts=[builtin("select-only")], variables={"scale": "1"}, duration_s=0.3
+    )
+    assert run(config).result.measured.done > 0
+    with pytest.raises(UsageError, match="select-only"):
+        builtin("select")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "where"),
+    [
+        ({"clients": 0}, "clients: got 0", None),
+        ({"duration_s": None}, "exactly one of", None),
+        ({"scripts": [LoadScript(name="bad.sql", source="SELECT 1;\n\\set x 1 +\n")]}, "cannot be run", "bad.sql:2:"),
+    ],
+)
+def test_what_makes_no_sense_is_a_usage_error(changes: dict[str, object], words: str, where: str | None) -> None:
+    nowhere = Connection(host="/tmp", port=1, user="u", database="d")
+    config = LoadConfig(connection=nowhere, scripts=[SELECT], duration_s=1.0).model_copy(update=changes)
+    with pytest.raises(UsageError, match=words) as raised:
+        run(config)
+    assert where is None or (raised.value.where or "").startswith(where)
+
+
+def test_nobody_there_is_a_run_error() -> None:
+    nowhere = Connection(host="/tmp", port=1, user="u", database="d")
+    with pytest.raises(RunError, match=r"cannot connect to /tmp/\.s\.PGSQL\.1"):
+        run(LoadConfig(connection=nowhere, scripts=[SELECT], duration_s=1.0))
+
+
+def test_ctrl_c_brings_the_figures_so_far(server: Server) -> None:
+    config = LoadConfig(connection=to(server), scripts=[SELECT], clients=2, duration_s=600.0)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(LoadInterrupted, match="interrupted after") as raised:
+        run(config)
+    timer.join()
+    outcome = raised.value.outcome
+    assert outcome is not None
+    assert outcome.result.interrupted
+    assert outcome.transactions("one").counts.sum() == outcome.result.measured.done > 0
+
+
+def test_what_a_callback_raises_ends_the_load(server: Server) -> None:
+    def too_much(progress: LoadProgress) -> None:
+        raise ValueError(progress.phase)
+
+    before = "select count(*) from pg_stat_activity where application_name = 'plinth'"
+    with pytest.raises(ValueError, match="measure"):
+        run(LoadConfig(connection=to(server), scripts=[SELECT], duration_s=600.0), too_much)
+    deadline = time.monotonic() + 10
+    while server.execute(before) != [(0,)]:
+        assert time.monotonic() < deadline
+
+
+def test_a_load_as_an_object(server: Server) -> None:
+    load = Load(LoadConfig(connection=to(server), scripts=[SELECT], duration_s=600.0))
+    with pytest.raises(RunError, match="not started"):
+        load.outcome()
+    load.start()
+    assert not load.wait(0.2)
+    load.stop()
+    assert load.wait(10.0)
+    assert load.outcome().result.interrupted

@@ -1,0 +1,54 @@
+"""The curated experiments, and what the guide to writing them shows: each can be planned here."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from plinth.experiment import load_experiment, load_text
+from plinth.run import make_plan
+
+HOUSE = Path(__file__).parents[2]
+CURATED = sorted((HOUSE / "experiments").glob("*.toml"))
+EXAMPLES = re.findall(
+    r"^### (?P<section>[^\n]+)\n(?:(?!^##).*\n)*?```toml\n(?P<toml>(?:(?!```).*\n)+)```",
+    (HOUSE / "docs/guides/experiments.md").read_text(),
+    re.M,
+)
+HEAD = """\
+spec = 1
+name = "guide"
+question = "Does the guide tell the truth?"
+workload = { builtin = "select-only" }
+measure = { warmup = 0, duration = "1s", repeats = 1, aa = false }
+"""
+VARIANTS = {
+    "The WAL": ["WAL on slow", "WAL on fast"],
+    "Tablespaces": ["keys in bulk", "keys in keys"],
+    "A field of a storage as a factor": ["ext4, 1ms", "ext4, 8ms", "xfs, 1ms", "xfs, 8ms"],
+    "Storages on storages": ["tank", "file"],
+}
+
+
+@pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
+def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, state_dir: Path, scratch: Path) -> None:
+    loaded = load_experiment(file, ())
+    assert loaded.experiment.name == file.stem
+    assert loaded.experiment.question.endswith("?")
+    plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
+    assert plan.warnings == ()
+    assert len(plan.variants) > 2
+    assert plan.estimated_s < 15 * 60
+    assert not state_dir.exists(), "planning touches nothing"
+
+
+@pytest.mark.parametrize(("section", "toml"), EXAMPLES, ids=[section for section, _ in EXAMPLES])
+def test_an_example_of_the_guide_is_what_it_says(section: str, toml: str, state_dir: Path, scratch: Path) -> None:
+    dataset = "" if "[dataset]" in toml else '[dataset]\nkind = "tpcb"\nscale = 1\n'
+    plan = make_plan(load_text(HEAD + toml + dataset, "guide", Path()), run_id="guide", bundle=scratch / "bundle")
+    assert [variant.label for variant in plan.variants] == VARIANTS[section]
+    assert not state_dir.exists(), "planning touches nothing"
+
+
+def test_every_example_is_looked_at() -> None:
+    assert [section for section, _ in EXAMPLES] == list(VARIANTS)

@@ -1,0 +1,58 @@
+"""How long a run is said to take: as on a common SSD, and longer by what a storage is known to be slow in."""
+
+from pytest import approx
+from test_plan import GIB, experiment, plan_of
+
+from plinth.model.plan import Pace
+from plinth.plan import Place
+
+MEASURE = {"warmup": "1s", "duration": "9s", "repeats": 3, "aa": False}
+ONE = {"storage": {"disk": {"kind": "directory"}, "wal": {"kind": "directory"}}}
+
+
+def seconds(
+    pace: Pace | None = None, wal_pace: Pace | None = None, clients: int = 4, probe: str = "0s", **server: str
+) -> float:
+    places = {"disk": Place("1", "/", 100 * GIB, pace=pace), "wal": Place("1", "/", 100 * GIB, pace=wal_pace)}
+    measure = MEASURE | {"probe": probe}
+    changes = {"matrix": {"storage": ["disk"]}, "server": server, "measure": measure}
+    workload = {"builtin": "tpcb-like", "clients": clients}
+    return plan_of(experiment(**ONE, **changes, workload=workload), places=places).estimated_s
+
+
+def test_nothing_known_is_a_common_ssd() -> None:
+    assert seconds() == 3.0 + 1.0 + 3 * (10.0 + 2.0)
+    assert seconds(Pace(flush_s=0, page_write_s=0, write_bytes_per_s=None)) == seconds()
+
+
+def test_each_storage_is_probed_once() -> None:
+    assert seconds(probe="1s") == approx(seconds() + 8)
+    assert seconds(probe="1s", wal_storage="wal") == approx(seconds(wal_storage="wal") + 2 * 8)
+
+
+def test_loading_goes_at_the_bandwidth_of_the_disk() -> None:
+    slow = Pace(flush_s=0, page_write_s=0, write_bytes_per_s=1e6)
+    fast = Pace(flush_s=0, page_write_s=0, write_bytes_per_s=1e9)
+    assert seconds(slow) - seconds() > 160, "160 MB of tables and keys at 1 MB/s, and the WAL"
+    assert seconds(fast) == seconds()
+
+
+def test_flushes_are_waited_for_at_every_restart() -> None:
+    assert seconds(Pace(flush_s=0.1, page_write_s=0, write_bytes_per_s=None)) == approx(seconds() + 3 * 30 * 0.1)
+
+
+def test_a_checkpoint_writes_what_the_trial_changed_and_at_most_all_there_is() -> None:
+    disk = Pace(flush_s=0.01, page_write_s=0.005, write_bytes_per_s=None)
+    restarts_s = 3 * 30 * 0.01
+    # 4 clients for 10 s, a commit in 10 ms, 2 pages each, at 5 ms a page
+    assert seconds(disk) == approx(seconds() + 3 * (4 * 10 / 0.01 * 2 * 0.005) + restarts_s)
+    swept = disk._replace(write_bytes_per_s=100e6)
+    assert restarts_s < seconds(swept) - seconds() < seconds(disk) - seconds()
+    more = disk._replace(flush_s=0.02)
+    assert seconds(more) < seconds(disk), "fewer commits change fewer pages"
+
+
+def test_only_what_stands_on_the_slow_disk_is_slow() -> None:
+    wal = Pace(flush_s=0.01, page_write_s=0.005, write_bytes_per_s=None)
+    assert seconds(wal_pace=wal) == seconds(), "the WAL is not there"
+    assert seconds(wal_pace=wal, wal_storage="wal") == approx(seconds() + 3 * 30 * 0.01)

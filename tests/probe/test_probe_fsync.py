@@ -1,0 +1,179 @@
+"""`plinth probe fsync`: figures, comparison, and that nothing is left of it."""
+
+import json
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from probing import QUICK, Command, left_in
+
+from emulated_disks import served
+from plinth.model.probe import GROUPS, FsyncProbe, FsyncResult
+from plinth.probe.figures import percentile
+
+
+def figure_of(result: FsyncResult):
+    assert result.figure is not None, result.unavailable
+    return result.figure
+
+
+@pytest.fixture(scope="module")
+def slow_flush(tmp_path_factory: pytest.TempPathFactory) -> FsyncProbe:
+    """A probe of an emulated disk whose flush takes 2 ms."""
+    folder = tmp_path_factory.mktemp("slow")
+    with (
+        served(folder, physics={"flush_latency": "2ms"}) as disk,
+        disk.filesystem() as directory,
+    ):
+        found = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "plinth",
+                "probe",
+                "fsync",
+                directory,
+                "--json",
+                "--seconds",
+                "0.1",
+                "--writers",
+                "1,8",
+            ],
+            capture_output=True,
+            text=True,
+        )
+        assert found.returncode == 0, found.stderr
+        assert not left_in(directory)
+        return FsyncProbe.model_validate(json.loads(found.stdout)[0])
+
+
+def test_every_case_has_a_figure_or_a_reason(slow_flush: FsyncProbe):
+    assert {result.case.group for result in slow_flush.results} == set(GROUPS)
+    for result in slow_flush.results:
+        if result.figure is None:
+            assert result.unavailable and result.case.method == "fsync_writethrough"
+            continue
+        figure = result.figure
+        assert figure.ops == sum(count for _, count in figure.buckets) >= 3
+        assert len(figure.round_ops_per_s) == slow_flush.rounds == 3
+        known = [value for value in figure.percentiles_ns.values() if value is not None]
+        assert known == sorted(known)
+
+
+def test_no_durable_write_is_faster_than_the_disk(slow_flush: FsyncProbe):
+    for result in slow_flush.results:
+        if result.case.method != "none" and result.figure and result.case.sharing == "alone":
+            assert result.figure.min_ns >= 2_000_000 * (0.9 if result.case.descriptor == "kept" else 0.5), result.case
+
+
+def test_a_flush_is_seen_at_the_device_for_each_that_returned(slow_flush: FsyncProbe):
+    assert slow_flush.flush_device and slow_flush.flush_device.startswith("loop")
+    for result in slow_flush.of("one_block"):
+        if result.case.method in ("fdatasync", "fsync"):
+            assert result.device_flushes is not None
+            assert result.device_flushes >= figure_of(result).ops
+    assert slow_flush.plausibility.verdict == "plausible", slow_flush.plausibility
+    assert any("emulated" in note for note in slow_flush.notes)
+
+
+def test_group_commit_shares_flushes_and_gains_by_it(slow_flush: FsyncProbe):
+    one, eight = (figure_of(result) for result in slow_flush.of("group_commit"))
+    assert one.flushes == one.ops
+    assert eight.flushes < eight.ops / 2
+    assert eight.ops_per_s > 2 * one.ops_per_s
+    assert all(figure_of(result).flushes == figure_of(result).ops for result in slow_flush.of("independent"))
+
+
+def test_several_places_are_compared_in_one_table(probe: Command, scratch: Path):
+    other = scratch / "other"
+    other.mkdir()
+    done = probe("fsync", *QUICK, "--only", "one_block,unsynced", scratch, other)
+    assert done.exit_code == 0, done.stderr
+    assert f"(1) {scratch}: " in done.stdout and f"(2) {other}: " in done.stdout
+    assert "n/a: only macOS and Windows have it" in done.stdout
+    assert "/(1)" in done.stdout
+
+
+def test_only_what_is_asked_for_is_measured(probe: Command, scratch: Path):
+    words = ("--methods", "fsync", "--methods", "open_sync", "--only", "one_block,group_commit", "--writers", "3")
+    (found,) = probe.fsync(scratch, *words)
+    assert [(result.case.group, result.case.method, result.case.writers) for result in found.results] == [
+        ("one_block", "fsync", 1),
+        ("one_block", "open_sync", 1),
+        ("group_commit", "fsync", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "PATH"),
+        (("--methods", "fdatsync"), "fdatasync"),
+        (("--only", "nothing"), "one_block"),
+        (("--writers", "1,two"), "numbers"),
+        (("--writers", "0"), "4096"),
+        (("--seconds", "0"), "--seconds"),
+        (("--methods", "open_datasync", "--only", "ladder"), "nothing to measure"),
+    ],
+)
+def test_wrong_usage_is_told(probe: Command, scratch: Path, words: tuple[str, ...], said: str):
+    done = probe("fsync", *words, *((scratch,) if words else ()))
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_no_file(scratch: Path, number: signal.Signals):
+    command = [sys.executable, "-m", "plinth", "probe", "fsync", str(scratch), "--seconds", "600"]
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 60
+    while not (files := left_in(scratch)) or files[0].stat().st_size < 16 << 20:
+        assert process.poll() is None and time.monotonic() < deadline
+        select.select([], [], [], 0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "interrupted" in said
+    assert not left_in(scratch)
+
+
+@given(
+    counts=st.lists(st.integers(1, 5000), min_size=1, max_size=30),
+    share=st.sampled_from([0.01, 0.25, 0.5, 0.9, 0.99, 0.999]),
+)
+def test_a_percentile_is_the_smallest_latency_that_enough_do_not_exceed(counts: list[int], share: float):
+    buckets = [(10 * (place + 1), count) for place, count in enumerate(counts)]
+    count = sum(counts)
+    found = percentile(buckets, count, share)
+    if found is None:
+        assert count * (1 - share) < 1
+        return
+    within = sum(number for value, number in buckets if value <= found)
+    below = sum(number for value, number in buckets if value < found)
+    assert below < share * count <= within
+
+
+def test_probing_needs_no_root(scratch: Path, in_child):
+    scratch.chmod(0o777)
+
+    def as_another() -> int:
+        return main_quietly(scratch)
+
+    assert in_child(as_another, "nobody").value == 0
+
+
+def main_quietly(directory: Path) -> int:
+    from plinth.cli import main
+
+    return main(["probe", "fsync", str(directory), *QUICK, "--only", "one_block"])

@@ -1,0 +1,203 @@
+"""`plinth probe io`: fio in PostgreSQL's shapes, on nothing but the probe's own file."""
+
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from probing import Command, left_in, mounted
+from pydantic import TypeAdapter
+from rich.console import Console
+
+from emulated_disks import served
+from plinth.cli.probe_io_view import print_io
+from plinth.model.disk import Fault
+from plinth.model.errors import Refused, UsageError
+from plinth.model.probe_io import IoProbe
+from plinth.probe.fio import job_text, run_job
+from plinth.probe.io_jobs import GRID_BLOCKS, grid, shapes
+from plinth.probe.job_file import ALLOWED, read_job_file
+from plinth.probe.own_file import own_file
+from plinth.run.probing_io import probe_io
+from plinth.system.runner import Runner
+
+MIB = 2**20
+QUICK = ("--seconds", "0.05", "--size", "8MiB", "--quiet")
+
+
+def test_every_shape_is_measured(probe: Command, scratch: Path):
+    done = probe("io", scratch, *QUICK, "--json")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    found = IoProbe.model_validate_json(done.stdout)
+    results = {result.job.name: result for result in found.results}
+    assert list(results) == [job.name for job in shapes(1)]
+    assert found.fio_version.startswith("fio-3")
+    for result in results.values():
+        for side in (result.read, result.write):
+            if side is not None:
+                assert side.ios > 0 and side.iops > 0 and side.min_ns <= side.percentiles_ns["50"] <= side.max_ns
+    assert results["random read, depth 64"].write is None
+    appended = results["WAL append"]
+    assert appended.read is None and appended.write and appended.syncs
+    assert abs(appended.syncs.calls - appended.write.ios) <= 1, "a flush for each write"
+    mixed = results["65/35 mix, random, direct, depth 16"]
+    assert mixed.read and mixed.write
+    assert mixed.read.ios / (mixed.read.ios + mixed.write.ios) == pytest.approx(0.65, abs=0.1)
+    checkpoint = results["checkpoint"]
+    assert checkpoint.read is None and checkpoint.write and checkpoint.syncs
+
+
+def test_a_grid_is_a_heat_map(scratch: Path):
+    jobs = grid("randwrite", GRID_BLOCKS[:2], (1, 4), 0.05)
+    found = probe_io(scratch, "grid", jobs, 8 * MIB, 0.05, lambda job: None)
+    console = Console(file=StringIO(), force_terminal=True, color_system="256", width=100)
+    print_io(found, console)
+    assert isinstance(console.file, StringIO)
+    shown = console.file.getvalue()
+    assert len(set(re.findall(r"48;5;(\d+)", shown))) > 1, "cells differ in colour"
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    for result in found.results:
+        assert result.write is not None and result.read is None
+        assert f"{result.write.iops:,.0f}" in plain
+    assert "4 kB" in plain and "8 kB" in plain
+
+
+def test_own_jobs_run_with_what_global_says(probe: Command, scratch: Path):
+    jobs = scratch / "mine.fio"
+    jobs.write_text(
+        "; a comment\n[global]\nioengine=psync\nbs=4k\ntime_based\nruntime=50ms\n\n[reads]\nrw=randread\n[writes]\nrw=write\nbs=16k\n"
+    )
+    place = scratch / "place"
+    place.mkdir()
+    done = probe("io", place, "--job-file", jobs, "--size", "8MiB", "--json", "--quiet")
+    assert done.exit_code == 0, done.stderr
+    reads, writes = IoProbe.model_validate_json(done.stdout).results
+    assert reads.job.parameters["bs"] == "4k" and writes.job.parameters["bs"] == "16k"
+    assert reads.read and not reads.write and writes.write and not writes.read
+    assert writes.write.bytes_per_s == pytest.approx(writes.write.iops * 16384, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "filename=/dev/sda",
+        "filename={victim}",
+        "directory=/",
+        "filename_format=x",
+        "opendir=/",
+        "include=other.fio",
+        "exec_prerun=touch {victim}",
+        "exec_postrun=touch {victim}",
+        "write_bw_log=/tmp/x",
+        "write_iolog=/tmp/x",
+        "read_iolog=/tmp/x",
+        "unlink=1",
+        "ioengine=exec",
+        "ioengine=filedelete",
+        "ioengine=external:/tmp/x.so",
+        "size=${HOME}",
+        "bs_k=4",
+    ],
+)
+@pytest.mark.parametrize("section", ["global", "mine"])
+def test_a_job_file_reaches_nothing_else(probe: Command, scratch: Path, line: str, section: str):
+    victim = scratch / "victim"
+    victim.write_bytes(b"precious")
+    jobs = scratch / "mine.fio"
+    line = line.replace("{victim}", str(victim))
+    jobs.write_text(f"[{section}]\n{line}\n[mine]\nrw=write\n")
+    done = probe("io", scratch, "--job-file", jobs, *QUICK)
+    assert done.exit_code == 4, done.stderr
+    assert f"{jobs}:2" in done.stderr and line.partition("=")[0] in done.stderr
+    assert victim.read_bytes() == b"precious"
+    assert victim.stat().st_mtime == pytest.approx(jobs.stat().st_mtime, abs=5)
+
+
+def test_whatever_a_job_says_the_probes_file_comes_last(scratch: Path):
+    jobs = scratch / "mine.fio"
+    jobs.write_text("[mine]\n" + "".join(f"{key}=1\n" for key in sorted(ALLOWED - {"ioengine"})))
+    text = job_text(read_job_file(jobs)[0], scratch / "a:b", MIB)
+    assert text.count("filename") == 1
+    assert text.endswith(f"filename={scratch}/a\\:b\n")
+    assert text.index("allow_file_create=0") > text.index("rw=1")
+
+
+@pytest.mark.parametrize("text", ["", "[global]\nbs=4k\n", "bs=4k\n[a]\n", "[a\nbs=4k\n", "[]\n", "[a] b\n"])
+def test_a_job_file_that_is_none_is_told(scratch: Path, text: str):
+    jobs = scratch / "mine.fio"
+    jobs.write_text(text)
+    with pytest.raises(UsageError) as error:
+        read_job_file(jobs)
+    assert not isinstance(error.value, Refused) and str(jobs) in (error.value.where or "")
+
+
+def test_places_that_cannot_be_measured_are_told(probe: Command, scratch: Path):
+    (scratch / "file").touch()
+    assert "no such directory" in probe("io", scratch / "nothing").stderr
+    assert "not a directory" in probe("io", scratch / "file").stderr
+    assert probe("io", scratch, "--size", "many").exit_code == 2
+    assert probe("io", scratch, "--grid", "--job-file", scratch / "file").exit_code == 2
+    with mounted(scratch / "m", "-t", "tmpfs", "-o", "size=8m", "none") as point:
+        done = probe("io", point, *QUICK)
+        assert done.exit_code == 5 and "no room" in done.stderr
+        assert not list(point.iterdir())
+    with mounted(scratch / "m", "-t", "tmpfs", "-o", "ro", "none") as point:
+        done = probe("io", point, "--size", "1MiB")
+        assert done.exit_code == 5 and "read-only" in done.stderr
+
+
+def test_without_fio_its_package_is_named(probe: Command, scratch: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(scratch))
+    done = probe("io", scratch, *QUICK)
+    assert done.exit_code == 5
+    assert "fio: there is no such program" in done.stderr and "package fio" in done.stderr
+
+
+def test_a_disk_that_gives_errors_has_a_reason_and_no_figures(scratch: Path):
+    job = next(job for job in shapes(0.2) if job.name == "random read, depth 4")
+    with served(scratch) as disk, disk.filesystem() as directory, own_file(directory, 8 * MIB) as file:
+        disk.control.arm(TypeAdapter(Fault).validate_python("read,nth=20,count=all"))
+        result = run_job(job, file, 8 * MIB, Runner())
+        disk.control.clear_faults()
+    assert result.read is None and result.write is None
+    assert "Input/output error" in (result.unavailable or "")
+
+
+def test_an_interrupt_ends_fio_and_leaves_no_file(scratch: Path):
+    command = [sys.executable, "-m", "plinth", "probe", "io", str(scratch), "--seconds", "600", "--size", "8MiB"]
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 60
+    while not (running := _fio_of(scratch)):
+        assert process.poll() is None and time.monotonic() < deadline
+        select.select([], [], [], 0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert not left_in(scratch)
+    while _fio_of(scratch):  # killed, and not yet gone
+        assert time.monotonic() < deadline, running
+        select.select([], [], [], 0.02)
+
+
+def _fio_of(directory: Path) -> list[str]:
+    """The processes of fio's that have a file in `directory` open."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "comm").read_text().strip() != "fio":
+                continue
+            if any(link.readlink().is_relative_to(directory) for link in (folder / "fd").iterdir()):
+                found.append(folder.name)
+        except OSError:
+            continue  # it has ended
+    return found

@@ -1,0 +1,52 @@
+"""What the doctor found before the run, in every form of the report that is about the machine."""
+
+from dataclasses import replace
+
+import report_bundles
+
+from plinth.analyse import analyse
+from plinth.model.base import Gap
+from plinth.model.contents import BundleContents
+from plinth.model.doctor import DoctorRecord, Examination, Finding, Remedy, Severity
+from plinth.report import build_report, render_markdown
+
+
+def finding(severity: Severity, saw: str, command: str = "") -> Finding:
+    remedy = Remedy(commands=(command,), undo=("set it back",)) if command else None
+    return Finding(
+        id="cpu.governor", about="machine", severity=severity, saw=saw, readings=(), why="It matters.", remedy=remedy
+    )
+
+
+def examined(*findings: Finding, gaps: tuple[Gap, ...] = ()) -> BundleContents:
+    examination = Examination(taken_unix_ns=1, places=("/srv",), findings=findings, gaps=gaps)
+    return replace(report_bundles.ramdisk(), doctor=DoctorRecord(examinations=(examination,)))
+
+
+def test_what_is_wrong_is_a_warning_of_the_analysis_and_a_table_of_the_report() -> None:
+    contents = examined(
+        finding("note", "turbo is on"),
+        finding("warning", "the governor is powersave", "echo performance | tee governor"),
+        finding("problem", "others took 1.9 of 2 processors"),
+        gaps=(Gap(what="machine: burst credits", reason="no DMI"),),
+    )
+    analysis = analyse(contents)
+    assert (
+        "before the run, problem of machine: others took 1.9 of 2 processors; 1 more in the report" in analysis.warnings
+    )
+    report = build_report(contents, analysis)
+    assert report.doctor == contents.doctor
+    assert [(gap.where, gap.reason) for gap in report.gaps if gap.what == "machine: burst credits"] == [
+        ("doctor", "no DMI")
+    ]
+    section = render_markdown(report).partition("## The machine before the run")[2].partition("##")[0]
+    assert "| problem | machine | others took 1.9 of 2 processors | n/a |" in section
+    assert r"echo performance \| tee governor" in section
+    assert "turbo" not in section
+
+
+def test_where_all_was_well_or_nobody_looked_nothing_is_said() -> None:
+    for contents in (examined(finding("ok", "well"), finding("note", "turbo is on")), report_bundles.ramdisk()):
+        analysis = analyse(contents)
+        assert not [warning for warning in analysis.warnings if "before the run" in warning]
+        assert "The machine before the run" not in render_markdown(build_report(contents, analysis))

@@ -1,0 +1,108 @@
+"""The watch over storages: a daemon that died is told at once, a device that hangs by the kernel's counters."""
+
+import threading
+import time
+
+import pytest
+
+from plinth.model.errors import StorageBroken
+from plinth.run.watch import StorageWatch, Watched
+
+STUCK_S = 0.3
+
+
+class Disk:
+    """A line of /proc/diskstats whose counters are moved by hand."""
+
+    def __init__(self, path):
+        self.path = path
+        self.ended = 0
+        self.in_flight = 0
+        self.write()
+
+    def write(self, ended=None, in_flight=None):
+        self.ended = self.ended if ended is None else ended
+        self.in_flight = self.in_flight if in_flight is None else in_flight
+        fields = [self.ended, 0, 0, 0, 0, 0, 0, 0, self.in_flight, 0, 0, 0, 0, 0, 0, 0, 0]
+        new = self.path.with_suffix(".new")
+        new.write_text(f"   7       1 loop1 {' '.join(map(str, fields))}\n")
+        new.rename(self.path)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    return Disk(tmp_path / "diskstats")
+
+
+@pytest.fixture
+def watch(disk):
+    watch = StorageWatch(diskstats=disk.path, stuck_s=STUCK_S, interval_s=0.01)
+    yield watch
+    watch.close()
+
+
+class Told:
+    """What the watch told, and when."""
+
+    def __init__(self):
+        self.errors: list[StorageBroken] = []
+        self.event = threading.Event()
+
+    def __call__(self, error):
+        self.errors.append(error)
+        self.event.set()
+
+
+def test_a_device_on_which_nothing_ends_hangs(watch, disk):
+    told = Told()
+    watch.add(Watched("slow", lambda: None, ("loop1",), lambda: None))
+    with watch.over({"slow"}, told):
+        disk.write(in_flight=3)
+        assert told.event.wait(10)
+    (error,) = told.errors
+    assert error.storage == "slow"
+    assert "its device loop1 hangs: 3 requests are under way" in error.message
+    assert watch.trouble({"slow"}) is not None
+    disk.write(ended=1)  # it answers again
+    deadline = time.monotonic() + 10
+    while watch.trouble({"slow"}) is not None:
+        assert time.monotonic() < deadline
+
+
+def test_a_device_that_is_slow_or_idle_does_not_hang(watch, disk):
+    told = Told()
+    watch.add(Watched("slow", lambda: None, ("loop1",), lambda: None))
+    with watch.over({"slow"}, told):
+        disk.write(in_flight=64)
+        for ended in range(10):  # one request after the other, for longer than it takes to be stuck
+            assert not told.event.wait(STUCK_S / 4)
+            disk.write(ended=ended + 1)
+        disk.write(in_flight=0)
+        assert not told.event.wait(2 * STUCK_S)
+
+
+def test_the_cause_is_told_and_not_what_stands_on_it(watch, disk):
+    died, severed = threading.Event(), threading.Event()
+
+    def failure():
+        return "its daemon died" if died.is_set() else None
+
+    told = Told()
+    watch.add(Watched("base", failure, (), severed.set))
+    watch.add(Watched("upper", failure, ("loop1",), lambda: None))
+    with watch.over({"upper", "base"}, told):
+        died.set()
+        assert told.event.wait(10)
+        assert severed.wait(10), "who waits for it is let go"
+    assert [(error.storage, error.reason) for error in told.errors] == [("base", "its daemon died")]
+
+
+def test_only_what_is_in_use_calls_work_off(watch, disk):
+    told, severed = Told(), threading.Event()
+    watch.add(Watched("broken", lambda: "it is gone", (), severed.set))
+    watch.add(Watched("fine", lambda: None, ("loop1",), lambda: None))
+    with watch.over({"fine"}, told):
+        assert not told.event.wait(0.1)
+    assert not severed.is_set()
+    watch.remove("broken")
+    assert watch.trouble({"broken", "fine"}) is None

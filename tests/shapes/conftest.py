@@ -1,0 +1,24 @@
+"""A directory for the one run that all tests of a file look at."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from shape import plinth
+
+from plinth.system.mounts import mounts_within
+
+
+@pytest.fixture(scope="module")
+def module_scratch() -> Iterator[Path]:
+    """As scratch in tests/conftest.py, for a module. A run that was killed, by the timeout, is cleaned up, and fails."""
+    path = Path(tempfile.mkdtemp(prefix="plinth-test-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    left = [mount.point for mount in mounts_within(path)]
+    if left:
+        plinth(path, "clean")
+    assert not left, f"the run left mounts behind: {left}"
+    shutil.rmtree(path)

@@ -1,0 +1,58 @@
+"""Makes storages for tests as an experiment describes them, with all that they must know of their run."""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from plinth.model.facts import HostFacts, StorageFacts
+from plinth.model.storage import StorageSpec
+from plinth.storage import Storage, make
+from plinth.system.journal import Journal
+from plinth.system.owner import server_owner
+from plinth.system.paths import work_dir
+from plinth.system.runner import Runner
+
+RUN_ID = "t1"
+
+
+def host(*, can_mount: bool = True, memory_bytes: int = 2**40) -> HostFacts:
+    return HostFacts(
+        cores=1,
+        memory_total_bytes=memory_bytes,
+        memory_available_bytes=memory_bytes,
+        is_root=can_mount,
+        can_mount=can_mount,
+        kernel="",
+        os="",
+        cpu_model="",
+    )
+
+
+def make_all(specs: Mapping[str, StorageSpec], **options: Any) -> dict[str, Storage[Any]]:
+    return make(specs, run_id=RUN_ID, host=host(**options), owner=server_owner(), work_root=work_dir())
+
+
+def from_toml(text: str, **options: Any) -> dict[str, Storage[Any]]:
+    """The storages of an experiment's [storage] tables, each after those that it stands on."""
+    adapter: TypeAdapter[StorageSpec] = TypeAdapter(StorageSpec)
+    tables = tomllib.loads(text)["storage"]
+    return make_all({name: adapter.validate_python(table) for name, table in tables.items()}, **options)
+
+
+class Made:
+    """The storages of a test, prepared one after the other; undone at its end, whatever happens."""
+
+    def __init__(self) -> None:
+        self.runner = Runner()
+        self.journal = Journal.create(RUN_ID)
+        self.storages: dict[str, Storage[Any]] = {}
+
+    def prepare(self, toml: str, **options: Any) -> dict[str, StorageFacts]:
+        self.storages = from_toml(toml, **options)
+        return {name: storage.prepare(self.runner, self.journal) for name, storage in self.storages.items()}
+
+    def undo(self) -> None:
+        kept = self.journal.undo_all(self.runner)
+        assert kept == (), [(each.error.message, each.error.details) for each in kept]

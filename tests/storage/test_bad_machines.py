@@ -1,0 +1,166 @@
+"""Machines that cannot make what is asked, and file systems that cannot take it: told with step and exit code, undone."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from making import from_toml
+from test_block_kinds import loop
+
+from disks import dev_without, in_private_mounts, without_program
+from plinth.model.errors import MissingCapability, PlinthError, Refused
+from plinth.system.journal import Journal
+from plinth.system.paths import work_dir
+from plinth.system.runner import Runner
+
+
+class Told:
+    """What a storage that could not be made told, and which of its steps were left in the journal."""
+
+    def __init__(self, error: PlinthError, left: list[str]) -> None:
+        self.kind = type(error)
+        self.exit_code, self.message, self.where = error.exit_code, error.message, error.where
+        self.hint, self.details = error.hint, error.details
+        self.left = left
+
+
+def failing(toml: str) -> Told:
+    """Make the storages of `toml`, the last of which cannot be made; undo the others."""
+    journal = Journal.create("t1")
+    *others, last = from_toml(toml).values()
+    for storage in others:
+        storage.prepare(Runner(), journal)
+    with pytest.raises(PlinthError) as caught:
+        last.prepare(Runner(), journal)
+    left = [entry.step.id for entry in journal.entries if entry.step.id.startswith(last.step_id(""))]
+    assert journal.undo_all(Runner()) == ()
+    journal.close()
+    return Told(caught.value, left)
+
+
+@pytest.fixture
+def undone(state_dir: Path, made) -> Iterator[Callable[[str], Told]]:
+    """`failing`, where nothing may be left afterwards: see the fixture `made`, of which only that is used."""
+    made.journal.close()
+    yield failing
+    made.journal = Journal.create("t1")
+
+
+@pytest.mark.parametrize(
+    ("toml", "program", "package"),
+    [
+        (loop("ext4"), "mkfs.ext4", "e2fsprogs"),
+        (loop("xfs"), "mkfs.xfs", "xfsprogs"),
+        (loop("btrfs"), "mkfs.btrfs", "btrfs-progs"),
+        (loop("ext4"), "losetup", "mount"),
+    ],
+)
+def test_a_tool_that_is_missing_is_named_with_its_package(undone, scratch: Path, toml, program, package) -> None:
+    def without() -> Told:
+        without_program(program, scratch)
+        return failing(toml)
+
+    told = in_private_mounts(without)
+    assert (told.kind, told.exit_code, told.left) == (MissingCapability, 5, [])
+    assert told.message == f"storage s: {program}: there is no such program"
+    assert told.hint == f"Debian and Ubuntu have it in package {package}"
+
+
+@pytest.mark.parametrize(
+    ("device", "toml", "message"),
+    [
+        ("loop-control", loop("ext4"), "no loop devices here"),
+        ("fuse", '[storage.s]\nkind = "emulated"\nprofile = "ideal"\nsize = "64MiB"\n', "this system has no FUSE"),
+    ],
+)
+def test_a_device_of_the_kernel_that_is_missing_is_told_before_anything_is_made(undone, device, toml, message) -> None:
+    def without() -> Told:
+        dev_without(device)
+        return failing(toml)
+
+    told = in_private_mounts(without)
+    assert (told.kind, told.exit_code, told.left) == (MissingCapability, 5, [])
+    assert message in told.message
+    assert told.hint
+
+
+def test_no_loop_device_left(undone) -> None:
+    """The kernel hands out number after number; with no node in /dev for them, as in a container, none can be had."""
+
+    def without() -> Told:
+        dev_without("loop[0-9]*")
+        return failing(loop("ext4"))
+
+    told = in_private_mounts(without)
+    assert (told.kind, told.exit_code, told.left) == (MissingCapability, 5, [])
+    assert "storage s: attach " in told.message
+    assert "no loop device can be had" in told.message
+    assert any("losetup" in line for line in told.details)
+
+
+@pytest.mark.parametrize(
+    ("toml", "step", "words"),
+    [
+        (loop("ext4", mkfs_options='["-O", "bogus"]'), "make the file system ext4 on", "bogus"),
+        (loop("xfs", mkfs_options='["-m", "bogus=1"]'), "make the file system xfs on", "bogus"),
+        (loop("btrfs", mkfs_options='["--bogus"]'), "make the file system btrfs on", "bogus"),
+        (loop("xfs").replace("320MiB", "32MiB"), "make the file system xfs on", "300MB"),
+        (loop("btrfs").replace("128MiB", "32MiB"), "make the file system btrfs on", "too small"),
+        (loop("ext4", mount_options='["bogus"]'), "mount it on", "bogus"),
+        (loop("xfs", mount_options='["logbsize=7"]'), "mount it on", "logbufsize"),
+        (loop("btrfs", mount_options='["compress=bogus"]'), "mount it on", "compress"),
+    ],
+)
+def test_what_mkfs_or_mount_refuses_is_told_in_their_words_or_the_kernels(undone, toml, step, words) -> None:
+    told = undone(toml)
+    assert (told.exit_code, told.left) == (5, [])
+    assert told.message.startswith(f"storage s: {step} ")
+    assert told.where.split()[0] in ("mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "mount")
+    assert any(words in line for line in told.details), told.details
+
+
+def test_a_name_that_is_taken_is_refused(undone, state_dir: Path) -> None:
+    folder = work_dir() / "plinth-t1-s"
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("precious")
+    told = undone('[storage.s]\nkind = "loop"\nsize = "64MiB"\n')
+    assert (told.kind, told.exit_code, told.left) == (Refused, 4, [])
+    assert "it is there already" in told.message
+    assert (folder / "file").read_text() == "precious"
+    shutil.rmtree(folder)
+
+
+def test_a_place_without_room_for_the_file_system_tells_what_the_kernel_said(undone) -> None:
+    """The file is sparse: that there is no room shows when mkfs writes to it."""
+    told = undone(loop("ext4").replace("64MiB", "1GiB").replace("2GiB", "8MiB"))
+    assert (told.kind.__name__, told.exit_code, told.left) == ("CommandError", 1, [])
+    assert told.message.startswith("storage s: make the file system ext4 on ")
+    assert any("error" in line.lower() for line in told.details), told.details
+
+
+def test_a_place_that_fills_up_later_is_told_as_the_reason(made) -> None:
+    made.prepare(loop("ext4").replace("64MiB", "256MiB").replace("2GiB", "64MiB"))
+    storage = made.storages["s"]
+    assert storage.failure() is None
+    with pytest.raises(OSError):
+        with (storage.mount_point / "file").open("wb") as file:
+            for _ in range(100):
+                file.write(os.urandom(2**20))
+                file.flush()
+                os.fsync(file.fileno())
+    assert "no space left in" in storage.failure()
+    assert "for the sparse files of storage s to grow" in storage.failure()
+
+
+def test_a_file_system_that_cannot_do_direct_io_says_what_to_set(undone, scratch: Path) -> None:
+    (scratch / "old").mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "old", scratch / "old"], check=True)
+    try:
+        told = undone(f'[storage.s]\nkind = "loop"\nsize = "8MiB"\npath = "{scratch / "old"}"\n')
+        assert told.left == []
+        assert "direct_io = false" in (told.hint or "")
+    finally:
+        subprocess.run(["umount", scratch / "old"], check=True)

@@ -1,0 +1,103 @@
+"""A disk whose daemon hangs keeps nobody waiting: not who makes a storage, looks at it, or undoes it."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from making import from_toml
+from test_emulated import daemon_pid, disk
+
+from plinth.model.disk import Physics
+from plinth.model.errors import MissingCapability, RunError
+from plinth.model.storage import DirectoryStorage
+from plinth.storage import Storage, check_answers
+from plinth.storage.describe import describe
+from plinth.storage.emulated import Emulated
+from waiting import runs, until
+
+LOOP_ON_IT = '[storage.upper]\nkind = "loop"\nsize = "16MiB"\non = "s"\n'
+SLOW = {"write_latency": "300ms", "flush_latency": "1s", "channels": 1, "cache_size": "0B"}
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plinth.system.disk_daemon.ANSWER_PATIENCE_S", 0.5)
+    monkeypatch.setattr("plinth.system.hanging._INTERVAL_S", 0.1)
+
+
+@contextmanager
+def stopped_once(happens: Callable[[], object], storage: Storage) -> Iterator[None]:
+    """Stop the daemon of `storage` as soon as something `happens`, which it must."""
+
+    def stop() -> None:
+        until(happens)
+        os.kill(daemon_pid(storage), signal.SIGSTOP)
+
+    with ThreadPoolExecutor() as pool:
+        stopped = pool.submit(stop)
+        yield
+        stopped.result()
+
+
+def slow_from_now_on(storage: Emulated) -> None:
+    (control,) = storage.controls()
+    control.set_physics(Physics.model_validate(SLOW))
+
+
+def test_one_that_hangs_while_its_file_system_is_made_is_told_with_the_step_and_undone(made) -> None:
+    toml = disk(further="".join(f"physics.{key} = {json.dumps(value)}\n" for key, value in SLOW.items()))
+    storage = from_toml(toml)["s"]
+    with stopped_once(runs("mkfs.ext4", str(storage.folder)), storage), pytest.raises(RunError) as error:
+        made.prepare(toml)
+    assert error.value.message.startswith("storage s: make the file system ext4 on ")
+    assert error.value.exit_code == 5
+    assert "did not answer within 0.5 s and was ended" in error.value.details[-1]
+    assert [entry.step.id for entry in made.journal.entries if ".s." in entry.step.id] == []
+
+
+def test_one_that_hangs_beneath_a_storage_that_is_made_is_told_by_that_one(made) -> None:
+    made.prepare(disk())
+    upper = from_toml(LOOP_ON_IT + disk())["upper"]
+    slow_from_now_on(made.storages["s"])
+    with (
+        stopped_once(runs("mkfs.ext4", str(upper.folder)), made.storages["s"]),
+        pytest.raises(RunError, match="storage upper: make the file system") as error,
+    ):
+        upper.prepare(made.runner, made.journal)
+    assert f"the daemon of the emulated disk on {made.storages['s'].folder}/disk" in error.value.details[-1]
+    assert [entry.step.id for entry in made.journal.entries if ".upper." in entry.step.id] == []
+
+
+def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plinth.system.patience.ANSWER_PATIENCE_S", 0.5)
+    made.prepare(disk())
+    storage = made.storages["s"]
+    os.kill(daemon_pid(storage), signal.SIGSTOP)
+    with pytest.raises(MissingCapability, match="cannot look at the storage: no answer in time") as error:
+        storage.facts(made.runner)
+    assert error.value.exit_code == 5
+    with pytest.raises(MissingCapability, match="no answer in time"):
+        describe(storage.folder / "disk")
+    with pytest.raises(MissingCapability, match="cannot make storage d in the directory: no answer in time"):
+        check_answers({"d": DirectoryStorage(kind="directory", path=str(storage.folder / "disk"))})
+    made.undo()
+
+
+def test_one_that_hangs_while_it_is_unmounted_is_ended_and_everything_is_undone(made) -> None:
+    made.prepare(disk())
+    storage = made.storages["s"]
+    slow_from_now_on(storage)
+    (storage.mount_point / "file").write_bytes(os.urandom(2**21))  # left to be written by umount
+    with stopped_once(runs("umount", str(storage.mount_point)), storage):
+        made.undo()
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+def test_what_stands_on_one_that_serves_no_more_is_undone_with_it(made, how: signal.Signals) -> None:
+    made.prepare(LOOP_ON_IT + disk())
+    os.kill(daemon_pid(made.storages["s"]), how)
+    made.undo()

@@ -1,0 +1,85 @@
+"""Processes that were left running: asked after and waited for, whatever a signal's handler raises meanwhile."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plinth.system.process import Child
+from plinth.system.runner import Runner
+
+_PATIENCE_S = 20.0
+_INTERRUPTS = 2_000  # Popen.poll would leave its lock held after one in five
+
+
+class _Interrupt(Exception):
+    pass
+
+
+def child(tmp_path: Path, script: str) -> Child:
+    return Runner().spawn(["sh", "-c", script], log_path=tmp_path / "log")
+
+
+@contextlib.contextmanager
+def no_longer_than(seconds: float) -> Iterator[None]:
+    """End the test, rather than hang, when what is within waits in vain."""
+
+    def late(*_: object) -> None:
+        raise AssertionError(f"not done after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_code"), [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", -signal.SIGTERM), ("kill -9 $$", -9)]
+)
+def test_the_end_is_seen_before_it_is_waited_for_and_told_more_than_once(
+    tmp_path: Path, script: str, exit_code: int
+) -> None:
+    process = child(tmp_path, script)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert process.has_ended()
+    assert [process.wait(), process.wait()] == [exit_code, exit_code]
+    assert process.has_ended()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(process.pid, os.WNOHANG)  # nothing is left of it
+
+
+def test_what_a_handler_raises_in_the_middle_of_asking_leaves_nothing_held(tmp_path: Path) -> None:
+    process = child(tmp_path, "exec sleep 1000")
+
+    def interrupt(*_: object) -> None:
+        raise _Interrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for _ in range(_INTERRUPTS):
+            with contextlib.suppress(_Interrupt):
+                signal.setitimer(signal.ITIMER_REAL, 0.000_2)
+                while not process.has_ended():
+                    pass
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    os.kill(process.pid, signal.SIGKILL)
+    with no_longer_than(_PATIENCE_S):
+        assert process.wait() == -signal.SIGKILL
+
+
+def test_an_interrupted_wait_can_be_taken_up_again(tmp_path: Path) -> None:
+    process = child(tmp_path, "exec sleep 1000")
+    with pytest.raises(AssertionError, match="not done"), no_longer_than(0.05):
+        process.wait()
+    assert not process.has_ended()
+    os.kill(process.pid, signal.SIGTERM)
+    with no_longer_than(_PATIENCE_S):
+        assert process.wait() == -signal.SIGTERM

@@ -1,0 +1,91 @@
+"""What built-in scripts say: how they choose rows, and what they are made for."""
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from plinth.model.errors import Problem
+from plinth.model.experiment import BUILTIN_DATASETS, WorkloadSpec
+from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
+from plinth.workload.dataset import DatasetSpec
+
+DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
+
+
+def source(dataset="numbers", **workload):
+    (script,) = scripts_of(WorkloadSpec.model_validate(workload), dataset, {})
+    return script.source
+
+
+def test_numbers_are_selected_by_key():
+    assert source(builtin="numbers-select") == (
+        "\\set number random(1, :rows)\nSELECT operator, region FROM numbers WHERE number = :number;\n"
+    )
+
+
+def test_several_statements_are_one_transaction_each_with_a_row_of_its_own():
+    lines = source(builtin="numbers-update", statements=3).splitlines()
+    assert (lines[0], lines[-1]) == ("BEGIN;", "END;")
+    assert lines.count("\\set number random(1, :rows)") == 3
+    assert sum(line.startswith("UPDATE numbers") for line in lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "draw"),
+    [
+        ({"keys": "gaussian"}, "random_gaussian(1, :rows, 10.0)"),
+        ({"keys": "gaussian", "keys_parameter": 2.5}, "random_gaussian(1, :rows, 2.5)"),
+        ({"keys": "zipfian"}, "random_zipfian(1, :rows, 1.1)"),
+        ({"keys": "exponential", "active_rows": 5}, "random_exponential(1, 5, 10.0)"),
+        ({"active_rows": 1000}, "random(1, 1000)"),
+    ],
+)
+def test_keys_are_drawn_as_asked(keys, draw):
+    assert source(builtin="numbers-select", **keys).splitlines()[0] == f"\\set number {draw}"
+
+
+def test_pgbenchs_scripts_choose_their_account_and_are_else_as_they_were():
+    as_ever = source("tpcb", builtin="tpcb-like").splitlines()
+    active = source("tpcb", builtin="tpcb-like", keys="gaussian", active_rows=10**9).splitlines()
+    assert as_ever[0] == "\\set aid random(1, 100000 * :scale)"
+    assert active[0] == "\\set aid random_gaussian(1, 1000000000, 10.0)"
+    assert active[1:] == as_ever[1:]
+
+
+@pytest.mark.parametrize("builtin", BUILTIN_DATASETS)
+def test_every_builtin_compiles_with_the_variables_of_its_dataset(builtin):
+    dataset = DATASETS.validate_python({"kind": BUILTIN_DATASETS[builtin]})
+    spec = WorkloadSpec.model_validate({"builtin": builtin})
+    assert check_scripts(spec, scripts_of(spec, dataset.kind, {}), dataset_of(dataset).variables())
+
+
+def test_a_builtin_needs_its_dataset():
+    with pytest.raises(Problem) as caught:
+        source("tpcb", builtin="numbers-select")
+    assert caught.value.key == "workload.builtin"
+    assert "'numbers-select' works on dataset numbers, not on tpcb" in caught.value.message
+    assert "tpcb-like" in (caught.value.hint or "")
+    assert source("none", builtin="select-only")  # tables of pgbench that are there
+
+
+def test_a_working_set_larger_than_the_dataset_is_an_error():
+    spec = WorkloadSpec.model_validate({"builtin": "numbers-select", "active_rows": 101})
+    check_working_set(spec, {"rows": "101"})
+    with pytest.raises(Problem, match="got 101; the dataset has 100 rows"):
+        check_working_set(spec, {"rows": "100"})
+
+
+@pytest.mark.parametrize(
+    ("workload", "words"),
+    [
+        ({"script": "x.sql", "keys": "zipfian"}, "keys: of built-in scripts only"),
+        ({"script": "x.sql", "statements": 2}, "statements: of built-in scripts only"),
+        ({"builtin": "tpcb-like", "statements": 2}, "only 1 is allowed"),
+        ({"builtin": "select-only", "keys_parameter": 2.0}, "not with uniform"),
+        ({"builtin": "select-only", "keys": "gaussian", "keys_parameter": 1.5}, "gaussian takes 2 or more"),
+        ({"builtin": "select-only", "keys": "zipfian", "keys_parameter": 1.0}, "zipfian takes 1.001 to 1000"),
+        ({"builtin": "select-only", "keys": "exponential", "keys_parameter": 0.0}, "exponential takes above 0"),
+    ],
+)
+def test_choices_that_make_no_sense(workload, words):
+    with pytest.raises(ValidationError, match=words):
+        WorkloadSpec.model_validate(workload)
