@@ -1,0 +1,3 @@
+-- One account, chosen at random.
+\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
