@@ -83,6 +83,22 @@ def test_own_jobs_run_with_what_global_says(probe: Command, scratch: Path):
 
 
 @pytest.mark.parametrize(
+    ("beyond", "reason"),
+    [("size=16m", "fit into --size"), ("offset=4m\nsize=8m", "fit into --size"), ("offset=16m", "valid offset=")],
+)
+def test_a_job_beyond_the_file_is_told_and_the_next_one_runs(probe: Command, scratch: Path, beyond: str, reason: str):
+    jobs, place = scratch / "mine.fio", scratch / "place"
+    jobs.write_text(f"[far]\nrw=write\n{beyond}\n[near]\nrw=write\noffset=4m\n[mapped]\nioengine=mmap\nrw=read\n")
+    place.mkdir()
+    done = probe("io", place, "--job-file", jobs, "--size", "8MiB", "--json", "--quiet")
+    assert done.exit_code == 1, done.stderr
+    far, near, mapped = IoProbe.model_validate_json(done.stdout).results
+    assert far.write is None and reason in (far.unavailable or "")
+    assert near.write and near.write.ios * 4096 == 4 * MIB
+    assert mapped.read and mapped.read.ios * 4096 == 8 * MIB
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "filename=/dev/sda",
@@ -102,6 +118,11 @@ def test_own_jobs_run_with_what_global_says(probe: Command, scratch: Path):
         "ioengine=external:/tmp/x.so",
         "size=${HOME}",
         "bs_k=4",
+        "iomem=mmap:{victim}",
+        "mem=mmap:{victim}",
+        "mem=mmaphuge:{victim}",
+        "mem=mmapshared:{victim}",
+        "buffer_pattern='{victim}'",
     ],
 )
 @pytest.mark.parametrize("section", ["global", "mine"])
@@ -121,7 +142,7 @@ def test_a_job_file_reaches_nothing_else(probe: Command, scratch: Path, line: st
 def test_whatever_a_job_says_the_probes_file_comes_last(scratch: Path):
     jobs = scratch / "mine.fio"
     jobs.write_text("[mine]\n" + "".join(f"{key}=1\n" for key in sorted(ALLOWED - {"ioengine"})))
-    text = job_text(read_job_file(jobs)[0], scratch / "a:b", MIB)
+    text = job_text(read_job_file(jobs)[0], scratch / "a:b")
     assert text.count("filename") == 1
     assert text.endswith(f"filename={scratch}/a\\:b\n")
     assert text.index("allow_file_create=0") > text.index("rw=1")
@@ -162,7 +183,7 @@ def test_a_disk_that_gives_errors_has_a_reason_and_no_figures(scratch: Path):
     job = next(job for job in shapes(0.2) if job.name == "random read, depth 4")
     with served(scratch) as disk, disk.filesystem() as directory, own_file(directory, 8 * MIB) as file:
         disk.control.arm(TypeAdapter(Fault).validate_python("read,nth=20,count=all"))
-        result = run_job(job, file, 8 * MIB, Runner())
+        result = run_job(job, file.path, Runner())
         disk.control.clear_faults()
     assert result.read is None and result.write is None
     assert "Input/output error" in (result.unavailable or "")

@@ -29,17 +29,16 @@ def fio_version(runner: Runner) -> str:
     return runner.run([PROGRAM, "--version"]).stdout.strip()
 
 
-def job_text(job: IoJob, file: Path, size_bytes: int) -> str:
-    """The job as fio reads it."""
-    # Without a size of its own a job would take that of the file; a mapped one has to be told.
-    parameters = {"size": str(size_bytes), **job.parameters, **_ALWAYS, "filename": _escaped(file)}
+def job_text(job: IoJob, file: Path) -> str:
+    """The job as fio reads it; without a size of its own it takes what the file has from its offset on."""
+    parameters = {**job.parameters, **_ALWAYS, "filename": _escaped(file)}
     return "\n".join(["[probe]", *(f"{key}={value}" for key, value in parameters.items()), ""])
 
 
-def run_job(job: IoJob, file: Path, size_bytes: int, runner: Runner) -> IoResult:
+def run_job(job: IoJob, file: Path, runner: Runner) -> IoResult:
     """Run `job` to its end. One that fails has no figures, and the reason."""
     command = [PROGRAM, "--output-format=json", "-"]
-    done = runner.run(command, input_bytes=job_text(job, file, size_bytes).encode(), allowed_exit_codes=_EXIT_CODES)
+    done = runner.run(command, input_bytes=job_text(job, file).encode(), allowed_exit_codes=_EXIT_CODES)
     told = _told(done)
     if told is None or done.exit_code != 0 or told["error"] != 0:
         return IoResult(job=job, unavailable=_reason(done, told))

@@ -1,7 +1,8 @@
 """A user's own job file for fio, with nothing in it but what happens to the probe's file.
 
 fio can run programs, delete directories and write to any device. So only parameters that are known to shape I/O are taken:
-one that names a file or device, or that is not known, is refused, and so is an I/O engine that does not go to a file.
+one that can name a file or device (also in its value, as iomem=mmap:FILE), or that is not known, is refused, and so is an I/O
+engine that does not go to a file.
 """
 
 from pathlib import Path
@@ -129,9 +130,6 @@ ALLOWED = frozenset(
         "steadystate",
         "steadystate_duration",
         "steadystate_ramp_time",
-        "hugepage-size",
-        "iomem",
-        "mem",
         "iomem_align",
         "mem_align",
     ]
@@ -183,6 +181,8 @@ def _checked(key: str, value: str, where: str) -> str:
         raise Refused(
             f"ioengine={value} is refused in a job file; allowed: {', '.join(ENGINES)}", where=where, hint=_HINT
         )
+    if "'" in value:  # as in buffer_pattern='FILE'
+        raise Refused(f"{key}={value}: names of files are refused in a job file", where=where, hint=_HINT)
     if "$" in value:
         raise Refused(f"{key}={value}: variables are refused in a job file", where=where, hint="write the value itself")
     return key

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from plinth.model.probe_io import IoJob, IoProbe
+from plinth.model.probe_io import IoJob, IoProbe, IoResult
+from plinth.model.units import format_size
 from plinth.probe.fio import fio_version, run_job
 from plinth.probe.fsync import check_directory
 from plinth.probe.own_file import own_file
@@ -33,7 +34,8 @@ def probe_io(
     with own_file(path, size_bytes) as file:
         for job in jobs:
             tell(job)
-            results.append(run_job(job, file, size_bytes, runner))
+            result = run_job(job, file.path, runner)
+            results.append(_beyond(job, size_bytes) if file.restored() else result)
     return IoProbe(
         path=str(path.resolve()),
         facts=facts,
@@ -44,3 +46,9 @@ def probe_io(
         results=tuple(results),
         notes=notes(facts),
     )
+
+
+def _beyond(job: IoJob, size_bytes: int) -> IoResult:
+    # fio removes a file that is shorter than its jobs want, before it finds that it may not make another.
+    reason = f"it goes beyond the probe's file of {format_size(size_bytes)}: its offset and size must fit into --size"
+    return IoResult(job=job, unavailable=reason)
