@@ -45,8 +45,6 @@ test-deps: build
 test: test-deps ## the tests: Rust, Python, viewer, and the checks; lists those of test-long
 	@$(MAKE) --no-print-directory check
 	scripts/tests.sh
-	@echo "Not run, since they take long (make test-long): ten times as many comparisons with pgbench, and"
-	@$(BIN)/pytest -m long --collect-only --quiet --no-header --no-summary | grep ::
 
 test-long: test-deps ## what takes long: ten times as many comparisons with pgbench; experiments on emulated disks
 	PLINTH_TEST_FACTOR=10 cargo test --release -p plinth-script --quiet

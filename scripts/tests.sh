@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every test that is not long. First, alone with the machine, the one that holds the emulated disk to within 60 us. Then two
 # parts at the same time: what makes storages must be alone with the machine's loop devices, pools and mounts, and waits more
-# than it works; the rest keeps the processor busy meanwhile.
+# than it works; the rest keeps the processor busy meanwhile. At the end stands what was not run, and what failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 # What a script starts in the background ignores Ctrl-C, which some tests send.
@@ -18,6 +18,9 @@ for file in "${all[@]}"; do
     *) rest+=("$file") ;;
   esac
 done
+long=$(pytest -m long --collect-only --quiet --no-header tests) || { echo "$long"; exit 1; }
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
 rest() {
   local failed=0
   cargo test --workspace --quiet || failed=1
@@ -25,12 +28,23 @@ rest() {
   pytest "${rest[@]}" || failed=1
   return $failed
 }
-code=0
-pytest "$exact" || code=1
-pytest "${storages[@]}" > >(sed -u 's/^/storages | /') 2>&1 &
+part() { # NAME COMMAND...: what it says, with its name before each line; kept for the end
+  local name=$1
+  shift
+  "$@" 2>&1 | tee "$logs/$name" | sed -u "s/^/$name | /"
+}
+failed=()
+part "the disk" pytest "$exact" || failed+=("the disk")
+part storages pytest "${storages[@]}" &
 first=$!
-rest > >(sed -u 's/^/the rest | /') 2>&1 &
+part "the rest" rest &
 second=$!
-wait "$first" || code=1
-wait "$second" || code=1
-exit "$code"
+wait "$first" || failed+=(storages)
+wait "$second" || failed+=("the rest")
+echo "Not run, since they take long (make test-long): ten times as many comparisons with pgbench, and"
+grep :: <<<"$long"
+for name in "${failed[@]}"; do
+  echo "=== $name failed:"
+  grep -E '^(FAILED|ERROR|error|test .* FAILED|thread .* panicked|failures:|=+ .* in .*=+$)' "$logs/$name" || tail -n 40 "$logs/$name"
+done
+[ ${#failed[@]} -eq 0 ]
