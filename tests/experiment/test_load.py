@@ -79,7 +79,7 @@ WRONG = [
     (('builtin = "tpcb-like"', 'builtin = "tpcb-like"\nkeys_parameter = 3.0'), 15, "workload", "not with uniform", None),
     (('builtin = "tpcb-like"', 'builtin = "tpcb"'), 16, "workload.builtin", "allowed: tpcb-like", "'tpcb-like'"),
     (('builtin = "tpcb-like"', "clients = 2"), 15, "workload", "exactly one of builtin", None),
-    (('builtin = "tpcb-like"', 'script = "nope.sql"'), 16, "workload.script", "cannot read the script 'nope.sql'", "relative"),
+    (('builtin = "tpcb-like"', 'script = "nope.sql"'), 16, "workload.script", "cannot read the file 'nope.sql'", "relative"),
     (('"disk", "memory"', '"disk", "memry"'), 19, "matrix.storage", "'memry' is not one of: disk, memory", "'memory'"),
     (("[1, 16]", "[1, 0]"), 20, "matrix.workload.clients", "level 0: got 0", None),
     (("[1, 16]", "[1, 16, 1]"), 20, "matrix.workload.clients", "the level 1 is there twice", None),
@@ -174,7 +174,7 @@ def test_an_override_without_form_is_bad_usage(override):
 def test_scripts_are_read_beside_the_file(tmp_path):
     (tmp_path / "upsert.sql").write_text("SELECT 1;\n")
     text = VALID.replace('builtin = "tpcb-like"', 'script = "upsert.sql"')
-    assert load_text(text, "x.toml", tmp_path).scripts == {"upsert.sql": "SELECT 1;\n"}
+    assert load_text(text, "x.toml", tmp_path).files == {"upsert.sql": "SELECT 1;\n"}
 
 
 def test_the_template_is_valid_and_explains_every_key():

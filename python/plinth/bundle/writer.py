@@ -18,7 +18,7 @@ from plinth.model.errors import Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
 from plinth.model.manifest import Loss, Manifest, RunStatus
-from plinth.model.plan import Plan
+from plinth.model.plan import Plan, kept_path
 from plinth.model.probe import FsyncProbe
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
@@ -54,6 +54,9 @@ class BundleWriter:
         (path / "logs").mkdir()
         write_durably(path / "experiment.toml", experiment_toml)
         write_durably(path / "plan.json", plan.model_dump_json(indent=1))
+        for name, text in plan.named_files.items():
+            (path / kept_path(name)).parent.mkdir(parents=True, exist_ok=True)
+            write_durably(path / kept_path(name), text)
         writer = cls(path, manifest)
         writer.write_host(plan.host)
         writer._write_manifest()  # last: a folder with a manifest is a bundle

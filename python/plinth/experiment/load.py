@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plinth.experiment.files import read_files
 from plinth.experiment.locate import find, locate
 from plinth.experiment.matrix import check_matrix, flatten_matrix
 from plinth.experiment.overrides import apply_override, override_keys
@@ -25,13 +26,13 @@ _TWICE_HINT = (
 
 @dataclass(frozen=True)
 class LoadedExperiment:
-    """An experiment, the text that it was read from, and the scripts that it names: path as written -> text."""
+    """An experiment, the text that it was read from, and the files that it names: path as written -> text."""
 
     experiment: Experiment
     file: str
     text: str
     overrides: tuple[str, ...]
-    scripts: dict[str, str]
+    files: dict[str, str]
 
     def error(self, problems: list[Problem]) -> ExperimentError:
         """Findings that came later, such as a setting that the server does not know, with file and line."""
@@ -56,7 +57,7 @@ def load_experiment(path: Path, overrides: tuple[str, ...] = ()) -> LoadedExperi
 
 
 def load_text(text: str, file: str, folder: Path, overrides: tuple[str, ...] = ()) -> LoadedExperiment:
-    """As `load_experiment`, of a text; `file` names it in errors, scripts are read relative to `folder`."""
+    """As `load_experiment`, of a text; `file` names it in errors, the files that it names are relative to `folder`."""
     document = _parse(text, file)
     for override in overrides:
         apply_override(document, override)
@@ -69,10 +70,10 @@ def load_text(text: str, file: str, folder: Path, overrides: tuple[str, ...] = (
         problems += problems_of(error, document, Experiment)
     problems += check_matrix(document, problems)
     problems += check_references(document)
-    scripts = _read_scripts(document, folder, problems)
+    files = read_files(document, folder, problems)
     if problems or experiment is None:
         raise _error(problems, text, file, overrides)
-    return LoadedExperiment(experiment, file, text, overrides, scripts)
+    return LoadedExperiment(experiment, file, text, overrides, files)
 
 
 def _parse(text: str, file: str) -> dict[str, Any]:
@@ -114,28 +115,3 @@ def _placed(problem: Problem, text: str, file: str, overrides: tuple[str, ...]) 
         nested = ["matrix", *str(path[1]).split("."), *path[2:]]
         return problem.at(f"{file}:{find(text, nested) or locate(text, path)}")
     return problem.at(f"{file}:{locate(text, path)}")
-
-
-def _read_scripts(document: dict[str, Any], folder: Path, problems: list[Problem]) -> dict[str, str]:
-    """The text of each script file named in the workload or in a factor's levels."""
-    named: list[tuple[str, list[str]]] = []
-    workload = document.get("workload")
-    if isinstance(workload, dict) and isinstance(workload.get("script"), str):
-        named.append((workload["script"], ["workload", "script"]))
-    matrix = document.get("matrix")
-    levels = matrix.get("workload.script", []) if isinstance(matrix, dict) else []
-    named += [(level, ["matrix", "workload.script"]) for level in levels if isinstance(level, str)]
-    scripts = {}
-    for name, path in named:
-        try:
-            scripts[name] = (folder / name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            problems.append(
-                Problem(
-                    f"cannot read the script {name!r}: {reason}",
-                    path=path,
-                    hint="the path is relative to the experiment file",
-                )
-            )
-    return scripts

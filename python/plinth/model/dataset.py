@@ -5,10 +5,11 @@ Field descriptions here are the reference, as in `plinth.model.experiment`.
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
 from plinth.model.columns import ColumnSpec, SequenceColumn
+from plinth.model.units import SizeBytes
 
 MOST_ROWS = 10_000_000_000_000
 
@@ -124,6 +125,95 @@ class GeneratedDataset(LoadedTables):
         return self
 
 
+def _as_list(files: object) -> object:
+    return [files] if isinstance(files, str) else files
+
+
+SqlFiles = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_as_list),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+"""Paths of SQL files, relative to the experiment file; one, or a list of them in their order."""
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class SqlDataset(Frozen):
+    """Tables of your own, made and filled by SQL files; scripts of your own use them."""
+
+    size_key: ClassVar[str | None] = None
+    file_keys: ClassVar[tuple[str, ...]] = ("schema", "load", "after_load", "before_trial")
+    """The keys that name SQL files, in the order in which these are run."""
+
+    kind: Literal["sql"]
+    schema_files: SqlFiles = Field(
+        default=(),
+        alias="schema",
+        description="SQL files that make the tables, relative to the experiment file: one, or a list.",
+        examples=["sql/schema.sql"],
+    )
+    load: SqlFiles = Field(default=(), description="SQL files that fill them.", examples=["sql/load.sql"])
+    after_load: SqlFiles = Field(
+        default=(), description="SQL files for once the rows are there, such as indexes.", examples=["sql/indexes.sql"]
+    )
+    before_trial: SqlFiles = Field(
+        default=(),
+        description="SQL files that are run before each trial, to undo what the one before it has done.",
+        examples=["sql/reset.sql"],
+    )
+    checks: dict[str, int | str] = Field(
+        default_factory=dict,
+        description="How many rows a table must have after the load: a number, or an expression with variables.",
+        examples=[{"orders": "10 * :rows"}],
+    )
+    rows: int | None = Field(
+        default=None,
+        ge=0,
+        le=MOST_ROWS,
+        description="The variable rows, of the SQL files and of scripts. Default: there is none.",
+        examples=[10**6],
+    )
+    scale: int = Field(default=1, ge=1, le=1_000_000, description="The variable scale.")
+    variables: dict[Variable, int | float | str] = Field(
+        default_factory=dict,
+        description="Further variables of the SQL files and of scripts.",
+        examples=[{"customers": 1000}],
+    )
+    size_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="size",
+        gt=0,
+        description="What tables and indexes take, for the plan. Default: not known, and then the plan leaves it out.",
+        examples=["2GiB"],
+    )
+    vacuum: bool = Field(
+        default=True,
+        description="VACUUM the tables before each trial. False: each begins with the dead rows of those before it.",
+    )
+
+    @field_validator("variables")
+    @classmethod
+    def _have_no_key_of_their_own(cls, variables: dict[str, int | float | str]) -> dict[str, int | float | str]:
+        if taken := [name for name in ("scale", "rows") if name in variables]:
+            raise ValueError(f"{', '.join(taken)}: has a key of its own, dataset.{taken[0]}")
+        return variables
+
+    @model_validator(mode="after")
+    def _makes_something(self) -> "SqlDataset":
+        if not self.schema_files and not self.load:
+            raise ValueError("give the SQL files that make and fill the tables: schema, load, or both")
+        return self
+
+    def files(self, key: str) -> tuple[str, ...]:
+        """The files that one of `file_keys` names."""
+        return getattr(self, "schema_files" if key == "schema" else key)
+
+    def all_variables(self) -> dict[str, str]:
+        """Every variable by name, as text."""
+        rows = {} if self.rows is None else {"rows": str(self.rows)}
+        return {"scale": str(self.scale)} | rows | {name: str(value) for name, value in self.variables.items()}
+
+
 class NoDataset(Frozen):
     """Nothing is loaded: the scripts make or find their own tables."""
 
@@ -133,5 +223,6 @@ class NoDataset(Frozen):
 
 
 DatasetSpec = Annotated[
-    TpcbDataset | NumbersDataset | UpsertDataset | GeneratedDataset | NoDataset, Field(discriminator="kind")
+    TpcbDataset | NumbersDataset | UpsertDataset | GeneratedDataset | SqlDataset | NoDataset,
+    Field(discriminator="kind"),
 ]

@@ -1,5 +1,6 @@
 """The plan: an experiment with every default explicit, every command named, time and space estimated."""
 
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from pydantic import Field
@@ -21,6 +22,12 @@ WAL_ROLE = "WAL"
 def tablespace_role(name: str) -> str:
     """What a storage is to a cluster that has the tablespace `name` there."""
     return f"tablespace {name}"
+
+
+def kept_path(name: str) -> PurePosixPath:
+    """Where a bundle keeps a file that its experiment names, whichever way leads to it."""
+    parts = PurePosixPath(name).parts
+    return PurePosixPath("files", *("__" if part == ".." else part for part in parts if part != "/"))
 
 
 class DatasetSize(NamedTuple):
@@ -153,6 +160,9 @@ class Plan(Frozen):
     clusters: tuple[PlannedCluster, ...]
     variants: tuple[Variant, ...]
     trials: tuple[PlannedTrial, ...]
+    dataset_files: dict[str, str] = Field(
+        default_factory=dict, description="Text of each SQL file that the dataset names, by its path as written."
+    )
     steps: tuple[Step, ...] = Field(description="Every step in order, the trials as one step each.")
     needs: tuple[Need, ...]
     doomed: tuple[DoomedDevice, ...] = Field(default=(), description="Disks whose content the run destroys.")
@@ -161,3 +171,9 @@ class Plan(Frozen):
     )
     estimated_s: float
     warnings: tuple[str, ...] = ()
+
+    @property
+    def named_files(self) -> dict[str, str]:
+        """The text of every file that the experiment names, by its path as written: scripts, and SQL of the dataset."""
+        scripts = (script for variant in self.variants if variant.workload.script for script in variant.scripts)
+        return self.dataset_files | {script.name: script.source for script in scripts}

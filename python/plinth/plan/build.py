@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plinth.model.dataset import DatasetSpec
+from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import DatasetSize, DoomedDevice, Plan, PlannedCluster, PlannedTrial, Variant
@@ -33,6 +33,7 @@ class Surroundings:
     trial_steps: Callable[[PlannedTrial, Variant, PlannedCluster], list[Step]]
     teardown_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
     doomed: Callable[[Sequence[PlannedCluster]], list[DoomedDevice]] = field(default=lambda clusters: [])
+    dataset_files: Mapping[str, str] = field(default_factory=dict)
 
 
 def build_plan(
@@ -65,6 +66,7 @@ def build_plan(
         clusters=tuple(clusters),
         variants=tuple(variants),
         trials=tuple(trials),
+        dataset_files=dict(surroundings.dataset_files),
         steps=(*surroundings.provision_steps(clusters), *trial_steps, *surroundings.teardown_steps(clusters)),
         needs=tuple(needs_of(surroundings.host, clusters, variants, places)),
         doomed=tuple(surroundings.doomed(clusters)),
@@ -110,6 +112,8 @@ def _warnings(experiment: Experiment, variants: Sequence[Variant], written_bytes
         found.append("measure.order = sequential: a drift of the machine falls on the variants unequally")
     if measure.warmup_s == 0:
         found.append("measure.warmup = 0: cold caches are measured together with the rest")
+    if isinstance(experiment.dataset, SqlDataset) and experiment.dataset.size_bytes is None:
+        found.append("dataset.size is not given: what the dataset takes is missing from the needs, and from the time")
     if len(variants) > _NOTEWORTHY_VARIANTS:
         found.append(f"{len(variants)} variants: with so many comparisons small differences will stay undecided")
     return found

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plinth.experiment import LoadedExperiment
-from plinth.model.dataset import DatasetSpec
+from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
@@ -22,7 +22,7 @@ from plinth.storage import Storage, check_answers
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.system.undo import undo_step
-from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
+from plinth.workload import Dataset, check_scripts, check_working_set, dataset_of, scripts_of
 
 
 def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool = False) -> Plan:
@@ -68,24 +68,49 @@ class _Planner:
                 host=self.host,
                 places=lambda clusters: {storage.name: _place(storage) for storage in site.used_storages(clusters)},
                 installations=installations,
-                dataset_size=lambda spec: dataset_of(spec).size(),
-                dataset_load_s=lambda spec: dataset_of(spec).load_s(),
-                provision_steps=lambda clusters: _provision_steps(site, clusters),
+                dataset_size=lambda spec: self._dataset(spec).size(),
+                dataset_load_s=lambda spec: self._dataset(spec).load_s(),
+                provision_steps=lambda clusters: self._provision_steps(site, clusters),
                 trial_steps=lambda trial, variant, cluster: _trial_steps(site, trial, variant, cluster),
-                teardown_steps=lambda clusters: _teardown_steps(site, clusters),
+                teardown_steps=lambda clusters: self._teardown_steps(site, clusters),
                 doomed=lambda clusters: doomed_devices(site.used_storages(list(clusters)), self.runner),
+                dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
             ),
         )
 
     def _scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[ScriptText, ...]:
         with self._placed():
-            scripts = scripts_of(workload, dataset.kind, self.loaded.scripts)
-        check_scripts(workload, scripts, dataset_of(dataset).variables())
+            scripts = scripts_of(workload, dataset.kind, self.loaded.files)
+        check_scripts(workload, scripts, self._dataset(dataset).variables())
         return scripts
+
+    def _dataset(self, spec: DatasetSpec) -> Dataset:
+        return dataset_of(spec, self.loaded.files)
+
+    def _files_of(self, spec: DatasetSpec) -> Iterator[tuple[str, str]]:
+        """The SQL files that a dataset names, with their texts."""
+        if isinstance(spec, SqlDataset):
+            names = (name for key in SqlDataset.file_keys for name in spec.files(key))
+            yield from ((name, self.loaded.files[name]) for name in names)
+
+    def _provision_steps(self, site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
+        steps = [step for storage in site.used_storages(clusters) for step in storage.steps()]
+        for cluster in clusters:
+            steps += [external_step(site.run_id)] if cluster.storage is None else site.layout(cluster).steps()
+            for step in self._dataset(cluster.dataset).steps():
+                steps.append(
+                    step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
+                )
+        return steps
+
+    def _teardown_steps(self, site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
+        """What the journal undoes at the end, the last first."""
+        undone = map(undo_step, reversed(self._provision_steps(site, clusters)))
+        return [step for step in undone if step is not None]
 
     def check_working_sets(self, plan: Plan) -> None:
         """Only once --scale-to-fit, which tries sizes that are too small, has ended."""
-        datasets = {cluster.id: dataset_of(cluster.dataset) for cluster in plan.clusters}
+        datasets = {cluster.id: self._dataset(cluster.dataset) for cluster in plan.clusters}
         with self._placed():
             for variant in plan.variants:
                 check_working_set(variant.workload, datasets[variant.cluster].variables())
@@ -150,17 +175,6 @@ def _filesystem(path: Path) -> tuple[str, str, int | None]:
         return str(path), str(path), None
 
 
-def _provision_steps(site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
-    steps = [step for storage in site.used_storages(clusters) for step in storage.steps()]
-    for cluster in clusters:
-        steps += [external_step(site.run_id)] if cluster.storage is None else site.layout(cluster).steps()
-        for step in dataset_of(cluster.dataset).steps():
-            steps.append(
-                step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
-            )
-    return steps
-
-
 def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
     workload = variant.workload
     load = (
@@ -174,9 +188,3 @@ def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: Pla
     start = site.layout(cluster).start_step()
     title = f"trial {trial.number}, {variant.label}: start {cluster.id} anew with {settings}"
     return [start.model_copy(update={"id": f"trial.{trial.number}.start", "title": title}), *steps]
-
-
-def _teardown_steps(site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
-    """What the journal undoes at the end, the last first."""
-    undone = map(undo_step, reversed(_provision_steps(site, clusters)))
-    return [step for step in undone if step is not None]

@@ -256,7 +256,7 @@ class Provision:
     def _load(self, planned: PlannedCluster, target: Connection) -> None:
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
         with database_errors("load the dataset", planned.id), connect(target) as control:
-            dataset_of(planned.dataset).load(control, target, self._listener.progress)
+            dataset_of(planned.dataset, self.plan.dataset_files).load(control, target, self._listener.progress)
 
 
 def check_needs(plan: Plan) -> dict[str, MissingCapability]:

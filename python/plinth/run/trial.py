@@ -78,7 +78,7 @@ class TrialRunner:
     def _measure(self, trial: PlannedTrial, variant: Variant, started: int) -> TrialOutput:
         server, facts = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
-        dataset = dataset_of(cluster.dataset)
+        dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
         devices = devices_of(cluster, self._devices)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             before = dataset.before_trial(control)

@@ -1,9 +1,18 @@
 """What a dataset must offer, and which there are."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from plinth.model.connection import Connection
-from plinth.model.dataset import DatasetSpec, GeneratedDataset, NoDataset, NumbersDataset, TpcbDataset, UpsertDataset
+from plinth.model.dataset import (
+    DatasetSpec,
+    GeneratedDataset,
+    NoDataset,
+    NumbersDataset,
+    SqlDataset,
+    TpcbDataset,
+    UpsertDataset,
+)
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
@@ -12,6 +21,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.workload.generated import Generated
 from plinth.workload.numbers import Numbers
+from plinth.workload.sql_dataset import Sql
 from plinth.workload.tpcb import Tpcb
 from plinth.workload.upsert import Upsert
 
@@ -92,8 +102,8 @@ class Nothing:
         return []
 
 
-def dataset_of(spec: DatasetSpec) -> Dataset:
-    """The dataset that a specification asks for."""
+def dataset_of(spec: DatasetSpec, files: Mapping[str, str] | None = None) -> Dataset:
+    """The dataset that a specification asks for; `files` are the texts of the SQL files that it names, by path as written."""
     match spec:
         case TpcbDataset():
             return Tpcb(spec)
@@ -103,5 +113,7 @@ def dataset_of(spec: DatasetSpec) -> Dataset:
             return Upsert(spec)
         case GeneratedDataset():
             return Generated(spec)
+        case SqlDataset():
+            return Sql(spec, files or {})
         case NoDataset():
             return Nothing()

@@ -1,0 +1,61 @@
+"""The files that an experiment names, read with it: scripts of clients, and the SQL of a dataset."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plinth.model.dataset import SqlDataset
+from plinth.model.errors import Problem
+from plinth.model.plan import kept_path
+
+_KEYS = ("workload.script", *(f"dataset.{key}" for key in SqlDataset.file_keys))
+
+
+def read_files(document: dict[str, Any], folder: Path, problems: list[Problem]) -> dict[str, str]:
+    """The text of each file that a raw document with a flat matrix names, by its path as written.
+
+    Paths are relative to `folder`; those that the experiment of a bundle names are in the bundle. What cannot be read is added
+    to `problems`.
+    """
+    files: dict[str, str] = {}
+    for name, path in _named(document):
+        try:
+            files[name] = _place(folder, name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            problems.append(
+                Problem(
+                    f"cannot read the file {name!r}: {reason}",
+                    path=path,
+                    hint="the path is relative to the experiment file",
+                )
+            )
+    return files
+
+
+def _place(folder: Path, name: str) -> Path:
+    kept = folder / kept_path(name)
+    return kept if (folder / "manifest.json").exists() and kept.exists() else folder / name
+
+
+def _named(document: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """What the keys and their levels name, each with the key that says so."""
+    matrix = document.get("matrix")
+    for key in _KEYS:
+        table, name = key.split(".")
+        if table == "dataset" and _value(document.get(table), "kind") != "sql":
+            continue
+        yield from ((file, [table, name]) for file in _texts(_value(document.get(table), name)))
+        levels = _value(matrix, key)
+        for level in levels if isinstance(levels, list) else []:
+            yield from ((file, ["matrix", key]) for file in _texts(level))
+
+
+def _value(table: Any, key: str) -> Any:
+    return table.get(key) if isinstance(table, dict) else None
+
+
+def _texts(value: Any) -> list[str]:
+    """One name, or a list of them; what is neither is reported with the experiment itself."""
+    values = value if isinstance(value, list) else [value]
+    return [one for one in values if isinstance(one, str)]
