@@ -13,10 +13,11 @@ EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 
 
 class Trial(NamedTuple):
-    """What a trial came to. `written_bytes` is by device, as in loop3."""
+    """What a trial came to. `written_bytes` and `flushes` are by device, as in loop3."""
 
     tps: float
     written_bytes: dict[str, int]
+    flushes: dict[str, int]
 
 
 class Shape:
@@ -29,7 +30,8 @@ class Shape:
             trial = json.loads(path.read_text())
             assert trial["status"] == "complete", trial["failure"]
             written = {device["device"]: device["written_bytes"] for device in trial["devices"]}
-            self.trials[trial["variant"]].append(Trial(trial["tps"], written))
+            flushes = {device["device"]: device["flushes"] for device in trial["devices"]}
+            self.trials[trial["variant"]].append(Trial(trial["tps"], written, flushes))
 
     def tps(self, variant: str) -> float:
         """The median of its trials."""
@@ -47,6 +49,10 @@ class Shape:
     def written_bytes(self, variant: str, storage: str) -> list[int]:
         """What went to each device of `storage` in all trials of `variant`."""
         return [sum(trial.written_bytes[device] for trial in self.trials[variant]) for device in self.devices(storage)]
+
+    def flushes(self, variant: str, storage: str) -> list[int]:
+        """How often each device of `storage` was told to flush, in all trials of `variant`."""
+        return [sum(trial.flushes[device] for trial in self.trials[variant]) for device in self.devices(storage)]
 
 
 def plinth(scratch: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
