@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from plinth.cli import COMMANDS, help_text
 from plinth.cli.disk_view import cache_text, physics_text
-from plinth.experiment import json_schema
+from plinth.experiment import json_schema, packaged_references
 from plinth.model.analysis import Analysis
 from plinth.model.columns import ColumnSpec
 from plinth.model.dataset import DatasetSpec
@@ -34,6 +34,7 @@ from plinth.model.experiment import (
     WorkloadSpec,
 )
 from plinth.model.plan import Plan
+from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
 from plinth.model.storage import QueueSpec, StorageSpec
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
@@ -63,6 +64,12 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "[workload]": WorkloadSpec,
     "[measure]": MeasureSpec,
 }
+PUBLISHED_SECTIONS: dict[str, type[BaseModel]] = {
+    "top of the file": Reference,
+    "[[figure]]": PublishedFigure,
+    "[[ratio]]": PublishedRatio,
+    "[[fact]]": PublishedFact,
+}
 
 
 def schema_text(schema: dict[str, Any]) -> str:
@@ -78,14 +85,32 @@ def experiment_reference() -> str:
         "TOML, `spec = 1`. `plinth init` writes a commented one; `plinth schema` prints the JSON Schema for editors.",
         "`--set KEY=VALUE` replaces any key from the command line.",
     ]
-    for title, model in SECTIONS.items():
+    return "\n".join([*lines, *section_lines(SECTIONS)]) + "\n"
+
+
+def published_reference() -> str:
+    lines = [
+        "# Published results",
+        "",
+        "<!-- Made by scripts/generated.py from python/plinth/model/published.py: change it there. -->",
+        "",
+        "TOML, `spec = 1`: what `reference` of an experiment names. Plinth brings along: "
+        f"{', '.join(f'`{name}`' for name in packaged_references())}.",
+    ]
+    return "\n".join([*lines, *section_lines(PUBLISHED_SECTIONS)]) + "\n"
+
+
+def section_lines(sections: dict[str, type[BaseModel]]) -> list[str]:
+    """A table of keys for each model, under its title."""
+    lines: list[str] = []
+    for title, model in sections.items():
         lines += ["", f"## {title}", "", " ".join((model.__doc__ or "").split()), ""]
         lines += ["| key | type | default | meaning |", "|---|---|---|---|"]
         lines += [
             f"| `{field.alias or name}` | {type_text(model, name)} | {default_text(field)} | {meaning(field)} |"
             for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] != "kind")
         ]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def type_text(model: type[BaseModel], name: str) -> str:
@@ -201,7 +226,9 @@ def generated() -> dict[str, str]:
         "docs/reference/doctor.schema.json": schema_text(DoctorRecord.model_json_schema()),
         "docs/reference/endurance.schema.json": schema_text(Endurance.model_json_schema()),
         "docs/reference/report.schema.json": schema.schema_text(),
+        "docs/reference/published.schema.json": schema_text(Reference.model_json_schema(by_alias=True)),
         "docs/reference/experiment.md": experiment_reference(),
+        "docs/reference/published.md": published_reference(),
         "docs/reference/commands.md": cli_reference(),
         "docs/reference/disk-profiles.md": disk_reference(),
     }

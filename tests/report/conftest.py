@@ -12,6 +12,12 @@ def ramdisk() -> Reported:
 
 
 @pytest.fixture(scope="session")
+def studied() -> Reported:
+    """The same, beside a published study."""
+    return reported(report_bundles.with_reference(report_bundles.ramdisk()))
+
+
+@pytest.fixture(scope="session")
 def trouble() -> Reported:
     """The same with a failed trial (4), an excluded one (7), and a gap, errors and a failed check in trial 1."""
     return reported(report_bundles.ramdisk(trouble=True))

@@ -16,6 +16,7 @@ from plinth.model.facts import Fact, HostFacts, Installation, ServerFacts, Setti
 from plinth.model.load import EngineCost, Histogram, LoadError, Second, Totals
 from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
+from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
 from plinth.model.step import Step
 from plinth.model.trial import Check, Event, Sample, Trial
 from plinth.plan.order import order_trials
@@ -94,6 +95,38 @@ def many(*, variants: int = 60, repeats: int = 5, seconds: int = 60) -> BundleCo
     """`variants` variants, half of them in memory."""
     delays = [100 * step for step in range(variants // 2)]
     return _contents(MANY.format(warmup=5, seconds=seconds, repeats=repeats, delays=delays))
+
+
+def with_reference(contents: BundleContents, reference: Reference | None = None) -> BundleContents:
+    """The same run, whose experiment names published results: by default all forms that these have."""
+    plan = contents.plan.model_copy(update={"reference": reference or published()})
+    return replace(contents, plan=plan)
+
+
+def published() -> Reference:
+    """An invented study of disk, memory and a tape that this run has not."""
+    return Reference(
+        spec=1,
+        title="Disk, memory and tape",
+        source="An invented study, 1999",
+        url="https://example.invalid/study",
+        date="1999",
+        machine="An abacus | of wood",
+        conditions="Twelve beads",
+        figure=(
+            PublishedFigure(levels={"storage": "disk"}, tps=200, latency_mean_ns=40_000_000),
+            PublishedFigure(levels={"storage": "memory"}, tps=1800, latency_mean_ns=4_000_000, note="in a hurry"),
+            PublishedFigure(levels={"storage": "tape"}, tps=2),
+            PublishedFigure(levels={"storage": "disk", "workload.builtin": "select-only"}, tps=90_000),
+        ),
+        ratio=(
+            PublishedRatio(
+                what="memory beside disk", levels={"storage": "memory"}, to={"storage": "disk"}, low=2, high=4
+            ),
+        ),
+        fact=(PublishedFact(what="fsync", value=778, unit="per s"),),
+        finding=("Tape tears.",),
+    )
 
 
 def with_trouble(contents: BundleContents) -> BundleContents:

@@ -75,6 +75,17 @@ class TestInBrowser:
         assert [row["hatched"] for row in found["ranking"]] == [True, False, False]
         assert all("no block device is known under tmpfs" in text for text in found["gaps"])
 
+    def test_a_run_beside_a_published_study(self, studied: Reported, tmp_path: Path) -> None:
+        code, found = check(render_html(studied.report), tmp_path)
+        assert (code, found["failures"]) == (0, [])
+        figures, ratios = found["published"]
+        names = [line["name"] for line in figures]
+        assert names == ["disk", "memory in a hurry", "storage tape"]
+        assert [line["marks"] for line in figures] == [["theirs", "ours"], ["theirs", "ours"], ["theirs"]]
+        assert figures[1]["cells"][0] == "1,800"
+        assert figures[2]["cells"][1] == "n/a: not measured here"
+        assert [line["cells"][0] for line in ratios] == ["2 to 4×"]
+
     def test_a_bad_day(self, trouble: Reported, tmp_path: Path) -> None:
         code, found = check(render_html(trouble.report), tmp_path)
         assert (code, found["failures"]) == (0, [])

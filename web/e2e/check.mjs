@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
-import { clippedText, cursorState, lowContrast, panes, ranking } from "./page.mjs";
+import { clippedText, cursorState, lowContrast, panes, published, ranking } from "./page.mjs";
 
 const MAX_BYTES = 5_000_000;
 const MAX_READY_MS = 1000;
@@ -85,6 +85,9 @@ async function checkCharts(page) {
   for (const { id, points } of findings.charts) if (points === 0) fail(`chart ${id} has no data`);
   findings.gaps = await page.locator(".gap:visible").allTextContents();
   for (const text of findings.gaps) if (!/^n\/a: .{8,}/.test(text)) fail(`a gap without a reason: "${text}"`);
+  findings.published = await page.evaluate(published);
+  for (const line of findings.published.flat())
+    if (line.outside) fail(`published: ${line.name}: a mark stands outside of the axis`);
   findings.ranking = await page.evaluate(ranking);
   for (const row of findings.ranking) if (row.problem) fail(`ranking: ${row.variant}: ${row.problem}`);
 }

@@ -22,6 +22,23 @@ export function ranking() {
   });
 }
 
+/** Each line of the tables beside the published study: its figures, and which marks it has on the axis. */
+export function published() {
+  return [...document.querySelectorAll("table.published")].map((table) =>
+    [...table.querySelectorAll("tbody tr")].map((row) => {
+      const drawing = row.querySelector("svg");
+      const circles = [...drawing.querySelectorAll("circle")];
+      const places = circles.map((circle) => Number.parseFloat(circle.getAttribute("cx")));
+      return {
+        name: row.querySelector("th").textContent,
+        cells: [...row.querySelectorAll("td:not(.marks)")].map((cell) => cell.textContent),
+        marks: [...new Set(circles.map((circle) => circle.getAttribute("class")))],
+        outside: places.some((place) => !(place >= 0 && place <= 100)),
+      };
+    }),
+  );
+}
+
 /** Where the synced cursor stands in the charts of the time series. */
 export function cursorState() {
   const visible = (element) => element.offsetParent !== null;

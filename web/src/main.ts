@@ -13,6 +13,7 @@ import { latencyView } from "./views/latency";
 import { machineView } from "./views/machine";
 import { masthead } from "./views/masthead";
 import { odditiesView } from "./views/oddities";
+import { publishedView } from "./views/published";
 import { rankingView } from "./views/ranking";
 import { reproduceView } from "./views/reproduce";
 import { settingsView } from "./views/settings";
@@ -32,6 +33,7 @@ function page(report: Report): HTMLElement[] {
   const focus = start && new Store(start);
   const sections = [
     rankingView(report),
+    publishedView(report),
     focus && trialsView(report, focus),
     focus && timelineView(report, focus),
     focus && latencyView(report, focus),

@@ -180,6 +180,7 @@ export function report(changes: Partial<Report> = {}): Report {
     ],
     storages: [],
     flushes: [],
+    published: null,
     host: {
       cores: 2,
       memory_total_bytes: 1,

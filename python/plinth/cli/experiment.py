@@ -25,6 +25,14 @@ ScaleToFit = Annotated[
         help="Cut the dataset (its scale, its rows) until the experiment fits this machine.",
     ),
 ]
+Full = Annotated[
+    bool,
+    Parameter(
+        name="--full",
+        negative="",
+        help="Ask for the published size, by the experiment's own [full]; says first what hours and space that takes.",
+    ),
+]
 Destroy = Annotated[
     tuple[str, ...],
     Parameter(
@@ -64,6 +72,7 @@ def plan(
     /,
     *,
     overrides: Overrides = (),
+    full: Full = False,
     scale_to_fit: ScaleToFit = False,
     as_json: AsJson = False,
 ) -> int:
@@ -75,7 +84,7 @@ def plan(
     from plinth.experiment import load_experiment
     from plinth.run import make_plan
 
-    made = make_plan(load_experiment(file, overrides), run_id="RUN", bundle=Path("bundles/RUN"), fit=scale_to_fit)
+    made = make_plan(load_experiment(file, overrides, full), run_id="RUN", bundle=Path("bundles/RUN"), fit=scale_to_fit)
     if as_json:
         print(made.model_dump_json(indent=1))
     else:

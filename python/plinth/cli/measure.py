@@ -1,5 +1,6 @@
 """Commands that measure: run and resume."""
 
+import sys
 from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.experiment import AsJson, Destroy, Overrides, ScaleToFit
+from plinth.cli.experiment import AsJson, Destroy, Full, Overrides, ScaleToFit
 
 if TYPE_CHECKING:
     from plinth.run import RunStatus
@@ -25,6 +26,7 @@ def run(
     /,
     *,
     overrides: Overrides = (),
+    full: Full = False,
     scale_to_fit: ScaleToFit = False,
     bundle: BundlePath = None,
     destroy: Destroy = (),
@@ -36,12 +38,15 @@ def run(
     Everything that is made is undone at the end, also after an error or Ctrl-C; after a kill, `plinth clean` does it
     and `plinth resume` finishes the run. The bundle keeps every trial.
     """
+    from plinth.cli.plan_view import full_size_sentence
     from plinth.experiment import load_experiment
     from plinth.run import make_plan, run_plan
 
-    loaded = load_experiment(file, overrides)
+    loaded = load_experiment(file, overrides, full)
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
+    if full:
+        print(full_size_sentence(made), file=sys.stderr)
     with _listener(quiet) as listener:
         status = run_plan(made, loaded.text, folder, listener, destroy)
     return _conclude(folder, status, as_json)

@@ -11,9 +11,20 @@ from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster
 from plinth.model.units import format_duration, format_size
 
 
+def full_size_sentence(plan: Plan) -> str:
+    """What the published size takes, before anything else is said."""
+    data_bytes = sum(cluster.data_bytes for cluster in plan.clusters)
+    return (
+        f"At the published size (--full): about {format_duration(plan.estimated_s)}, {format_size(data_bytes)} of data, "
+        f"{format_size(plan.estimated_written_bytes)} written"
+    )
+
+
 def show_plan(plan: Plan, console: Console) -> None:
     """Print the plan: question, variants, order, steps, needs. A command that comes again is not repeated."""
     experiment, measure = plan.experiment, plan.experiment.measure
+    if plan.full:
+        console.print(full_size_sentence(plan) + "\n", markup=False)
     console.print(f"[bold]{experiment.name}[/]: ", end="")
     console.print(experiment.question, markup=False)
     console.print(

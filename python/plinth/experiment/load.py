@@ -8,13 +8,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from plinth.experiment.files import read_files
+from plinth.experiment.full import at_full_size, check_full
 from plinth.experiment.locate import find, locate
-from plinth.experiment.matrix import check_matrix, flatten_matrix
+from plinth.experiment.matrix import check_matrix, flatten
 from plinth.experiment.overrides import apply_override, override_keys
 from plinth.experiment.problems import problems_of
+from plinth.experiment.published import named_reference
 from plinth.experiment.references import check_references
 from plinth.model.errors import ExperimentError, Problem, UsageError
 from plinth.model.experiment import Experiment, factor_path
+from plinth.model.published import Reference
 
 _QUOTES_HINT = 'text needs quotes, as in name = "ramdisk"; true, false and numbers do not'
 _TWICE = ("immutable namespace", "Cannot overwrite a value")
@@ -26,21 +29,26 @@ _TWICE_HINT = (
 
 @dataclass(frozen=True)
 class LoadedExperiment:
-    """An experiment, the text that it was read from, and the files that it names: path as written -> text."""
+    """An experiment, the text that it was read from, and what it names: files (path as written -> text), a reference.
+
+    `full`: at the published size, by its own [full].
+    """
 
     experiment: Experiment
     file: str
     text: str
     overrides: tuple[str, ...]
     files: dict[str, str]
+    reference: Reference | None = None
+    full: bool = False
 
     def error(self, problems: list[Problem]) -> ExperimentError:
         """Findings that came later, such as a setting that the server does not know, with file and line."""
         return _error(problems, self.text, self.file, self.overrides)
 
 
-def load_experiment(path: Path, overrides: tuple[str, ...] = ()) -> LoadedExperiment:
-    """Read and validate the experiment file at `path`, with `--set` overrides.
+def load_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = False) -> LoadedExperiment:
+    """Read and validate the experiment file at `path`, at its published size if `full`, then with `--set` overrides.
 
     Raises UsageError when it cannot be read and ExperimentError with every problem when it is not valid.
     """
@@ -53,15 +61,23 @@ def load_experiment(path: Path, overrides: tuple[str, ...] = ()) -> LoadedExperi
             where=str(path),
             hint="`plinth init` writes a commented one to start from",
         ) from error
-    return load_text(text, str(path), path.parent, overrides)
+    return load_text(text, str(path), path.parent, overrides, full)
 
 
-def load_text(text: str, file: str, folder: Path, overrides: tuple[str, ...] = ()) -> LoadedExperiment:
+def load_text(
+    text: str, file: str, folder: Path, overrides: tuple[str, ...] = (), full: bool = False
+) -> LoadedExperiment:
     """As `load_experiment`, of a text; `file` names it in errors, the files that it names are relative to `folder`."""
-    document = _parse(text, file)
+    document = flatten(_parse(text, file), "full")
+    as_written = flatten(document, "matrix")
+    if full:
+        try:
+            document = at_full_size(document)
+        except Problem as problem:
+            raise _error([problem], text, file, overrides) from problem
     for override in overrides:
         apply_override(document, override)
-    document = flatten_matrix(document)
+    document = flatten(document, "matrix")
     problems: list[Problem] = []
     try:
         experiment = Experiment.model_validate(document, by_alias=True, by_name=False)
@@ -71,9 +87,12 @@ def load_text(text: str, file: str, folder: Path, overrides: tuple[str, ...] = (
     problems += check_matrix(document, problems)
     problems += check_references(document)
     files = read_files(document, folder, problems)
+    reference = named_reference(document, folder, problems)
+    if not problems:
+        problems += check_full(as_written)
     if problems or experiment is None:
         raise _error(problems, text, file, overrides)
-    return LoadedExperiment(experiment, file, text, overrides, files)
+    return LoadedExperiment(experiment, file, text, overrides, files, reference, full)
 
 
 def _parse(text: str, file: str) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from plinth.model.experiment import Experiment, factor_path, with_levels
 from plinth.model.nearest import nearest
 from plinth.model.storage import factors_by_storage
 
-_FIRST_PARTS = ("storage", "server", "dataset", "workload")
+FACTOR_PARTS = ("storage", "server", "dataset", "workload")
+"""What the dotted path of a factor begins with."""
 
 
-def flatten_matrix(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with `workload.clients = [..]` of [matrix] (nested tables in TOML) as one dotted key each."""
-    matrix = document.get("matrix")
-    if not isinstance(matrix, dict):
+def flatten(document: dict[str, Any], name: str) -> dict[str, Any]:
+    """The document with `workload.clients = [..]` of the table `name` (nested tables in TOML) as one dotted key each."""
+    nested = document.get(name)
+    if not isinstance(nested, dict):
         return document
     flat: dict[str, Any] = {}
 
@@ -28,8 +29,8 @@ def flatten_matrix(document: dict[str, Any]) -> dict[str, Any]:
             else:
                 flat[f"{prefix}{key}"] = value
 
-    walk(matrix, "")
-    return {**document, "matrix": flat}
+    walk(nested, "")
+    return {**document, name: flat}
 
 
 def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem]:
@@ -48,8 +49,8 @@ def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem
 def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], known: list[Problem]) -> list[Problem]:
     path: list[str | int] = ["matrix", factor]
     first, *rest = factor_path(factor)
-    if first not in _FIRST_PARTS or (first == "storage" and len(rest) < 2):
-        close = nearest(factor, [*_FIRST_PARTS, "workload.clients", "dataset.scale", "dataset.rows", "server.version"])
+    if first not in FACTOR_PARTS or (first == "storage" and len(rest) < 2):
+        close = nearest(factor, [*FACTOR_PARTS, "workload.clients", "dataset.scale", "dataset.rows", "server.version"])
         return [
             Problem(
                 f"{factor!r} cannot be a factor; allowed: storage, storage.NAME.*, server.settings.NAME, "

@@ -32,10 +32,20 @@ def apply_override(document: dict[str, Any], override: str) -> None:
     A key that is a factor replaces that factor's levels: `--set storage=memory` leaves one, `--set
     workload.clients=[1,2]` gives two. Raises UsageError when it has no form or its way is barred by a value.
     """
-    keys = override_keys(override)
     match = _FORM.fullmatch(override)
+    keys = override_keys(override)
     assert match is not None, "override_keys has refused it"
-    value = _value(match[2])
+    try:
+        set_key(document, keys, _value(match[2]))
+    except KeyError as barred:
+        raise UsageError(f"--set {override}: {barred.args[0]!r} is a value, not a table") from barred
+
+
+def set_key(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
+    """Set a key in the raw document, in place: the levels of a factor that writes there, else the key itself.
+
+    Raises KeyError with the part of the way that is a value.
+    """
     factor = _factor_named(document, keys)
     if factor is not None:
         table, key = factor
@@ -45,7 +55,7 @@ def apply_override(document: dict[str, Any], override: str) -> None:
     for key in keys[:-1]:
         table = table.setdefault(key, {})
         if not isinstance(table, dict):
-            raise UsageError(f"--set {override}: {key!r} is a value, not a table")
+            raise KeyError(key)
     if isinstance(table.get(keys[-1]), dict) and isinstance(value, dict):
         table[keys[-1]] = {**table[keys[-1]], **value}
     else:

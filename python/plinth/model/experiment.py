@@ -303,6 +303,19 @@ class Experiment(Frozen):
         examples=[{"storage": ["disk", "memory"], "workload.clients": [1, 16]}],
     )
     measure: MeasureSpec = Field(default_factory=MeasureSpec)
+    reference: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Published results to set beside ours: one that Plinth brings along, or a file that ends with .toml, "
+        "relative to this one.",
+        examples=["s3-zfs-slog"],
+    )
+    full: dict[str, SettingValue | list[Level]] = Field(
+        default_factory=dict,
+        description="The published size, which --full asks for: keys of this file, as of --set, and their values there. Of a "
+        "factor, as many levels as in [matrix] stand for one another, in their order.",
+        examples=[{"dataset.rows": 10**10, "measure.duration": "5min"}],
+    )
 
 
 def factor_path(factor: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from plinth.model.base import Frozen
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import Experiment, Level, ServerSpec, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
+from plinth.model.published import Reference
 from plinth.model.step import Step
 from plinth.model.storage import StorageSpec
 from plinth.model.units import format_size
@@ -152,6 +153,8 @@ class Plan(Frozen):
     overrides: tuple[str, ...] = Field(
         default=(), description="KEY=VALUE of each --set, then what --scale-to-fit cut, in the same form."
     )
+    full: bool = Field(default=False, description="Asked for at the published size, with --full.")
+    reference: Reference | None = Field(default=None, description="The published results that the experiment names.")
     host: HostFacts
     storages: dict[str, StorageSpec] = Field(
         default_factory=dict,

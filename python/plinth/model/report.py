@@ -7,13 +7,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from plinth.model.analysis import Analysis
+from plinth.model.analysis import Analysis, Estimate
 from plinth.model.base import Frozen
 from plinth.model.doctor import DoctorRecord
 from plinth.model.experiment import Level
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.load import LoadError
 from plinth.model.manifest import RunStatus
+from plinth.model.published import Reference
 from plinth.model.trial import Check, DeviceIo
 from plinth.model.wear import RunWear
 
@@ -184,6 +185,43 @@ class Command(Frozen):
     user: str | None
 
 
+class PublishedRow(Frozen):
+    """A published figure, and ours of the variant that stands for it. Ratios are to the baseline of each."""
+
+    label: str = Field(description="Our variant's; of a figure that was not measured here, its levels.")
+    variant: str | None = Field(description="None: not measured here.")
+    stands_for: str | None = Field(description="The published levels, where ours only stand for them.")
+    published_tps: float
+    published_ratio: float | None = Field(description="None where the baseline's figure was not published.")
+    published_latency_ns: int | None = Field(description="The mean.")
+    tps: Estimate | None
+    ratio: Estimate | None
+    latency_ns: float | None = Field(description="The mean.")
+    note: str | None
+
+
+class PublishedRatioRow(Frozen):
+    """A published ratio, and ours of the variants that stand for its two sides."""
+
+    what: str
+    stands_for: str | None = Field(description="As of a figure.")
+    published_low: float
+    published_high: float
+    variant: str | None = Field(description="Label of ours, over `to`; None: not measured here.")
+    to: str | None
+    ratio: Estimate | None = Field(description="Without an interval where neither side is the baseline.")
+    note: str | None
+
+
+class PublishedBeside(Frozen):
+    """A published study beside this run."""
+
+    reference: Reference
+    figures: tuple[PublishedRow, ...]
+    ratios: tuple[PublishedRatioRow, ...]
+    elsewhere: int = Field(description="Figures and ratios of the study that are about other questions than this one.")
+
+
 class Version(Frozen):
     """Version of something that took part."""
 
@@ -227,6 +265,9 @@ class Report(Frozen):
     storages: tuple[StorageFacts, ...]
     wear: RunWear | None = Field(description="What was written to the disks; None where it was not counted.")
     flushes: tuple[StorageFlushes, ...] = Field(default=(), description="Of the storages that were probed.")
+    published: PublishedBeside | None = Field(
+        default=None, description="The published results that the experiment names, beside ours."
+    )
     host: HostFacts
     doctor: DoctorRecord | None = Field(
         description="What would have spoiled it, looked for before the run; None: it was not."

@@ -7,6 +7,7 @@ from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import DatasetSize, DoomedDevice, Plan, PlannedCluster, PlannedTrial, Variant
+from plinth.model.published import Reference
 from plinth.model.step import Step
 from plinth.model.units import format_size
 from plinth.plan.needs import Place, needs_of
@@ -34,6 +35,8 @@ class Surroundings:
     teardown_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
     doomed: Callable[[Sequence[PlannedCluster]], list[DoomedDevice]] = field(default=lambda clusters: [])
     dataset_files: Mapping[str, str] = field(default_factory=dict)
+    full: bool = False
+    reference: Reference | None = None
 
 
 def build_plan(
@@ -61,6 +64,8 @@ def build_plan(
         run_id=surroundings.run_id,
         experiment=experiment,
         overrides=overrides,
+        full=surroundings.full,
+        reference=surroundings.reference,
         host=surroundings.host,
         storages=expanded.storages,
         clusters=tuple(clusters),

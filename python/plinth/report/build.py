@@ -25,6 +25,7 @@ from plinth.model.report import (
 from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
 from plinth.report.flushes import storage_flushes
+from plinth.report.published import published_beside
 from plinth.report.settings import setting_rows
 from plinth.report.text import noise_sentence
 from plinth.report.timeline import Timelines, timelines
@@ -51,6 +52,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         storages=tuple(contents.storages.values()),
         wear=contents.wear,
         flushes=storage_flushes(contents.probes),
+        published=published_beside(contents.plan, analysis),
         host=contents.host,
         doctor=contents.doctor,
         gaps=_gaps(contents),
@@ -189,7 +191,7 @@ def _reproduction(contents: BundleContents) -> Reproduction:
     bundle = PurePath(contents.path).name
     return Reproduction(
         commands=(
-            f"plinth run {EXPERIMENT_FILE}{overrides}",
+            f"plinth run {EXPERIMENT_FILE}{' --full' if plan.full else ''}{overrides}",
             f"plinth report {shlex.quote(bundle)} --html --output report.html",
             f"plinth verify {shlex.quote(bundle)}",
         ),

@@ -4,16 +4,18 @@ from collections.abc import Iterable, Sequence
 
 from plinth.model.doctor import Remedy
 from plinth.model.figures import times
-from plinth.model.report import Report, SettingRow
+from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.units import format_size
 from plinth.report.text import (
     NOT_AVAILABLE,
+    elsewhere_sentence,
     endurance_used,
     held_back,
     latency,
     latency_pair,
     number,
     observer_sentence,
+    published_ratio,
     rate,
     top_waits,
     variant_name,
@@ -31,6 +33,7 @@ def render_markdown(report: Report) -> str:
         _text(analysis.answer),
         _ranking(report),
         _text(report.noise),
+        _section("Beside the published study", _published(report.published)),
         _section("Differences between variants", _differences(report)),
         _section("What held each back", _held_back(report)),
         _section("Schedule", _schedule(report)),
@@ -90,6 +93,62 @@ def _held_back(report: Report) -> str:
     rows = [(variant_name(variant), held_back(variant), top_waits(variant)) for variant in report.analysis.variants]
     heads = ("Variant", "Held back by", "Backends in each wait, on the mean")
     return f"{_table(heads, rows)}\n\n{_text(observer_sentence(report.analysis))}"
+
+
+def _published(beside: PublishedBeside | None) -> str:
+    """The published figures and ours, absolute and as ratios, with their source."""
+    if beside is None:
+        return ""
+    of = beside.reference
+    parts = [
+        f"{_text(of.title)}. {_text(of.source)}{f' ({of.url})' if of.url else ''}. {_text(of.machine)}. {_text(of.conditions)}.",
+        _published_figures(beside),
+        _published_ratios(beside),
+        _list([*of.finding, *(f"{fact.what}: {number(fact.value)} {fact.unit}" for fact in of.fact)]),
+        _text(elsewhere_sentence(beside)),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _published_figures(beside: PublishedBeside) -> str:
+    rows = [
+        (
+            row.label + (f" (for {row.stands_for})" if row.stands_for else ""),
+            number(row.published_tps),
+            rate(row.tps) if row.variant else f"{NOT_AVAILABLE}: not measured here",
+            NOT_AVAILABLE if row.published_ratio is None else f"{number(row.published_ratio)}x",
+            times(row.ratio) if row.ratio else NOT_AVAILABLE,
+            NOT_AVAILABLE if row.published_latency_ns is None else latency(row.published_latency_ns),
+            NOT_AVAILABLE if row.latency_ns is None else latency(row.latency_ns),
+            row.note or "",
+        )
+        for row in beside.figures
+    ]
+    heads = (
+        "Variant",
+        "tps, published",
+        "tps, ours",
+        "Ratio to baseline, published",
+        "Ratio to baseline, ours",
+        "Mean latency, published",
+        "Mean latency, ours",
+        "Note",
+    )
+    return _table(heads, rows) if rows else ""
+
+
+def _published_ratios(beside: PublishedBeside) -> str:
+    rows = [
+        (
+            row.what + (f" (for {row.stands_for})" if row.stands_for else ""),
+            f"{row.variant} / {row.to}" if row.variant else f"{NOT_AVAILABLE}: not measured here",
+            published_ratio(row),
+            times(row.ratio) if row.ratio else NOT_AVAILABLE,
+            row.note or "",
+        )
+        for row in beside.ratios
+    ]
+    return _table(("Finding", "Ours is of", "Ratio, published", "Ratio, ours", "Note"), rows) if rows else ""
 
 
 def _schedule(report: Report) -> str:

@@ -2,6 +2,7 @@
 
 from plinth.model.analysis import Analysis, CommitCeiling, Estimate, LatencyPercentiles, NoiseFloor, VariantResult
 from plinth.model.figures import times
+from plinth.model.report import PublishedBeside, PublishedRatioRow
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
 
@@ -92,6 +93,20 @@ def observer_sentence(analysis: Analysis) -> str:
         return f"Observation: {NOT_AVAILABLE}: its cost was not measured."
     middle, (highest, number) = known[len(known) // 2][0], known[-1]
     return f"Observation took {middle:.1%} of one core, at most {highest:.1%} (trial {number})."
+
+
+def published_ratio(row: PublishedRatioRow) -> str:
+    """A published ratio: 1.4x, or 2 to 3x."""
+    low, high = number(row.published_low), number(row.published_high)
+    return f"{low}x" if low == high else f"{low} to {high}x"
+
+
+def elsewhere_sentence(beside: PublishedBeside) -> str:
+    """What of a study is about other questions; "" when nothing is."""
+    count = beside.elsewhere
+    if count == 1:
+        return "1 further figure of the study is of another question."
+    return f"{count} further figures of the study are of other questions." if count else ""
 
 
 def latency_pair(percentiles: LatencyPercentiles | None) -> str:

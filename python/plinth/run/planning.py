@@ -65,6 +65,8 @@ class _Planner:
             (*self.loaded.overrides, *cuts),
             Surroundings(
                 run_id=self.run_id,
+                full=self.loaded.full,
+                reference=self.loaded.reference,
                 host=self.host,
                 places=lambda clusters: {storage.name: _place(storage) for storage in site.used_storages(clusters)},
                 installations=installations,

@@ -30,6 +30,10 @@ export interface Report {
    * Of the storages that were probed.
    */
   flushes: StorageFlushes[];
+  /**
+   * The published results that the experiment names, beside ours.
+   */
+  published: PublishedBeside | null;
   host: HostFacts;
   /**
    * What would have spoiled it, looked for before the run; None: it was not.
@@ -688,6 +692,193 @@ export interface FlushFigure {
    */
   latency_p99_ns: number | null;
   unavailable: string | null;
+}
+/**
+ * A published study beside this run.
+ */
+export interface PublishedBeside {
+  reference: PlinthReference;
+  figures: PublishedRow[];
+  ratios: PublishedRatioRow[];
+  /**
+   * Figures and ratios of the study that are about other questions than this one.
+   */
+  elsewhere: number;
+}
+/**
+ * A published study: who measured what, on what, when, and what came out.
+ */
+export interface PlinthReference {
+  /**
+   * Version of this format.
+   */
+  spec: 1;
+  /**
+   * What it is about.
+   */
+  title: string;
+  /**
+   * Whose it is and where it can be found, in words.
+   */
+  source: string;
+  /**
+   * Where it can be read, if known.
+   */
+  url: string | null;
+  /**
+   * When it was published.
+   */
+  date: string;
+  /**
+   * What it was measured on.
+   */
+  machine: string;
+  /**
+   * Versions, settings, tables, load, duration.
+   */
+  conditions: string;
+  /**
+   * Absolute figures.
+   */
+  figure: PublishedFigure[];
+  /**
+   * Findings that were published as ratios only.
+   */
+  ratio: PublishedRatio[];
+  /**
+   * Other figures, shown as they are.
+   */
+  fact: PublishedFact[];
+  /**
+   * What was found without a figure, in words.
+   */
+  finding: string[];
+}
+/**
+ * What a study measured at some levels of its factors.
+ */
+export interface PublishedFigure {
+  /**
+   * Keys of the experiment, as in [matrix], and the value of each.
+   */
+  levels: {
+    [k: string]: boolean | number | string | string[];
+  };
+  /**
+   * Transactions a second.
+   */
+  tps: number;
+  /**
+   * Mean latency.
+   */
+  latency_mean: (string | number) | null;
+  /**
+   * Its standard deviation.
+   */
+  latency_stddev: (string | number) | null;
+  /**
+   * What keeps it from being compared as it stands.
+   */
+  note: string | null;
+}
+/**
+ * How many times the transactions of `to` a study found at `levels`, where it gave no more than that.
+ */
+export interface PublishedRatio {
+  /**
+   * In words.
+   */
+  what: string;
+  /**
+   * As of a figure.
+   */
+  levels: {
+    [k: string]: boolean | number | string | string[];
+  };
+  /**
+   * What they are compared to.
+   */
+  to: {
+    [k: string]: boolean | number | string | string[];
+  };
+  /**
+   * The ratio, or the least of it.
+   */
+  low: number;
+  /**
+   * The most of it; the same where one figure was given.
+   */
+  high: number;
+  /**
+   * As of a figure.
+   */
+  note: string | null;
+}
+/**
+ * Another figure of a study: of a probe, of loading, of sizes.
+ */
+export interface PublishedFact {
+  what: string;
+  value: number;
+  /**
+   * As a reader wants it.
+   */
+  unit: string;
+}
+/**
+ * A published figure, and ours of the variant that stands for it. Ratios are to the baseline of each.
+ */
+export interface PublishedRow {
+  /**
+   * Our variant's; of a figure that was not measured here, its levels.
+   */
+  label: string;
+  /**
+   * None: not measured here.
+   */
+  variant: string | null;
+  /**
+   * The published levels, where ours only stand for them.
+   */
+  stands_for: string | null;
+  published_tps: number;
+  /**
+   * None where the baseline's figure was not published.
+   */
+  published_ratio: number | null;
+  /**
+   * The mean.
+   */
+  published_latency_ns: number | null;
+  tps: Estimate | null;
+  ratio: Estimate | null;
+  /**
+   * The mean.
+   */
+  latency_ns: number | null;
+  note: string | null;
+}
+/**
+ * A published ratio, and ours of the variants that stand for its two sides.
+ */
+export interface PublishedRatioRow {
+  what: string;
+  /**
+   * As of a figure.
+   */
+  stands_for: string | null;
+  published_low: number;
+  published_high: number;
+  /**
+   * Label of ours, over `to`; None: not measured here.
+   */
+  variant: string | null;
+  to: string | null;
+  /**
+   * Without an interval where neither side is the baseline.
+   */
+  ratio: Estimate | null;
+  note: string | null;
 }
 /**
  * The machine that an experiment runs on; what the planner must know of it.

@@ -1,0 +1,50 @@
+"""[full]: the published size of an experiment, which --full puts in the place of the size that runs anywhere."""
+
+from copy import deepcopy
+from typing import Any
+
+from pydantic import ValidationError
+
+from plinth.experiment.matrix import check_matrix, flatten
+from plinth.experiment.overrides import set_key
+from plinth.experiment.problems import problems_of
+from plinth.experiment.references import check_references
+from plinth.model.errors import Problem
+from plinth.model.experiment import Experiment, factor_path
+
+
+def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
+    """The raw document, whose [full] is flat, with every key of [full] in its place. Raises Problem when it has none."""
+    full = document.get("full")
+    if not isinstance(full, dict) or not full:
+        raise Problem(
+            "--full: the experiment gives no published size",
+            path=["full"],
+            hint="[full] has the keys that --full replaces; --set replaces any",
+        )
+    changed = deepcopy(document)
+    for key, value in full.items():
+        try:
+            set_key(changed, factor_path(key), value)
+        except KeyError as barred:
+            raise Problem(f"{barred.args[0]!r} is a value, not a table", path=["full", *key.split(".")]) from barred
+    return changed
+
+
+def check_full(document: dict[str, Any]) -> list[Problem]:
+    """What is wrong with a valid raw document, whose tables are flat, once it is at its full size."""
+    if not document.get("full"):
+        return []
+    try:
+        full = flatten(at_full_size(document), "matrix")
+    except Problem as problem:
+        return [problem]
+    try:
+        Experiment.model_validate(full, by_alias=True, by_name=False)
+    except ValidationError as error:
+        found = problems_of(error, full, Experiment)
+    else:
+        found = [*check_matrix(full, []), *check_references(full)]
+    return [
+        Problem(f"with --full: {problem.key}: {problem.message}", path=["full"], hint=problem.hint) for problem in found
+    ]

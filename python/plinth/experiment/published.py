@@ -1,0 +1,89 @@
+"""The published results that an experiment names: those that Plinth brings along, or a file beside the experiment."""
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from plinth.experiment.matrix import FACTOR_PARTS
+from plinth.experiment.problems import problems_of
+from plinth.model.errors import Problem
+from plinth.model.experiment import factor_path
+from plinth.model.nearest import nearest
+from plinth.model.published import Reference
+
+_SUFFIX = ".toml"
+
+
+def packaged_references() -> tuple[str, ...]:
+    """The names of the references that Plinth brings along."""
+    folder = resources.files("plinth") / "reference"
+    return tuple(sorted(file.name.removesuffix(_SUFFIX) for file in folder.iterdir() if file.name.endswith(_SUFFIX)))
+
+
+def load_reference(name: str, folder: Path) -> Reference:
+    """The reference called `name`, or that of the file `name`, relative to `folder`, where it ends with .toml.
+
+    Raises Problem, placed at the experiment's key, when there is none or it is not valid.
+    """
+    text = _file_text(folder / name) if name.endswith(_SUFFIX) else _packaged_text(name)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _problem(f"{name!r} is not valid TOML: {error}") from error
+    try:
+        reference = Reference.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        found = problems_of(error, document, Reference)
+        raise _problem("; ".join(f"{name}: {problem.key}: {problem.message}" for problem in found)) from error
+    _check_levels(name, reference)
+    return reference
+
+
+def named_reference(document: dict[str, Any], folder: Path, problems: list[Problem]) -> Reference | None:
+    """What a raw document's `reference` names; a problem of it is added to `problems`."""
+    name = document.get("reference")
+    if not isinstance(name, str):
+        return None  # another type is reported with the experiment itself
+    try:
+        return load_reference(name, folder)
+    except Problem as problem:
+        problems.append(problem)
+        return None
+
+
+def _packaged_text(name: str) -> str:
+    names = packaged_references()
+    if name not in names:
+        raise _problem(
+            f"reference {name!r} is not one of: {', '.join(names)}",
+            hint=nearest(name, names) or "a file of your own ends with .toml, and is relative to the experiment file",
+        )
+    return (resources.files("plinth") / "reference" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+
+
+def _file_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise _problem(
+            f"cannot read the reference {path.name!r}: {reason}", hint="the path is relative to the experiment file"
+        ) from error
+
+
+def _check_levels(name: str, reference: Reference) -> None:
+    """Levels are keyed as in [matrix]; what could never be a factor would never be shown."""
+    tables = [figure.levels for figure in reference.figure]
+    tables += [levels for ratio in reference.ratio for levels in (ratio.levels, ratio.to)]
+    wrong = {key: None for levels in tables for key in levels if factor_path(key)[0] not in FACTOR_PARTS}
+    if wrong:
+        raise _problem(
+            f"{name}: levels: {', '.join(wrong)} cannot be a factor; keys begin with {', '.join(FACTOR_PARTS)}"
+        )
+
+
+def _problem(message: str, hint: str | None = None) -> Problem:
+    return Problem(message, path=["reference"], hint=hint)

@@ -1,0 +1,87 @@
+"""Published results: the figures of a study, keyed to the factors of the experiment that repeats it.
+
+Field descriptions here are the reference, as in `plinth.model.experiment`.
+"""
+
+from typing import Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from plinth.model.base import Frozen
+from plinth.model.experiment import Level
+from plinth.model.units import LatencyNs
+
+Levels = dict[str, Level]
+
+
+class PublishedFigure(Frozen):
+    """What a study measured at some levels of its factors."""
+
+    levels: Levels = Field(
+        min_length=1,
+        description="Keys of the experiment, as in [matrix], and the value of each.",
+        examples=[{"storage": "zfs"}],
+    )
+    tps: float = Field(gt=0, description="Transactions a second.", examples=[4062])
+    latency_mean_ns: LatencyNs | None = Field(
+        default=None, gt=0, alias="latency_mean", description="Mean latency.", examples=["3.930ms"]
+    )
+    latency_stddev_ns: LatencyNs | None = Field(
+        default=None, gt=0, alias="latency_stddev", description="Its standard deviation.", examples=["55.2ms"]
+    )
+    note: str | None = Field(default=None, description="What keeps it from being compared as it stands.")
+
+
+class PublishedRatio(Frozen):
+    """How many times the transactions of `to` a study found at `levels`, where it gave no more than that."""
+
+    what: str = Field(min_length=1, description="In words.", examples=["RAID-0 of two SSDs beside one, random select"])
+    levels: Levels = Field(min_length=1, description="As of a figure.", examples=[{"storage": "raid0"}])
+    to: Levels = Field(min_length=1, description="What they are compared to.", examples=[{"storage": "one-ssd"}])
+    low: float = Field(gt=0, description="The ratio, or the least of it.", examples=[2.0])
+    high: float = Field(gt=0, description="The most of it; the same where one figure was given.", examples=[3.0])
+    note: str | None = Field(default=None, description="As of a figure.")
+
+    @model_validator(mode="after")
+    def _is_a_ratio(self) -> Self:
+        if self.high < self.low:
+            raise ValueError(f"high: got {self.high:g}, which is less than low, {self.low:g}")
+        if self.levels == self.to:
+            raise ValueError("to: the same as levels")
+        return self
+
+
+class PublishedFact(Frozen):
+    """Another figure of a study: of a probe, of loading, of sizes."""
+
+    what: str = Field(min_length=1, examples=["fdatasync of one 64 kB write, on the pool"])
+    value: float = Field(examples=[778])
+    unit: str = Field(min_length=1, description="As a reader wants it.", examples=["per s"])
+
+
+class Reference(Frozen):
+    """A published study: who measured what, on what, when, and what came out."""
+
+    model_config = ConfigDict(title="Plinth reference")
+
+    spec: Literal[1] = Field(description="Version of this format.")
+    title: str = Field(min_length=1, description="What it is about.")
+    source: str = Field(min_length=1, description="Whose it is and where it can be found, in words.")
+    url: str | None = Field(default=None, pattern=r"^https?://\S+$", description="Where it can be read, if known.")
+    date: str = Field(pattern=r"^\d{4}(-\d\d(-\d\d)?)?$", description="When it was published.", examples=["2014"])
+    machine: str = Field(min_length=1, description="What it was measured on.")
+    conditions: str = Field(min_length=1, description="Versions, settings, tables, load, duration.")
+    figure: tuple[PublishedFigure, ...] = Field(default=(), description="Absolute figures.")
+    ratio: tuple[PublishedRatio, ...] = Field(default=(), description="Findings that were published as ratios only.")
+    fact: tuple[PublishedFact, ...] = Field(default=(), description="Other figures, shown as they are.")
+    finding: tuple[str, ...] = Field(default=(), description="What was found without a figure, in words.")
+
+    @model_validator(mode="after")
+    def _says_something_once(self) -> Self:
+        if not (self.figure or self.ratio or self.fact or self.finding):
+            raise ValueError("give at least one of figure, ratio, fact and finding")
+        seen = [figure.levels for figure in self.figure]
+        for place, levels in enumerate(seen):
+            if levels in seen[:place]:
+                raise ValueError(f"figure: two have the levels {levels}")
+        return self

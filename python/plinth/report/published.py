@@ -1,0 +1,185 @@
+"""Published figures beside ours: which variant stands for which figure, and what came of each.
+
+A figure is of a variant when all of its levels are the variant's, be they levels of a factor or what the experiment says
+for all. Where [full] gives a factor as many levels as [matrix], those stand for one another in their order: a small size
+here for a published one.
+"""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from plinth.model.analysis import Analysis, Comparison, Estimate, VariantResult
+from plinth.model.experiment import Experiment, Level, factor_path, level_text, with_levels
+from plinth.model.plan import Plan, Variant
+from plinth.model.published import Levels, PublishedFigure, PublishedRatio
+from plinth.model.report import PublishedBeside, PublishedRatioRow, PublishedRow
+
+_ABSENT = object()
+
+
+def published_beside(plan: Plan, analysis: Analysis) -> PublishedBeside | None:
+    """The study that the experiment names, beside this run; None when it names none."""
+    if plan.reference is None:
+        return None
+    match = _Match(plan, analysis)
+    figures = [row for figure in plan.reference.figure for row in _figure_rows(figure, match)]
+    ratios = [row for ratio in plan.reference.ratio for row in _ratio_rows(ratio, match)]
+    asked = [match.asks(figure.levels) for figure in plan.reference.figure]
+    asked += [match.asks(ratio.levels) and match.asks(ratio.to) for ratio in plan.reference.ratio]
+    return PublishedBeside(
+        reference=plan.reference, figures=tuple(figures), ratios=tuple(ratios), elsewhere=asked.count(False)
+    )
+
+
+class _Match:
+    """Which variants stand for published levels."""
+
+    def __init__(self, plan: Plan, analysis: Analysis) -> None:
+        self.plan = plan
+        self.results = {result.id: result for result in analysis.variants}
+        self.comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
+        self._here = dict(_stand_ins(plan.experiment))
+        document = plan.experiment.model_dump(by_alias=True)
+        self._variants = [
+            (variant, with_levels(document, variant.levels)) for variant in plan.variants if not variant.is_aa_twin
+        ]
+        self._document = document
+        self.baseline = next((variant for variant in plan.variants if variant.is_baseline), None)
+
+    def asks(self, levels: Levels) -> bool:
+        """Whether the experiment is about these levels: of a factor any, of any other key the one that it has."""
+        return all(
+            key in self.plan.experiment.matrix or _same(self._value(self._document, key), self.here(key, level))
+            for key, level in levels.items()
+        )
+
+    def here(self, key: str, level: Level) -> Level:
+        """The level of ours that stands for a published one; that itself where none does."""
+        return self._here.get((key, level_text(level)), level)
+
+    def variants(self, levels: Levels) -> list[Variant]:
+        """Those that have all of these levels."""
+        return [
+            variant
+            for variant, document in self._variants
+            if all(_same(self._value(document, key), self.here(key, level)) for key, level in levels.items())
+        ]
+
+    def stands_for(self, levels: Levels) -> str | None:
+        """The published levels that ours are not, but stand for."""
+        differing = {key: level for key, level in levels.items() if not _same(self.here(key, level), level)}
+        return levels_text(differing) or None
+
+    def _value(self, document: Mapping[str, Any], key: str) -> Any:
+        table: Any = document
+        for part in factor_path(key):
+            table = table.get(part, _ABSENT) if isinstance(table, Mapping) else _ABSENT
+        return table
+
+
+def levels_text(levels: Mapping[str, Level]) -> str:
+    """ "storage hdd, clients 980"."""
+    return ", ".join(
+        f"{key.rpartition('.')[2].replace('_', ' ')} "
+        f"{f'{level:,}' if isinstance(level, int) and not isinstance(level, bool) else level_text(level)}"
+        for key, level in levels.items()
+    )
+
+
+def _stand_ins(experiment: Experiment) -> Iterator[tuple[tuple[str, str], Level]]:
+    """(factor, published level) -> ours, of factors that [full] gives as many levels."""
+    for factor, ours in experiment.matrix.items():
+        published = experiment.full.get(factor)
+        if isinstance(published, list) and len(published) == len(ours):
+            yield from (((factor, level_text(full)), here) for full, here in zip(published, ours, strict=True))
+
+
+def _same(value: Any, level: Level) -> bool:
+    return value is not _ABSENT and value is not None and level_text(value) == level_text(level)
+
+
+def _figure_rows(figure: PublishedFigure, match: _Match) -> Iterator[PublishedRow]:
+    """A row for each variant that the figure is of; one without a variant when its level was not measured here."""
+    if not match.asks(figure.levels):
+        return
+    variants = match.variants(figure.levels)
+    base = _published_of_baseline(match)
+    for variant in variants or [None]:
+        result = match.results.get(variant.id) if variant else None
+        comparison = match.comparisons.get(variant.id) if variant else None
+        yield PublishedRow(
+            label=variant.label if variant else levels_text(figure.levels),
+            variant=variant.id if variant else None,
+            stands_for=match.stands_for(figure.levels) if variant else None,
+            published_tps=figure.tps,
+            published_ratio=None if base is None else figure.tps / base,
+            published_latency_ns=figure.latency_mean_ns,
+            tps=result.tps if result else None,
+            ratio=_ratio_to_baseline(variant, result, comparison),
+            latency_ns=result.latency.mean_ns if result and result.latency else None,
+            note=figure.note,
+        )
+
+
+def _published_of_baseline(match: _Match) -> float | None:
+    """The published figure of what is our baseline."""
+    if match.baseline is None or match.plan.reference is None:
+        return None
+    of_it = [figure for figure in match.plan.reference.figure if match.baseline in match.variants(figure.levels)]
+    return of_it[0].tps if len(of_it) == 1 else None
+
+
+def _ratio_to_baseline(
+    variant: Variant | None, result: VariantResult | None, comparison: Comparison | None
+) -> Estimate | None:
+    if comparison is not None:
+        return comparison.ratio
+    if variant is not None and variant.is_baseline and result is not None and result.tps is not None:
+        return Estimate(value=1.0, interval=None, n=result.tps.n, method="the baseline itself")
+    return None
+
+
+def _ratio_rows(ratio: PublishedRatio, match: _Match) -> Iterator[PublishedRatioRow]:
+    """A row for each pair of variants that differs in the ratio's levels only."""
+    if not (match.asks(ratio.levels) and match.asks(ratio.to)):
+        return
+    pairs = _pairs(match.variants(ratio.levels), match.variants(ratio.to), {*ratio.levels, *ratio.to})
+    apart = {key: level for key, level in ratio.levels.items() if ratio.to.get(key) != level}
+    sides = [match.stands_for(apart), match.stands_for({key: level for key, level in ratio.to.items() if key in apart})]
+    stands_for = " over ".join(side for side in sides if side)
+    for over, under in pairs or [(None, None)]:
+        yield PublishedRatioRow(
+            what=ratio.what,
+            stands_for=(stands_for or None) if over else None,
+            published_low=ratio.low,
+            published_high=ratio.high,
+            variant=over.label if over else None,
+            to=under.label if under else None,
+            ratio=_ratio_of(over, under, match) if over and under else None,
+            note=ratio.note,
+        )
+
+
+def _pairs(over: Sequence[Variant], under: Sequence[Variant], keys: set[str]) -> list[tuple[Variant, Variant]]:
+    def rest(variant: Variant) -> dict[str, Level]:
+        return {key: level for key, level in variant.levels.items() if key not in keys}
+
+    return [(one, other) for one in over for other in under if one.id != other.id and rest(one) == rest(other)]
+
+
+def _ratio_of(over: Variant, under: Variant, match: _Match) -> Estimate | None:
+    """Of their medians; with its interval where the analysis has compared them."""
+    if under.is_baseline and over.id in match.comparisons:
+        return match.comparisons[over.id].ratio
+    sides = [match.results[variant.id].tps for variant in (over, under)]
+    if any(side is None or not math.isfinite(side.value) or side.value == 0 for side in sides):
+        return None
+    upper, lower = (side for side in sides if side is not None)
+    return Estimate(
+        value=upper.value / lower.value,
+        interval=None,
+        n=statistics.median_low([upper.n, lower.n]),
+        method="ratio of the medians",
+    )

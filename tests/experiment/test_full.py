@@ -1,0 +1,84 @@
+"""[full]: the published size of an experiment."""
+
+from pathlib import Path
+
+import pytest
+
+from plinth.experiment import LoadedExperiment, load_text
+from plinth.model.errors import ExperimentError
+
+TEXT = """\
+spec = 1
+name = "x"
+question = "?"
+
+[storage.disk]
+kind = "emulated"
+profile = "sata-ssd"
+size = "2GiB"
+
+[dataset]
+kind = "numbers"
+rows = 1000
+
+[workload]
+builtin = "numbers-select"
+
+[matrix]
+workload.clients = [1, 4]
+
+[measure]
+duration = "2s"
+
+[full]
+dataset.rows = 10_000_000_000
+workload.clients = [16, 980]
+measure.duration = "5min"
+storage.disk.size = "1TiB"
+"""
+
+
+def load(text: str, *overrides: str, full: bool) -> LoadedExperiment:
+    return load_text(text, "x.toml", Path(), overrides, full)
+
+
+def test_without_it_nothing_is_changed() -> None:
+    loaded = load(TEXT, full=False)
+    assert not loaded.full
+    assert loaded.experiment.dataset.rows == 1000  # pyright: ignore[reportAttributeAccessIssue]
+    assert loaded.experiment.matrix == {"workload.clients": [1, 4]}
+
+
+def test_keys_and_levels_take_the_published_ones() -> None:
+    loaded = load(TEXT, full=True)
+    experiment = loaded.experiment
+    assert loaded.full
+    assert experiment.dataset.rows == 10**10  # pyright: ignore[reportAttributeAccessIssue]
+    assert experiment.matrix == {"workload.clients": [16, 980]}
+    assert experiment.measure.duration_s == 300
+    assert experiment.storage["disk"].size_bytes == 2**40  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_set_is_the_last_word() -> None:
+    assert load(TEXT, "measure.duration=1s", full=True).experiment.measure.duration_s == 1
+
+
+def test_what_the_published_size_makes_invalid_is_said_at_any_size() -> None:
+    for full in (False, True):
+        with pytest.raises(ExperimentError) as caught:
+            load(TEXT.replace("980]", "0]"), full=full)
+        assert any("level 0: got 0" in problem.message for problem in caught.value.problems)
+
+
+def test_an_unknown_key() -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load(TEXT.replace("measure.duration = ", "measure.durration = "), full=False)
+    (problem,) = caught.value.problems
+    assert "measure.durration: unknown key 'durration'" in problem.message
+    assert problem.key == "full"
+
+
+def test_an_experiment_without_one_says_so() -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load(TEXT.partition("[full]")[0], full=True)
+    assert "no published size" in caught.value.problems[0].message

@@ -1,0 +1,96 @@
+"""Published results beside ours: which variant stands for which figure."""
+
+import tomllib
+from dataclasses import replace
+
+import report_bundles
+from reported import Reported, reported
+
+from plinth.model.experiment import Experiment
+from plinth.model.published import PublishedFigure, PublishedRatio
+from plinth.model.report import PublishedBeside
+from plinth.report import render_markdown
+
+
+def beside(of: Reported) -> PublishedBeside:
+    assert of.report.published is not None
+    return of.report.published
+
+
+def test_a_run_that_names_no_study_has_none_beside_it(ramdisk: Reported) -> None:
+    assert ramdisk.report.published is None
+    assert "published study" not in render_markdown(ramdisk.report)
+
+
+def test_each_figure_stands_beside_the_variant_of_its_levels(studied: Reported) -> None:
+    disk, memory, tape = beside(studied).figures
+    results = {variant.id: variant for variant in studied.analysis.variants}
+    assert (disk.variant, memory.variant, tape.variant) == ("disk", "memory", None)
+    assert memory.tps == results["memory"].tps and memory.published_tps == 1800
+    assert (disk.published_ratio, memory.published_ratio, tape.published_ratio) == (1, 9, 0.01)
+    assert memory.ratio == studied.analysis.comparisons[0].ratio
+    assert disk.ratio is not None and disk.ratio.value == 1
+    assert results["memory"].latency is not None
+    assert memory.latency_ns == results["memory"].latency.mean_ns
+    assert (tape.label, tape.tps, tape.ratio) == ("storage tape", None, None)
+
+
+def test_what_is_about_another_workload_is_counted_and_not_shown(studied: Reported) -> None:
+    assert beside(studied).elsewhere == 1
+    assert all(row.published_tps != 90_000 for row in beside(studied).figures)
+
+
+def test_a_ratio_is_that_of_the_comparison_with_its_interval(studied: Reported) -> None:
+    (row,) = beside(studied).ratios
+    assert (row.variant, row.to, row.published_low, row.published_high) == ("memory", "disk", 2, 4)
+    assert row.ratio == studied.analysis.comparisons[0].ratio
+
+
+def test_a_ratio_the_other_way_round_is_that_of_the_medians() -> None:
+    study = report_bundles.published().model_copy(
+        update={
+            "ratio": (
+                PublishedRatio(what="x", levels={"storage": "disk"}, to={"storage": "memory"}, low=0.3, high=0.5),
+            )
+        }
+    )
+    of = reported(report_bundles.with_reference(report_bundles.ramdisk(), study))
+    (row,) = beside(of).ratios
+    medians = {variant.id: variant.tps.value for variant in of.analysis.variants if variant.tps is not None}
+    assert row.ratio is not None
+    assert (row.ratio.value, row.ratio.interval) == (medians["disk"] / medians["memory"], None)
+
+
+def test_levels_of_the_published_size_stand_for_ours_in_their_order() -> None:
+    """[full] has as many levels of the factor as [matrix]."""
+    contents = report_bundles.ramdisk()
+    toml = contents.experiment_toml + '\n[full]\n"storage" = ["array", "dram"]\n'
+    document = {**tomllib.loads(toml), "full": {"storage": ["array", "dram"]}}
+    experiment = Experiment.model_validate(document, by_alias=True, by_name=False)
+    contents = replace(contents, plan=contents.plan.model_copy(update={"experiment": experiment}))
+    study = report_bundles.published().model_copy(
+        update={
+            "figure": (
+                PublishedFigure(levels={"storage": "array"}, tps=10),
+                PublishedFigure(levels={"storage": "dram"}, tps=90),
+            ),
+            "ratio": (),
+        }
+    )
+    rows = beside(reported(report_bundles.with_reference(contents, study))).figures
+    assert [(row.variant, row.stands_for) for row in rows] == [("disk", "storage array"), ("memory", "storage dram")]
+    assert [row.published_ratio for row in rows] == [1, 9]
+
+
+def test_markdown_shows_both_with_the_source(studied: Reported) -> None:
+    text = render_markdown(studied.report)
+    section = text.partition("## Beside the published study\n")[2].partition("\n## ")[0]
+    assert "An invented study, 1999 (https://example.invalid/study)" in section
+    (memory,) = [line for line in section.splitlines() if line.startswith("| memory |")]
+    cells = [cell.strip() for cell in memory.strip("|").split("|")]
+    assert (cells[1], cells[3], cells[5], cells[7]) == ("1,800", "9x", "4.00 ms", "in a hurry")
+    assert cells[2][0].isdigit() and cells[4].endswith("]") and cells[6].endswith("s")
+    assert "| storage tape | 2 | n/a: not measured here | 0.01x |" in section
+    assert "| memory beside disk | memory / disk | 2 to 4x |" in section
+    assert "fsync: 778 per s" in section and "Tape tears." in section
+    assert "1 further figure of the study is of another question." in section

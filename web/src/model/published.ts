@@ -1,0 +1,90 @@
+/** Published figures beside ours: the lines of their tables, and where their marks stand on a common axis of ratios. */
+import type { PublishedBeside, PublishedRatioRow, PublishedRow } from "../format/report";
+import { interval, latency, number, ratioParts } from "./units";
+
+/** A line of a table: two marks on the axis of ratios, and the figures. `ours` is null where there is none. */
+export interface PublishedLine {
+  readonly name: string;
+  readonly note: string | null;
+  readonly published: readonly [number, number] | null;
+  readonly ours: { readonly value: number; readonly low: number; readonly high: number } | null;
+  readonly cells: readonly string[];
+}
+
+export const NOT_HERE = "n/a: not measured here";
+
+export function figureLines(beside: PublishedBeside): PublishedLine[] {
+  return beside.figures.map((row) => ({
+    name: named(row.label, row.stands_for),
+    note: row.note,
+    published: row.published_ratio === null ? null : [row.published_ratio, row.published_ratio],
+    ours: mark(row),
+    cells: [
+      number(row.published_tps),
+      row.variant === null
+        ? NOT_HERE
+        : row.tps
+          ? number(row.tps.value) + (row.tps.interval ? ` ${interval(row.tps.interval, number)}` : "")
+          : "n/a: no trial counts",
+      row.published_ratio === null ? "n/a" : `${number(row.published_ratio)}×`,
+      ratio(row),
+      row.published_latency_ns === null ? "n/a" : latency(row.published_latency_ns),
+      row.latency_ns === null ? "n/a" : latency(row.latency_ns),
+    ],
+  }));
+}
+
+export function ratioLines(beside: PublishedBeside): PublishedLine[] {
+  return beside.ratios.map((row) => ({
+    name: named(row.what, row.stands_for),
+    note: row.note,
+    published: [row.published_low, row.published_high],
+    ours: mark(row),
+    cells: [
+      row.published_low === row.published_high
+        ? `${number(row.published_low)}×`
+        : `${number(row.published_low)} to ${number(row.published_high)}×`,
+      row.variant === null ? NOT_HERE : ratio(row),
+      row.variant === null ? "" : `${row.variant} / ${row.to}`,
+    ],
+  }));
+}
+
+/** Where a ratio stands on the logarithmic axis of these lines, in percent; 1 is always on it. */
+export function ratioAxis(lines: readonly PublishedLine[]): {
+  at: (ratio: number) => number;
+  ticks: number[];
+} {
+  const marks = lines.flatMap(({ published, ours }) => [
+    ...(published ?? []),
+    ...(ours ? [ours.value, ours.low, ours.high] : []),
+  ]);
+  const positive = [1, ...marks.filter((value) => value > 0)];
+  const low = Math.floor(2 * Math.log10(Math.min(...positive))) / 2;
+  const high = Math.max(low + 0.5, Math.ceil(2 * Math.log10(Math.max(...positive))) / 2);
+  const at = (value: number) => (100 * (Math.log10(Math.max(value, 10 ** low)) - low)) / (high - low);
+  const decades = Array.from(
+    { length: Math.floor(high) - Math.ceil(low) + 1 },
+    (_, i) => 10 ** (Math.ceil(low) + i),
+  );
+  return { at, ticks: decades };
+}
+
+function named(name: string, standsFor: string | null): string {
+  return standsFor === null ? name : `${name} (for ${standsFor})`;
+}
+
+function mark({ ratio }: PublishedRow | PublishedRatioRow): PublishedLine["ours"] {
+  if (!ratio) return null;
+  return {
+    value: ratio.value,
+    low: ratio.interval?.low ?? ratio.value,
+    high: ratio.interval?.high ?? ratio.value,
+  };
+}
+
+function ratio({ ratio }: PublishedRow | PublishedRatioRow): string {
+  if (!ratio) return "n/a";
+  const { figure, interval: bounds } = ratioParts(ratio);
+  return bounds ? `${figure} ${bounds}` : figure;
+}

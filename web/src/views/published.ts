@@ -1,0 +1,123 @@
+/** The published study beside this run: its figures and ours, absolute and as ratios, with where they are from. */
+import type { PublishedBeside, Report } from "../format/report";
+import { figureLines, type PublishedLine, ratioAxis, ratioLines } from "../model/published";
+import { number } from "../model/units";
+import { h, scrolling, section, svg } from "./dom";
+import { row } from "./facts";
+
+const FIGURE_HEADS = [
+  "tps, published",
+  "tps, ours",
+  "Ratio, published",
+  "Ratio, ours",
+  "Mean latency, published",
+  "Mean latency, ours",
+];
+const RATIO_HEADS = ["Ratio, published", "Ratio, ours", "Ours is of"];
+const ROW_PX = 26;
+
+/** Nothing where the experiment names no study. */
+export function publishedView(report: Report): HTMLElement | null {
+  const beside = report.published;
+  if (!beside) return null;
+  const { reference } = beside;
+  return section(
+    "published",
+    "Beside the published study",
+    "Another machine, another time: order and ratios can be compared, transactions a second only with care. Circle: published. Dot and line: ours with its 95 % interval. Ratios to the baseline stand on a logarithmic axis.",
+    h(
+      "dl",
+      { class: "facts" },
+      row("study", reference.title),
+      row("source", [reference.source, reference.url].filter(Boolean).join(", ")),
+      row("machine", reference.machine),
+      row("conditions", reference.conditions),
+    ),
+    table("Published figures and ours", "Variant", FIGURE_HEADS, figureLines(beside)),
+    table("Published ratios and ours", "Finding", RATIO_HEADS, ratioLines(beside)),
+    rest(beside),
+  );
+}
+
+function table(
+  label: string,
+  first: string,
+  heads: readonly string[],
+  lines: readonly PublishedLine[],
+): HTMLElement | null {
+  if (lines.length === 0) return null;
+  const { at, ticks } = ratioAxis(lines);
+  return scrolling(
+    label,
+    h(
+      "table",
+      { class: "published" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, first),
+          h("th", { scope: "col" }, axis(at, ticks)),
+          ...heads.map((head) => h("th", { scope: "col" }, head)),
+        ),
+      ),
+      h("tbody", {}, ...lines.map((line) => tableRow(line, at))),
+    ),
+  );
+}
+
+function tableRow(line: PublishedLine, at: (ratio: number) => number): HTMLElement {
+  return h(
+    "tr",
+    {},
+    h("th", { scope: "row" }, line.name, line.note && h("small", {}, ` ${line.note}`)),
+    h("td", { class: "marks" }, marks(line, at)),
+    ...line.cells.map((cell) => h("td", { class: cell.startsWith("n/a") ? "na" : "num" }, cell)),
+  );
+}
+
+function marks({ published, ours }: PublishedLine, at: (ratio: number) => number): SVGElement {
+  const place = (ratio: number) => `${at(ratio).toFixed(2)}%`;
+  const middle = ROW_PX / 2;
+  const drawing = svg("svg", { height: ROW_PX, role: "img", "aria-hidden": "true" });
+  const line = (low: number, high: number, kind: string) =>
+    svg("line", { x1: place(low), x2: place(high), y1: middle, y2: middle, class: kind });
+  drawing.append(svg("line", { x1: place(1), x2: place(1), y1: 0, y2: ROW_PX, class: "one" }));
+  if (published) {
+    const [low, high] = published;
+    drawing.append(line(low, high, "theirs"));
+    for (const end of new Set([low, high]))
+      drawing.append(svg("circle", { cx: place(end), cy: middle, r: 6, class: "theirs" }));
+  }
+  if (ours) {
+    drawing.append(line(ours.low, ours.high, "ours"));
+    drawing.append(svg("circle", { cx: place(ours.value), cy: middle, r: 3.5, class: "ours" }));
+  }
+  return drawing;
+}
+
+function axis(at: (ratio: number) => number, ticks: readonly number[]): HTMLElement {
+  return h(
+    "div",
+    { class: "axis", "aria-hidden": "true" },
+    ...ticks.map((tick) => h("span", { style: `left:${at(tick).toFixed(2)}%` }, `${number(tick)}×`)),
+  );
+}
+
+/** What the study says besides, and what of it is about other questions. */
+function rest({ reference, elsewhere }: PublishedBeside): HTMLElement | null {
+  const lines = [
+    ...reference.finding,
+    ...reference.fact.map((fact) => `${fact.what}: ${number(fact.value)} ${fact.unit}`),
+    ...(elsewhere > 0 ? [`Of other questions than this one: ${elsewhere} more.`] : []),
+  ];
+  if (lines.length === 0) return null;
+  return h(
+    "details",
+    {},
+    h("summary", {}, "What else was published"),
+    h("ul", {}, ...lines.map((line) => h("li", {}, line))),
+  );
+}

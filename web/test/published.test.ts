@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import type { PublishedBeside } from "../src/format/report";
+import { figureLines, NOT_HERE, ratioAxis, ratioLines } from "../src/model/published";
+
+const ours = { value: 3, interval: { low: 2.8, high: 3.2, level: 0.95 }, n: 5, method: "test", note: null };
+const beside: PublishedBeside = {
+  reference: {
+    spec: 1,
+    title: "t",
+    source: "s",
+    url: null,
+    date: "2014",
+    machine: "m",
+    conditions: "c",
+    figure: [],
+    ratio: [],
+    fact: [],
+    finding: [],
+  },
+  figures: [
+    {
+      label: "zfs",
+      variant: "zfs",
+      stands_for: null,
+      published_tps: 4062,
+      published_ratio: 3.12,
+      published_latency_ns: 3_930_000,
+      tps: { ...ours, value: 900, interval: { low: 850, high: 950, level: 0.95 } },
+      ratio: ours,
+      latency_ns: 5_000_000,
+      note: null,
+    },
+    {
+      label: "storage ssd",
+      variant: null,
+      stands_for: null,
+      published_tps: 8882,
+      published_ratio: 6.82,
+      published_latency_ns: null,
+      tps: null,
+      ratio: null,
+      latency_ns: null,
+      note: "why",
+    },
+  ],
+  ratios: [
+    {
+      what: "fsync off",
+      stands_for: "rows 1,000",
+      published_low: 2,
+      published_high: 3,
+      variant: "off",
+      to: "on",
+      ratio: { ...ours, interval: null },
+      note: null,
+    },
+  ],
+  elsewhere: 0,
+};
+
+test("published figures stand beside ours, and what was not measured is said", () => {
+  const [zfs, ssd] = figureLines(beside);
+  expect(zfs?.cells).toEqual(["4,062", "900 [850, 950]", "3.12×", "3.0× [2.8, 3.2]", "3.93 ms", "5.00 ms"]);
+  expect(ssd?.cells).toEqual(["8,882", NOT_HERE, "6.82×", "n/a", "n/a", "n/a"]);
+  expect(ssd?.ours).toBeNull();
+});
+
+test("a published range, and the levels that ours stand for", () => {
+  const [line] = ratioLines(beside);
+  expect(line?.name).toBe("fsync off (for rows 1,000)");
+  expect(line?.cells).toEqual(["2 to 3×", "3×", "off / on"]);
+});
+
+test("every mark and 1 stand on the axis", () => {
+  const { at, ticks } = ratioAxis(figureLines(beside));
+  for (const ratio of [1, 2.8, 3.2, 6.82]) {
+    expect(at(ratio)).toBeGreaterThanOrEqual(0);
+    expect(at(ratio)).toBeLessThanOrEqual(100);
+  }
+  expect(at(3.2)).toBeGreaterThan(at(3));
+  expect(ticks).toEqual([1, 10]);
+});
