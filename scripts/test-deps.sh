@@ -13,6 +13,7 @@ needs chromium chromium
 [ -n "$(ls /usr/lib/postgresql/*/bin/pgbench 2>/dev/null)" ] || missing+=(postgresql)
 needs openssl openssl
 needs valgrind valgrind
+needs g++ c++
 needs util-linux losetup
 needs mount mount
 needs e2fsprogs mkfs.ext4

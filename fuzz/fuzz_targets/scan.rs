@@ -1,4 +1,4 @@
-//! Any bytes as what a server says: `cargo +nightly fuzz run scan`.
+//! Any bytes as what a server says.
 #![no_main]
 
 #[path = "../../crates/wire/tests/support/exercise.rs"]

@@ -1,4 +1,4 @@
-//! Any bytes as a script: `cargo +nightly fuzz run script`.
+//! Any bytes as a script.
 #![no_main]
 
 #[path = "../../crates/script/tests/support/exercise.rs"]

@@ -1,4 +1,4 @@
-//! Any bytes as what a server says while a client logs in: `cargo +nightly fuzz run startup`.
+//! Any bytes as what a server says while a client logs in.
 #![no_main]
 
 #[path = "../../crates/wire/tests/support/exercise.rs"]

@@ -32,6 +32,9 @@ fn the_corpus() {
     corpus("startup")
         .iter()
         .for_each(|file| exercise::startup(file));
+    corpus("bodies")
+        .iter()
+        .for_each(|file| exercise::bodies(file));
 }
 
 fn frame(tag: u8, body: &[u8]) -> Vec<u8> {

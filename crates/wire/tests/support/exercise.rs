@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use plinth_wire::{
-    ChannelBinding, Encryption, FrameError, Login, Method, Methods, Scanner, Startup, StartupError,
+    ChannelBinding, Encryption, FrameError, Login, Method, Methods, RowError, Scanner, ServerError,
+    Startup, StartupError, column_names, fields,
 };
 
 /// The frames in `bytes` are the same however they are cut. Bodies are compared where they are kept.
@@ -44,6 +45,31 @@ fn frames(bytes: &[u8], piece: usize) -> Frames {
         }
     }
     (frames, None)
+}
+
+/// What is taken out of the body of a message is in it, and as much as its count says or an error at the end.
+pub(crate) fn bodies(bytes: &[u8]) {
+    let names: Vec<_> = column_names(bytes).collect();
+    check_items(bytes, &names);
+    assert!(names.iter().flatten().all(|name| !name.contains(&0)));
+    let fields: Vec<_> = fields(bytes).collect();
+    check_items(bytes, &fields);
+    let held: usize = fields.iter().flatten().flatten().map(|it| it.len()).sum();
+    assert!(held <= bytes.len());
+    let error = ServerError::parse(bytes);
+    // A byte that is no text becomes a sign of three, at most.
+    assert!(error.to_string().len() <= 3 * bytes.len() + 64);
+    assert!(!error.is_fatal() || error.severity.len() == 5);
+}
+
+fn check_items<T>(bytes: &[u8], items: &[Result<T, RowError>]) {
+    let Some(count) = bytes.first_chunk() else {
+        assert!(matches!(items, [Err(RowError)]));
+        return;
+    };
+    let count = usize::from(u16::from_be_bytes(*count));
+    let whole = items.iter().take_while(|item| item.is_ok()).count();
+    assert!(whole == count || (whole < count && items.len() == whole + 1));
 }
 
 /// Plays the client of a login to a server that says `bytes`, after a first byte that says what kind of client.
