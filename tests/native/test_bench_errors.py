@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from both import Both
 
+from plinth.bench.options import OPTIONS, OURS
+
 NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})
 SCRIPTS = {
     "empty": "",
@@ -121,6 +123,60 @@ def test_refuses_as_pgbench_does(line: str) -> None:
     theirs = _pgbench(words)
     assert theirs.code == 1, "the table is of what pgbench refuses"
     assert _plinth(words) == theirs
+
+
+def test_every_abbreviation_means_what_it_means_to_pgbench() -> None:
+    """Also where one of our own options begins with the same letters."""
+    names = [option.name for option in OPTIONS]
+    abbreviations = {name[:length] for name in names for length in range(1, len(name) + 1)}
+    assert len(abbreviations) > 300
+    others = {}
+    for abbreviation in sorted(abbreviations):
+        theirs, ours = (told([f"--{abbreviation}=x"]) for told in (_pgbench, _plinth))
+        if theirs != ours:
+            others[abbreviation] = (theirs, ours)
+    assert not others
+
+
+@pytest.mark.parametrize("name", [option.name for option in OURS])
+def test_our_own_options_are_written_in_full(name: str) -> None:
+    told = _plinth([f"--{name[:-1]}=x"])
+    assert told.code == 1
+    assert f"--{name}" not in told.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("rate", "detail"),
+    [
+        ("100:5,", 'Expecting RATE[..RATE][:SECONDS], got "".'),
+        ("100:5,fast", 'Expecting RATE[..RATE][:SECONDS], got "fast".'),
+        ("100:5s", 'Expecting RATE[..RATE][:SECONDS], got "100:5s".'),
+        ("-1..5:3", 'Expecting RATE[..RATE][:SECONDS], got "-1..5:3".'),
+        ("1..:3", 'Expecting RATE[..RATE][:SECONDS], got "1..:3".'),
+        ("100,200", 'Only the last stage may go without seconds, and only if its rate does not change: "100".'),
+        ("100:5,1..200", 'Only the last stage may go without seconds, and only if its rate does not change: "1..200".'),
+        ("100:0,5", 'A stage lasts more than 0 seconds: "100:0".'),
+        ("0:5,0", "Every rate is 0: nothing would ever be due."),
+    ],
+)
+def test_a_rate_in_stages_that_cannot_be(rate: str, detail: str) -> None:
+    told = _plinth([f"--rate={rate}"])
+    assert told.code == 1
+    assert told.lines[:2] == (f' error: invalid rate limit: "{rate}"', f" detail: {detail}")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("-R 100 --arrivals=even", ' error: invalid arrivals, expecting "poisson" or "uniform", got: "even"'),
+        ("--arrivals=uniform", " error: --arrivals is allowed only under --rate"),
+        ("-R 2e9:5,1", ' error: invalid rate limit: "2e9:5,1"'),
+        ("-i --arrivals=uniform", " error: some of the specified options cannot be used in initialization (-i) mode"),
+    ],
+)
+def test_arrivals_that_cannot_be(words: str, message: str) -> None:
+    told = _plinth(words.split())
+    assert (told.code, told.lines[0]) == (1, message)
 
 
 @pytest.mark.parametrize("protocol", MODES)

@@ -153,6 +153,19 @@ def test_what_pgbench_has_not(both: Both, tmp_path: Path) -> None:
     assert result["warmup_ns"] >= 200_000_000
 
 
+def test_a_rate_that_steps_and_ramps(both: Both, tmp_path: Path) -> None:
+    """100 in the first second, from 100 to 300 in the next, then 50 a second."""
+    place = tmp_path / "result.json"
+    words = ("-n", "-S", "-c", "4", "-T", "3", "--rate=100:1,100..300:1,50", "--arrivals=uniform", f"--json={place}")
+    told = both.plinth(*words)
+    assert told.code == 0, told.err
+    result = json.loads(place.read_text())
+    done = [row["done"] for row in result["series"] if row["phase"] == "measure"]
+    assert sum(done) == pytest.approx(350, abs=4)
+    assert done[:3] == pytest.approx([100, 200, 50], abs=4)
+    assert "rate limit schedule lag: avg" in told.out
+
+
 @pytest.mark.parametrize(
     "options",
     [

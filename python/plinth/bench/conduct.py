@@ -77,7 +77,9 @@ def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connect
     try:
         connection = psycopg.connect(conninfo(asked), autocommit=True)
     except psycopg.Error as error:
-        said = error.pgconn.error_message.decode(errors="replace") if error.pgconn is not None else str(error)
+        # A host that it cannot look up psycopg does not even tell libpq of, whose words are the ones to tell.
+        pgconn = error.pgconn or psycopg.pq.PGconn.connect(conninfo(asked).encode())
+        said = pgconn.error_message.decode(errors="replace") or str(error)
         raise BenchFailure(said.strip(), then=f"could not create connection for {purpose}") from error
     connection.add_notice_handler(
         lambda notice: print(f"{notice.severity}:  {notice.message_primary}", file=err, flush=True)

@@ -17,8 +17,11 @@ class Found(NamedTuple):
     value: str | None
 
 
-def options(words: Sequence[str], long: Mapping[str, bool], short: Mapping[str, str]) -> Iterator[Found]:
+def options(
+    words: Sequence[str], long: Mapping[str, bool], short: Mapping[str, str], unabbreviated: Mapping[str, bool]
+) -> Iterator[Found]:
     """The options in order, then the operands. `long` tells whether a name takes an argument; `short` maps to names.
+    Names in `unabbreviated` have to be written in full, and so make no abbreviation of another ambiguous.
 
     Raises BenchFailure at the option that is wrong, when it is reached.
     """
@@ -30,7 +33,7 @@ def options(words: Sequence[str], long: Mapping[str, bool], short: Mapping[str, 
             operands += rest
             break
         if word.startswith("--"):
-            yield _long(word[2:], rest, long)
+            yield _long(word[2:], rest, long, unabbreviated)
         elif word.startswith("-") and word != "-":
             yield from _short(word[1:], rest, long, short)
         elif "POSIXLY_CORRECT" in os.environ:
@@ -42,16 +45,17 @@ def options(words: Sequence[str], long: Mapping[str, bool], short: Mapping[str, 
         yield Found(None, operand)
 
 
-def _long(text: str, rest: list[str], long: Mapping[str, bool]) -> Found:
+def _long(text: str, rest: list[str], long: Mapping[str, bool], unabbreviated: Mapping[str, bool]) -> Found:
     given, equals, value = text.partition("=")
-    candidates = [given] if given in long else [name for name in long if name.startswith(given)]
+    takes_value = {**long, **unabbreviated}
+    candidates = [given] if given in takes_value else [name for name in long if name.startswith(given)]
     if not candidates:
         raise usage(f"unrecognized option '--{given}'")
     if len(candidates) > 1:
         possible = " ".join(f"'--{name}'" for name in candidates)
         raise usage(f"option '--{text}' is ambiguous; possibilities: {possible}")
     (name,) = candidates
-    if not long[name]:
+    if not takes_value[name]:
         if equals:
             raise usage(f"option '--{name}' doesn't allow an argument")
         return Found(name, None)

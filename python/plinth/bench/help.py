@@ -61,7 +61,11 @@ How to run it:
   --show-script=NAME       show a built-in script, then exit
   --verbose-errors         tell of every error
 
-What pgbench has not:
+What pgbench has not (names in full):
+  -R, --rate=RATE[..RATE][:SECONDS],...
+                           a rate that steps and ramps: 100:30,100..500:60,500
+  --arrivals=poisson|uniform
+                           with -R: at random intervals (default), or evenly spaced
   --json=FILE              everything that was measured, as JSON; "-" is standard output
   --percentiles=P,P,...    latencies at these percentiles, such as 50,95,99.9, from HDR histograms
   --warmup=SECONDS         run this long before measuring

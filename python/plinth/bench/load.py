@@ -56,7 +56,6 @@ class BenchLoad:
 
     def _config(self) -> dict[str, Any]:
         asked = self._asked
-        rate = asked.rate_tps
         return {
             "connection": self._target.model_dump(),
             "clients": asked.clients,
@@ -70,7 +69,7 @@ class BenchLoad:
             "warmup_s": asked.warmup_s,
             "duration_s": float(asked.time_s) if asked.time_s else None,
             "transactions_per_client": None if asked.time_s else asked.transactions,
-            "rate": None if rate is None else {"stages": [{"from_tps": rate, "to_tps": rate}]},
+            "rate": self._rate(),
             "latency_limit_s": None if asked.latency_limit_ms is None else asked.latency_limit_ms / 1000,
             "seed": asked.seed,
             "max_tries": asked.max_tries,
@@ -83,6 +82,12 @@ class BenchLoad:
             "connect_timeout_s": 86_400.0,
             "stop_timeout_s": _STOP_PATIENCE_S,
         }
+
+    def _rate(self) -> dict[str, Any] | None:
+        rate, arrivals = self._asked.rate, self._asked.arrivals
+        if rate is None:
+            return None
+        return (rate if arrivals is None else rate.model_copy(update={"arrivals": arrivals})).model_dump()
 
     def _log(self) -> dict[str, Any] | None:
         asked = self._asked

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from plinth.bench.failure import BenchFailure
 from plinth.bench.getopt_long import options, usage
 from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
+from plinth.bench.rate import read_rate
 from plinth.bench.scripts import BenchScript, ListRequested, builtin, check, script_file, show
 from plinth.bench.seed import read_seed
+from plinth.model.load_config import Arrivals, Rate
 
 INIT_STEPS = "dtgGvpf"
 PROTOCOLS = ("simple", "extended", "prepared")
@@ -53,7 +55,8 @@ class BenchOptions:
     progress_s: int = 0
     progress_timestamp: bool = False
     report_per_command: bool = False
-    rate_tps: float | None = None
+    rate: Rate | None = None
+    arrivals: Arrivals | None = None
     transactions: int = 0
     time_s: int = 0
     vacuum_all: bool = False
@@ -176,6 +179,16 @@ def _show_script(asked: BenchOptions, value: str) -> None:
     raise ListRequested(show(value))
 
 
+def _rate(asked: BenchOptions, value: str) -> None:
+    asked.rate = read_rate(value)
+
+
+def _arrivals(asked: BenchOptions, value: str) -> None:
+    if value not in ("poisson", "uniform"):
+        raise BenchFailure(f'invalid arrivals, expecting "poisson" or "uniform", got: "{value}"')
+    asked.arrivals = value
+
+
 def _percentiles(asked: BenchOptions, value: str) -> None:
     parts = value.split(",")
     numbers = [leading_float(part) for part in parts]
@@ -193,7 +206,7 @@ def _warmup(asked: BenchOptions, value: str) -> None:
     asked.warmup_s = number
 
 
-# In pgbench's order, which its complaints about ambiguous names keep; ours come last.
+# In pgbench's order, which its complaints about ambiguous names keep.
 OPTIONS = (
     Option("builtin", "b", True, _BENCH, _builtin(None)),
     Option("client", "c", True, _BENCH, _int("clients", "-c/--client", 1)),
@@ -214,7 +227,7 @@ OPTIONS = (
     Option("protocol", "M", True, _BENCH, _protocol),
     Option("quiet", "q", False, _INIT, _flag("quiet")),
     Option("report-per-command", "r", False, _BENCH, _flag("report_per_command")),
-    Option("rate", "R", True, _BENCH, _positive("rate_tps", "rate limit")),
+    Option("rate", "R", True, _BENCH, _rate),
     Option("scale", "s", True, _BOTH, _scale),
     Option("select-only", "S", False, _BENCH, _builtin("select-only")),
     Option("skip-some-updates", "N", False, _BENCH, _builtin("simple-update")),
@@ -239,6 +252,9 @@ OPTIONS = (
     Option("verbose-errors", None, False, _BENCH, _flag("verbose_errors")),
     Option("exit-on-abort", None, False, _BENCH, _flag("exit_on_abort")),
     Option("debug", None, False, _BOTH, _flag("debug")),
+)
+OURS = (
+    Option("arrivals", None, True, _BENCH, _arrivals),
     Option("continue-on-error", None, False, _BENCH, _flag("continue_on_error")),
     Option("json", None, True, _BENCH, _text("json")),
     Option("percentiles", None, True, _BENCH, _percentiles),
@@ -254,10 +270,12 @@ def parse(words: Sequence[str], environment: Mapping[str, str], tell: Callable[[
     asked = BenchOptions(tell=tell, seed=read_seed("time", "the clock"))
     if "PGBENCH_RANDOM_SEED" in environment:
         _seed_from(asked, environment["PGBENCH_RANDOM_SEED"], "PGBENCH_RANDOM_SEED environment variable")
-    by_name = {option.name: option for option in OPTIONS}
+    by_name = {option.name: option for option in (*OPTIONS, *OURS)}
     short = {option.letter: option.name for option in OPTIONS if option.letter}
+    long = {option.name: option.takes_value for option in OPTIONS}
+    unabbreviated = {option.name: option.takes_value for option in OURS}
     operands: list[str] = []
-    for found in options(words, {option.name: option.takes_value for option in OPTIONS}, short):
+    for found in options(words, long, short, unabbreviated):
         if found.name is None:
             operands.append(found.value or "")
             continue
@@ -345,6 +363,10 @@ def _contradictions(asked: BenchOptions, defaulted: bool) -> Iterable[tuple[bool
     yield (
         asked.progress_timestamp and asked.progress_s == 0,
         "--progress-timestamp is allowed only under --progress",
+    )
+    yield (
+        asked.arrivals is not None and asked.rate is None,
+        "--arrivals is allowed only under --rate",
     )
     yield (
         asked.max_tries == 0 and asked.latency_limit_ms is None and time_s == 0,

@@ -47,7 +47,7 @@ class Progress:
             f"lat {latency.mean_us / 1000:.3f} ms stddev {latency.stddev_us / 1000:.3f}",
             f"{sum(second.failed for second in seconds)} failed",
         ]
-        if asked.rate_tps is not None:
+        if asked.rate is not None:
             lag_ns = sum((second.schedule_lag_mean_ns or 0.0) * second.done for second in seconds)
             parts.append(f"lag {lag_ns / done / 1e6 if done else 0.0:.3f} ms")
             if asked.latency_limit_ms is not None:

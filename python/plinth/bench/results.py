@@ -41,14 +41,14 @@ def _lines(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> Iterator
             f"number of transactions above the {asked.latency_limit_ms:.1f} ms latency limit: "
             f"{outcome.late}/{counts.done} ({_percent(outcome.late, counts.done):.3f}%)"
         )
-    if asked.rate_tps is not None or asked.progress_s or asked.latency_limit_ms is not None:
+    if asked.rate is not None or asked.progress_s or asked.latency_limit_ms is not None:
         yield from _latency("latency", counts.latency)
     else:
         average_us = outcome.duration_us * asked.clients / counts.all
         yield f"latency average = {average_us / 1000:.3f} ms" + (" (including failures)" if counts.failed > 0 else "")
     for percentile, latency_us in outcome.percentiles_us:
         yield f"latency p{percentile:g} = {latency_us / 1000:.3f} ms"
-    if asked.rate_tps is not None:
+    if asked.rate is not None:
         average_us = outcome.lag_sum_us / counts.done if counts.done else 0.0
         yield f"rate limit schedule lag: avg {average_us / 1000:.3f} (max {outcome.lag_max_us / 1000:.3f}) ms"
     yield from _speed(asked, counts, outcome)
@@ -82,7 +82,7 @@ def _failures(asked: BenchOptions, counts: Counts, prefix: str) -> Iterator[str]
     if asked.max_tries != 1:
         yield line("transactions retried", counts.retried)
         yield f"{prefix.removesuffix('number of ')}total number of retries: {counts.retries}"
-    if asked.rate_tps is not None and asked.latency_limit_ms is not None:
+    if asked.rate is not None and asked.latency_limit_ms is not None:
         yield line("transactions skipped", counts.skipped)
 
 
