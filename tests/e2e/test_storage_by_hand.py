@@ -70,6 +70,16 @@ def test_a_storage_made_by_hand_stands_until_it_is_taken_down(by_hand, nothing_l
     assert f"unmount the file system of {point}" in taken.stdout
     nothing_left()
     assert by_hand.plinth("clean").stdout == "nothing to clean\n"
+    assert by_hand.plinth("storage", "teardown").stdout == "None stands.\n"
+
+
+def test_members_are_drawn_beside_each_other(by_hand, nothing_left):
+    made = by_hand.plinth("storage", "prepare", "x.toml", "pair")
+    assert made.returncode == 0, made.stderr
+    members = [line.index("loop loop") for line in made.stdout.splitlines() if "loop loop" in line]
+    assert len(members) == 2 and len(set(members)) == 1, made.stdout
+    assert by_hand.plinth("storage", "teardown", "pair").returncode == 0
+    nothing_left()
 
 
 @pytest.mark.parametrize("name", ["disk", "fast", "pair"])

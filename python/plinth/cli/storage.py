@@ -125,8 +125,10 @@ def teardown(
     from plinth.system.undo import undo_step
 
     if name is None:
-        for run in standing_runs():
+        runs = standing_runs()
+        for run in runs:
             print(f"{run.run_id}: {run.what}")
+        print("Undo one with: plinth storage teardown NAME" if runs else "None stands.")
         return 0
     run = standing(name)
     if dry_run:
@@ -206,11 +208,14 @@ def _tree(facts: StorageFacts) -> Tree:
     free = f"{format_size(facts.free_bytes)} free of {format_size(facts.total_bytes)}"
     lost = f"; volatile: {facts.volatile_reason}" if facts.volatile else ""
     root = Tree(f"{facts.path}  ({facts.filesystem}, {free}{lost})")
-    branch = root
+    above = [root]
     for node in facts.stack:
-        branch = branch.add(f"[bold]{node.kind}[/] {node.name}")
+        sources = {fact.source for fact in node.facts}
+        common = f"  [dim]{sources.pop()}[/]" if len(sources) == 1 else ""  # said once, and not for each fact
+        branch = above[node.depth].add(f"[bold]{node.kind}[/] {node.name}{common}")
+        above[node.depth + 1 :] = [branch]
         for fact in node.facts:
-            branch.add(f"{fact.name} = {_shown(fact)}  [dim]{fact.source}[/]")
+            branch.add(f"{fact.name} = {_shown(fact)}" + ("" if common else f"  [dim]{fact.source}[/]"))
     for gap in facts.gaps:
         root.add(f"{gap.what}: n/a: {gap.reason}")
     for note in facts.notes:
