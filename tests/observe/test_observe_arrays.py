@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from plinth.observe.arrays import MdArrays, Zfs
+from plinth.model.facts import StackNode, StorageFacts
+from plinth.observe.arrays import MdArrays, Pool, Zfs, pools_of
 
 ARCSTATS = """\
 9 1 0x01 147 39984 3980271180 1193457892
@@ -63,7 +64,7 @@ def test_arrays_tell_what_is_missing_and_how_far_a_recovery_is(sys_block: Path) 
 def test_zfs_tells_of_cache_and_intent_log_and_what_it_does_not(tmp_path: Path) -> None:
     (tmp_path / "arcstats").write_text(ARCSTATS)
     (tmp_path / "zil").write_text(ZIL)
-    readout = Zfs(tmp_path).read()
+    readout = Zfs([Pool("tank", by_fuse=False, files=0)], tmp_path).read()
     told = {(reading.object, reading.metric): reading.value for reading in readout.readings}
     assert told["arc", "hits"] == 4521
     assert told["arc", "size_bytes"] == 536870912
@@ -71,7 +72,32 @@ def test_zfs_tells_of_cache_and_intent_log_and_what_it_does_not(tmp_path: Path) 
     assert list(readout.missing) == ["arc: l2_hits, l2_misses"]
 
 
+def test_what_cannot_be_had_of_a_pool_is_missing_with_the_reason(tmp_path: Path) -> None:
+    pools = [Pool("by_fuse", by_fuse=True, files=2), Pool("hidden", by_fuse=False, files=0)]
+    readout = Zfs(pools, tmp_path / "none").read()
+    assert readout.readings == []
+    assert list(readout.missing) == [
+        "ARC and ZIL of by_fuse",
+        "I/O of each of the 2 members of by_fuse that are files",
+        "ARC and ZIL of hidden",
+    ]
+    assert "zfs-fuse publishes no kstat" in readout.missing["ARC and ZIL of by_fuse"]
+    assert readout.missing["ARC and ZIL of hidden"] == f"{tmp_path / 'none'} is not there"
+
+
+def test_pools_are_told_from_the_storages_that_were_described() -> None:
+    common = {"kind": "zfs", "path": "/p", "mount_options": (), "total_bytes": 1, "free_bytes": 1, "volatile": False}
+    nodes = [("mount", "/p"), ("filesystem", "zfs"), ("zfs", "tank"), ("file", "/a"), ("loop", "loop1")]
+    stack = tuple(StackNode(kind=kind, name=name) for kind, name in nodes)
+    storages = [
+        StorageFacts(name="a", filesystem="fuse.zfs", stack=stack, **common),
+        StorageFacts(name="b", filesystem="zfs", stack=stack, **common),
+        StorageFacts(name="c", filesystem="ext4", stack=stack[:2], **common),
+    ]
+    assert pools_of(storages) == (Pool("tank", True, 1), Pool("tank", False, 1))
+
+
 def test_a_host_without_either_has_nothing_to_tell(tmp_path: Path) -> None:
-    for source in (MdArrays(["vda"], tmp_path), Zfs(tmp_path / "none")):
+    for source in (MdArrays(["vda"], tmp_path), Zfs([], tmp_path / "none")):
         assert source.read().readings == []
         assert not source.read().missing

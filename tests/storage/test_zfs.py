@@ -13,6 +13,7 @@ from disks import command, in_private_mounts
 from leftovers import nothing_left
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import StorageFacts
+from plinth.observe.arrays import Pool, pools_of
 from plinth.system import zfs_fuse, zfs_pool
 from plinth.system.directory import found_label
 from plinth.system.mounts import mounts
@@ -68,6 +69,7 @@ def test_a_pool_with_log_mirror_and_cache_is_made_as_planned_and_taken_down(made
     assert (facts.filesystem, facts.path) == ("fuse.zfs", str(storage.mount_point))
     assert [node.kind for node in facts.stack[:3]] == ["mount", "filesystem", "zfs"]
     assert [node.kind for node in facts.stack].count("file") == 6
+    assert pools_of([facts]) == (Pool(storage.pool, by_fuse=True, files=6),)
     link = made.storages["ssd"].device_paths()[0]
     loop = Path(os.path.realpath(link))
     assert loop.name in facts.block_devices

@@ -1,8 +1,10 @@
 """Software RAID: the state of md arrays, and what ZFS tells of its cache and its intent log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from plinth.model.facts import StorageFacts
 from plinth.observe.source import Reading, Readout
 
 _SECTOR_BYTES = 512
@@ -11,6 +13,10 @@ _KSTAT = Path("/proc/spl/kstat/zfs")
 # OpenZFS, include/sys/arc_impl.h and zil_impl.h. Those that are a size now are gauges.
 _ARC = ("size", "c", "c_max", "hits", "misses", "demand_data_hits", "demand_data_misses", "l2_hits", "l2_misses")
 _ARC_SIZES = {"size": "size_bytes", "c": "target_bytes", "c_max": "most_bytes"}
+_FUSE = "fuse.zfs"
+_NO_KSTAT_OF_FUSE = "zfs-fuse publishes no kstat but in /zfs-kstat, on the host's root, where it is not let mount"
+# zpool-iostat(8) of zfs-fuse gives averages since the pool's import, in three digits: no counter can be had from it.
+_FILES_UNCOUNTED = "the kernel counts the I/O of block devices; that of the file system below is in source device"
 _ZIL = (
     *("zil_commit_count", "zil_commit_writer_count", "zil_itx_count"),
     *("zil_itx_metaslab_normal_bytes", "zil_itx_metaslab_slog_bytes"),
@@ -45,27 +51,60 @@ class MdArrays:
         return Readout(readings)
 
 
+class Pool(NamedTuple):
+    """A ZFS pool: its name, whether zfs-fuse serves it, and how many of its members are files."""
+
+    name: str
+    by_fuse: bool
+    files: int
+
+
+def pools_of(storages: Iterable[StorageFacts]) -> tuple[Pool, ...]:
+    """The pools among storages, as they were described."""
+    return tuple(
+        Pool(node.name, facts.filesystem == _FUSE, sum(below.kind == "file" for below in facts.stack))
+        for facts in storages
+        for node in facts.stack
+        if node.kind == "zfs"
+    )
+
+
 class Zfs:
-    """ARC and ZIL of the kernel's ZFS, of all its pools together; a pool's own devices are in source device."""
+    """ARC and ZIL of the kernel's ZFS, of all its pools together; a pool's own devices are in source device.
+
+    `pools` are those that are measured; what cannot be had of them is missing.
+    """
 
     name = "zfs"
     sparse = False
 
-    def __init__(self, kstat: Path = _KSTAT) -> None:
+    def __init__(self, pools: Sequence[Pool], kstat: Path = _KSTAT) -> None:
         self._kstat = kstat if kstat.is_dir() else None
+        self._untold = _untold(pools, None if self._kstat else f"{kstat} is not there")
 
     def read(self) -> Readout:
-        """Nothing where the kernel has no ZFS. Raises OSError."""
+        """Nothing of the kernel's where that has no ZFS. Raises OSError."""
         if self._kstat is None:
-            return Readout([])
+            return Readout([], self._untold)
         readings: list[Reading] = []
-        missing: dict[str, str] = {}
+        missing: dict[str, str] = dict(self._untold)
         for of, file, names in (("arc", "arcstats", _ARC), ("zil", "zil", _ZIL)):
             known = kstat_values((self._kstat / file).read_text())
             readings += [Reading(of, _ARC_SIZES.get(name, name), known[name]) for name in names if name in known]
             if absent := [name for name in names if name not in known]:
                 missing[f"{of}: {', '.join(absent)}"] = f"this ZFS does not tell it in {self._kstat / file}"
         return Readout(readings, missing)
+
+
+def _untold(pools: Sequence[Pool], no_kstat: str | None) -> dict[str, str]:
+    """What no reading can tell of the pools: part -> reason."""
+    untold: dict[str, str] = {}
+    for pool in pools:
+        if reason := _NO_KSTAT_OF_FUSE if pool.by_fuse else no_kstat:
+            untold[f"ARC and ZIL of {pool.name}"] = reason
+        if pool.files:
+            untold[f"I/O of each of the {pool.files} members of {pool.name} that are files"] = _FILES_UNCOUNTED
+    return untold
 
 
 def kstat_values(text: str) -> dict[str, int]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
 from plinth.model.connection import Connection
+from plinth.model.facts import StorageFacts
 from plinth.model.trial import Event, Sample
-from plinth.observe.arrays import MdArrays, Zfs
+from plinth.observe.arrays import MdArrays, Zfs, pools_of
 from plinth.observe.checkpoints import Happening, ServerLog, counted_checkpoints
 from plinth.observe.devices import Devices
 from plinth.observe.host import HostActivity, HostCpu, HostMemory
@@ -52,7 +53,8 @@ class Observer:
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. `postmaster_pid` is None when
     the server is not on this host; `engine_pid` is the process of the load engine, which may be this one. With
-    `log_path`, the file that the server writes its log to, checkpoints are told from there.
+    `log_path`, the file that the server writes its log to, checkpoints are told from there. `storages` are what the
+    server stands on, as they were described.
 
     The host is read by a thread of its own, so that a server that hangs takes nothing else with it. A source that
     fails is a gap, and is tried again at the next tick.
@@ -67,6 +69,7 @@ class Observer:
         engine_pid: int,
         interval_s: float = 1.0,
         log_path: Path | None = None,
+        storages: Sequence[StorageFacts] = (),
     ) -> None:
         # psycopg takes long to import, and planning needs host_facts alone.
         from plinth.observe.postgres import view_sources
@@ -99,7 +102,7 @@ class Observer:
             HostActivity(),
             Devices(devices),
             MdArrays(devices),
-            Zfs(),
+            Zfs(pools_of(storages)),
             ProcessCpu(processes),
             ProcessDelay(processes),
             ProcessIo(processes),

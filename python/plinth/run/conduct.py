@@ -128,8 +128,8 @@ def _conduct(
 def _run_trials(
     plan: Plan, provision: Provision, writer: BundleWriter, done: frozenset[int], listener: Listener
 ) -> int:
-    devices = provision.prepare(writer)
-    trials = TrialRunner(plan, provision, devices, listener)
+    storages = provision.prepare(writer)
+    trials = TrialRunner(plan, provision, storages, listener)
     variants = {variant.id: variant for variant in plan.variants}
     described: set[str] = set()
     failed = 0

@@ -1,7 +1,8 @@
 """What the devices under a cluster did in a trial: which there are, and their totals from the observer's counters."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
+from plinth.model.facts import StorageFacts
 from plinth.model.plan import PlannedCluster
 from plinth.model.trial import DeviceIo, Sample
 
@@ -16,11 +17,11 @@ _COUNTERS = {
 """Field of DeviceIo: metric of the observer."""
 
 
-def devices_of(cluster: PlannedCluster, of_storage: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+def devices_of(cluster: PlannedCluster, storages: Mapping[str, StorageFacts]) -> dict[str, tuple[str, ...]]:
     """Each block device under a cluster, with what stands on it: {"loop1": ("data",), "vda": ("data", "WAL")}."""
     found: dict[str, tuple[str, ...]] = {}
     for role, storage in cluster.roles.items():
-        for device in of_storage.get(storage, ()):
+        for device in storages[storage].block_devices:
             found[device] = (*found.get(device, ()), role)
     return found
 

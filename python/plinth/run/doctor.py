@@ -1,7 +1,7 @@
 """The doctor's rounds: on request, before every run, and the noise of the machine measured."""
 
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from plinth.bundle import BundleWriter, read_doctor
@@ -48,7 +48,7 @@ def examine_path(path: Path) -> Examination:
     return examine(Machine.watched(WINDOW_S), places, lost)
 
 
-def examine_for_run(storages: Sequence[StorageFacts], has_external_server: bool, listener: Listener) -> Examination:
+def examine_for_run(storages: Iterable[StorageFacts], has_external_server: bool, listener: Listener) -> Examination:
     """Examine this machine and the storages of a run before it measures; what is wrong is told in a line each."""
     listener.phase("examine this machine")
     machine = Machine.watched(RUN_WINDOW_S, measures_a_server=has_external_server)

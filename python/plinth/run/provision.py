@@ -1,6 +1,6 @@
 """What a run stands on: storages made, clusters initialised and loaded, one server running at a time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
@@ -67,36 +67,34 @@ class Provision:
         self._external: dict[str, ExternalServer] = {}
         self._planned = {cluster.id: cluster for cluster in plan.clusters}
 
-    def prepare(self, writer: BundleWriter) -> dict[str, tuple[str, ...]]:
+    def prepare(self, writer: BundleWriter) -> dict[str, StorageFacts]:
         """Make the storages, then initialise, start and load each cluster.
 
-        Returns the kernel names of the block devices that each storage stands on. Raises what the first was lost by
-        when no cluster is left to measure on.
+        Returns the storages as they were found, by name. Raises what the first was lost by when no cluster is left to
+        measure on.
         """
         for name, error in check_needs(self.plan).items():
             self._storages.lose(name, error)
-        devices = {}
-        made = []
+        made: dict[str, StorageFacts] = {}
         for storage in self.site.used_storages(self.plan.clusters):
             if facts := self._storages.prepare(storage):
                 for note in facts.notes:
                     self._listener.note(f"storage {storage.name}: {note}")
                 writer.write_storage(facts)
-                made.append(facts)
+                made[storage.name] = facts
                 self.budget.add(facts)
-                devices[storage.name] = facts.block_devices
-        self._probe(made, writer)
+        self._probe(made.values(), writer)
         external = any(is_external(cluster.server) for cluster in self.plan.clusters)
-        keep_examination(writer, examine_for_run(made, external, self._listener))
+        keep_examination(writer, examine_for_run(made.values(), external, self._listener))
         for cluster in self.plan.clusters:
             if self._loss_of(cluster) is None:
                 self._prepare_cluster(cluster)
         error = self.losses.error()
         if error is not None and all(self._loss_of(cluster) for cluster in self.plan.clusters):
             raise error
-        return devices
+        return made
 
-    def _probe(self, made: Sequence[StorageFacts], writer: BundleWriter) -> None:
+    def _probe(self, made: Iterable[StorageFacts], writer: BundleWriter) -> None:
         """Measure what a durable write takes on each storage; one that breaks by it is given up, like any other time."""
         probe = StorageProbe(self.plan, writer, self._listener)
         for facts in made:

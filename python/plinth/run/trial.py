@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from plinth.model.base import Gap
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, RunError
 from plinth.model.experiment import WorkloadSpec
-from plinth.model.facts import ServerFacts
+from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.plan import Plan, PlannedTrial, Variant
@@ -57,11 +58,11 @@ class TrialRunner:
     """Runs the trials of one plan on what was provisioned."""
 
     def __init__(
-        self, plan: Plan, provision: Provision, devices: dict[str, tuple[str, ...]], listener: Listener
+        self, plan: Plan, provision: Provision, storages: Mapping[str, StorageFacts], listener: Listener
     ) -> None:
         self._plan = plan
         self._provision = provision
-        self._devices = devices
+        self._storages = storages
         self._listener = listener
 
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
@@ -79,7 +80,7 @@ class TrialRunner:
         server, facts = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
-        devices = devices_of(cluster, self._devices)
+        devices = devices_of(cluster, self._storages)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             before = dataset.before_trial(control)
             gaps = _checkpoint(control)
@@ -90,6 +91,7 @@ class TrialRunner:
             postmaster_pid=self._provision.postmaster_pid(variant),
             engine_pid=os.getpid(),
             log_path=self._provision.log_path(variant),
+            storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
         )
         observer.start(time.monotonic_ns())
         load, failure = None, "the load was not started"
