@@ -10,6 +10,7 @@ from plinth.doctor import PLACE_CHECKS, Described, Machine, examine, unreachable
 from plinth.model.base import Gap
 from plinth.model.doctor import Examination, Finding
 from plinth.model.facts import Fact, StackNode, StorageFacts
+from plinth.model.place import RAW
 from plinth.storage import describe
 
 
@@ -41,8 +42,8 @@ EMULATED = StackNode(kind="emulated disk", name="hdd-7200")
 
 BAD: list[tuple[str, StorageFacts, str, str]] = [
     ("place.filesystem", place(REMOTE, filesystem="nfs4"), "warning", "network file system (nfs4, filer:/export)"),
-    ("place.filesystem", place(device(), filesystem="overlay"), "warning", "is an overlay, as containers have"),
-    ("place.filesystem", place(IN_MEMORY, filesystem="tmpfs"), "warning", "is in memory (tmpfs)"),
+    ("place.filesystem", place(device(), filesystem="overlay"), "warning", "an overlay, as containers have"),
+    ("place.filesystem", place(IN_MEMORY, filesystem="tmpfs"), "warning", "tmpfs keeps files in memory"),
     ("place.filesystem", place(filesystem="fuse.sshfs"), "warning", "served by a program"),
     ("place.filesystem", place(device(), filesystem="btrfs"), "note", "writes a changed block to a new place"),
     ("place.kept", place(device(), volatile_reason="zram0 keeps its blocks in memory"), "warning", "zram0 keeps its"),
@@ -121,6 +122,15 @@ def test_what_an_experiment_asked_for_is_no_warning(tmp_path: Path) -> None:
     found = of_place(look(tmp_path, asked.model_copy(update={"total_bytes": 2**29}), made=True))
     assert {one.about for one in found} == {"disk"}  # by the storage's name
     assert {one.severity for one in found} == {"note", "ok"}
+
+
+def test_of_a_raw_member_only_its_device_is_examined(tmp_path: Path) -> None:
+    raw = place(device(), path="/proc/no-such/device-1", filesystem=RAW, options=(), free_bytes=0)
+    examination = look(tmp_path, raw.model_copy(update={"stack": (device(),)}), made=True)
+    found = of_place(examination)
+    assert {one.id for one in found} == {"place.kept", *(one.id for one in found if one.id.startswith("device."))}
+    assert {one.severity for one in found} == {"ok"}
+    assert not [gap for gap in examination.gaps if gap.what.startswith("disk:")]
 
 
 @pytest.mark.parametrize(("busy_ms", "severity"), [(1010, "ok"), (1100, "note"), (1500, "warning")])

@@ -13,9 +13,10 @@ from disks import loop_device
 from emulated_disks import run, served
 from plinth.model.disk import Fault
 from plinth.model.facts import StackNode, StorageFacts
+from plinth.model.place import meanings
 from plinth.model.probe import FsyncOptions, FsyncProbe
 from plinth.probe.fsync import FsyncTarget, cases
-from plinth.probe.place import devices, notes
+from plinth.probe.place import devices
 from plinth.probe.plausible import judge
 
 MIB = 2**20
@@ -110,7 +111,7 @@ def test_an_overlay_is_told_with_what_it_stands_on(probe: Command, scratch: Path
 
 def test_a_network_file_system_is_told():
     facts = place(StackNode(kind="network", name="server:/export"), filesystem="nfs4")
-    assert any("server:/export" in note for note in notes(facts))
+    assert any("server:/export" in meaning.words for meaning in meanings(facts))
     assert judge(facts, measured(median_us=900), None).verdict == "unknown"
     assert judge(facts, measured(median_us=2), None).verdict == "suspicious"
 

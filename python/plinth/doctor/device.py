@@ -7,6 +7,7 @@ from plinth.doctor.machine import Unreadable
 from plinth.doctor.place import Place
 from plinth.model.doctor import Remedy
 from plinth.model.facts import StackNode
+from plinth.model.place import EMULATED, MEMORY
 from plinth.model.units import format_size
 
 _LEAST_READ_AHEAD_KB, _MOST_READ_AHEAD_KB = 16, 1024
@@ -26,7 +27,7 @@ def _each(look: Callable[[Place, StackNode], Seen]) -> Callable[[Place], Iterato
         devices = place.queues()
         if not devices:
             reasons = [gap.reason for gap in place.facts.gaps if "the devices below" in gap.what]
-            in_memory = "it is in memory" if place.nodes("memory") else None
+            in_memory = "it is in memory" if place.nodes(MEMORY) else None
             raise Unreadable(in_memory or "; ".join(reasons) or "no block device is known to stand below")
         for device in devices:
             try:
@@ -120,7 +121,7 @@ def _loop(place: Place) -> Iterator[Seen | NotSeen]:
 
 
 def _emulated(place: Place) -> Iterator[Seen]:
-    disks = place.nodes("emulated disk")
+    disks = place.nodes(EMULATED)
     if not disks:
         yield Seen("ok", "no emulated disk below", ())
     for disk in disks:

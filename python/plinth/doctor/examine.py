@@ -12,7 +12,8 @@ from plinth.model.doctor import MACHINE, Examination, Finding
 from plinth.model.facts import StorageFacts
 
 MACHINE_CHECKS = (*cpu.CHECKS, *memory.CHECKS, *neighbours.CHECKS, *virtual.CHECKS)
-PLACE_CHECKS = (*place.CHECKS, *device.CHECKS)
+RAW_CHECKS = (place.KEPT, *device.CHECKS)
+PLACE_CHECKS = (*place.FILE_SYSTEM_CHECKS, *RAW_CHECKS)
 
 
 class Described(NamedTuple):
@@ -29,7 +30,7 @@ def examine(machine: Machine, places: Sequence[Described], unreachable: Sequence
         found += check.examine(machine, MACHINE)
     for facts, made in places:
         subject = Place(facts, machine, made)
-        for check in PLACE_CHECKS:
+        for check in RAW_CHECKS if subject.is_raw else PLACE_CHECKS:
             found += check.examine(subject, facts.name if made else facts.path)
     return Examination(
         taken_unix_ns=time.time_ns(),

@@ -1,14 +1,16 @@
 """What a place is, and checks of its file system: what it is, how it is mounted, and what room it has."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from plinth.doctor.check import Check, NotSeen, Seen
 from plinth.doctor.machine import Machine, Unreadable
-from plinth.model.doctor import Finding, Remedy
+from plinth.model.doctor import Finding, Remedy, Severity
 from plinth.model.facts import Fact, StackNode, StorageFacts
+from plinth.model.place import MEMORY, NETWORK, RAW, MeaningKind, meanings
 from plinth.model.units import format_size
 from plinth.system.patience import in_time
 
@@ -47,6 +49,11 @@ class Place:
         reasons = [gap.reason for gap in self.facts.gaps if gap.what == what]
         raise Unreadable(f"{what}: {reasons[0] if reasons else 'it is not told'}")
 
+    @property
+    def is_raw(self) -> bool:
+        """It has no file system: it is a member of another storage, which is examined by itself."""
+        return self.facts.filesystem == RAW
+
     def option(self, *names: str) -> str | None:
         """The first mount option of these names, as it is written: "data=writeback"."""
         return next((option for option in self.facts.mount_options if option in names), None)
@@ -63,43 +70,37 @@ class Place:
         )
 
 
+class _Answer(NamedTuple):
+    """What is said of a place that means something: how bad it is, where Plinth has made it so, and what to do."""
+
+    severity: Severity
+    made: Severity
+    advice: str
+
+
+_ANSWERS: Mapping[MeaningKind, _Answer] = {
+    "memory": _Answer("warning", "note", "name a directory on a disk, unless memory is what you compare with"),
+    "overlay": _Answer(
+        "warning", "warning", "measure on a volume: docker run -v /mnt/nvme0:/data, and plinth doctor /data"
+    ),
+    "network": _Answer(
+        "warning",
+        "warning",
+        "measure on the server itself, or on a disk of this machine; mount NFS hard, and export it sync",
+    ),
+    "program": _Answer("warning", "warning", "measure on what stands below it"),
+}
+"""Of the other meanings, checks of their own tell: place.kept, device.emulated."""
+
+
 def _filesystem(place: Place) -> Iterator[Seen]:
     kind = place.facts.filesystem
     readings = (Fact(name="filesystem", value=kind, source=_MOUNTINFO),)
-    if place.nodes("network"):
-        source = place.nodes("network")[0].name
-        yield Seen(
-            "warning",
-            f"{place.path} is a network file system ({kind}, {source}): what is measured is the network, the server there "
-            "and its cache, and whether a flush reaches its disk depends on its export (sync or async)",
-            readings,
-            Remedy(
-                advice="measure on the server itself, or on a disk of this machine; mount NFS hard, and export it sync"
-            ),
-        )
-    elif kind == "overlay":
-        yield Seen(
-            "warning",
-            f"{place.path} is an overlay, as containers have: the first write to each file copies it whole, and what is "
-            "written stands on the disk of the upper directory",
-            readings,
-            Remedy(advice="measure on a volume: docker run -v /mnt/nvme0:/data, and plinth doctor /data"),
-        )
-    elif place.nodes("memory"):
-        yield Seen(
-            "note" if place.made else "warning",
-            f"{place.path} is in memory ({kind}): no disk is measured, and what is written there takes memory from PostgreSQL",
-            readings,
-            None if place.made else Remedy(advice="name a directory on a disk, unless memory is what you compare with"),
-        )
-    elif kind.startswith("fuse") and not place.nodes("emulated disk"):
-        yield Seen(
-            "warning",
-            f"{place.path} is served by a program (FUSE, {kind}): each request goes to it and back",
-            readings,
-            Remedy(advice="measure on what stands below it"),
-        )
-    elif kind in ("zfs", "btrfs"):
+    said = [(answer, words) for what, words in meanings(place.facts) if (answer := _ANSWERS.get(what))]
+    for answer, words in said:
+        severity = answer.made if place.made else answer.severity
+        yield Seen(severity, words, readings, None if severity == "note" else Remedy(advice=answer.advice))
+    if kind in ("zfs", "btrfs"):
         yield Seen(
             "note",
             f"{kind} writes a changed block to a new place: WAL recycling and full-page writes protect against nothing there",
@@ -108,7 +109,7 @@ def _filesystem(place: Place) -> Iterator[Seen]:
                 advice="compare with wal_recycle=off, wal_init_zero=off; and with full_page_writes=off where a record is never torn"
             ),
         )
-    else:
+    elif not said:
         yield Seen("ok", f"file system: {kind}", readings)
 
 
@@ -146,7 +147,7 @@ def _options(place: Place) -> Iterator[Seen]:
 def _access_times(place: Place) -> Seen | None:
     if place.facts.filesystem == "zfs" or place.option("noatime") or place.option("relatime"):
         return None  # relatime writes once a day at most
-    if place.nodes("memory", "network"):
+    if place.nodes(MEMORY, NETWORK):
         return None
     before = "strictatime"
     saw = "mounted with access times: each read of a file may write to the disk"
@@ -237,19 +238,19 @@ def unreachable(path: str, message: str, hint: str | None) -> Finding:
     )
 
 
-CHECKS = (
+KEPT = Check(
+    "place.kept",
+    "whether flushes are honoured",
+    "A commit is as safe as the flush below it. A place that does not wait for the disk is faster and proves nothing "
+    "about one.",
+    _kept,
+)
+FILE_SYSTEM_CHECKS = (
     Check(
         "place.filesystem",
         "file system",
         "Figures hold for all layers together, the file system among them.",
         _filesystem,
-    ),
-    Check(
-        "place.kept",
-        "whether flushes are honoured",
-        "A commit is as safe as the flush below it. A place that does not wait for the disk is faster and proves nothing "
-        "about one.",
-        _kept,
     ),
     Check(
         "place.options",

@@ -10,9 +10,10 @@ import re
 from collections.abc import Sequence
 
 from plinth.model.facts import StackNode, StorageFacts
+from plinth.model.place import EMULATED, NETWORK
 from plinth.model.probe import FsyncResult, Plausibility
 from plinth.model.units import format_duration
-from plinth.probe.place import EMULATED, NETWORK, devices
+from plinth.probe.place import devices
 
 MOST_FLUSHES_OF_ROTATING_PER_S = 500.0
 SHORTEST_FLUSH_NS = 5_000

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from plinth.model.base import Gap
 from plinth.model.facts import StorageFacts
+from plinth.model.place import meanings
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe
 from plinth.observe.devices import Devices, flushes_uncounted
 from plinth.probe.figures import merged
 from plinth.probe.fsync import FsyncTarget, Round, cases, check_directory
-from plinth.probe.place import flush_device, notes
+from plinth.probe.place import flush_device
 from plinth.probe.plausible import judge
 from plinth.storage import describe
 
@@ -90,7 +91,7 @@ class _Place:
             rounds=rounds,
             results=results,
             plausibility=judge(self._facts, results, self._device),
-            notes=notes(self._facts),
+            notes=tuple(meaning.words for meaning in meanings(self._facts)),
             gaps=tuple(gaps),
         )
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from plinth.model.place import meanings
 from plinth.model.probe_io import IoJob, IoProbe, IoResult
 from plinth.model.units import format_size
 from plinth.probe.fio import fio_version, run_job
 from plinth.probe.fsync import check_directory
 from plinth.probe.own_file import own_file
-from plinth.probe.place import notes
 from plinth.storage import describe
 from plinth.system.runner import Runner
 
@@ -44,7 +44,7 @@ def probe_io(
         duration_s=duration_s,
         kind=kind,
         results=tuple(results),
-        notes=notes(facts),
+        notes=tuple(meaning.words for meaning in meanings(facts)),
     )
 
 

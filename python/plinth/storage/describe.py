@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plinth.model.facts import StorageFacts
+from plinth.model.place import RAW
 from plinth.storage.stack import read_members, read_stack
 from plinth.system.failures import from_os_error
 from plinth.system.patience import in_time
-
-RAW = "none"
-"""What stands for the file system of a storage that has none."""
 
 
 def describe(path: Path) -> StorageFacts:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from plinth.model.base import Gap
 from plinth.model.errors import PlinthError
 from plinth.model.facts import StackNode
+from plinth.model.place import EMULATED, MEMORY, NETWORK
 from plinth.storage.block import device_folder, read_device
 from plinth.storage.btrfs_sysfs import SYSFS, filesystem_of
 from plinth.storage.disk_control import DiskControl
@@ -130,7 +131,7 @@ class _Walk:
         folder = device_folder(mount.device, self._sysfs)
         kind = mount.filesystem
         if kind in _IN_MEMORY:
-            self._append(StackNode(kind="memory", name="memory"))
+            self._append(StackNode(kind=MEMORY, name=MEMORY))
             self.volatile_reasons.append(f"{kind} on {mount.point} keeps its files in memory")
         elif folder is not None:
             self._add_device(folder)
@@ -139,7 +140,7 @@ class _Walk:
         elif kind == "btrfs":
             self._below_btrfs(mount)
         elif kind in _NETWORK:
-            self._append(StackNode(kind="network", name=mount.source))
+            self._append(StackNode(kind=NETWORK, name=mount.source))
             self._gap(mount, "it stands on another machine, or on this machine's host, which Plinth does not ask")
         elif kind.partition(".")[0] == "fuse" and (found := daemons(Path(mount.point), mount.source)):
             self._below_emulated(mount, found[0])
@@ -182,7 +183,7 @@ class _Walk:
             readings.add(name, value, source)
         readings.add("faults", [fault.words for fault in status.faults], source)
         readings.add("lie", status.lie.words if status.lie else None, source)
-        self._add("emulated disk", status.profile, readings)
+        self._add(EMULATED, status.profile, readings)
         if status.lie is not None:
             self.volatile_reasons.append(
                 f"the emulated disk {status.profile} lies about flushes ({status.lie.words}), so that it loses at a "
