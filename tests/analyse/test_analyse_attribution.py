@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from plinth.analyse.attribution import attribute, wait_shares
 from plinth.analyse.wait_classes import class_of
-from plinth.analyse.window import Window, window
+from plinth.analyse.window import Window, measured_phase
+from plinth.model.analysis import CommitCeiling
 from plinth.model.base import Gap
 from plinth.model.bottleneck import Bottleneck
 from plinth.model.load import EngineCost, Totals
@@ -68,7 +69,7 @@ def found(rows: list[Sample], of: Trial | None = None, open_loop: bool = False) 
 
 
 def seen(rows: list[Sample], of: Trial) -> Window:
-    return window(of, rows, lambda sample: True)
+    return measured_phase(of, rows, lambda sample: True)
 
 
 C = "client backend/"
@@ -135,6 +136,22 @@ def test_a_schedule_that_is_kept_is_held_back_by_nothing() -> None:
     assert found(rows, trial(done=900), open_loop=True).kind != "none found", "it was not kept"
     pressed = samples({C + "IO:WALSync": 12, C + "CPU": 1})
     assert found(pressed, open_loop=True).kind == "WAL flush", "kept, but near its limit"
+
+
+def test_waits_for_the_wal_are_set_beside_the_commit_ceiling() -> None:
+    rows = samples({C + "IO:WALSync": 12, C + "CPU": 1})
+    ceiling = CommitCeiling(
+        storage="disk", method="fdatasync", flush_median_ns=2_000_000, clients_per_s=250.0, reached=0.8
+    )
+    bottleneck = attribute(trial(), seen(rows, trial()), CORES, CLIENTS, False, ceiling)
+    assert bottleneck.sentence.endswith("80% of the commit ceiling was reached")
+    shown = {one.what: (one.value, one.unit) for one in bottleneck.evidence if one.source == "fsync probe"}
+    assert shown == {
+        "transactions, of the commit ceiling": (0.8, "fraction"),
+        "flush of the probe, median, by fdatasync on disk": (2_000_000, "ns"),
+    }
+    unknown = CommitCeiling(unavailable="storage disk was not probed")
+    assert attribute(trial(), seen(rows, trial()), CORES, CLIENTS, False, unknown) == found(rows)
 
 
 def test_without_wait_events_nothing_is_said_but_why() -> None:

@@ -9,6 +9,7 @@ from plinth.analyse import analyse
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents
+from plinth.model.experiment import BUILTIN_DATASETS, READ_ONLY
 from plinth.model.plan import Variant
 from plinth.model.probe import FsyncCase, FsyncFigure, FsyncProbe, FsyncResult, Group, Plausibility
 from plinth.report import build_report, render_markdown, render_terminal
@@ -74,7 +75,7 @@ def with_clients(clients: int, **changes: Any) -> Variant:
 
 
 def test_one_client_waits_for_each_flush_and_many_share_them():
-    of = commit_ceiling(with_clients(8), {"data": "disk"}, server_facts(), {"disk": PROBE}, 600.0)
+    of = commit_ceiling(with_clients(8), {"data": "disk"}, server_facts(), {"disk": PROBE}, 600.0, 1200.0)
     assert of.unavailable is None
     assert (of.storage, of.method, of.flush_median_ns) == ("disk", "fdatasync", 2_000_000)
     assert of.one_client_per_s == pytest.approx(500.0)
@@ -83,14 +84,14 @@ def test_one_client_waits_for_each_flush_and_many_share_them():
 
 
 def test_one_client_alone_shares_with_nobody():
-    of = commit_ceiling(with_clients(1), {"data": "disk"}, server_facts(), {"disk": PROBE}, None)
+    of = commit_ceiling(with_clients(1), {"data": "disk"}, server_facts(), {"disk": PROBE}, None, None)
     assert of.clients_per_s == of.one_client_per_s == pytest.approx(500.0)
     assert of.reached is None
 
 
 def test_it_is_that_of_the_storage_of_the_wal():
     roles = {"data": "slow", "WAL": "disk"}
-    assert commit_ceiling(with_clients(8), roles, None, {"disk": PROBE}, None).storage == "disk"
+    assert commit_ceiling(with_clients(8), roles, None, {"disk": PROBE}, None, None).storage == "disk"
 
 
 @pytest.mark.parametrize(
@@ -109,14 +110,30 @@ def test_it_is_that_of_the_storage_of_the_wal():
 )
 def test_without_one_there_is_a_reason(variant: Variant, roles: dict[str, str], settings: dict[str, str], said: str):
     probes = {"disk": PROBE, "full": probe(gap="no space left")}
-    of = commit_ceiling(variant, roles, server_facts(**settings), probes, 100.0)
+    of = commit_ceiling(variant, roles, server_facts(**settings), probes, 100.0, None)
     assert said in (of.unavailable or "")
     assert (of.one_client_per_s, of.clients_per_s, of.reached) == (None, None, None)
 
 
 def test_settings_are_taken_as_asked_where_the_server_never_told():
     asked = with_clients(8).model_copy(update={"settings": {"fsync": False}})
-    assert "fsync is off" in (commit_ceiling(asked, {"data": "disk"}, None, {"disk": PROBE}, None).unavailable or "")
+    of = commit_ceiling(asked, {"data": "disk"}, None, {"disk": PROBE}, None, None)
+    assert "fsync is off" in (of.unavailable or "")
+
+
+@pytest.mark.parametrize("builtin", BUILTIN_DATASETS)
+def test_only_what_writes_has_a_ceiling(builtin: str):
+    of = commit_ceiling(with_clients(8, builtin=builtin), {"data": "disk"}, None, {"disk": PROBE}, None, None)
+    assert ("nothing that must be flushed" in (of.unavailable or "")) == (builtin in READ_ONLY)
+    assert builtin.endswith(("select", "select-only")) == (builtin in READ_ONLY)
+
+
+@pytest.mark.parametrize(("wal_bytes", "has_one"), [(0.4, False), (33.0, False), (34.0, True), (None, True)])
+def test_of_a_script_of_ones_own_its_wal_tells_whether_it_writes(wal_bytes: float | None, has_one: bool):
+    own = with_clients(8, builtin=None, script="own.sql")
+    of = commit_ceiling(own, {"data": "disk"}, None, {"disk": PROBE}, None, wal_bytes)
+    assert (of.clients_per_s is not None) == has_one
+    assert has_one or "bytes of WAL each" in (of.unavailable or "")
 
 
 def probed() -> BundleContents:

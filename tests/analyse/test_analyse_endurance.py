@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from analyse_bundles import bundle, storage_facts
 
-from plinth.analyse.counters import Counters
 from plinth.analyse.endurance import DAY_S, endurance, life_years, rated
 from plinth.analyse.postgres_writes import postgres_writes
+from plinth.analyse.window import whole_load
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.endurance import Rating, VariantEndurance
@@ -98,7 +98,7 @@ def test_what_postgresql_wrote_by_version(
     samples = [
         Sample(t_ns, *key, 7 + share * value) for key, value in counts.items() for t_ns, share in ((-5, 0), (9, 1))
     ]
-    written = postgres_writes(Counters(samples))
+    written = postgres_writes(whole_load(samples))
     assert (written.data, written.wal, written.wal_written, written.full_page_images) == (
         data,
         wal,
@@ -111,12 +111,12 @@ def test_what_postgresql_wrote_by_version(
 
 def test_a_counter_is_counted_from_the_last_reading_before_the_load() -> None:
     samples = [Sample(t_ns, "s", "o", "m", value) for t_ns, value in ((-200, 1), (-10, 5), (100, 6), (200, 25))]
-    counters = Counters(samples)
-    assert counters.advance("s", "o", "m") == 20
-    assert counters.advance("s", "o", "other") is None
-    assert Counters(samples[:1]).advance("s", "o", "m") is None
+    seen = whole_load(samples)
+    assert seen.growth("s", "o", "m") == 20
+    assert seen.growth("s", "o", "other") is None
+    assert whole_load(samples[:1]).growth("s", "o", "m") is None
     began_anew = Sample(300, "s", "o", "m", 2)
-    assert Counters([*samples, began_anew]).advance("s", "o", "m") is None
+    assert whole_load([*samples, began_anew]).growth("s", "o", "m") is None
 
 
 def one_disk(*tps: float, spread: float = 0.0, checkpoint: bool = True, **storage: Any) -> BundleContents:
@@ -222,7 +222,7 @@ def test_a_device_that_wrote_nothing_has_no_life_and_no_interval() -> None:
     device = only(replace(contents, trials=trials), rating=Rating(rated_bytes=TB, source="given")).devices[0]
     assert device.bytes_per_day.value == 0
     assert device.bytes_per_day.interval is None
-    assert "nothing was written" in (device.bytes_per_day.note or "")
+    assert "it was 0" in (device.bytes_per_day.note or "")
     assert device.life_years is None
 
 

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { waitsByKind } from "../src/model/bottlenecks";
+import { waitsByKind, workCells } from "../src/model/bottlenecks";
+import { estimate, variant } from "./sample";
 
 const share = (kind: string, event: string, processes: number) => ({ kind, event, processes });
 
@@ -22,4 +23,15 @@ test("clients come first, the commonest wait first, and what hardly was is left 
 test("no more than a screen of them", () => {
   const waits = Array.from({ length: 50 }, (_, i) => share("client backend", `Lock:${i}`, i + 1));
   expect(waitsByKind(waits)).toHaveLength(20);
+});
+
+test("what a transaction took of the server, or why that is not known", () => {
+  const gaps = [{ what: "full-page images of a transaction", reason: "PostgreSQL 13 does not have it" }];
+  const work = { wal_bytes: estimate(2048), full_page_images: null, buffer_hits: estimate(0.5), gaps };
+  expect(workCells(variant("disk", 1, { work }))).toEqual([
+    { text: "2 KiB [1.9 KiB, 2.1 KiB]", reason: null },
+    { text: "", reason: "PostgreSQL 13 does not have it" },
+    { text: "50 % [47.5 %, 52.5 %]", reason: null },
+  ]);
+  expect(workCells(variant("old", 1))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /** A small report for tests: invented figures, two variants and an A/A twin, two trials each. */
 import type { Report, ReportTrial, SettingRow, VariantResult } from "../src/format/report";
 
-const estimate = (value: number) => ({
+export const estimate = (value: number) => ({
   value,
   interval: { low: value * 0.95, high: value * 1.05, level: 0.95 },
   n: 2,
@@ -26,6 +26,7 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     engine_cpu_ns_per_transaction: null,
     bottleneck: null,
     waits: [],
+    work: null,
     ceiling: null,
     safety: { grade: "keeps", reasons: [] },
     trials: [],
@@ -77,6 +78,7 @@ export function point(
     excluded: null,
     failure: null,
     bottleneck: null,
+    work: null,
     observer_cores: null,
     ...changes,
   };

@@ -2,10 +2,9 @@
 
 from plinth.analyse import comparison, wording
 from plinth.analyse.caveats import caveats
-from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.comparison import Ratio
 from plinth.analyse.safety import judge
-from plinth.analyse.trials import Measured, judge_trials
+from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
 
@@ -35,8 +34,7 @@ def analyse(contents: BundleContents) -> Analysis:
 def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantResult:
     variant = measured.variant
     server = contents.servers.get(variant.id)
-    tps = measured.tps(seed)
-    roles = contents.cluster_of(variant).roles
+    tps, work = measured.tps(seed), measured.work(seed)
     return VariantResult(
         id=variant.id,
         label=variant.label,
@@ -53,8 +51,11 @@ def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantR
         engine_cpu_ns_per_transaction=measured.engine_cpu_ns_per_transaction(),
         bottleneck=measured.bottleneck(),
         waits=measured.waits(),
+        work=work,
         safety=judge(variant, contents.storages_of(variant), server),
-        ceiling=commit_ceiling(variant, roles, server, contents.probes, tps.value if tps else None),
+        ceiling=ceiling_of(
+            contents, variant, tps.value if tps else None, work.wal_bytes.value if work.wal_bytes else None
+        ),
         trials=tuple(judged.point() for judged in measured.trials),
     )
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from plinth.analyse.evidence import evidence_of
 from plinth.analyse.wait_classes import class_of
-from plinth.analyse.window import Window, window
+from plinth.analyse.window import Window, measured_phase, why_unread
+from plinth.model.analysis import CommitCeiling
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
 from plinth.model.contents import TrialContents
 from plinth.model.trial import Sample, Trial
@@ -48,26 +49,31 @@ class Where(NamedTuple):
 
 def read_window(contents: TrialContents) -> Window:
     """The samples of a trial's measured phase that attribution rests on."""
-    return window(contents.trial, contents.read_samples(), _is_wanted)
+    return measured_phase(contents.trial, contents.read_samples(), _is_wanted)
 
 
 def _is_wanted(sample: Sample) -> bool:
     return sample.source in _SOURCES
 
 
-def attribute(trial: Trial, seen: Window, cores: int, clients: int, open_loop: bool) -> Bottleneck:
-    """What held the trial back. `cores` are the host's; `clients` those of the workload; pure."""
+def attribute(
+    trial: Trial, seen: Window, cores: int, clients: int, open_loop: bool, ceiling: CommitCeiling | None = None
+) -> Bottleneck:
+    """What held the trial back. `cores` are the host's; `clients` those of the workload; pure.
+
+    `ceiling` is that of its storage's commits: it decides nothing, but tells whether waits for the WAL are the storage's.
+    """
     where = where_clients_were(seen, clients)
     if where is None:
-        gaps = [gap.reason for gap in trial.gaps if gap.what.startswith(SOURCE)]
-        reason = gaps[0] if gaps else "the bundle has no samples of it"
-        return Bottleneck(
-            kind="not known", confidence="low", sentence=f"not known: no wait events: {reason}", evidence=()
-        )
+        sentence = f"not known: no wait events: {why_unread(trial, SOURCE)}"
+        return Bottleneck(kind="not known", confidence="low", sentence=sentence, evidence=())
     kind = _kind(trial, seen, where, cores, open_loop)
-    evidence = evidence_of(kind, trial, seen, where.in_class, where.clients, where.idle, cores)
+    evidence = evidence_of(kind, trial, seen, where.in_class, where.clients, where.idle, cores, ceiling)
     confidence = _confidence(kind, where)
-    return Bottleneck(kind=kind, confidence=confidence, sentence=_sentence(kind, where, trial), evidence=evidence)
+    sentence = _sentence(kind, where, trial)
+    if kind == "WAL flush" and ceiling is not None and ceiling.reached is not None:
+        sentence += f"; {ceiling.reached:.0%} of the commit ceiling was reached"
+    return Bottleneck(kind=kind, confidence=confidence, sentence=sentence, evidence=evidence)
 
 
 def where_clients_were(seen: Window, clients: int) -> Where | None:

@@ -107,3 +107,12 @@ def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, P
     factor = float(np.exp(pivot.half_width()))
     interval = Interval(low=value / factor, high=value * factor, level=LEVEL)
     return Estimate(value=value, interval=interval, n=n, method=f"{method}; {METHOD}"), pivot
+
+
+def of_trials(values: Sequence[float], seed: int) -> Estimate:
+    """The median of a figure of each trial with its interval; none where one of them is 0, which has no logarithm."""
+    method = "median of the trials"
+    if all(value > 0 for value in values):
+        return estimate([float(np.log(value)) for value in values], seed, method)[0]
+    note = "no interval: in some trials it was 0"
+    return Estimate(value=float(np.median(values)), interval=None, n=len(values), method=method, note=note)

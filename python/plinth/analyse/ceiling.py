@@ -13,7 +13,8 @@ from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
 from plinth.model.probe import DEFAULT_METHOD, FsyncFigure, FsyncProbe, Group
 
 _OFF = {"off", "false", "no", "0"}
-_READ_ONLY = "select-only"
+LEAST_COMMIT_BYTES = 34
+"""Of WAL: a record's header and a commit's time (XLogRecord, XLogRecordDataHeaderShort, xl_xact_commit)."""
 
 
 def commit_ceiling(
@@ -22,9 +23,13 @@ def commit_ceiling(
     server: ServerFacts | None,
     probes: Mapping[str, FsyncProbe],
     tps: float | None,
+    wal_bytes: float | None,
 ) -> CommitCeiling:
-    """The ceiling of a variant whose server has its parts on `roles`; with a reason where there is none."""
-    if reason := _no_flush(variant, roles, server):
+    """The ceiling of a variant whose server has its parts on `roles`; with a reason where there is none.
+
+    `tps` and `wal_bytes`, the WAL of a transaction, are what was measured of the variant, or of one of its trials.
+    """
+    if reason := _no_flush(variant, roles, server, wal_bytes):
         return CommitCeiling(unavailable=reason)
     storage = roles.get(WAL_ROLE, roles[DATA_ROLE])
     probe = probes.get(storage)
@@ -51,15 +56,19 @@ def commit_ceiling(
     )
 
 
-def _no_flush(variant: Variant, roles: Mapping[str, str], server: ServerFacts | None) -> str | None:
+def _no_flush(
+    variant: Variant, roles: Mapping[str, str], server: ServerFacts | None, wal_bytes: float | None
+) -> str | None:
     """Why commits of this variant do not wait for a flush that was measured."""
     if not roles:
         return "the server is not Plinth's, and its storage was not probed"
     for name in ("fsync", "synchronous_commit"):
         if (_setting(name, variant, server) or "on").lower() in _OFF:
             return f"{name} is off: no commit waits for a flush"
-    if variant.workload.builtin == _READ_ONLY:
+    if variant.workload.is_read_only:
         return "its transactions write nothing that must be flushed"
+    if variant.workload.is_read_only is None and wal_bytes is not None and wal_bytes < LEAST_COMMIT_BYTES:
+        return f"its transactions were seen to write {wal_bytes:.0f} bytes of WAL each, less than a commit's record"
     return None
 
 

@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
-from plinth.analyse.bootstrap import estimate
-from plinth.analyse.counters import Counters
+from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
 from plinth.analyse.trials import Measured, judge_trials
+from plinth.analyse.window import whole_load
 from plinth.model.analysis import Estimate, Interval
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
@@ -27,7 +25,6 @@ from plinth.model.storage import ZfsStorage
 
 DAY_S = 86_400
 YEAR_DAYS = 365.25
-_METHOD = "median of the trials"
 _FLOWS: dict[Flow, str] = {
     "data": "tables, indexes, temporary files: given to the kernel, which may write a page once for several times",
     "wal": "WAL that was generated",
@@ -184,7 +181,7 @@ class _Account:
                 self._gap(what, "what PostgreSQL gave to it cannot be told apart, or is nothing")
                 return None
             ratios.append(of_devices / of_postgres)
-        return _estimate(ratios, self._seed)
+        return of_trials(ratios, self._seed)
 
     def _devices(self) -> Iterator[DeviceWritten]:
         roles = {one.device: one.roles for trial in self._trials for one in trial.contents.trial.devices}
@@ -232,7 +229,7 @@ class _Account:
         rates = [trial.tps if self._asked_tps is None else self._asked_tps for trial in self._trials]
         per_day = [written * rate * DAY_S for written, rate in zip(per_transaction, rates, strict=True)]
         return Written(
-            bytes_per_transaction=_estimate(per_transaction, self._seed), bytes_per_day=_estimate(per_day, self._seed)
+            bytes_per_transaction=of_trials(per_transaction, self._seed), bytes_per_day=of_trials(per_day, self._seed)
         )
 
     def _check_checkpoints(self) -> None:
@@ -254,7 +251,7 @@ def _trials(measured: Measured) -> Iterator[_Trial]:
     for judged in measured.counted:
         trial = judged.contents.trial
         if trial.totals is not None and trial.totals.done and trial.tps:
-            writes = postgres_writes(Counters(judged.contents.read_samples()))
+            writes = postgres_writes(whole_load(judged.contents.read_samples()))
             yield _Trial(judged.contents, trial.totals.done, trial.tps, writes)
 
 
@@ -272,11 +269,3 @@ def _sum(values: Iterator[int | None]) -> float | None:
 
 def _given(tps: float) -> Estimate:
     return Estimate(value=tps, interval=None, n=0, method="as given")
-
-
-def _estimate(values: Sequence[float], seed: int) -> Estimate:
-    """The median with its interval; none where a trial wrote nothing, which has no logarithm."""
-    if all(value > 0 for value in values):
-        return estimate([float(np.log(value)) for value in values], seed, _METHOD)[0]
-    note = "no interval: in some trials nothing was written"
-    return Estimate(value=float(np.median(values)), interval=None, n=len(values), method=_METHOD, note=note)

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 
 from plinth.analyse.window import Window
+from plinth.model.analysis import CommitCeiling
 from plinth.model.bottleneck import BottleneckKind, Evidence
 from plinth.model.trial import Trial
 from plinth.model.waits import SOURCE
 
+_PROBE = "fsync probe"
 _CPU = ("user_s", "system_s")
 _POSTGRES = (
     *("backends", "checkpointer", "background writer", "walwriter", "autovacuum", "walsender", "walreceiver"),
@@ -22,6 +24,7 @@ def evidence_of(
     clients: float,
     idle: float,
     cores: int,
+    ceiling: CommitCeiling | None,
 ) -> tuple[Evidence, ...]:
     """The shares of the clients' time, weightiest first, then what bears on this kind of bottleneck."""
     shares: dict[str, float] = {name: n / clients for name, n in in_class.items()}
@@ -34,7 +37,7 @@ def evidence_of(
     if kind in ("device reads", "device writes"):
         of_time += _devices(trial, seen)
     elif kind == "WAL flush":
-        of_time += [*_wal(trial, seen), *_devices(trial, seen)]
+        of_time += [*_ceiling(ceiling), *_wal(trial, seen), *_devices(trial, seen)]
     return (*of_time, *_cpu(trial, seen, cores))
 
 
@@ -50,6 +53,17 @@ def _cpu(trial: Trial, seen: Window, cores: int) -> Iterator[Evidence]:
         if delay is not None:
             what = f"{group} runnable, without a CPU" + (f", of {threads} threads" if threads else "")
             yield Evidence(what=what, value=delay, unit="count", source="process_delay")
+
+
+def _ceiling(of: CommitCeiling | None) -> Iterator[Evidence]:
+    """How near its commits came to what the storage lets through, by the fsync probe."""
+    if of is None or of.unavailable is not None:
+        return
+    if of.reached is not None:
+        yield Evidence(what="transactions, of the commit ceiling", value=of.reached, unit="fraction", source=_PROBE)
+    if of.flush_median_ns is not None:
+        what = f"flush of the probe, median, by {of.method} on {of.storage}"
+        yield Evidence(what=what, value=of.flush_median_ns, unit="ns", source=_PROBE)
 
 
 def _wal(trial: Trial, seen: Window) -> Iterator[Evidence]:

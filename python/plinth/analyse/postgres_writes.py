@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from plinth.analyse.counters import Counters
+from plinth.analyse.window import Window
 
 BLOCK_BYTES = 8192
 """PostgreSQL's block, unless it was built with another."""
@@ -34,7 +34,7 @@ class PostgresWrites(NamedTuple):
         return sum(known) if len(known) == len(parts) else None
 
 
-def postgres_writes(counters: Counters) -> PostgresWrites:
+def postgres_writes(seen: Window) -> PostgresWrites:
     """From pg_stat_io where there is one (16 and later), else from what checkpointer, background writer and backends wrote."""
     missing: dict[str, str] = {}
 
@@ -43,16 +43,14 @@ def postgres_writes(counters: Counters) -> PostgresWrites:
             missing[field] = reason
         return value
 
-    wal = counters.advance("pg_wal", "all", "wal_bytes")
-    if wal is None:  # 13 has no pg_stat_wal
-        wal = counters.advance("pg_wal", "all", "insert_lsn_bytes")
-    images = counters.advance("pg_wal", "all", "wal_fpi")
+    wal = generated_wal(seen)
+    images = full_page_images(seen)
     return PostgresWrites(
-        data=told("data", _data(counters), "the views of checkpointer, background writer and I/O were not read"),
+        data=told("data", _data(seen), "the views of checkpointer, background writer and I/O were not read"),
         wal=told("wal", wal, "neither pg_stat_wal nor the WAL's position was read"),
         wal_written=told(
             "wal_written",
-            counters.total("pg_io", "write_bytes", *_WAL),
+            seen.growth_of_all("pg_io", "write_bytes", *_WAL),
             "pg_stat_io told no bytes of WAL writes: PostgreSQL 18 and later count them",
         ),
         full_page_images=told(
@@ -64,20 +62,31 @@ def postgres_writes(counters: Counters) -> PostgresWrites:
     )
 
 
-def _data(counters: Counters) -> float | None:
+def generated_wal(seen: Window) -> float | None:
+    """Bytes of WAL that the server generated."""
+    told = seen.growth("pg_wal", "all", "wal_bytes")
+    return seen.growth("pg_wal", "all", "insert_lsn_bytes") if told is None else told  # 13 has no pg_stat_wal
+
+
+def full_page_images(seen: Window) -> float | None:
+    """How many there are of them in that WAL."""
+    return seen.growth("pg_wal", "all", "wal_fpi")
+
+
+def _data(seen: Window) -> float | None:
     """Tables, indexes, temporary files and transaction status."""
-    written = counters.total("pg_io", "write_bytes", *_RELATIONS)
+    written = seen.growth_of_all("pg_io", "write_bytes", *_RELATIONS)
     if written is not None:
-        written += counters.total("pg_io", "extend_bytes", *_RELATIONS) or 0
+        written += seen.growth_of_all("pg_io", "extend_bytes", *_RELATIONS) or 0
     else:
         blocks = [
-            counters.advance("pg_checkpointer", "all", "buffers_written"),
-            counters.advance("pg_bgwriter", "all", "buffers_clean"),
-            counters.advance("pg_bgwriter", "all", "buffers_backend"),
+            seen.growth("pg_checkpointer", "all", "buffers_written"),
+            seen.growth("pg_bgwriter", "all", "buffers_clean"),
+            seen.growth("pg_bgwriter", "all", "buffers_backend"),
         ]
         known = [count for count in blocks if count is not None]
         if len(known) < len(blocks):
             return None
         written = sum(known) * BLOCK_BYTES
-    others = (counters.total("pg_slru", "blks_written") or 0) * BLOCK_BYTES
-    return written + others + (counters.total("pg_database", "temp_bytes") or 0)
+    others = (seen.growth_of_all("pg_slru", "blks_written") or 0) * BLOCK_BYTES
+    return written + others + (seen.growth_of_all("pg_database", "temp_bytes") or 0)

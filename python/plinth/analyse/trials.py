@@ -7,10 +7,21 @@ from functools import cached_property
 
 from plinth.analyse.attribution import attribute, read_window, wait_shares
 from plinth.analyse.bootstrap import estimate
+from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements, merge_transactions
+from plinth.analyse.server_work import server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
 from plinth.analyse.window import Window
-from plinth.model.analysis import Estimate, LatencyPercentiles, OpenLoop, StatementLatency, TrialPoint
+from plinth.model.analysis import (
+    CommitCeiling,
+    Estimate,
+    LatencyPercentiles,
+    OpenLoop,
+    ServerWork,
+    StatementLatency,
+    TrialPoint,
+    TrialWork,
+)
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottleneck, WaitShare
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.plan import Variant
@@ -23,7 +34,7 @@ _CONFIDENCE = ("high", "medium", "low")
 class JudgedTrial:
     """A trial with what the analysis makes of it; `excluded` names the rule by which it does not count.
 
-    `seen` and `bottleneck` are None of a trial that was not completed.
+    `seen`, `bottleneck` and `work` are None of a trial that was not completed.
     """
 
     contents: TrialContents
@@ -32,6 +43,7 @@ class JudgedTrial:
     steadiness: Steadiness
     seen: Window | None
     bottleneck: Bottleneck | None
+    work: TrialWork | None
 
     @property
     def number(self) -> int:
@@ -61,6 +73,7 @@ class JudgedTrial:
             excluded=self.excluded,
             failure=trial.failure,
             bottleneck=self.bottleneck,
+            work=self.work,
             observer_cores=trial.observer_cpu_ns / trial.observer_ns
             if trial.observer_ns and trial.observer_cpu_ns is not None
             else None,
@@ -148,6 +161,12 @@ class Measured:
         """The wait profile of the counted trials."""
         return wait_shares(judged.seen for judged in self.counted if judged.seen is not None)
 
+    def work(self, seed: int) -> ServerWork:
+        """What PostgreSQL counted of the counted trials' transactions."""
+        return server_work(
+            [(judged.contents.trial, judged.work) for judged in self.counted if judged.work is not None], seed
+        )
+
     def _counted_trials(self) -> Iterator[Trial]:
         return (judged.contents.trial for judged in self.counted)
 
@@ -157,24 +176,36 @@ def judge_trials(contents: BundleContents) -> dict[str, Measured]:
     by_variant: dict[str, list[JudgedTrial]] = {variant.id: [] for variant in contents.plan.variants}
     variants = {variant.id: variant for variant in contents.plan.variants}
     for trial in sorted(contents.trials, key=lambda trial: trial.trial.number):
-        judged = _judge(trial, variants[trial.trial.variant], contents.host.cores)
-        by_variant[trial.trial.variant].append(judged)
+        by_variant[trial.trial.variant].append(_judge(trial, variants[trial.trial.variant], contents))
     return {variant.id: Measured(variant, tuple(by_variant[variant.id])) for variant in contents.plan.variants}
 
 
-def _judge(contents: TrialContents, variant: Variant, cores: int) -> JudgedTrial:
+def ceiling_of(contents: BundleContents, variant: Variant, tps: float | None, wal_bytes: float | None) -> CommitCeiling:
+    """What the storage of a variant's WAL lets commit at best, and how much of it `tps` is; see `commit_ceiling`."""
+    roles, server = contents.cluster_of(variant).roles, contents.servers.get(variant.id)
+    return commit_ceiling(variant, roles, server, contents.probes, tps, wal_bytes)
+
+
+def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) -> JudgedTrial:
     trial, workload = contents.trial, variant.workload
     excluded = trial.excluded
     if excluded is None and trial.status == "complete" and not trial.tps:
         excluded = "no transaction was done in the measured phase"
-    seen = read_window(contents) if trial.status == "complete" else None
+    seen = work = bottleneck = None
+    if trial.status == "complete":
+        seen = read_window(contents)
+        work = trial_work(trial, seen)
+        ceiling = ceiling_of(bundle, variant, trial.tps, work.wal_bytes)
+        is_open = workload.rate is not None
+        bottleneck = attribute(trial, seen, bundle.host.cores, workload.clients, is_open, ceiling)
     return JudgedTrial(
         contents,
         excluded,
         merge_transactions(contents.histograms),
         steadiness(contents.series),
         seen,
-        None if seen is None else attribute(trial, seen, cores, workload.clients, workload.rate is not None),
+        bottleneck,
+        work,
     )
 
 

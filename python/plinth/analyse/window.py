@@ -1,6 +1,7 @@
-"""The samples of a trial's measured phase as figures: rates of counters, means of gauges."""
+"""The samples of a trial, or of its measured phase, as figures: growth and rates of counters, means of gauges."""
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from plinth.model.trial import Sample, Trial
@@ -11,25 +12,38 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Window:
-    """Samples from the end of the warm-up to the end of the load, by what they are of, in order of time.
+    """Samples from `begin_ns` to an end, by what they are of, in order of time.
 
-    Of each the last before the window is there too, so that a rate covers all of it.
+    Of each the last at the beginning or before it is there too, so that growth is that of the whole window.
     """
 
     begin_ns: int
     samples: Mapping[Key, tuple[tuple[int, float], ...]]
 
-    def rate(self, source: str, of: str, metric: str) -> float | None:
-        """Growth a second of a counter; None where it was not read twice, or fell."""
+    def growth(self, source: str, of: str, metric: str) -> float | None:
+        """How far a counter advanced; None where it was not read twice, or began anew in between."""
         points = self.samples.get((source, of, metric), ())
         if len(points) < 2 or points[-1][1] < points[0][1]:
             return None
-        return (points[-1][1] - points[0][1]) / (points[-1][0] - points[0][0]) * 1e9
+        return points[-1][1] - points[0][1]
+
+    def rate(self, source: str, of: str, metric: str) -> float | None:
+        """Growth a second of a counter; None where that is not known."""
+        growth = self.growth(source, of, metric)
+        points = self.samples.get((source, of, metric), ())
+        return None if growth is None else growth / (points[-1][0] - points[0][0]) * 1e9
+
+    def growth_of_all(self, source: str, metric: str, *among: str) -> float | None:
+        """The sum over the objects with one of `among` in their name, or over all; None where that of none is known."""
+        return _sum(
+            self.growth(source, of, metric)
+            for of in self.objects(source)
+            if not among or any(part in of for part in among)
+        )
 
     def rates(self, source: str, objects: Iterable[str], *metrics: str) -> float | None:
         """The sum of the rates of these objects and metrics that are known; None where none is."""
-        known = [rate for of in objects for metric in metrics if (rate := self.rate(source, of, metric)) is not None]
-        return sum(known) if known else None
+        return _sum(self.rate(source, of, metric) for of in objects for metric in metrics)
 
     def mean(self, source: str, of: str, metric: str) -> float | None:
         """The mean of a gauge over its readings within the window."""
@@ -41,14 +55,28 @@ class Window:
         return tuple(dict.fromkeys(of for name, of, _ in self.samples if name == source))
 
 
-def window(trial: Trial, samples: Iterable[Sample], wanted: Callable[[Sample], bool]) -> Window:
-    """The measured phase of a trial; of its samples only those that are `wanted`."""
+def measured_phase(trial: Trial, samples: Iterable[Sample], wanted: Callable[[Sample], bool]) -> Window:
+    """From the end of a trial's warm-up to the end of its load; of its samples only those that are `wanted`."""
     begin_ns, end_ns = trial.warmup_ns, trial.warmup_ns + trial.measured_ns
+    return _window(begin_ns, (sample for sample in samples if sample.t_ns <= end_ns and wanted(sample)))
+
+
+def whole_load(samples: Iterable[Sample]) -> Window:
+    """From the beginning of a trial's load to the last reading after it."""
+    return _window(0, samples)
+
+
+def why_unread(trial: Trial, source: str) -> str:
+    """Why a trial has no samples of a source, or not of all its metrics."""
+    named = re.compile(rf"\b{re.escape(source)}\b")
+    reasons = [gap.reason for gap in trial.gaps if named.search(gap.what)]
+    return reasons[0] if reasons else "the bundle has no samples of it"
+
+
+def _window(begin_ns: int, samples: Iterable[Sample]) -> Window:
     before: dict[Key, tuple[int, float]] = {}
     within: dict[Key, list[tuple[int, float]]] = {}
     for sample in samples:
-        if not wanted(sample) or sample.t_ns > end_ns:
-            continue
         key = (sample.source, sample.object, sample.metric)
         point = (sample.t_ns, sample.value)
         if sample.t_ns > begin_ns:
@@ -59,3 +87,8 @@ def window(trial: Trial, samples: Iterable[Sample], wanted: Callable[[Sample], b
         begin_ns,
         {key: tuple(([before[key]] if key in before else []) + sorted(points)) for key, points in within.items()},
     )
+
+
+def _sum(values: Iterator[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

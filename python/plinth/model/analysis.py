@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plinth.model.base import Frozen
+from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
 from plinth.model.experiment import Level
 
@@ -39,6 +39,25 @@ class Safety(Frozen):
     reasons: tuple[str, ...]
 
 
+class TrialWork(Frozen):
+    """What PostgreSQL counted in a trial's measured phase. None: it could not be read."""
+
+    wal_bytes: float | None = Field(description="WAL generated for each transaction done, by whomever in the server.")
+    full_page_images: float | None = Field(description="In that WAL, for each transaction done.")
+    buffer_hits: float | None = Field(
+        description="Of the pages asked for in the load's database, the share that was in shared buffers."
+    )
+
+
+class ServerWork(Frozen):
+    """As TrialWork, over the counted trials of a variant."""
+
+    wal_bytes: Estimate | None
+    full_page_images: Estimate | None
+    buffer_hits: Estimate | None
+    gaps: tuple[Gap, ...] = Field(description="Why those that are None are.")
+
+
 class TrialPoint(Frozen):
     """One trial of a variant, kept and shown whether it counts or not."""
 
@@ -58,6 +77,7 @@ class TrialPoint(Frozen):
     bottleneck: Bottleneck | None = Field(
         default=None, description="What held it back; None of a trial that was not completed."
     )
+    work: TrialWork | None = Field(default=None, description="None of a trial that was not completed.")
     observer_cores: float | None = Field(
         default=None, description="CPU time of the observation, in cores; None where it is not known."
     )
@@ -139,6 +159,7 @@ class VariantResult(Frozen):
     waits: tuple[WaitShare, ...] = Field(
         default=(), description="The wait profile of the counted trials, commonest first; empty when it was not read."
     )
+    work: ServerWork | None = Field(default=None, description="None in analyses of before it was worked out.")
     safety: Safety
     ceiling: CommitCeiling | None = Field(default=None, description="None in analyses of before it was worked out.")
     trials: tuple[TrialPoint, ...]

@@ -30,7 +30,7 @@ class Evidence(Frozen):
     what: str
     value: float
     unit: EvidenceUnit
-    source: str = Field(description="Where it was read: a source of the samples, or the load engine.")
+    source: str = Field(description="Where it was read: a source of the samples, the load engine or the fsync probe.")
 
 
 class Bottleneck(Frozen):

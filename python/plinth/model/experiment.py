@@ -112,6 +112,8 @@ BUILTIN_DATASETS: dict[str, str] = {
 """The built-in scripts, and the kind of dataset that each works on."""
 WHOLE_TRANSACTIONS = ("tpcb-like", "simple-update", "upsert-function", "upsert")
 """Built-in scripts whose statements are one transaction already."""
+READ_ONLY = ("select-only", "numbers-select")
+"""Built-in scripts that write no row; each transaction of all others does."""
 
 
 class WorkloadSpec(Frozen):
@@ -199,6 +201,11 @@ class WorkloadSpec(Frozen):
     variables: dict[str, int | float | str] = Field(
         default_factory=dict, description="Variables of the script, as pgbench -D.", examples=[{"rows": 1000}]
     )
+
+    @property
+    def is_read_only(self) -> bool | None:
+        """Whether its transactions write no row; None of a script of one's own, of which only the server can tell."""
+        return None if self.builtin is None else self.builtin in READ_ONLY
 
     @model_validator(mode="after")
     def _one_source(self) -> "WorkloadSpec":

@@ -17,6 +17,7 @@ from plinth.report.text import (
     observer_sentence,
     published_ratio,
     rate,
+    server_work,
     top_waits,
     variant_name,
 )
@@ -36,6 +37,7 @@ def render_markdown(report: Report) -> str:
         _section("Beside the published study", _published(report.published)),
         _section("Differences between variants", _differences(report)),
         _section("What held each back", _held_back(report)),
+        _section("What a transaction took of the server", _work(report)),
         _section("Schedule", _schedule(report)),
         _section("Commit ceiling", _ceilings(report)),
         _section("Written to disks", _wear(report)),
@@ -149,6 +151,11 @@ def _published_ratios(beside: PublishedBeside) -> str:
         for row in beside.ratios
     ]
     return _table(("Finding", "Ours is of", "Ratio, published", "Ratio, ours", "Note"), rows) if rows else ""
+
+
+def _work(report: Report) -> str:
+    rows = [(variant_name(variant), *server_work(variant)) for variant in report.analysis.variants]
+    return _table(("Variant", "WAL", "Full-page images", "Buffer hits"), rows)
 
 
 def _schedule(report: Report) -> str:

@@ -23,6 +23,9 @@ _TRIAL_COLUMNS = (
     "latency_max_ns",
     "failed",
     "steady",
+    "wal_bytes_per_transaction",
+    "full_page_images_per_transaction",
+    "buffer_hits",
     "safety",
 )
 
@@ -59,6 +62,7 @@ def render_csv(report: Report) -> str:
                 point.latency_max_ns,
                 point.failed,
                 _bool(point.steady),
+                *((work.wal_bytes, work.full_page_images, work.buffer_hits) if (work := point.work) else (None,) * 3),
                 variant.safety.grade,
                 *(_field(variant.levels.get(name)) for name in factors),
             )

@@ -18,6 +18,7 @@ from plinth.report.text import (
     noise_sentence,
     observer_sentence,
     rate,
+    server_work,
     top_waits,
     variant_name,
 )
@@ -89,12 +90,21 @@ def _held_back(analysis: Analysis) -> list[Text]:
     """What held each variant back, and its commonest waits."""
     variants = [variant for variant in analysis.variants if variant.bottleneck is not None and not variant.is_aa_twin]
     lines = [
-        Text.assemble((f"{variant.label}: ", "bold"), held_back(variant), (f"; waits: {top_waits(variant)}", "dim"))
+        Text.assemble(
+            (f"{variant.label}: ", "bold"),
+            held_back(variant),
+            (f"; waits: {top_waits(variant)}; a transaction: {_work(variant)}", "dim"),
+        )
         for variant in variants[:_MAX_HELD_BACK]
     ]
     left = len(variants) - _MAX_HELD_BACK
     more = [Text(f"{left} more variants: in every form of `plinth report`", style="dim")] if left > 0 else []
     return [Text("What held each back:", style="dim"), *lines, *more] if lines else []
+
+
+def _work(variant: VariantResult) -> str:
+    wal, images, hits = (text.partition(":")[0] for text in server_work(variant))  # the reasons are in every report
+    return f"WAL {wal}, full-page images {images}, buffer hits {hits}"
 
 
 def _alarming(analysis: Analysis) -> bool:

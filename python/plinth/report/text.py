@@ -1,8 +1,11 @@
 """Figures and sentences for people, the same in the terminal, in Markdown and in the HTML page."""
 
+from collections.abc import Callable
+
 from plinth.model.analysis import Analysis, CommitCeiling, Estimate, LatencyPercentiles, NoiseFloor, VariantResult
 from plinth.model.figures import times
 from plinth.model.report import PublishedBeside, PublishedRatioRow
+from plinth.model.units import format_size
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
 
@@ -79,6 +82,28 @@ def top_waits(variant: VariantResult, most: int = 4) -> str:
             sums[share.event] = sums.get(share.event, 0.0) + share.processes
     shown = sorted(sums, key=lambda event: -sums[event])[:most]
     return ", ".join(f"{event} {sums[event]:.2g}" for event in shown) or NOT_AVAILABLE
+
+
+def server_work(variant: VariantResult) -> tuple[str, str, str]:
+    """WAL and full-page images of a transaction, and the share of pages that were at hand; "n/a: why" of what is not known."""
+    work = variant.work
+    if work is None:
+        return NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE
+    reasons = iter(work.gaps)
+
+    def told(figure: Estimate | None, text: Callable[[float], str]) -> str:
+        return f"{NOT_AVAILABLE}: {next(reasons).reason}" if figure is None else text(figure.value)
+
+    return (
+        told(work.wal_bytes, lambda value: format_size(round(value))),
+        told(work.full_page_images, number),
+        told(work.buffer_hits, _share),
+    )
+
+
+def _share(value: float) -> str:
+    """A share near 1, where the misses matter: 99.987 %."""
+    return f"{100 * value:.4g} %" if value < 0.99 else f"{100 * value:.3f} %"
 
 
 def observer_sentence(analysis: Analysis) -> str:

@@ -71,7 +71,7 @@ class Numbers:
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
         """Every acknowledged update has written a row."""
-        if workload.builtin != "numbers-update":
+        if workload.is_read_only is not False:
             return []
         written = rows_written(control, "numbers") - before["written"]
         return [check_written("numbers", written, workload.statements, result)]

@@ -101,7 +101,7 @@ class Upsert:
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
         """Every acknowledged transaction has inserted or updated a row, or tried to insert one that somebody else had."""
-        if workload.builtin is None:
+        if workload.is_read_only is not False:
             return []
         written = rows_written(control, "upserted") - before["written"]
         return [check_written("upserted", written, workload.statements, result)]

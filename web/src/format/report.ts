@@ -113,6 +113,10 @@ export interface VariantResult {
    * The wait profile of the counted trials, commonest first; empty when it was not read.
    */
   waits: WaitShare[];
+  /**
+   * None in analyses of before it was worked out.
+   */
+  work: ServerWork | null;
   safety: Safety;
   /**
    * None in analyses of before it was worked out.
@@ -246,7 +250,7 @@ export interface Evidence {
   value: number;
   unit: "fraction" | "per_s" | "ns" | "cores" | "count" | "bytes_per_s";
   /**
-   * Where it was read: a source of the samples, or the load engine.
+   * Where it was read: a source of the samples, the load engine or the fsync probe.
    */
   source: string;
 }
@@ -263,6 +267,25 @@ export interface WaitShare {
    */
   event: string;
   processes: number;
+}
+/**
+ * As TrialWork, over the counted trials of a variant.
+ */
+export interface ServerWork {
+  wal_bytes: Estimate | null;
+  full_page_images: Estimate | null;
+  buffer_hits: Estimate | null;
+  /**
+   * Why those that are None are.
+   */
+  gaps: Gap[];
+}
+/**
+ * A figure or fact that could not be had, and why. Shown as "n/a: reason", never as zero.
+ */
+export interface Gap {
+  what: string;
+  reason: string;
 }
 /**
  * What becomes of an acknowledged commit when the power goes, judged from facts, not from a test.
@@ -328,9 +351,30 @@ export interface TrialPoint {
    */
   bottleneck: Bottleneck | null;
   /**
+   * None of a trial that was not completed.
+   */
+  work: TrialWork | null;
+  /**
    * CPU time of the observation, in cores; None where it is not known.
    */
   observer_cores: number | null;
+}
+/**
+ * What PostgreSQL counted in a trial's measured phase. None: it could not be read.
+ */
+export interface TrialWork {
+  /**
+   * WAL generated for each transaction done, by whomever in the server.
+   */
+  wal_bytes: number | null;
+  /**
+   * In that WAL, for each transaction done.
+   */
+  full_page_images: number | null;
+  /**
+   * Of the pages asked for in the load's database, the share that was in shared buffers.
+   */
+  buffer_hits: number | null;
 }
 /**
  * A variant against the baseline: ratio of their tps, above 1 is faster.
@@ -603,13 +647,6 @@ export interface Fact {
   name: string;
   value: string | number | boolean | string[] | null;
   source: string;
-}
-/**
- * A figure or fact that could not be had, and why. Shown as "n/a: reason", never as zero.
- */
-export interface Gap {
-  what: string;
-  reason: string;
 }
 /**
  * wear.json: what the run wrote to which disk. A run that was resumed counts on.

@@ -1,5 +1,6 @@
-/** The order in which waits are shown. */
-import type { WaitShare } from "../format/report";
+/** The order in which waits are shown, and what a transaction took of the server. */
+import type { Estimate, VariantResult, WaitShare } from "../format/report";
+import { interval, number, type Unit, withUnit } from "./units";
 
 /** Rarer than this on the mean, a wait is not shown. */
 const SHOWN = 0.005;
@@ -12,4 +13,37 @@ export function waitsByKind(waits: readonly WaitShare[]): WaitShare[] {
     .filter((share) => share.processes >= SHOWN)
     .sort((a, b) => place(a).localeCompare(place(b)) || b.processes - a.processes)
     .slice(0, MOST);
+}
+
+/** A figure with its interval, or the reason why it is not known. */
+export interface WorkCell {
+  readonly text: string;
+  readonly reason: string | null;
+}
+
+/** WAL and full-page images of a transaction, and the share of pages that were at hand; nothing where it was never worked out. */
+export function workCells({ work }: VariantResult): WorkCell[] {
+  if (!work) return [];
+  const reasons = work.gaps.map((gap) => gap.reason);
+  const cell = (figure: Estimate | null, unit: Unit): WorkCell =>
+    figure === null
+      ? { text: "", reason: reasons.shift() ?? "it was not read" }
+      : {
+          text: withInterval(figure, (value) => (unit === "fraction" ? share(value) : withUnit(value, unit))),
+          reason: null,
+        };
+  return [
+    cell(work.wal_bytes, "bytes"),
+    cell(work.full_page_images, "count"),
+    cell(work.buffer_hits, "fraction"),
+  ];
+}
+
+function withInterval({ value, interval: bounds }: Estimate, write: (value: number) => string): string {
+  return write(value) + (bounds ? ` ${interval(bounds, write)}` : "");
+}
+
+/** A share near 1, where the misses matter: 99.987 %. */
+function share(value: number): string {
+  return value < 0.99 ? `${number(value * 100)} %` : `${(value * 100).toFixed(3)} %`;
 }

@@ -1,6 +1,6 @@
 /** What held each variant back, with the figures that say so, and what its processes waited for. */
 import type { Evidence, Report, VariantResult, WaitShare } from "../format/report";
-import { waitsByKind } from "../model/bottlenecks";
+import { waitsByKind, workCells } from "../model/bottlenecks";
 import { number, withUnit } from "../model/units";
 import { h, notAvailable, scrolling, section } from "./dom";
 
@@ -14,6 +14,7 @@ export function bottlenecksView(report: Report): HTMLElement | null {
     "From where the clients' time went in the measured phase, looked at ten times a second, and how busy what they share was.",
     scrolling("What held each variant back", summary(found)),
     ...found.map(details),
+    workTable(found),
     h("p", { class: "note" }, cost(report)),
   );
 }
@@ -39,6 +40,39 @@ function summaryRow(variant: VariantResult): HTMLElement {
     h("td", { class: "num" }, `${found.trials} of ${found.of}`),
     h("td", {}, found.finding.confidence),
     h("td", {}, found.finding.sentence),
+  );
+}
+
+function workTable(variants: readonly VariantResult[]): HTMLElement | null {
+  const rows = variants.map((variant) => ({ name: variant.label, cells: workCells(variant) }));
+  if (rows.every((row) => row.cells.length === 0)) return null;
+  const heads = ["Variant", "WAL", "full-page images", "pages found in shared buffers"];
+  return scrolling(
+    "What a transaction took of the server",
+    h(
+      "table",
+      {},
+      h("caption", {}, "What a transaction took of the server, by its own counters"),
+      h(
+        "thead",
+        {},
+        h("tr", {}, ...heads.map((head, i) => h("th", { scope: "col", class: i > 0 && "num" }, head))),
+      ),
+      h(
+        "tbody",
+        {},
+        ...rows.map(({ name, cells }) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, name),
+            ...cells.map(({ text, reason }) =>
+              h("td", { class: "num" }, reason === null ? text : notAvailable(reason)),
+            ),
+          ),
+        ),
+      ),
+    ),
   );
 }
 

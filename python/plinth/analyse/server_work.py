@@ -1,0 +1,49 @@
+"""What PostgreSQL counted of a trial's transactions in its measured phase: WAL, full-page images, pages that it had at hand."""
+
+from collections.abc import Callable, Sequence
+
+from plinth.analyse.bootstrap import of_trials
+from plinth.analyse.postgres_writes import full_page_images, generated_wal
+from plinth.analyse.window import Window, why_unread
+from plinth.model.analysis import Estimate, ServerWork, TrialWork
+from plinth.model.base import Gap
+from plinth.model.trial import Trial
+
+_FIGURES = {
+    "wal_bytes": ("WAL of a transaction", "pg_wal"),
+    "full_page_images": ("full-page images of a transaction", "pg_wal"),
+    "buffer_hits": ("buffer hit ratio", "pg_database"),
+}
+"""Field of TrialWork and ServerWork: what it is for people, and the source that it comes from."""
+
+
+def trial_work(trial: Trial, seen: Window) -> TrialWork:
+    """The figures of one trial; None for each that cannot be had."""
+
+    def each(growth: Callable[[Window], float | None]) -> float | None:
+        grown, done = growth(seen), trial.measured.done if trial.measured else 0
+        return grown / done if grown is not None and done else None
+
+    return TrialWork(
+        wal_bytes=each(generated_wal), full_page_images=each(full_page_images), buffer_hits=_buffer_hits(seen)
+    )
+
+
+def server_work(trials: Sequence[tuple[Trial, TrialWork]], seed: int) -> ServerWork:
+    """Medians of a variant's counted trials; what one of them lacks is a gap with its reason."""
+    gaps: list[Gap] = []
+    figures: dict[str, Estimate | None] = {}
+    for field, (what, source) in _FIGURES.items():
+        known = [value for _, work in trials if (value := getattr(work, field)) is not None]
+        figures[field] = of_trials(known, seed) if known and len(known) == len(trials) else None
+        if figures[field] is None:
+            lacking = [why_unread(trial, source) for trial, work in trials if getattr(work, field) is None]
+            gaps.append(Gap(what=what, reason=lacking[0] if lacking else "no trial counts"))
+    return ServerWork(**figures, gaps=tuple(gaps))
+
+
+def _buffer_hits(seen: Window) -> float | None:
+    """Of the pages asked for in the load's database, the share that was in shared buffers; None where none was asked for."""
+    hits = seen.growth_of_all("pg_database", "blks_hit")
+    reads = seen.growth_of_all("pg_database", "blks_read")
+    return hits / (hits + reads) if hits is not None and reads is not None and hits + reads > 0 else None

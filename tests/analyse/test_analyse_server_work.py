@@ -1,0 +1,100 @@
+"""What a transaction took of the server: WAL, full-page images and pages at hand, by trial and by variant."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from analyse_bundles import SECOND_NS, bundle
+
+from plinth.analyse import analyse
+from plinth.model.analysis import VariantResult
+from plinth.model.base import Gap
+from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.trial import Sample
+from plinth.report import build_report, render_csv, render_markdown, render_terminal
+
+Counts = Mapping[tuple[str, str], float]
+"""Growth a transaction of (source, metric)."""
+ALL: Counts = {
+    ("pg_wal", "wal_bytes"): 1200.0,
+    ("pg_wal", "insert_lsn_bytes"): 9999.0,
+    ("pg_wal", "wal_fpi"): 0.25,
+    ("pg_database", "blks_hit"): 19.0,
+    ("pg_database", "blks_read"): 1.0,
+}
+
+
+def counting(contents: TrialContents, counts: Counts, gaps: tuple[Gap, ...] = ()) -> TrialContents:
+    """A trial whose counters grow evenly from the warm-up's end; what came before is ten times as much and counts for nothing."""
+    trial = contents.trial
+    assert trial.measured is not None
+    begin_ns, done = 5 * SECOND_NS, trial.measured.done
+    samples = [
+        Sample(begin_ns + second * SECOND_NS, source, "x", metric, each * done * (10 + max(0, second) / 30))
+        if second >= 0
+        else Sample(0, source, "x", metric, 0)
+        for (source, metric), each in counts.items()
+        for second in (-1, 0, 15, 30)
+    ]
+    named = [s._replace(object="all") if s.source == "pg_wal" else s for s in samples]
+    later = trial.model_copy(update={"gaps": gaps, "warmup_ns": begin_ns})
+    return replace(contents, trial=later, read_samples=lambda: named)
+
+
+def counted(*counts: Counts, gaps: tuple[Gap, ...] = ()) -> tuple[VariantResult, BundleContents]:
+    given = bundle({"disk": [100.0] * len(counts)}, aa=False)
+    trials = tuple(counting(one, each, gaps) for one, each in zip(given.trials, counts, strict=True))
+    contents = replace(given, trials=trials)
+    (variant,) = analyse(contents).variants
+    return variant, contents
+
+
+def test_figures_are_of_the_measured_phase_and_of_each_transaction() -> None:
+    more = {**ALL, ("pg_wal", "wal_bytes"): 1400.0}
+    variant, _ = counted(ALL, more, {**ALL, ("pg_wal", "wal_bytes"): 1300.0})
+    of_trials = [point.work for point in variant.trials]
+    assert [work.wal_bytes for work in of_trials if work] == pytest.approx([1200, 1400, 1300])
+    work = variant.work
+    assert work is not None and work.wal_bytes and work.full_page_images and work.buffer_hits
+    assert work.wal_bytes.value == pytest.approx(1300)
+    assert work.wal_bytes.interval is not None and work.wal_bytes.interval.low < 1300
+    assert work.full_page_images.value == pytest.approx(0.25)
+    assert work.buffer_hits.value == pytest.approx(0.95)
+    assert work.gaps == ()
+
+
+def test_of_13_the_position_in_the_wal_tells_its_bytes_and_the_rest_is_a_gap_with_its_reason() -> None:
+    reason = "PostgreSQL 13 does not have it; 14 and later do"
+    variant, contents = counted(
+        {("pg_wal", "insert_lsn_bytes"): 700.0}, gaps=(Gap(what="pg_size, pg_wal: wal_fpi", reason=reason),)
+    )
+    work = variant.work
+    assert work is not None and work.wal_bytes is not None
+    assert work.wal_bytes.value == pytest.approx(700)
+    assert (work.full_page_images, work.buffer_hits) == (None, None)
+    assert [(gap.what, gap.reason) for gap in work.gaps] == [
+        ("full-page images of a transaction", reason),
+        ("buffer hit ratio", "the bundle has no samples of it"),
+    ]
+    markdown = render_markdown(build_report(contents, analyse(contents)))
+    assert f"| 700 B | n/a: {reason} | n/a: the bundle has no samples of it |" in markdown
+
+
+def test_where_no_page_was_asked_for_there_is_no_ratio() -> None:
+    variant, _ = counted({**ALL, ("pg_database", "blks_hit"): 0.0, ("pg_database", "blks_read"): 0.0})
+    assert variant.work is not None
+    assert variant.work.buffer_hits is None
+
+
+def test_it_is_in_every_form() -> None:
+    _, contents = counted(ALL, ALL, ALL)
+    analysis = analyse(contents)
+    report = build_report(contents, analysis)
+    shown = render_terminal(analysis, width=200, color=False)
+    assert "a transaction: WAL 1.2 KiB, full-page images 0.25, buffer hits 95 %" in shown
+    assert "| 1.2 KiB | 0.25 | 95 % |" in render_markdown(report)
+    head, first, *_ = render_csv(report).splitlines()
+    row = dict(zip(head.split(","), first.split(","), strict=True))
+    assert float(row["wal_bytes_per_transaction"]) == pytest.approx(1200)
+    assert float(row["buffer_hits"]) == pytest.approx(0.95)
+    assert report.model_validate_json(report.model_dump_json()) == report
