@@ -11,6 +11,7 @@ import pytest
 from browser import check_report
 from plinth.analyse import analyse
 from plinth.bundle import read_bundle
+from plinth.model.loaded import LoadedDataset
 from plinth.model.probe import FsyncProbe
 
 
@@ -55,6 +56,13 @@ def test_the_whole_way(finished, nothing_left):
         assert not [result for result in probe.results if result.figure is None and result.failed]
     ceilings = {variant.id: variant.ceiling for variant in analyse(read_bundle(finished.bundle)).variants}
     assert all(ceiling and ceiling.reached and ceiling.clients == 4 for ceiling in ceilings.values())
+
+    # what was loaded
+    for cluster in ("1-disk", "2-memory"):
+        loaded = LoadedDataset.model_validate_json((finished.bundle / "env" / f"dataset-{cluster}.json").read_text())
+        assert loaded.tables[0].rows == 100_000
+        assert 0 < sum(task.duration_s for task in loaded.tasks) <= loaded.load_s
+        assert loaded.gaps == ()
 
     # every form of the results
     as_json = finished.plinth("report", finished.bundle, "--json")

@@ -183,6 +183,7 @@ export function report(changes: Partial<Report> = {}): Report {
     storages: [],
     flushes: [],
     published: null,
+    datasets: [],
     host: {
       cores: 2,
       memory_total_bytes: 1,

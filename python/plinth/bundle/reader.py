@@ -13,6 +13,7 @@ from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.doctor import DOCTOR_VERSION, DoctorRecord
 from plinth.model.errors import RunError, UsageError
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
+from plinth.model.loaded import LOADED_VERSION, LoadedDataset
 from plinth.model.manifest import BUNDLE_VERSION, Manifest
 from plinth.model.plan import PLAN_VERSION, Plan
 from plinth.model.probe import PROBE_VERSION, FsyncProbe
@@ -54,6 +55,12 @@ def read_probes(path: Path) -> dict[str, FsyncProbe]:
     return {file.stem.removeprefix("probe-"): _read(file, FsyncProbe, PROBE_VERSION) for file in files}
 
 
+def read_loaded(path: Path) -> dict[str, LoadedDataset]:
+    """What was loaded into each cluster of the bundle at `path`, where it was looked at."""
+    files = sorted((path / "env").glob("dataset-*.json"))
+    return {file.stem.removeprefix("dataset-"): _read(file, LoadedDataset, LOADED_VERSION) for file in files}
+
+
 def read_bundle(path: Path) -> BundleContents:
     """Everything in the bundle at `path`; trials that were not finished are not there."""
     manifest = read_manifest(path)
@@ -68,6 +75,7 @@ def read_bundle(path: Path) -> BundleContents:
         wear=read_wear(path),
         doctor=read_doctor(path),
         probes=read_probes(path),
+        datasets=read_loaded(path),
         servers={
             file.stem.removeprefix("server-"): _read(file, ServerFacts)
             for file in sorted((path / "env").glob("server-*.json"))

@@ -17,6 +17,7 @@ from plinth.model.doctor import DoctorRecord
 from plinth.model.errors import Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
+from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Loss, Manifest, RunStatus
 from plinth.model.plan import Plan, kept_path
 from plinth.model.probe import FsyncProbe
@@ -88,6 +89,10 @@ class BundleWriter:
     def write_probe(self, storage: str, probe: FsyncProbe) -> None:
         """Write env/probe-NAME.json; not indented, since its histograms are long."""
         write_durably(self.path / "env" / f"probe-{storage}.json", probe.model_dump_json())
+
+    def write_loaded(self, loaded: LoadedDataset) -> None:
+        """Write env/dataset-CLUSTER.json."""
+        write_durably(self.path / "env" / f"dataset-{loaded.cluster}.json", loaded.model_dump_json(indent=1))
 
     def write_doctor(self, record: DoctorRecord) -> None:
         """Write env/doctor.json."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from plinth.model.doctor import DoctorRecord
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import Histogram, Second
+from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan, PlannedCluster, Variant
 from plinth.model.probe import FsyncProbe
@@ -27,7 +28,7 @@ class TrialContents:
 @dataclass(frozen=True)
 class BundleContents:
     """A bundle as read. `storages` by storage name; `servers` by variant id, as first read back in a trial; `probes` by storage
-    name, of those that were probed.
+    name, of those that were probed; `datasets` by cluster, of those that were looked at once loaded.
 
     `wear` is None in bundles of a run that did not come to its end, or of a Plinth that did not count it; `doctor` of one
     that did not look, or of a run that ended before it could.
@@ -44,6 +45,7 @@ class BundleContents:
     wear: RunWear | None = None
     doctor: DoctorRecord | None = None
     probes: dict[str, FsyncProbe] = field(default_factory=dict)
+    datasets: dict[str, LoadedDataset] = field(default_factory=dict)
 
     def storages_of(self, variant: Variant) -> dict[str, StorageFacts | None]:
         """By what a variant's server has on each ("data", "WAL", ...): None where its facts are not in the bundle."""

@@ -52,6 +52,14 @@ class NumbersDataset(LoadedTables):
     operators: int = Field(default=100, ge=1, le=32_767, description="Values of operator, from 1.")
     regions: int = Field(default=100, ge=1, le=32_767, description="Values of region, from 1.")
     seed: int = Field(default=1, ge=0, lt=2**63, description="Seed of the values that are drawn.")
+    updates_per_row: float = Field(
+        default=0,
+        ge=0,
+        le=100,
+        description="Random updates once loaded, in parts of rows, one row each: what they leave are dead rows and a larger "
+        "table, which VACUUM before a trial can only make room of.",
+        examples=[1],
+    )
     vacuum: bool = Field(
         default=True,
         description="VACUUM the table before each trial. False: each begins with the dead rows of those before it.",

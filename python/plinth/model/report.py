@@ -13,6 +13,7 @@ from plinth.model.doctor import DoctorRecord
 from plinth.model.experiment import Level
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.load import LoadError
+from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import RunStatus
 from plinth.model.published import Reference
 from plinth.model.trial import Check, DeviceIo
@@ -265,6 +266,9 @@ class Report(Frozen):
     storages: tuple[StorageFacts, ...]
     wear: RunWear | None = Field(description="What was written to the disks; None where it was not counted.")
     flushes: tuple[StorageFlushes, ...] = Field(default=(), description="Of the storages that were probed.")
+    datasets: tuple[LoadedDataset, ...] = Field(
+        default=(), description="What was loaded into each cluster: time, sizes, depth."
+    )
     published: PublishedBeside | None = Field(
         default=None, description="The published results that the experiment names, beside ours."
     )

@@ -52,6 +52,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         storages=tuple(contents.storages.values()),
         wear=contents.wear,
         flushes=storage_flushes(contents.probes),
+        datasets=tuple(contents.datasets.values()),
         published=published_beside(contents.plan, analysis),
         host=contents.host,
         doctor=contents.doctor,
@@ -160,6 +161,8 @@ def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:
         add("wear", [*contents.wear.gaps, *(gap for disk in contents.wear.disks for gap in disk.gaps)])
     for examination in contents.doctor.examinations if contents.doctor else ():
         add("doctor", examination.gaps)
+    for cluster, loaded in contents.datasets.items():
+        add(f"dataset of {cluster}", loaded.gaps)
     for variant, server in contents.servers.items():
         add(f"server of {variant}", server.gaps)
     for trial in contents.trials:

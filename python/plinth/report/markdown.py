@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from plinth.model.doctor import Remedy
 from plinth.model.figures import times
 from plinth.model.report import PublishedBeside, Report, SettingRow
-from plinth.model.units import format_size
+from plinth.model.units import format_duration, format_size
 from plinth.report.text import (
     NOT_AVAILABLE,
     elsewhere_sentence,
@@ -40,6 +40,7 @@ def render_markdown(report: Report) -> str:
         _section("What a transaction took of the server", _work(report)),
         _section("Schedule", _schedule(report)),
         _section("Commit ceiling", _ceilings(report)),
+        _section("Loaded", _loaded(report)),
         _section("Written to disks", _wear(report)),
         _section("The machine before the run", _doctor(report)),
         _section("Warnings", _list(analysis.warnings)),
@@ -189,6 +190,35 @@ def _ceilings(report: Report) -> str:
         of_all = f"{number(of.clients_per_s or 0)} of {of.clients}"
         rows.append((variant_name(variant), flush, number(of.one_client_per_s), of_all, reached))
     heads = ("Variant", "Flush, median", "One client, commits/s", "All clients, commits/s", "Reached")
+    return _table(heads, rows) if rows else ""
+
+
+def _loaded(report: Report) -> str:
+    """What was loaded into each cluster: time, rows, sizes, and how deep a lookup by the key goes."""
+    rows = [
+        (
+            loaded.cluster,
+            format_duration(loaded.load_s),
+            table.name,
+            number(table.rows),
+            format_size(table.size_bytes),
+            "; ".join(f"{index.name} {format_size(index.size_bytes)}" for index in table.indexes),
+            ", ".join(NOT_AVAILABLE if index.levels is None else str(index.levels) for index in table.indexes),
+            ", ".join(str(index.lookup_buffers) for index in table.indexes if index.lookup_buffers is not None),
+        )
+        for loaded in report.datasets
+        for table in loaded.tables
+    ]
+    heads = (
+        "Cluster",
+        "Loaded in",
+        "Table",
+        "Rows",
+        "Size",
+        "Indexes",
+        "Levels above leaves",
+        "Pages a lookup touches",
+    )
     return _table(heads, rows) if rows else ""
 
 

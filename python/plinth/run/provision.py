@@ -15,6 +15,7 @@ from plinth.run.budget import WriteBudget
 from plinth.run.doctor import examine_for_run, keep_examination
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
+from plinth.run.loading import load_dataset
 from plinth.run.losses import Losses, reason_of
 from plinth.run.site import Site, is_external
 from plinth.run.storage_probe import StorageProbe
@@ -88,7 +89,7 @@ class Provision:
         keep_examination(writer, examine_for_run(made.values(), external, self._listener))
         for cluster in self.plan.clusters:
             if self._loss_of(cluster) is None:
-                self._prepare_cluster(cluster)
+                self._prepare_cluster(cluster, writer)
         error = self.losses.error()
         if error is not None and all(self._loss_of(cluster) for cluster in self.plan.clusters):
             raise error
@@ -211,14 +212,14 @@ class Provision:
         for item in kept:
             self._listener.note(f"could not undo: {item.step.title}: {item.error.message}; tried again at the end")
 
-    def _prepare_cluster(self, planned: PlannedCluster) -> None:
+    def _prepare_cluster(self, planned: PlannedCluster, writer: BundleWriter) -> None:
         first = next(variant for variant in self.plan.variants if variant.cluster == planned.id)
         try:
             with self._storages.looked_after(self._names_needed(planned)):
                 if planned.storage is None:
-                    self._prepare_external(planned)
+                    self._prepare_external(planned, writer)
                 else:
-                    self._prepare_managed(planned, first.settings)
+                    self._prepare_managed(planned, first.settings, writer)
         except (Interrupted, UsageError):
             raise
         except PlinthError as error:
@@ -233,28 +234,31 @@ class Provision:
             self._listener.note(f"cluster {planned.id} is lost: {reason_of(error)}")
             self._end(planned.id)
 
-    def _prepare_managed(self, planned: PlannedCluster, settings: Mapping[str, SettingValue]) -> None:
+    def _prepare_managed(
+        self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter
+    ) -> None:
         cluster = Cluster(self.site.layout(planned), self._runner, self._journal)
         self._managed[planned.id] = cluster
         self._listener.phase(f"initialise cluster {planned.id}")
         cluster.initdb()
         cluster.start(settings)
         cluster.make_tablespaces()
-        self._load(planned, cluster.connection)
+        self._load(planned, cluster.connection, writer)
         cluster.stop()
 
-    def _prepare_external(self, planned: PlannedCluster) -> None:
+    def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter) -> None:
         assert planned.server.connection is not None, "it is an external server"
         self._listener.phase("connect to the external server")
         external = ExternalServer(planned.server.connection, self.plan.run_id)
         self._external[planned.id] = external
         external.open(self._journal)
-        self._load(planned, external.connection)
+        self._load(planned, external.connection, writer)
 
-    def _load(self, planned: PlannedCluster, target: Connection) -> None:
+    def _load(self, planned: PlannedCluster, target: Connection, writer: BundleWriter) -> None:
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
         with database_errors("load the dataset", planned.id), connect(target) as control:
-            dataset_of(planned.dataset, self.plan.dataset_files).load(control, target, self._listener.progress)
+            dataset = dataset_of(planned.dataset, self.plan.dataset_files)
+            writer.write_loaded(load_dataset(planned, dataset, control, target, self._listener.progress))
 
 
 def check_needs(plan: Plan) -> dict[str, MissingCapability]:

@@ -1,7 +1,16 @@
 """Built-in datasets and workloads: what is loaded, what the clients run, and what must hold afterwards."""
 
 from plinth.workload.dataset import Dataset, dataset_of
+from plinth.workload.loaded import loaded_tables
 from plinth.workload.scripts import check_scripts, check_working_set, scripts_of
 from plinth.workload.written import await_sessions
 
-__all__ = ["Dataset", "await_sessions", "check_scripts", "check_working_set", "dataset_of", "scripts_of"]
+__all__ = [
+    "Dataset",
+    "await_sessions",
+    "check_scripts",
+    "check_working_set",
+    "dataset_of",
+    "loaded_tables",
+    "scripts_of",
+]

@@ -11,6 +11,7 @@ from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.workload.table import Column, Table
+from plinth.workload.updates import UPDATES_PER_S, update_at_random
 from plinth.workload.written import check_written, rows_written
 
 if TYPE_CHECKING:
@@ -37,12 +38,14 @@ class Numbers:
         )
 
     def size(self) -> DatasetSize:
-        """About 45 bytes a row, and 22 of its key."""
-        return self._table.size()
+        """About 45 bytes a row, and 22 of its key; once more for each update of every row."""
+        tables_bytes, indexes_bytes = self._table.size()
+        versions = 1 + self.spec.updates_per_row
+        return DatasetSize(round(tables_bytes * versions), round(indexes_bytes * versions))
 
     def load_s(self) -> float:
-        """By its size."""
-        return self._table.load_s()
+        """By its size, and its updates."""
+        return self._table.load_s() + self.spec.rows * self.spec.updates_per_row / UPDATES_PER_S
 
     def variables(self) -> dict[str, str]:
         """How many rows there are, and of operators and regions; a scale of 1, as pgbench has it."""
@@ -54,12 +57,17 @@ class Numbers:
         }
 
     def steps(self) -> list[Step]:
-        """Those of its table."""
-        return self._table.steps()
+        """Those of its table, and its updates."""
+        updates = round(self.spec.rows * self.spec.updates_per_row)
+        after = [Step(id="dataset.updates", title=f"update {updates:,} rows, each drawn at random")] if updates else []
+        return [*self._table.steps(), *after]
 
     def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
         """Make the table, its rows and its key, and verify the count."""
         self._table.load(control, target, report)
+        updates = round(self.spec.rows * self.spec.updates_per_row)
+        if updates:
+            update_at_random(control, self.spec, updates, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the dead rows of earlier trials, unless they are to stay."""

@@ -31,6 +31,10 @@ export interface Report {
    */
   flushes: StorageFlushes[];
   /**
+   * What was loaded into each cluster: time, sizes, depth.
+   */
+  datasets: LoadedDataset[];
+  /**
    * The published results that the experiment names, beside ours.
    */
   published: PublishedBeside | null;
@@ -729,6 +733,58 @@ export interface FlushFigure {
    */
   latency_p99_ns: number | null;
   unavailable: string | null;
+}
+/**
+ * The dataset of one cluster, right after it was loaded.
+ */
+export interface LoadedDataset {
+  schema_version: number;
+  cluster: string;
+  kind: string;
+  load_s: number;
+  /**
+   * In their order; what lies between them is in `load_s` only.
+   */
+  tasks: LoadTask[];
+  /**
+   * The largest first.
+   */
+  tables: LoadedTable[];
+  gaps: Gap[];
+}
+/**
+ * A part of loading, such as its rows, or its keys and vacuum.
+ */
+export interface LoadTask {
+  name: string;
+  duration_s: number;
+}
+/**
+ * A table as it was once loaded, without its indexes.
+ */
+export interface LoadedTable {
+  name: string;
+  /**
+   * By the server's estimate, after ANALYZE.
+   */
+  rows: number;
+  size_bytes: number;
+  indexes: LoadedIndex[];
+}
+/**
+ * An index as it was once loaded.
+ */
+export interface LoadedIndex {
+  name: string;
+  size_bytes: number;
+  /**
+   * Of a B-tree, above its leaves; None where it was not read.
+   */
+  levels: number | null;
+  /**
+   * Of a primary key: pages that reading one row by it touches, the row's own among them.
+   */
+  lookup_buffers: number | null;
 }
 /**
  * A published study beside this run.

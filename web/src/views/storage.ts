@@ -7,6 +7,7 @@ import { devicesTable } from "./devices";
 import { h, section } from "./dom";
 import { factList, row } from "./facts";
 import { flushesView } from "./flushes";
+import { loadedView } from "./loaded";
 import { wearView } from "./wear";
 
 export function storageView(report: Report): HTMLElement {
@@ -17,6 +18,7 @@ export function storageView(report: Report): HTMLElement {
     ...(report.storages.length > 0
       ? [h("div", { class: "storages" }, ...report.storages.map((storage) => storageBox(report, storage)))]
       : [h("p", { class: "na" }, "n/a: an external server's storage cannot be seen from here")]),
+    loadedView(report),
     devicesTable(report),
     flushesView(report),
     wearView(report),

@@ -1,0 +1,40 @@
+"""Random updates of a table of numbers, before anything is measured: what a server looks like that has worked a while."""
+
+from typing import TYPE_CHECKING
+
+from plinth.model.dataset import NumbersDataset
+from plinth.model.progress import Progress, Report
+
+if TYPE_CHECKING:
+    import psycopg
+
+UPDATES_PER_S = 40_000.0
+"""In one session of one core; drives that are slow at random reads make it less."""
+_AT_ONCE = 10_000
+_TASK = "update rows at random"
+
+
+def update_at_random(control: "psycopg.Connection", spec: NumbersDataset, updates: int, report: Report) -> None:
+    """Update that many rows, drawn one by one as clients would draw them, in transactions of 10,000.
+
+    The order of the new versions is that of the draws, so that they lie as clients would have laid them.
+    """
+    seed = spec.seed % 10_000 / 10_000
+    control.execute(f"SELECT setseed({seed})".encode())
+    for done in range(0, updates, _AT_ONCE):
+        report(Progress(_TASK, done, updates, "rows"))
+        control.execute(_block(spec, min(_AT_ONCE, updates - done)).encode())
+    report(Progress(_TASK, updates, updates, "rows"))
+
+
+def _block(spec: NumbersDataset, updates: int) -> str:
+    # The number is drawn before: random() in the condition would be drawn anew for every row of the table.
+    return f"""\
+DO $$ DECLARE drawn bigint; BEGIN
+    FOR i IN 1..{updates} LOOP
+        drawn := 1 + floor(random() * {spec.rows});
+        UPDATE numbers
+        SET operator = 1 + floor(random() * {spec.operators}), region = 1 + floor(random() * {spec.regions})
+        WHERE number = drawn;
+    END LOOP;
+END $$"""
