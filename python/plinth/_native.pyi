@@ -158,18 +158,20 @@ class LoadRun:
 
 @final
 class BulkLoad:
-    """A bulk load: a dataset's generated rows, sent into empty tables by several COPY streams at once.
+    """A bulk load: a dataset's generated rows, sent in pieces by several COPY streams at once.
 
-    Tables, keys, vacuum and analyze are the caller's. When a stream fails or the load is stopped, the others
-    withdraw: their COPY leaves no rows.
+    Tables, keys, vacuum and analyze are the caller's. Each piece is a transaction, its row in the ledger with it. When a
+    stream fails or the load is stopped, the others withdraw the piece that they are sending; those before it stay.
     """
 
     def __new__(cls, config_json: str) -> BulkLoad:
         """Checks the configuration. Opens nothing.
 
         JSON: {"connection": as of LoadRun, "generator": {"kind": "tpcb", "scale", "fillfactor": null}, "streams",
-        "replace": empty the tables and fill them in one transaction, of one stream, "freeze": COPY FREEZE, only with
-        replace, "connect_timeout_s"}.
+        "replace": empty the tables and fill them in one transaction, of one stream, "freeze": COPY FREEZE, each piece
+        after emptying its table, "pieces": [{"table": its number, "into": a partition or null, "first_row", "rows"}] or
+        null for all, "ledger": a table (table_number int, first_row bigint, row_count bigint) or null, "prepare":
+        [statement for each session to begin with], "connect_timeout_s"}.
         Raises ConfigError.
         """
 

@@ -134,7 +134,7 @@ def client_backend(postmaster, running, timeout_s=60):
         for child in Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split():
             try:
                 title = Path(f"/proc/{child}/cmdline").read_bytes()
-            except FileNotFoundError:  # it has ended
+            except (FileNotFoundError, ProcessLookupError):  # it has ended
                 continue
             if b"UPDATE" in title or b"COMMIT" in title:
                 return int(child)

@@ -23,6 +23,7 @@ CREATE TABLE pgbench_branches (bid int NOT NULL, bbalance int, filler char(88)){
 CREATE TABLE pgbench_tellers (tid int NOT NULL, bid int, tbalance int, filler char(84)){0};
 CREATE TABLE pgbench_accounts (aid {1} NOT NULL, bid int, abalance int, filler char(84)){0}
 """
+PIECE_ROWS = 100_000  # where nobody says which
 NAMES = ("pgbench_branches", "pgbench_tellers", "pgbench_accounts")
 
 Bulk = Callable[..., _native.BulkLoad]
@@ -148,9 +149,9 @@ def test_stop_withdraws_what_is_under_way(server: Server, database: Database, bu
     run.stop()
     result = ended(run)
     assert (result["interrupted"], result["errors"]) == (True, [])
-    # branches and tellers, small, may have been there before
-    assert database.counts()[2] == 0
-    assert result["rows"] == sum(database.counts())
+    # Whole pieces are there already; of those under way nothing is.
+    assert database.counts()[2] % PIECE_ROWS == 0
+    assert result["rows"] == sum(database.counts()) < 200_022_000
 
 
 def test_stop_after_the_end_changes_nothing(server: Server, database: Database, bulk: Bulk) -> None:
@@ -187,7 +188,8 @@ def test_stop_does_not_wait_for_a_server_that_hangs(own_server: Server, bulk: Bu
     assert (result["interrupted"], result["errors"]) == (True, [])
     while own_server.execute("SELECT 1 FROM pg_stat_activity WHERE datname = 'bulk'"):
         pass  # the backends find that nobody is there any more
-    assert database.counts()[2] == 0
+    assert database.counts()[2] % PIECE_ROWS == 0
+    assert database.counts() != [0, 0, 0]
 
 
 def test_a_servers_error_is_reported_once_and_the_others_withdraw(
@@ -200,7 +202,8 @@ def test_a_servers_error_is_reported_once_and_the_others_withdraw(
     assert (error["kind"], error["sqlstate"], error["table"]) == ("sql", "23514", "pgbench_accounts")
     assert "violates check constraint" in error["message"]
     assert not result["interrupted"]
-    assert database.counts()[2] == 0
+    assert database.counts()[2] % PIECE_ROWS == 0
+    assert database.execute("SELECT count(*) FROM pgbench_accounts WHERE aid BETWEEN 700001 AND 800000") == [(0,)]
 
 
 HISTORY = "CREATE TABLE pgbench_history (tid int, bid int, aid int)"
@@ -228,6 +231,57 @@ def test_replacing_that_is_stopped_leaves_the_old_rows(server: Server, database:
     result = ended(run)
     assert (result["rows"], result["interrupted"]) == (0, True)
     assert database.execute("SELECT bid FROM pgbench_branches") == [(7,)]
+
+
+LEDGER = "CREATE TABLE l (table_number int, first_row bigint, row_count bigint)"
+
+
+def piece(table: int, first_row: int, rows: int, into: str | None = None) -> dict[str, Any]:
+    return {"table": table, "first_row": first_row, "rows": rows, "into": into}
+
+
+def test_pieces_are_what_is_sent_and_the_ledger_tells_them(server: Server, database: Database, bulk: Bulk) -> None:
+    database.create_tables()
+    database.execute(LEDGER)
+    pieces = [piece(2, 0, 10), piece(2, 500, 1_000), piece(1, 3, 1)]
+    run = bulk(server.connection(database=database.name), pieces=pieces, ledger="l", streams=2)
+    assert (result := finished(run))["rows"] == 1_011 and result["errors"] == []
+    assert json.loads(run.progress())["rows_total"] == 1_011
+    assert database.execute("SELECT min(aid), max(aid), count(*) FROM pgbench_accounts") == [(1, 1_500, 1_010)]
+    assert database.execute("SELECT count(*) FROM pgbench_accounts WHERE aid BETWEEN 11 AND 500") == [(0,)]
+    assert database.execute("SELECT tid FROM pgbench_tellers") == [(4,)]
+    assert database.execute("SELECT * FROM l ORDER BY 1, 2") == [(1, 3, 1), (2, 0, 10), (2, 500, 1_000)]
+
+
+def test_a_piece_that_fails_is_not_in_the_ledger(server: Server, database: Database, bulk: Bulk) -> None:
+    database.create_tables()
+    database.execute(LEDGER)
+    database.execute("ALTER TABLE pgbench_accounts ADD CHECK (aid <> 25)")
+    pieces = [piece(2, 0, 10), piece(2, 20, 10), piece(2, 40, 10)]
+    (error,) = finished(bulk(server.connection(database=database.name), pieces=pieces, ledger="l", streams=1))["errors"]
+    assert error["sqlstate"] == "23514"
+    assert database.execute("SELECT * FROM l") == [(2, 0, 10)]
+    assert database.counts() == [0, 0, 10]
+
+
+def test_frozen_pieces_empty_their_partition_first(server: Server, database: Database, bulk: Bulk) -> None:
+    database.create_tables()
+    database.execute(LEDGER)
+    database.execute("CREATE TABLE a (LIKE pgbench_accounts); CREATE TABLE b (LIKE a); INSERT INTO b VALUES (7)")
+    pieces = [piece(2, 0, 50_000, "a"), piece(2, 50_000, 50_000, "b")]
+    run = bulk(server.connection(database=database.name), pieces=pieces, ledger="l", freeze=True)
+    assert finished(run)["errors"] == []
+    assert database.execute("SELECT min(aid), max(aid), count(*) FROM b") == [(50_001, 100_000, 50_000)]
+    database.execute("CREATE EXTENSION IF NOT EXISTS pg_visibility")
+    for table in ("a", "b"):
+        assert database.execute(f"SELECT count(*) FROM pg_visibility('{table}') WHERE NOT all_frozen") == [(0,)]
+
+
+def test_each_session_begins_with_what_is_prepared(server: Server, database: Database, bulk: Bulk) -> None:
+    database.create_tables()
+    prepare = ["SET default_transaction_read_only = on"]
+    (error, *_) = finished(bulk(server.connection(database=database.name), prepare=prepare, streams=1))["errors"]
+    assert error["sqlstate"] == "25006"
 
 
 def test_tables_that_are_missing_are_errors(server: Server, database: Database, bulk: Bulk) -> None:
@@ -261,7 +315,7 @@ def test_a_full_disk_says_so(own_server: Server, bulk: Bulk) -> None:
         result = finished(bulk(own_server.connection(database="bulk"), streams=2))
         assert {error["sqlstate"] for error in result["errors"]} == {"53100"}
         assert "No space left on device" in result["errors"][0]["message"]
-        assert database.counts()[2] == 0
+        assert database.counts()[2] == 0  # not one piece has room
     finally:
         own_server.stop()
         subprocess.run(["umount", small], check=True)
@@ -337,7 +391,13 @@ def test_a_stream_that_cannot_connect_keeps_all_from_loading(server: Server, dat
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"freeze": True}, "freeze: got true"),
+        (
+            {"freeze": True, "pieces": [piece(2, 0, 9), piece(2, 9, 1)]},
+            "freeze: got true with several pieces of pgbench_accounts",
+        ),
+        ({"pieces": [piece(1, 5, 6)]}, "pieces: got 6 rows from row 5 of pgbench_tellers, which has 10"),
+        ({"pieces": [piece(3, 0, 1)]}, "pieces: table: got 3, allowed are 0 to 2"),
+        ({"streams": 1, "replace": True, "ledger": "l"}, "ledger: only null is allowed"),
         ({"streams": 2, "replace": True}, "streams: got 2"),
         ({"streams": 0}, "streams: got 0"),
         ({"generator": {"kind": "tpcb", "scale": 0}}, "generator.scale: got 0"),

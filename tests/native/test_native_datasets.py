@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
-from plinth.model.errors import RunError
+from plinth.model.errors import Refused, RunError
 from plinth.model.experiment import BUILTIN_DATASETS, WorkloadSpec
 from plinth.model.progress import Progress
 from plinth.workload import Dataset, await_sessions, dataset_of, scripts_of
@@ -70,7 +70,7 @@ def test_numbers_are_all_there_with_their_key_and_sequence(place: Place) -> None
     tables, indexes = place.row("SELECT pg_table_size('numbers'), pg_indexes_size('numbers')")
     assert tables == pytest.approx(estimated.tables_bytes, rel=0.02)
     assert indexes == pytest.approx(estimated.indexes_bytes, rel=0.02)
-    assert {"load rows", "key and vacuum"} == {step.task for step in place.progress}
+    assert {"load rows", "build keys", "functions", "vacuum", "count"} == {step.task for step in place.progress}
 
 
 def test_one_stream_freezes_and_gives_the_same_rows_as_several(place: Place) -> None:
@@ -79,11 +79,11 @@ def test_one_stream_freezes_and_gives_the_same_rows_as_several(place: Place) -> 
     place.control.execute("CREATE EXTENSION pg_visibility")
     frozen = "SELECT count(*) FROM pg_visibility('numbers') WHERE NOT all_frozen"
     assert place.row(frozen)[0] > 0
-    place.control.execute("DROP TABLE numbers")
+    place.control.execute("DROP TABLE numbers, plinth_load")
     place.load(**NUMBERS, streams=1)
     assert place.row(DIGEST) == by_three
     assert place.row(frozen) == (0,)
-    place.control.execute("DROP TABLE numbers")
+    place.control.execute("DROP TABLE numbers, plinth_load")
     place.load(**NUMBERS, seed=2)
     assert place.row(DIGEST) != by_three
 
@@ -141,9 +141,21 @@ def test_rows_that_go_missing_are_an_error_of_the_load(place: Place) -> None:
 
 def test_a_table_in_the_way_is_an_error_and_stays(place: Place) -> None:
     place.control.execute("CREATE TABLE numbers AS SELECT 7 AS number")
-    with pytest.raises(psycopg.errors.DuplicateTable):
+    with pytest.raises(Refused, match="the table numbers is there already, with rows: it is not ours") as raised:
         place.load(**NUMBERS)
+    assert raised.value.exit_code == 4 and "rename that table" in str(raised.value.hint)
     assert place.row("SELECT number FROM numbers") == (7,)
+    assert place.row("SELECT to_regclass('plinth_load')") == (None,)
+
+
+@pytest.mark.parametrize("words", ["", "COMMENT ON TABLE plinth_load IS 'another'"])
+def test_a_ledger_that_is_not_ours_is_an_error_and_stays(place: Place, words: str) -> None:
+    place.control.execute("CREATE TABLE plinth_load AS SELECT 7 AS number")
+    if words:
+        place.control.execute(words.encode())
+    with pytest.raises(Refused, match="plinth_load is there already, of another dataset or of somebody else"):
+        place.load(**NUMBERS)
+    assert place.row("SELECT number FROM plinth_load") == (7,)
 
 
 @pytest.mark.parametrize(("builtin", "rows", "ids"), [("upsert-function", 2_000, None), ("upsert", 0, 3_000)])

@@ -1,5 +1,6 @@
 //! What is to be loaded, where, and by how many streams.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use plinth_connect::Target;
@@ -7,6 +8,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::columns::ColumnsGenerator;
+use crate::piece::Piece;
 use crate::table::Table;
 use crate::tpcb::TpcbGenerator;
 
@@ -23,10 +25,20 @@ pub struct Config {
     /// Empty the tables and fill them in one transaction, of one stream: all rows are there, or the old ones.
     #[serde(default)]
     pub replace: bool,
-    /// COPY FREEZE, which a server takes only in the transaction that created or truncated the table; not into tables
-    /// with partitions.
+    /// COPY FREEZE, which a server takes only in the transaction that truncated the table: so each piece, all that its
+    /// table gets, first empties it. Not into tables with partitions, but into the partitions themselves.
     #[serde(default)]
     pub freeze: bool,
+    /// What is sent, each piece in a transaction of its own. By default all rows.
+    #[serde(default)]
+    pub pieces: Option<Vec<Piece>>,
+    /// A table (table_number int, first_row bigint, row_count bigint) that gets a row in the transaction of each piece, so
+    /// that it tells which pieces are there. None is kept by default.
+    #[serde(default)]
+    pub ledger: Option<String>,
+    /// Statements that give no rows, for each session to begin with.
+    #[serde(default)]
+    pub prepare: Vec<String>,
     /// How long one connection may take.
     #[serde(default = "ten_seconds")]
     pub connect_timeout_s: f64,
@@ -63,7 +75,7 @@ impl ConfigError {
 }
 
 impl Generator {
-    /// The tables that are filled, in this order. The last is the large one, whose rows all streams share.
+    /// The tables that are filled, in this order; by it, pieces number them.
     pub(crate) fn tables(&self) -> Vec<Box<dyn Table>> {
         match self {
             Self::Tpcb(tpcb) => tpcb.tables(),
@@ -88,6 +100,7 @@ impl Generator {
 }
 
 const MOST_STREAMS: usize = 256;
+const ROWS_PER_PIECE: u64 = 100_000;
 const LONGEST_TIMEOUT_S: f64 = 86_400.0;
 
 impl Config {
@@ -109,10 +122,26 @@ impl Config {
             );
             return wrong("streams", message);
         }
+        if self.replace && self.ledger.is_some() {
+            let message =
+                "only null is allowed with replace: one transaction needs no ledger".to_owned();
+            return wrong("ledger", message);
+        }
+        let tables = self.generator.tables();
+        let pieces = self.pieces.as_deref().unwrap_or_default();
+        if let Some(message) = pieces.iter().find_map(|piece| piece.problem(&tables)) {
+            return wrong("pieces", message);
+        }
         if self.freeze && !self.replace {
-            let message = "got true, only false is allowed without replace: the server takes COPY FREEZE only in the \
-                           transaction that created or truncated the table";
-            return wrong("freeze", message.to_owned());
+            let mut seen = HashSet::new();
+            let all = self.pieces();
+            let names = all.iter().map(|piece| piece.target(&tables));
+            if let Some(name) = names.into_iter().find(|name| !seen.insert(*name)) {
+                let message = format!(
+                    "got true with several pieces of {name}: each would empty it of those before"
+                );
+                return wrong("freeze", message);
+            }
         }
         if !(self.connect_timeout_s > 0.0 && self.connect_timeout_s <= LONGEST_TIMEOUT_S) {
             let message = format!(
@@ -122,6 +151,19 @@ impl Config {
             return wrong("connect_timeout_s", message);
         }
         Ok(())
+    }
+
+    /// What is sent: whole tables where they are frozen or come in one transaction anyway.
+    pub(crate) fn pieces(&self) -> Vec<Piece> {
+        let most = if self.replace || self.freeze {
+            u64::MAX
+        } else {
+            ROWS_PER_PIECE
+        };
+        let tables = self.generator.tables();
+        self.pieces
+            .clone()
+            .unwrap_or_else(|| Piece::all(&tables, most))
     }
 
     pub(crate) fn connect_timeout(&self) -> Duration {
@@ -157,8 +199,29 @@ mod tests {
             (r#""streams": 4"#, r#""streams": 257"#, "streams"),
             (
                 r#""streams": 4"#,
-                r#""streams": 4, "freeze": true"#,
+                r#""streams": 4, "freeze": true, "pieces": [{"table": 2, "first_row": 0, "rows": 9},
+                    {"table": 2, "first_row": 9, "rows": 1}]"#,
                 "freeze",
+            ),
+            (
+                r#""streams": 4"#,
+                r#""streams": 4, "pieces": [{"table": 3, "first_row": 0, "rows": 1}]"#,
+                "pieces",
+            ),
+            (
+                r#""streams": 4"#,
+                r#""streams": 4, "pieces": [{"table": 0, "first_row": 1, "rows": 10}]"#,
+                "pieces",
+            ),
+            (
+                r#""streams": 4"#,
+                r#""streams": 4, "pieces": [{"table": 0, "first_row": 1, "rows": 0}]"#,
+                "pieces",
+            ),
+            (
+                r#""streams": 4"#,
+                r#""streams": 1, "replace": true, "ledger": "l""#,
+                "ledger",
             ),
             (
                 r#""streams": 4"#,
@@ -175,6 +238,26 @@ mod tests {
             let config: Config = serde_json::from_str(&GOOD.replace(from, to)).unwrap();
             assert_eq!(config.validate().unwrap_err().key, key, "{to}");
         }
+    }
+
+    #[test]
+    fn pieces_are_all_rows_unless_they_are_given() {
+        let config: Config = serde_json::from_str(GOOD).unwrap();
+        let pieces = config.pieces();
+        assert_eq!((pieces[0].table, pieces[0].rows), (0, 10));
+        assert_eq!(
+            pieces.iter().map(|piece| piece.rows).sum::<u64>(),
+            1_000_110
+        );
+        assert_eq!(pieces.len(), 12);
+        let whole = GOOD.replace(r#""streams": 4"#, r#""streams": 4, "freeze": true"#);
+        let config: Config = serde_json::from_str(&whole).unwrap();
+        assert_eq!(config.validate(), Ok(()));
+        assert_eq!(config.pieces().len(), 3);
+        let none = GOOD.replace(r#""streams": 4"#, r#""streams": 4, "pieces": []"#);
+        let config: Config = serde_json::from_str(&none).unwrap();
+        assert_eq!(config.validate(), Ok(()));
+        assert_eq!(config.pieces(), []);
     }
 
     #[test]

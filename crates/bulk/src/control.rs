@@ -1,4 +1,4 @@
-//! What the streams share: the rows still to be sent, counters, and who must know of whom.
+//! What the streams share: the pieces still to be sent, counters, and who must know of whom.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -38,7 +38,7 @@ pub(crate) enum Withdrawal {
 #[derive(Debug)]
 pub(crate) struct Control {
     rows_total: u64,
-    next_row: AtomicU64,
+    next_piece: AtomicUsize,
     rows_sent: AtomicU64,
     bytes_sent: AtomicU64,
     streams_open: AtomicUsize,
@@ -68,7 +68,7 @@ impl Control {
     pub(crate) fn new(streams: usize, rows_total: u64) -> Self {
         Self {
             rows_total,
-            next_row: AtomicU64::new(0),
+            next_piece: AtomicUsize::new(0),
             rows_sent: AtomicU64::new(0),
             bytes_sent: AtomicU64::new(0),
             streams_open: AtomicUsize::new(streams),
@@ -89,11 +89,11 @@ impl Control {
         self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // --- rows and counters ---
+    // --- pieces and counters ---
 
-    /// The first of `count` rows of the large table that nobody else sends.
-    pub(crate) fn take_rows(&self, count: u64) -> u64 {
-        self.next_row.fetch_add(count, Relaxed)
+    /// The number of a piece that nobody else sends.
+    pub(crate) fn take_piece(&self) -> usize {
+        self.next_piece.fetch_add(1, Relaxed)
     }
 
     pub(crate) fn count_sent(&self, rows: u64, bytes: usize) {

@@ -17,20 +17,15 @@ const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
 /// With the reason `withdrawn`, for the server's log.
 const COPY_FAIL: [u8; 15] = *b"f\0\0\0\x0ewithdrawn\0";
 
-/// Copies into `table` what `next_rows` gives until it gives nothing. Yields the number of rows that the server has
-/// taken for good; 0 without a COPY when there is nothing at all.
+/// Runs `sql`, one of whose statements is a COPY of `rows` of `table`. Yields the number of rows that the server has taken.
 pub(crate) fn copy(
     session: &mut Session<'_>,
     control: &Control,
+    sql: &str,
     table: &dyn Table,
-    freeze: bool,
-    mut next_rows: impl FnMut() -> Option<Range<u64>>,
+    mut rows: Range<u64>,
 ) -> Result<u64, SessionError> {
-    let Some(mut rows) = next_rows() else {
-        return Ok(0);
-    };
-    let how = if freeze { " WITH (FREEZE)" } else { "" };
-    session.query(&format!("COPY {} FROM STDIN{how}", table.name()))?;
+    session.query(sql)?;
     session.until(|said| said.copy_in || said.ready)?;
     let mut message = Vec::with_capacity(2 * MESSAGE_BYTES);
     let mut sent = 0;
@@ -40,13 +35,8 @@ pub(crate) fn copy(
             return Err(SessionError::Withdrawn);
         }
         if rows.is_empty() {
-            match next_rows() {
-                Some(more) => rows = more,
-                None => {
-                    session.send(&COPY_DONE)?;
-                    break;
-                }
-            }
+            session.send(&COPY_DONE)?;
+            break;
         }
         let count = write_message(table, &mut rows, &mut message);
         session.send(&message)?;

@@ -1,14 +1,16 @@
 //! The bulk loader: generated rows, sent by several COPY streams at once.
 //!
 //! A [`BulkRun`] opens one session a stream, each on a thread of its own with a blocking socket. The streams share the
-//! rows of the dataset, a chunk at a time, so that all of them end together. Each COPY is a transaction: when a
-//! stream fails, or the run is stopped, the others withdraw what they have sent.
+//! [`Piece`]s of the dataset. Each is a transaction, together with its row in a ledger where one is kept: so whatever ends a
+//! load, the next one sends what is not there yet, and nothing twice. When a stream fails, or the run is stopped, the
+//! others withdraw the piece that they are sending.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod columns;
 mod config;
 mod control;
 mod copy;
+mod piece;
 mod run;
 mod session;
 mod table;
@@ -17,5 +19,6 @@ mod tpcb;
 pub use columns::{Column, ColumnsGenerator};
 pub use config::{Config, ConfigError, Generator};
 pub use control::Progress;
+pub use piece::Piece;
 pub use run::{BulkResult, BulkRun, Failure, RunError};
 pub use tpcb::TpcbGenerator;

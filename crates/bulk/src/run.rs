@@ -1,7 +1,6 @@
 //! A load from the outside: start it, watch it, stop it, take its result.
 
 use std::io;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,11 +13,9 @@ use thiserror::Error;
 use crate::config::{Config, ConfigError};
 use crate::control::{Connecting, Control, Progress, Withdrawal};
 use crate::copy::copy;
+use crate::piece::Piece;
 use crate::session::{Session, SessionError};
 use crate::table::Table;
-
-/// Rows that a stream takes at a time: many, for rows that lie together; few, so that all streams end together.
-const ROWS_PER_CHUNK: u64 = 10_000;
 
 /// A load that did not do what it should, for reasons that are not in its result.
 #[derive(Debug, Error)]
@@ -96,6 +93,7 @@ struct Shared {
     config: Config,
     control: Control,
     tables: Vec<Box<dyn Table>>,
+    pieces: Vec<Piece>,
 }
 
 impl BulkRun {
@@ -106,13 +104,15 @@ impl BulkRun {
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.validate()?;
         let tables = config.generator.tables();
-        let rows_total = tables.iter().map(|table| table.rows()).sum();
+        let pieces = config.pieces();
+        let rows_total = pieces.iter().map(|piece| piece.rows).sum();
         let control = Control::new(config.streams, rows_total);
         Ok(Self {
             shared: Arc::new(Shared {
                 config,
                 control,
                 tables,
+                pieces,
             }),
             is_started: Mutex::new(false),
             result: Mutex::new(None),
@@ -248,54 +248,74 @@ impl Shared {
         self.control.ended(report, has_connected);
     }
 
-    /// Sends this stream's share of the rows: what is small goes by the first stream.
+    /// Sends pieces until none is left.
     fn load(&self, stream: usize, opened: Opened, report: &mut StreamReport) {
-        let large = self.tables.len() - 1;
-        let own = if stream == 0 { 0 } else { large };
         let mut session = Session::new(opened, &self.control);
-        let mut under_way = own;
-        let mut fill = || -> Result<u64, SessionError> {
-            let mut rows = 0;
-            if self.config.replace {
-                session.execute("BEGIN")?;
-                session.execute(&self.config.generator.truncate())?;
-            }
-            for number in own..=large {
-                under_way = number;
-                rows += self.fill(&mut session, number)?;
-                if !self.config.replace {
-                    report.rows = rows;
+        let mut under_way = self.tables[0].name();
+        match self.send_pieces(&mut session, report, &mut under_way) {
+            Ok(()) => session.close(),
+            Err(error) => {
+                if self.config.replace {
+                    report.rows = 0;
                 }
+                report.fail(stream, under_way, error);
             }
-            if self.config.replace {
-                session.execute("COMMIT")?;
-            }
-            Ok(rows)
-        };
-        match fill() {
-            Ok(rows) => report.rows = rows,
-            Err(error) => return report.fail(stream, self.tables[under_way].name(), error),
         }
-        session.close();
     }
 
-    fn fill(&self, session: &mut Session<'_>, number: usize) -> Result<u64, SessionError> {
-        let table = self.tables[number].as_ref();
-        let is_large = number == self.tables.len() - 1;
-        let mut whole = Some(0..table.rows());
-        let next_rows = || {
-            if is_large {
-                self.next_chunk(table.rows())
-            } else {
-                whole.take()
-            }
+    fn send_pieces<'a>(
+        &'a self,
+        session: &mut Session<'_>,
+        report: &mut StreamReport,
+        under_way: &mut &'a str,
+    ) -> Result<(), SessionError> {
+        for statement in &self.config.prepare {
+            session.execute(statement)?;
+        }
+        if self.config.replace {
+            session.execute("BEGIN")?;
+            session.execute(&self.config.generator.truncate())?;
+        }
+        while let Some(piece) = self.pieces.get(self.control.take_piece()) {
+            *under_way = piece.target(&self.tables);
+            let table = self.tables[piece.table].as_ref();
+            report.rows += copy(
+                session,
+                &self.control,
+                &self.sql(piece),
+                table,
+                piece.range(),
+            )?;
+        }
+        if self.config.replace {
+            session.execute("COMMIT")?;
+        }
+        Ok(())
+    }
+
+    /// The statements of one piece, sent together: which makes them a transaction where none is open.
+    fn sql(&self, piece: &Piece) -> String {
+        let into = piece.target(&self.tables);
+        let mut sql = String::new();
+        if self.config.freeze && !self.config.replace {
+            sql += &format!("TRUNCATE {into}; ");
+        }
+        let how = if self.config.freeze {
+            " WITH (FREEZE)"
+        } else {
+            ""
         };
-        copy(session, &self.control, table, self.config.freeze, next_rows)
-    }
-
-    fn next_chunk(&self, rows: u64) -> Option<Range<u64>> {
-        let first = self.control.take_rows(ROWS_PER_CHUNK);
-        (first < rows).then(|| first..rows.min(first + ROWS_PER_CHUNK))
+        sql += &format!("COPY {into} FROM STDIN{how}");
+        if let Some(ledger) = &self.config.ledger {
+            let Piece {
+                table,
+                first_row,
+                rows,
+                ..
+            } = piece;
+            sql += &format!("; INSERT INTO {ledger} VALUES ({table}, {first_row}, {rows})");
+        }
+        sql
     }
 
     fn sum_up(&self) -> Result<BulkResult, RunError> {

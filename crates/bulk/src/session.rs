@@ -176,7 +176,7 @@ impl Said {
     fn hear(&mut self, frame: Frame<'_>) -> Result<(), SessionError> {
         match frame.tag {
             b'G' => self.copy_in = true,
-            b'C' => self.rows = copied_rows(frame.body),
+            b'C' => self.rows = self.rows.or(copied_rows(frame.body)),
             b'Z' => self.ready = true,
             // The first error is the cause; after it, the server may say why it ends the session.
             b'E' => {

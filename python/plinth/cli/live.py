@@ -229,25 +229,34 @@ def outcome(trial: Trial) -> str:
 
 
 def progress_text(progress: Progress) -> str:
-    """ "load rows: 1,200,000 of 5,000,000 rows"."""
+    """ "load rows: 1,200,000 of 5,000,000 rows, 612,000 rows/s, 27 MB/s, 6 s left"."""
     amount = format_size if progress.unit == "bytes" else "{:,.0f}".format
     unit = "" if progress.unit == "bytes" else f" {progress.unit}"
     total = "" if progress.total is None else f" of {amount(progress.total)}"
     detail = f" ({progress.detail})" if progress.detail else ""
-    return f"{progress.task}: {amount(progress.done)}{total}{unit}{detail}"
+    return ", ".join([f"{progress.task}: {amount(progress.done)}{total}{unit}{detail}", *_pace(progress)])
+
+
+def _pace(progress: Progress) -> list[str]:
+    """How fast it goes, and how long the rest takes; nothing where that is not known."""
+    if not progress.rate or not progress.total:
+        return []
+    parts = [f"{progress.rate:,.0f} {progress.unit}/s"] if progress.unit != "bytes" else []
+    if progress.bytes_per_s is not None:
+        parts.append(f"{format_size(progress.bytes_per_s)}/s")
+    if progress.left_s:
+        parts.append(f"{format_duration(progress.left_s)} left")
+    return parts
 
 
 def _bar(progress: Progress, since: float) -> Table:
     grid = Table.grid(padding=(0, 1))
     elapsed = time.monotonic() - since
-    rate = progress.done / elapsed if elapsed > 1 else 0.0
-    left = ""
-    if rate > 0 and progress.total:
-        left = f"{rate:,.0f} {progress.unit}/s, {format_duration((progress.total - progress.done) / rate)} left"
+    if progress.rate is None and elapsed > 1:
+        progress = progress._replace(rate=progress.done / elapsed)
     grid.add_row(
         "         ",
         ProgressBar(total=progress.total or 1, completed=progress.done if progress.total else 0, width=24),
         Text(progress_text(progress)),
-        Text(left, style="dim"),
     )
     return grid

@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
 """A name that can stand in a path: a letter, then letters, digits, - and _, at most 40."""
 
+SettingValue = bool | int | float | str
+"""The value of a server's setting, as an experiment has it."""
+
 
 class Frozen(BaseModel):
     """An immutable value that refuses unknown keys, so that nothing is ignored in silence.

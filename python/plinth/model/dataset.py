@@ -3,11 +3,11 @@
 Field descriptions here are the reference, as in `plinth.model.experiment`.
 """
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from plinth.model.base import Frozen, Name
+from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.columns import ColumnSpec, SequenceColumn
 from plinth.model.units import SizeBytes
 
@@ -20,7 +20,43 @@ class LoadedTables(Frozen):
     size_key: ClassVar[str | None] = None
     """The key that says how large it is, which --scale-to-fit cuts."""
 
-    streams: int = Field(default=2, ge=1, le=256, description="Parallel COPY streams of the load.")
+    streams: int = Field(
+        default=2,
+        ge=1,
+        le=256,
+        description="Sessions of the load: COPY streams, then keys and vacuum of several tables at the same time. With 1 the rows "
+        "come frozen, each table in one transaction.",
+    )
+    partitions: int = Field(
+        default=0,
+        ge=0,
+        le=10_000,
+        description="Partitions of the large table, by ranges of its key; 0: it has none. Each is loaded in one transaction, "
+        "its rows frozen.",
+        examples=[16],
+    )
+    unlogged: bool = Field(
+        default=False,
+        description="Load into unlogged tables and make them logged before the keys are built, which writes them once more.",
+    )
+    maintenance_work_mem: str | None = Field(
+        default=None,
+        pattern=r"^\d+(kB|MB|GB|TB)$",
+        description="Memory for building each key, as PostgreSQL has it. Default: the server's.",
+        examples=["1GB"],
+    )
+    maintenance_workers: int | None = Field(
+        default=None,
+        ge=0,
+        le=1024,
+        description="max_parallel_maintenance_workers while keys are built. Default: the server's.",
+        examples=[2],
+    )
+    load_settings: dict[str, SettingValue] = Field(
+        default_factory=dict,
+        description="Settings of a managed server while it loads, beside server.settings; trials run without them.",
+        examples=[{"wal_level": "minimal", "max_wal_senders": 0, "max_wal_size": "16GB"}],
+    )
     fillfactor: int = Field(default=100, ge=10, le=100, description="Fill factor of the tables, in percent.")
     tablespace: Name | None = Field(
         default=None,
@@ -30,6 +66,18 @@ class LoadedTables(Frozen):
     index_tablespace: Name | None = Field(
         default=None, description="Tablespace of the keys. Default: pg_default.", examples=["bulk"]
     )
+
+    @property
+    def kind_of_table(self) -> str:
+        """What is created, as SQL has it."""
+        return "UNLOGGED TABLE" if self.unlogged else "TABLE"
+
+    @model_validator(mode="after")
+    def _rows_for_each_partition(self) -> Self:
+        rows = getattr(self, "rows", None)
+        if rows is not None and rows < self.partitions:
+            raise ValueError(f"partitions: got {self.partitions:,}; give at most as many as rows, {rows:,}")
+        return self
 
 
 class TpcbDataset(LoadedTables):
@@ -127,6 +175,8 @@ class GeneratedDataset(LoadedTables):
                 raise ValueError(f"columns.{name}: {error}") from error
         if self.key is not None and self.key not in self.columns:
             raise ValueError(f"key: {self.key!r} is not one of: {', '.join(self.columns)}")
+        if self.partitions and self.key is None:
+            raise ValueError(f"partitions: got {self.partitions:,}; they go by the key, and there is none")
         column = self.columns[self.key] if self.key is not None else None
         if column is not None and (not isinstance(column, SequenceColumn) or column.step == 0):
             raise ValueError(f"key: values of {self.key!r} may repeat; only a sequence with a step is a key")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from plinth.model.base import Frozen, Name
+from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.storage import StorageSpec
@@ -19,7 +19,6 @@ SPEC_VERSION = 1
 DEFAULT_TABLESPACE = "pg_default"
 """The tablespace that every cluster has: within its data directory."""
 
-SettingValue = bool | int | float | str
 Level = bool | int | float | str | tuple[str, ...]
 """One value of a factor; a list where the key takes one, such as a storage's mount_options."""
 

@@ -3,6 +3,6 @@
 from plinth.plan.build import Surroundings, build_plan
 from plinth.plan.fit import scale_to_fit
 from plinth.plan.needs import MEMORY, Place
-from plinth.plan.variants import ClusterKey, expand
+from plinth.plan.variants import ClusterKey, Expanded, expand
 
-__all__ = ["MEMORY", "ClusterKey", "Place", "Surroundings", "build_plan", "expand", "scale_to_fit"]
+__all__ = ["MEMORY", "ClusterKey", "Expanded", "Place", "Surroundings", "build_plan", "expand", "scale_to_fit"]

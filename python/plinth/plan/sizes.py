@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 
+from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec
-from plinth.model.experiment import DEFAULT_TABLESPACE, Experiment, ServerSpec, SettingValue
+from plinth.model.experiment import DEFAULT_TABLESPACE, Experiment, ServerSpec
 from plinth.model.pg_units import SIZES_BYTES
 from plinth.model.plan import DatasetSize, PlannedCluster, PlannedTrial, Variant
 

@@ -1,12 +1,13 @@
 """From an experiment to its plan: asks the other rooms what the planner must know."""
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from plinth.experiment import LoadedExperiment
+from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, WorkloadSpec
@@ -14,7 +15,7 @@ from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
 from plinth.model.step import Step
 from plinth.observe import host_facts
-from plinth.plan import MEMORY, ClusterKey, Place, Surroundings, build_plan, expand, scale_to_fit
+from plinth.plan import MEMORY, ClusterKey, Expanded, Place, Surroundings, build_plan, expand, scale_to_fit
 from plinth.run.destroy import doomed_devices
 from plinth.run.site import Site
 from plinth.server import SettingsProbe, external_step, find_installation
@@ -22,7 +23,7 @@ from plinth.storage import Storage, check_answers
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.system.undo import undo_step
-from plinth.workload import Dataset, check_scripts, check_working_set, dataset_of, scripts_of
+from plinth.workload import Dataset, check_scripts, check_working_set, dataset_of, load_settings, scripts_of
 
 
 def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool = False) -> Plan:
@@ -58,7 +59,7 @@ class _Planner:
         check_answers(expanded.storages)
         site = Site.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
         installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
-        self._check_settings(expanded.variants, installations)
+        self._check_settings(expanded, installations)
         return build_plan(
             experiment,
             expanded,
@@ -131,17 +132,24 @@ class _Planner:
             self._installations[wanted] = find_installation(*wanted, self.owner, self.runner)
         return self._installations[wanted]
 
-    def _check_settings(self, variants: Sequence[Variant], installations: dict[str, Installation]) -> None:
+    def _check_settings(self, expanded: Expanded, installations: dict[str, Installation]) -> None:
         problems: dict[str, Problem] = {}
-        for variant in variants:
-            installation = installations.get(variant.cluster)
-            if installation is None:
-                continue
-            probe = self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
-            for problem in probe.problems(variant.settings):
+        for variant in expanded.variants:
+            for problem in self._problems(variant.settings, installations.get(variant.cluster)):
                 problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
+        for cluster in expanded.clusters:
+            for problem in self._problems(load_settings(cluster.dataset), installations.get(cluster.id)):
+                path = ["dataset", "load_settings", *problem.path[2:]]
+                problems.setdefault(problem.message, Problem(problem.message, path=path, hint=problem.hint))
         if problems:
             raise self.loaded.error(list(problems.values()))
+
+    def _problems(self, settings: Mapping[str, SettingValue], installation: Installation | None) -> Sequence[Problem]:
+        """What the server would refuse; nothing where there is no managed one."""
+        if installation is None or not settings:
+            return ()
+        probe = self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
+        return probe.problems(settings)
 
 
 def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from plinth.bundle import BundleWriter
+from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError, StorageBroken, UsageError
-from plinth.model.experiment import SettingValue
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.plan import Need, Plan, PlannedCluster, Variant
 from plinth.run.budget import WriteBudget
@@ -24,7 +24,7 @@ from plinth.server import Cluster, ExternalServer, connect, database_errors
 from plinth.storage import Storage
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.runner import Runner
-from plinth.workload import dataset_of
+from plinth.workload import dataset_of, load_settings
 
 
 class Server(Protocol):
@@ -241,7 +241,7 @@ class Provision:
         self._managed[planned.id] = cluster
         self._listener.phase(f"initialise cluster {planned.id}")
         cluster.initdb()
-        cluster.start(settings)
+        cluster.start({**settings, **load_settings(planned.dataset)})
         cluster.make_tablespaces()
         self._load(planned, cluster.connection, writer)
         cluster.stop()

@@ -7,9 +7,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Literal, NamedTuple
 
+from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Refused, RunError
-from plinth.model.experiment import SettingValue
 from plinth.model.facts import ServerFacts
 from plinth.model.step import Step
 from plinth.server import configuration, port

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from plinth.model.experiment import SettingValue
+from plinth.model.base import SettingValue
 from plinth.server.values import setting_text
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.base import Gap
-from plinth.model.experiment import SettingValue
+from plinth.model.base import Gap, SettingValue
 from plinth.model.facts import ServerFacts
 from plinth.server.elsewhere import read_tablespaces, read_wal_directory
 from plinth.server.layout import ClusterLayout

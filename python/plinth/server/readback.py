@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from plinth.model.base import SettingValue
 from plinth.model.errors import RunError
-from plinth.model.experiment import SettingValue
 from plinth.model.facts import Setting
 from plinth.server.settings import SettingsProbe
 from plinth.server.values import SettingRow, setting_text, was_taken

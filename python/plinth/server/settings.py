@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from plinth.model.base import SettingValue
 from plinth.model.errors import Problem
-from plinth.model.experiment import SettingValue
 from plinth.model.facts import Installation
 from plinth.model.nearest import nearest
 from plinth.server.values import setting_text

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from plinth.model.experiment import SettingValue
+from plinth.model.base import SettingValue
 from plinth.model.pg_units import base_unit
 
 _NUMBER = re.compile(

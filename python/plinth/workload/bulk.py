@@ -1,6 +1,7 @@
 """Rows that the bulk loader generates: started, watched, and its failures told."""
 
 import json
+import time
 from typing import Any
 
 from plinth.model.connection import Connection
@@ -15,30 +16,43 @@ _STOP_PATIENCE_S = 10.0
 
 
 def copy(
-    generator: dict[str, Any], target: Connection, report: Report, *, streams: int, size_key: str, freeze: bool = False
+    load: dict[str, Any],
+    target: Connection,
+    report: Report,
+    *,
+    streams: int,
+    size_key: str,
+    there: int,
+    row_bytes: float,
 ) -> None:
-    """Send the rows of `generator` (crates/bulk) into tables that are there and empty. Raises RunError.
+    """Send what `load` says, keys of the bulk loader's configuration (crates/bulk). Raises RunError.
 
-    `freeze`: in one transaction that empties the tables first, of one stream, so that the rows may be frozen.
-    `size_key` is what the user cuts when there is no space.
+    `size_key` is what the user cuts when there is no space. Of the rows, `there` are there already; one takes about
+    `row_bytes` in its table.
     """
     from plinth._native import BulkLoad, EngineError
 
     config = {
         "connection": target.model_dump(),
-        "generator": generator,
         "streams": streams,
-        "replace": freeze,
-        "freeze": freeze,
         "connect_timeout_s": 10.0,
+        **load,
     }
+    began = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        rate = done / max(time.monotonic() - began, 1e-3)
+        report(Progress("load rows", there + done, there + total, "rows", rate=rate, bytes_per_s=rate * row_bytes))
+
     try:
         bulk = BulkLoad(json.dumps(config))
+        state = json.loads(bulk.progress())
+        tell(state["rows_done"], state["rows_total"])
         try:
             bulk.start()
             while not bulk.wait(_POLL_S):
                 state = json.loads(bulk.progress())
-                report(Progress("load rows", state["rows_done"], state["rows_total"], "rows"))
+                tell(state["rows_done"], state["rows_total"])
         except Interrupted:
             bulk.stop()
             bulk.wait(_STOP_PATIENCE_S)
@@ -46,9 +60,9 @@ def copy(
         result = json.loads(bulk.result())
     except EngineError as error:
         raise RunError(f"loading the dataset failed: {error}") from error
-    report(Progress("load rows", result["rows"], result["rows"], "rows"))
     if result["errors"]:
         raise _failure(result["errors"], size_key)
+    tell(result["rows"], result["rows"])
 
 
 def _failure(errors: list[dict[str, object]], size_key: str) -> RunError:

@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.dataset import (
     DatasetSpec,
     GeneratedDataset,
+    LoadedTables,
     NoDataset,
     NumbersDataset,
     SqlDataset,
@@ -100,6 +102,11 @@ class Nothing:
     ) -> list[Check]:
         """Nothing is known that must hold."""
         return []
+
+
+def load_settings(spec: DatasetSpec) -> dict[str, SettingValue]:
+    """Settings of a managed server while the dataset is loaded."""
+    return spec.load_settings if isinstance(spec, LoadedTables) else {}
 
 
 def dataset_of(spec: DatasetSpec, files: Mapping[str, str] | None = None) -> Dataset:

@@ -47,11 +47,11 @@ class Generated:
 
     def steps(self) -> list[Step]:
         """Those of its table."""
-        return self._table.steps()
+        return self._table.recipe().steps()
 
     def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
         """Make the table, its rows and its key, and verify the count."""
-        self._table.load(control, target, report)
+        self._table.recipe().load(control, target, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the dead rows of earlier trials; what scripts inserted stays, for they alone know it."""

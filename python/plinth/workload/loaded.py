@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap
 from plinth.model.loaded import LoadedIndex, LoadedTable
+from plinth.workload.ledger import LEDGER
 
 if TYPE_CHECKING:
     import psycopg
 
 _MOST_TABLES = 20
-_TABLES = """\
+_TABLES = f"""\
 SELECT oid::regclass::text, greatest(reltuples, 0)::bigint, pg_table_size(oid)
-FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY 3 DESC, 1"""
+FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace AND relname <> '{LEDGER}'
+ORDER BY 3 DESC, 1"""
 _INDEXES = """\
 SELECT i.indexrelid::regclass::text, pg_relation_size(i.indexrelid), m.amname = 'btree',
        CASE WHEN i.indisprimary AND i.indnkeyatts = 1 THEN quote_ident(a.attname) END

@@ -60,14 +60,14 @@ class Numbers:
         """Those of its table, and its updates."""
         updates = round(self.spec.rows * self.spec.updates_per_row)
         after = [Step(id="dataset.updates", title=f"update {updates:,} rows, each drawn at random")] if updates else []
-        return [*self._table.steps(), *after]
+        return [*self._table.recipe().steps(), *after]
 
     def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
         """Make the table, its rows and its key, and verify the count."""
-        self._table.load(control, target, report)
+        ledger = self._table.recipe().load(control, target, report)
         updates = round(self.spec.rows * self.spec.updates_per_row)
         if updates:
-            update_at_random(control, self.spec, updates, report)
+            update_at_random(control, ledger, self.spec, updates, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the dead rows of earlier trials, unless they are to stay."""

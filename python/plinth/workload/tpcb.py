@@ -11,11 +11,13 @@ from plinth.model.dataset import TpcbDataset
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
-from plinth.model.progress import Progress, Report
+from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
-from plinth.workload.bulk import LOAD_BYTES_PER_S, copy
-from plinth.workload.sql import numbers_of, verify_count
+from plinth.workload.bulk import LOAD_BYTES_PER_S
+from plinth.workload.loading import Part, Recipe
+from plinth.workload.partitions import Partitioned
+from plinth.workload.sql import numbers_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -52,29 +54,11 @@ class Tpcb:
 
     def steps(self) -> list[Step]:
         """Tables, COPY, keys, vacuum, count."""
-        rows = sum(ROWS_PER_SCALE.values()) * self.spec.scale
-        titles = [
-            ("tables", "; ".join(self._tables_sql())),
-            ("copy", f"COPY {rows:,} rows by {self.spec.streams} streams"),
-            ("keys", "; ".join(self._keys_sql())),
-            ("vacuum", "; ".join(self._vacuum_sql())),
-            ("count", "count the rows of each table"),
-        ]
-        return [Step(id=f"dataset.{name}", title=title) for name, title in titles]
+        return self._recipe().steps()
 
     def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts."""
-        for statement in self._tables_sql():
-            control.execute(statement.encode())
-        generator = {"kind": "tpcb", "scale": self.spec.scale, "fillfactor": None}
-        copy(generator, target, report, streams=self.spec.streams, size_key="dataset.scale")
-        finishing = self._keys_sql() + self._vacuum_sql()
-        for number, statement in enumerate(finishing):
-            report(Progress("keys and vacuum", number, len(finishing), "statements", statement))
-            control.execute(statement.encode())
-        report(Progress("keys and vacuum", len(finishing), len(finishing), "statements"))
-        for table, per_scale in ROWS_PER_SCALE.items():
-            verify_count(control, table, per_scale * self.spec.scale)
+        self._recipe().load(control, target, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """As pgbench without -n: vacuum the small tables and empty the history."""
@@ -125,20 +109,35 @@ class Tpcb:
             balances["accounts"] = "SELECT coalesce(sum(abalance), 0) FROM pgbench_accounts"
         return {table: numbers_of(control, query)[0] for table, query in balances.items()}
 
-    def _tables_sql(self) -> list[str]:
-        account = "bigint" if self.spec.scale >= BIGINT_SCALE else "int"
-        place = "" if self.spec.tablespace is None else f' TABLESPACE "{self.spec.tablespace}"'
-        fill = f"WITH (fillfactor={self.spec.fillfactor}){place}"
-        return [
-            f"CREATE TABLE pgbench_history(tid int, bid int, aid {account}, delta int, mtime timestamp, filler char(22)){place}",
-            f"CREATE TABLE pgbench_tellers(tid int NOT NULL, bid int, tbalance int, filler char(84)) {fill}",
-            f"CREATE TABLE pgbench_accounts(aid {account} NOT NULL, bid int, abalance int, filler char(84)) {fill}",
-            f"CREATE TABLE pgbench_branches(bid int NOT NULL, bbalance int, filler char(88)) {fill}",
-        ]
-
-    def _keys_sql(self) -> list[str]:
-        place = "" if self.spec.index_tablespace is None else f' USING INDEX TABLESPACE "{self.spec.index_tablespace}"'
-        return [f"ALTER TABLE {table} ADD PRIMARY KEY ({key}){place}" for table, key in KEYS.items()]
-
-    def _vacuum_sql(self) -> list[str]:
-        return [f"VACUUM ANALYZE {table}" for table in (*KEYS, "pgbench_history")]
+    def _recipe(self) -> Recipe:
+        spec = self.spec
+        place = "" if spec.tablespace is None else f' TABLESPACE "{spec.tablespace}"'
+        index_place = "" if spec.index_tablespace is None else f' USING INDEX TABLESPACE "{spec.index_tablespace}"'
+        aid = "bigint" if spec.scale >= BIGINT_SCALE else "int"
+        columns = {
+            "pgbench_branches": "bid int NOT NULL, bbalance int, filler char(88)",
+            "pgbench_tellers": "tid int NOT NULL, bid int, tbalance int, filler char(84)",
+            "pgbench_accounts": f"aid {aid} NOT NULL, bid int, abalance int, filler char(84)",
+        }
+        history = f"tid int, bid int, aid {aid}, delta int, mtime timestamp, filler char(22)"
+        create = [f"CREATE {spec.kind_of_table} pgbench_history({history}){place}"]
+        parts: list[Part] = []
+        keys: list[list[str]] = [[], []]
+        for number, (table, rows) in enumerate(ROWS_PER_SCALE.items()):
+            partitions = spec.partitions if table == "pgbench_accounts" else 0
+            one = Partitioned(table, number, rows * spec.scale, partitions, KEYS[table])
+            create += one.create(spec.kind_of_table, columns[table], spec.fillfactor, place)
+            parts += one.parts()
+            for stage, statements in enumerate(one.keys(index_place)):
+                keys[stage] += statements
+        return Recipe(
+            spec=spec,
+            generator={"kind": "tpcb", "scale": spec.scale, "fillfactor": None},
+            parts=tuple(parts),
+            row_bytes=_HEAP_BYTES_PER_SCALE / sum(ROWS_PER_SCALE.values()) * 100 / spec.fillfactor,
+            create=tuple(create),
+            counts={table: rows * spec.scale for table, rows in ROWS_PER_SCALE.items()} | {"pgbench_history": 0},
+            stores=(*(part.name for part in parts), "pgbench_history"),
+            # The key of the accounts, which takes longest, is begun first.
+            keys=tuple(tuple(reversed(stage)) for stage in keys if stage),
+        )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.dataset import NumbersDataset
 from plinth.model.progress import Progress, Report
+from plinth.workload.ledger import Ledger
 
 if TYPE_CHECKING:
     import psycopg
@@ -14,16 +15,20 @@ _AT_ONCE = 10_000
 _TASK = "update rows at random"
 
 
-def update_at_random(control: "psycopg.Connection", spec: NumbersDataset, updates: int, report: Report) -> None:
+def update_at_random(
+    control: "psycopg.Connection", ledger: Ledger, spec: NumbersDataset, updates: int, report: Report
+) -> None:
     """Update that many rows, drawn one by one as clients would draw them, in transactions of 10,000.
 
-    The order of the new versions is that of the draws, so that they lie as clients would have laid them.
+    The order of the new versions is that of the draws, so that they lie as clients would have laid them. What the ledger
+    says has been done is not done again.
     """
-    seed = spec.seed % 10_000 / 10_000
-    control.execute(f"SELECT setseed({seed})".encode())
-    for done in range(0, updates, _AT_ONCE):
+    for done in range(ledger.times(_TASK) * _AT_ONCE, updates, _AT_ONCE):
         report(Progress(_TASK, done, updates, "rows"))
-        control.execute(_block(spec, min(_AT_ONCE, updates - done)).encode())
+        with control.transaction():
+            control.execute(f"SELECT setseed({(spec.seed + done // _AT_ONCE) % 1_000_003 / 1_000_003})".encode())
+            control.execute(_block(spec, min(_AT_ONCE, updates - done)).encode())
+            ledger.mark(_TASK)
     report(Progress(_TASK, updates, updates, "rows"))
 
 

@@ -23,7 +23,7 @@ _INFO_BYTES = 10 * _PIECE_BYTES
 _LOADED_US = 1_355_314_332_000_000  # 2012-12-12 12:12:12
 
 _LOOK_UP = """\
-CREATE FUNCTION upsert_looked_up(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION upsert_looked_up(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM upserted WHERE id = wanted;
     IF found THEN
@@ -35,7 +35,7 @@ EXCEPTION WHEN others THEN
     NULL;
 END $$"""
 _UPDATE_FIRST = """\
-CREATE FUNCTION upsert_updated(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION upsert_updated(wanted bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE upserted SET info = md5(random()::text), crt_time = clock_timestamp() WHERE id = wanted;
     IF NOT found THEN
@@ -82,11 +82,11 @@ class Upsert:
 
     def steps(self) -> list[Step]:
         """Those of its table."""
-        return self._table.steps()
+        return self._table.recipe().steps()
 
     def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
         """Make the table, its rows, its key and the functions, and verify the count."""
-        self._table.load(control, target, report)
+        self._table.recipe().load(control, target, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the rows that earlier trials inserted, and without dead ones."""

@@ -34,7 +34,10 @@ def await_sessions(control: "psycopg.Connection", application_name: str) -> None
 
 def rows_written(control: "psycopg.Connection", table: str) -> int:
     """Rows inserted and updated so far, by sessions that have ended; those of transactions that failed too."""
-    query = f"SELECT n_tup_ins + n_tup_upd FROM pg_stat_user_tables WHERE relid = '{table}'::regclass"
+    query = (
+        f"SELECT sum(n_tup_ins + n_tup_upd) FROM pg_stat_user_tables WHERE relid = '{table}'::regclass "
+        f"OR relid IN (SELECT relid FROM pg_partition_tree('{table}'))"
+    )
     return numbers_of(control, query)[0]
 
 

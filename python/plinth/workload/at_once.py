@@ -1,0 +1,92 @@
+"""Statements that run at the same time, each in a session of its own: keys of several tables, vacuum of partitions."""
+
+import contextlib
+import select
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.connection import Connection
+from plinth.system.database import connect
+
+if TYPE_CHECKING:
+    import psycopg
+
+_POLL_S = 0.2
+_CANCEL_PATIENCE_S = 2.0
+
+Job = Sequence[str]
+"""What is sent to one session, one after the other. Several statements in one string are one transaction."""
+
+
+def run_at_once(
+    target: Connection, jobs: Sequence[Job], *, sessions: int, glance: Callable[[int, list[int]], None]
+) -> None:
+    """Run all jobs, at most `sessions` at the same time, in their order. Raises psycopg.Error of the first that fails.
+
+    `glance` is called now and then with the number of jobs that have ended and the pids of the backends that work.
+    Whatever is raised, such as Interrupted by a signal, cancels the statements that are running. No threads: so that it
+    is raised here.
+    """
+    crew: list[_Session] = []
+    waiting, ended = deque(jobs), 0
+    try:
+        while len(crew) < min(sessions, len(jobs)):
+            crew.append(_Session(connect(target)))
+        while ended < len(jobs):
+            for session in crew:
+                if session.is_idle and waiting:
+                    session.begin(waiting.popleft())
+            glance(ended, [session.pid for session in crew if not session.is_idle])
+            busy = {session.socket: session for session in crew if not session.is_idle}
+            for socket in select.select(list(busy), [], [], _POLL_S)[0]:
+                ended += busy[socket].advance()
+    finally:
+        for session in crew:
+            session.end()
+
+
+class _Session:
+    """A connection, and what it has still to run."""
+
+    def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+        self._connection = connection
+        self._wire = connection.pgconn
+        self._queries: deque[str] = deque()
+        self.is_idle = True
+        self.pid = connection.info.backend_pid
+        self.socket = connection.fileno()
+
+    def begin(self, job: Job) -> None:
+        """Send the first query of a job."""
+        self._queries = deque(job)
+        self.is_idle = False
+        self._wire.send_query(self._queries.popleft().encode())
+
+    def advance(self) -> bool:
+        """Take what has come from the server; whether the job has ended with it. Raises psycopg.Error."""
+        from psycopg import pq
+        from psycopg.errors import error_from_result
+
+        self._wire.consume_input()
+        while not self._wire.is_busy():
+            result = self._wire.get_result()
+            if result is not None:
+                if result.status == pq.ExecStatus.FATAL_ERROR:
+                    raise error_from_result(result, encoding="utf-8")
+            elif self._queries:
+                self._wire.send_query(self._queries.popleft().encode())
+                return False
+            else:
+                self.is_idle = True
+                return True
+        return False
+
+    def end(self) -> None:
+        """Close it; what it still does is cancelled."""
+        import psycopg
+
+        if not self.is_idle:
+            with contextlib.suppress(psycopg.Error):  # of a server that is gone nothing runs any more
+                self._connection.cancel_safe(timeout=_CANCEL_PATIENCE_S)
+        self._connection.close()

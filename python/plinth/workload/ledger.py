@@ -1,0 +1,126 @@
+"""What of a dataset is there already: told by a table beside its tables, which is written to in the same transactions.
+
+So whatever ends a load, and however (kill -9 of Plinth, of the server, of both), a piece of rows or a finished step is in the
+ledger exactly when it is in the database. The ledger is unlogged where the tables are: recovery from a crash empties both.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from plinth.model.errors import Refused
+from plinth.model.progress import Progress, Report
+
+if TYPE_CHECKING:
+    import psycopg
+
+LEDGER = "plinth_load"
+_BEGUN = "tables"
+_LOCK = f"hashtext('{LEDGER}'), hashtext(current_schema()::text)"
+_POLL_S = 0.1
+
+PREPARE = (f"DO $$ BEGIN PERFORM pg_advisory_lock_shared({_LOCK}); END $$",)
+"""What every session of a load begins with, so that the next load can wait for those that a killed one has left behind."""
+
+
+class Ledger:
+    """The ledger of one dataset, in the schema that tables are made in."""
+
+    def __init__(self, control: "psycopg.Connection", dataset: str) -> None:
+        """`dataset` describes what is loaded, with everything that decides which rows there are."""
+        self._control = control
+        self._dataset = dataset
+
+    def await_others(self, report: Report) -> None:
+        """Wait until no session of another load works here: a server goes on with a statement whose client was killed."""
+        while self._control.execute(f"SELECT pg_try_advisory_lock({_LOCK})".encode()).fetchone() != (True,):
+            report(Progress("wait for what a load before has begun", 0, None, "statements"))
+            time.sleep(_POLL_S)
+        self._control.execute(f"SELECT pg_advisory_unlock({_LOCK})".encode())
+
+    def is_begun(self) -> bool:
+        """Whether the tables are there, and the ledger still tells what is in them.
+
+        Refused when it is the ledger of something else.
+        """
+        if not self._is_there(LEDGER):
+            return False
+        found = self._control.execute(
+            "SELECT obj_description(%s::regclass, 'pg_class')", (f"{self._schema()}.{LEDGER}",)
+        ).fetchone()
+        if found is None or found[0] != self._dataset:
+            raise Refused(
+                f"the table {LEDGER} is there already, of another dataset or of somebody else",
+                where=f"schema {self._schema()}",
+                details=[f"it says: {found and found[0]}", f"asked for: {self._dataset}"],
+                hint="give a database of its own in server.connection, or drop what was loaded",
+            )
+        return self.has(_BEGUN)
+
+    def begin(self, create: Sequence[str], tables: Sequence[str], *, unlogged: bool) -> None:
+        """Make tables and ledger, all or nothing. What an emptied ledger of ours stands for is made anew.
+
+        Refused when one of `tables` is there that is not ours.
+        """
+        with self._control.transaction():
+            self._control.execute(f"SELECT pg_advisory_xact_lock({_LOCK})".encode())
+            if self._is_there(LEDGER):  # `is_begun` has seen that it is ours
+                ours = [table for table in tables if self._is_there(table)]
+                self._control.execute(f"DROP TABLE {', '.join([*ours, LEDGER])}".encode())
+            self._refuse_theirs(tables)
+            kind = "UNLOGGED TABLE" if unlogged else "TABLE"
+            for statement in (
+                f"CREATE {kind} {LEDGER} (table_number int, first_row bigint, row_count bigint, step text)",
+                f"COMMENT ON TABLE {LEDGER} IS {_literal(self._dataset)}",
+                *create,
+                self.marking(_BEGUN),
+            ):
+                self._control.execute(statement.encode())
+
+    def has(self, step: str) -> bool:
+        """Whether a step is done."""
+        return self.times(step) > 0
+
+    def times(self, step: str) -> int:
+        """How often a step has been done."""
+        row = self._control.execute(f"SELECT count(*) FROM {LEDGER} WHERE step = %s".encode(), (step,)).fetchone()
+        assert row is not None, "an aggregate gives one row"
+        return int(row[0])
+
+    def mark(self, step: str) -> None:
+        """Write down that a step is done."""
+        self._control.execute(self.marking(step).encode())
+
+    def marking(self, step: str) -> str:
+        """The statement that does so, for the transaction of the step itself."""
+        return f"INSERT INTO {LEDGER} (step) VALUES ({_literal(step)})"
+
+    def pieces(self, table_number: int) -> list[tuple[int, int]]:
+        """The rows that are there of one table: the first and how many, in their order."""
+        query = f"SELECT first_row, row_count FROM {LEDGER} WHERE table_number = %s ORDER BY first_row"
+        return [(int(first), int(count)) for first, count in self._control.execute(query.encode(), (table_number,))]
+
+    def _schema(self) -> str:
+        """The schema that tables are made in, as SQL has its name."""
+        row = self._control.execute("SELECT quote_ident(current_schema())").fetchone()
+        assert row is not None and row[0] is not None, "there is one that tables are made in"
+        return str(row[0])
+
+    def _is_there(self, table: str) -> bool:
+        query = "SELECT to_regclass(%s) IS NOT NULL"
+        return self._control.execute(query, (f"{self._schema()}.{table}",)).fetchone() == (True,)
+
+    def _refuse_theirs(self, tables: Sequence[str]) -> None:
+        for table in filter(self._is_there, tables):
+            is_full = self._control.execute(f"SELECT FROM {table} LIMIT 1".encode()).fetchone() is not None
+            raise Refused(
+                f"the table {table} is there already{', with rows' if is_full else ''}: it is not ours to fill or to drop",
+                where=f"schema {self._schema()}",
+                hint="give a database of its own in server.connection, or rename that table",
+            )
+
+
+def _literal(text: str) -> str:
+    """A string as SQL has it."""
+    quoted = text.replace("'", "''")
+    return f"'{quoted}'" if "\\" not in text else "E'" + quoted.replace("\\", "\\\\") + "'"

@@ -1,0 +1,225 @@
+"""The load of a dataset, whatever it is: tables, pieces of rows, keys, vacuum, count; each once, however often it is begun."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.connection import Connection
+from plinth.model.dataset import LoadedTables
+from plinth.model.progress import Progress, Report
+from plinth.model.step import Step
+from plinth.workload.at_once import Job, run_at_once
+from plinth.workload.bulk import copy
+from plinth.workload.ledger import LEDGER, PREPARE, Ledger
+from plinth.workload.sql import verify_count
+
+if TYPE_CHECKING:
+    import psycopg
+
+# Before it, a page that COPY FREEZE filled was not marked as all visible.
+_FREEZING_VERSION = 140_000
+
+# So large that a commit is nothing beside it; so small that little is sent again after a kill, and streams end together.
+_PIECE_BYTES = 32 * 2**20
+_MOST_PIECES = 20_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table or a partition that rows are copied into: those of the generator's table `table` from `first_row` on."""
+
+    name: str
+    table: int
+    first_row: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a dataset is loaded, in SQL and in the bulk loader's terms (crates/bulk)."""
+
+    spec: LoadedTables
+    generator: dict[str, Any]
+    parts: tuple[Part, ...]
+    row_bytes: float
+    """Of a row in its table, about; it decides how many rows are sent in a piece."""
+    create: tuple[str, ...]
+    counts: dict[str, int]
+    """The rows that each table must have at the end; partitions are counted with their table."""
+    stores: tuple[str, ...]
+    """The tables, and partitions instead of tables that have them, that hold rows: what is vacuumed."""
+    keys: tuple[tuple[str, ...], ...]
+    """Statements that make them: those of one stage may run at the same time, stages go one after the other."""
+    after: tuple[str, ...] = ()
+    """Further statements, once rows and keys are there."""
+
+    @property
+    def rows(self) -> int:
+        """Of all tables."""
+        return sum(self.counts.values())
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All tables, partitions not counted."""
+        return tuple(self.counts)
+
+    @property
+    def freezes(self) -> bool:
+        """Rows can be frozen by COPY only in the transaction that has emptied the table: of one stream, or of partitions."""
+        return self.spec.streams == 1 or self.spec.partitions > 0
+
+    def steps(self) -> list[Step]:
+        """Tables, COPY, keys, vacuum, count: for the plan."""
+        frozen = ", frozen" if self.freezes else ""
+        partitions = f" into {self.spec.partitions} partitions" if self.spec.partitions else ""
+        titles = [
+            ("tables", "; ".join(self.create)),
+            ("copy", f"COPY {self.rows:,} rows by {self.spec.streams} streams{partitions}{frozen}"),
+            ("logged", f"make {', '.join(self.tables)} logged" if self.spec.unlogged else ""),
+            ("keys", "; ".join(statement for stage in self.keys for statement in stage)),
+            ("after", "; ".join(self.after)),
+            ("vacuum", "; ".join(self._vacuum_sql())),
+            ("analyze", self._analyze_sql() if self.spec.partitions else ""),
+            ("count", "count the rows"),
+        ]
+        return [Step(id=f"dataset.{name}", title=title) for name, title in titles if title]
+
+    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> Ledger:
+        """Load what is not there yet, and verify the counts. Raises RunError, and Refused for tables that are not ours."""
+        ledger = Ledger(control, self.spec.model_dump_json())
+        ledger.await_others(report)
+        if not ledger.is_begun():
+            ledger.begin(self.create, self.tables, unlogged=self.spec.unlogged)
+        self._copy(control, ledger, target, report)
+        if self.spec.unlogged and not ledger.has("logged"):
+            self._make_logged(control, ledger, target, report)
+        for number, stage in enumerate(self.keys):
+            jobs = {f"key {number} {index}": (sql,) for index, sql in enumerate(stage)}
+            self._run(control, ledger, target, report, "build keys", jobs)
+        self._run(control, ledger, target, report, "functions", {"after": self.after} if self.after else {})
+        vacuum = {f"vacuum {number}": (sql,) for number, sql in enumerate(self._vacuum_sql())}
+        self._run(control, ledger, target, report, "vacuum", vacuum, in_transaction=False)
+        if self.spec.partitions:
+            self._run(control, ledger, target, report, "analyze", {"analyze": (self._analyze_sql(),)})
+        if not ledger.has("counted"):
+            self._verify(control, report)
+            ledger.mark("counted")
+        return ledger
+
+    def _copy(self, control: "psycopg.Connection", ledger: Ledger, target: Connection, report: Report) -> None:
+        freeze = self.freezes and control.info.server_version >= _FREEZING_VERSION
+        pieces = list(self._pieces(ledger, whole=freeze))
+        left = sum(piece["rows"] for piece in pieces)
+        if pieces:
+            copy(
+                {
+                    "generator": self.generator,
+                    "freeze": freeze,
+                    "pieces": pieces,
+                    "ledger": LEDGER,
+                    # A crash of the server that takes back rows takes back what the ledger says of them.
+                    "prepare": [*PREPARE, "SET synchronous_commit = off"],
+                },
+                target,
+                report,
+                streams=min(self.spec.streams, len(pieces)),
+                size_key=f"dataset.{self.spec.size_key}",
+                there=self.rows - left,
+                row_bytes=self.row_bytes,
+            )
+
+    def _pieces(self, ledger: Ledger, *, whole: bool) -> Iterator[dict[str, Any]]:
+        """The rows that are not there yet; `whole`: a part is one piece."""
+        rows = max(part.rows for part in self.parts) if self.parts else 0
+        most = max(1, round(_PIECE_BYTES / self.row_bytes), rows // _MOST_PIECES)
+        there = {table: ledger.pieces(table) for table in {part.table for part in self.parts}}
+        for part in self.parts:
+            for first, end in gaps(part.first_row, part.first_row + part.rows, there[part.table]):
+                step = end - first if whole else most
+                for start in range(first, end, step):
+                    count = min(step, end - start)
+                    yield {"table": part.table, "into": part.name, "first_row": start, "rows": count}
+
+    def _make_logged(self, control: "psycopg.Connection", ledger: Ledger, target: Connection, report: Report) -> None:
+        """All at once, with the ledger: either all survive a crash, or it tells that none did."""
+        sql = [f"ALTER TABLE {table} SET LOGGED" for table in (*self.stores, LEDGER)]
+        self._run(control, ledger, target, report, "make logged", {"logged": ("; ".join(sql),)})
+
+    def _run(
+        self,
+        control: "psycopg.Connection",
+        ledger: Ledger,
+        target: Connection,
+        report: Report,
+        task: str,
+        steps: Mapping[str, Sequence[str]],
+        *,
+        in_transaction: bool = True,
+    ) -> None:
+        """Do what of `steps`, statements by the name that the ledger has for them, is not done."""
+        missing = {step: sql for step, sql in steps.items() if not ledger.has(step)}
+        settings = [*PREPARE, *self._settings_sql()]
+
+        def job(step: str, sql: Sequence[str]) -> Job:
+            mark = ledger.marking(step)
+            return [*settings, *((("; ".join([*sql, mark])),) if in_transaction else (*sql, mark))]
+
+        def glance(ended: int, pids: list[int]) -> None:
+            report(Progress(task, ended, len(missing), "statements", _under_way(control, pids)))
+
+        if not missing:
+            return
+        jobs = [job(step, sql) for step, sql in missing.items()]
+        run_at_once(target, jobs, sessions=self.spec.streams, glance=glance)
+        report(Progress(task, len(missing), len(missing), "statements"))
+
+    def _settings_sql(self) -> Iterator[str]:
+        if self.spec.maintenance_work_mem is not None:
+            yield f"SET maintenance_work_mem = '{self.spec.maintenance_work_mem}'"
+        if self.spec.maintenance_workers is not None:
+            yield f"SET max_parallel_maintenance_workers = {self.spec.maintenance_workers}"
+
+    def _vacuum_sql(self) -> list[str]:
+        return [f"VACUUM ANALYZE {table}" for table in self.stores]
+
+    def _analyze_sql(self) -> str:
+        """Of tables that have partitions; what is vacuumed is only the partitions."""
+        return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
+
+    def _verify(self, control: "psycopg.Connection", report: Report) -> None:
+        for number, (table, rows) in enumerate(self.counts.items()):
+            report(Progress("count", number, len(self.counts), "tables", table))
+            verify_count(control, table, rows)
+
+
+def gaps(first: int, end: int, there: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The ranges of first <= row < end, as (first, end), that `there`, ordered pairs of first row and count, leaves out."""
+    at = first
+    for start, count in there:
+        if start + count <= at:
+            continue
+        if start >= end:
+            break
+        if start > at:
+            yield at, start
+        at = start + count
+    if at < end:
+        yield at, end
+
+
+_PHASES = (
+    "SELECT phase, greatest(blocks_done::float / nullif(blocks_total, 0), tuples_done::float / nullif(tuples_total, 0))"
+    " FROM pg_stat_progress_create_index WHERE pid = ANY(%(pids)s)"
+    " UNION ALL SELECT phase, heap_blks_scanned::float / nullif(heap_blks_total, 0)"
+    " FROM pg_stat_progress_vacuum WHERE pid = ANY(%(pids)s)"
+    " UNION ALL SELECT phase, sample_blks_scanned::float / nullif(sample_blks_total, 0)"
+    " FROM pg_stat_progress_analyze WHERE pid = ANY(%(pids)s)"
+)
+
+
+def _under_way(control: "psycopg.Connection", pids: list[int]) -> str:
+    """What backends are at, by the server's own views of progress: "building index: scanning table 43 %"."""
+    if not pids:
+        return ""
+    found = control.execute(_PHASES, {"pids": pids}).fetchall()
+    return ", ".join(phase if share is None else f"{phase} {share:.0%}" for phase, share in found)

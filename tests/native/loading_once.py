@@ -1,0 +1,52 @@
+"""Loads a dataset, and stands still at a step of it, until it is killed. Argument: [dataset, connection, step, size of pieces].
+
+At "load rows" half of the pieces are there; of the others each stream has sent one, and its backend is about to commit it.
+"""
+
+import json
+import signal
+import sys
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from plinth.model.connection import Connection
+from plinth.model.dataset import DatasetSpec
+from plinth.model.progress import Progress, Report
+from plinth.system.database import connect
+from plinth.workload import dataset_of, loading
+
+spec, where, step, loading._PIECE_BYTES = json.loads(sys.argv[1])
+target = Connection.model_validate(where)
+copy = loading.copy
+
+
+def stand_still(*_: object) -> None:
+    print(step, flush=True)
+    signal.pause()
+
+
+def copy_half(load: dict[str, Any], target: Connection, report: Report, **options: Any) -> None:
+    half = len(load["pieces"]) // 2
+    copy(load | {"pieces": load["pieces"][:half]}, target, report, **options)
+    with connect(target) as holding:
+        holding.execute("BEGIN")
+        holding.execute("LOCK TABLE plinth_load IN EXCLUSIVE MODE")
+        copy(load | {"pieces": load["pieces"][half:]}, target, stand_still, **options)
+
+
+def report(progress: Progress) -> None:
+    if progress.task == step:
+        stand_still()
+
+
+if step == "load rows":
+    loading.copy = copy_half
+with connect(target) as control:
+    if step == "tables":
+        control.execute("BEGIN")
+        control.execute("CREATE TABLE pgbench_history ()")
+        stand_still()
+    dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(
+        control, target, report if step != "load rows" else lambda _: None
+    )
