@@ -29,8 +29,8 @@ fuzz() { # TARGET: runs it; its words go to a log
     >"$built/log/$target" 2>&1
 }
 
-add_to_corpus() { # TARGET: the smallest inputs that reach what the kept ones do not
-  "$built/$host/release/$1" -merge=1 "corpus/$1" "$built/new/$1" >>"$built/log/$1" 2>&1
+add_to_corpus() { # TARGET: the few inputs that reach branches which the kept ones do not
+  "$built/$host/release/$1" -set_cover_merge=1 -use_counters=0 "corpus/$1" "$built/new/$1" >>"$built/log/$1" 2>&1
 }
 
 pids=()
