@@ -18,8 +18,10 @@ class ConfigError(EngineError):
     """A configuration that makes no sense; the message names the key, what was found and what is allowed."""
 
 class ConnectError(EngineError):
-    """No client could connect."""
+    """No client could connect, or one could not that had to."""
 
+    client: int
+    """Number of the first one without a connection; of a load only."""
     sqlstate: str | None
     """The server's error code, if it was the server that said no."""
     message: str

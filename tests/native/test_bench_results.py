@@ -1,12 +1,18 @@
 """`plinth bench` says what pgbench says, line for line, but for the figures."""
 
+import fcntl
 import json
+import os
 import re
+import subprocess
+import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from both import Both, Told
-from native_server import Server
+from native_server import PASSWORD, Server
 
 
 @pytest.fixture
@@ -128,6 +134,108 @@ def test_exit_on_abort(both: Both, tmp_path: Path) -> None:
     told = both.plinth("-n", "-f", str(script), "-c", "2", "-T", "60", "--exit-on-abort")
     assert told.code == 2
     assert "Run was aborted" in told.err
+
+
+PIPELINE = ("-M", "prepared")
+ABORTS = {
+    "gset-none": ("select 1 as a where false \\gset\n", ()),
+    "gset-two": ("select 1 as a; select generate_series(1, 2) as a \\gset\n", ()),
+    "gset-name": ("select 1, 2 as b \\gset\n", ()),
+    "aset-name": ("select 1 as b \\; select 2 \\aset\n", ()),
+    "sleep": ("\\sleep :x\nselect 1;\n", ("-D", "x=abc")),
+    "if": ("\\if :x\nselect 1;\n\\endif\n", ("-D", "x=abc")),
+    "set": ("\\set y :x + 1\nselect 1;\n", ("-D", "x=abc")),
+    "shell": ("select 1;\n\\shell false\n", ()),
+    "setshell": ("\\setshell x echo abc\nselect 1;\n", ()),
+    "pipeline-simple": ("\\startpipeline\nselect 1;\n", ()),
+    "pipeline-open": ("\\startpipeline\nselect 1;\n", PIPELINE),
+    "pipeline-end": ("\\endpipeline\nselect 1;\n", PIPELINE),
+    "pipeline-sync": ("\\syncpipeline\nselect 1;\n", PIPELINE),
+    "pipeline-twice": ("\\startpipeline\n\\startpipeline\nselect 1;\n\\endpipeline\n", PIPELINE),
+    "pipeline-gset": ("\\startpipeline\nselect 1 as a \\gset\n\\endpipeline\n", PIPELINE),
+    "pipeline-error": ("\\startpipeline\nselect 1/0;\nselect 2;\n\\endpipeline\n", PIPELINE),
+    "third-query": ("select 1; select 2;\nselect 3 \\; select 4 \\; select 1/0;\n", ()),
+    "first-query-after": ("select 1 \\; select 2;\nselect 1/0;\n", ()),
+    "in-block": ("begin;\nselect 1 \\; select 1/0;\nend;\n", ()),
+    "block-open": ("begin; select 1;\n", ()),
+    "terminated": ("select 1;\nselect pg_terminate_backend(pg_backend_pid());\n", ()),
+    "detail": ("insert into pgbench_branches values (1);\n", ()),
+    "hint": ("select pgbench_accounts.aidd from pgbench_accounts;\n", ()),
+}
+
+
+@pytest.mark.parametrize("name", ABORTS)
+def test_a_client_is_aborted_in_the_words_of_pgbench(both: Both, name: str, tmp_path: Path) -> None:
+    text, more = ABORTS[name]
+    script = tmp_path / "script"
+    script.write_text(text)
+    words = ("-n", "-f", str(script), "-t", "1", *more)
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    # Where in the statement is what ours does not tell.
+    place = re.compile(r"^LINE 1: .*\n *\^\n", re.MULTILINE)
+    assert (ours.code, words_of(ours.err)) == (theirs.code, words_of(place.sub("", theirs.err)))
+    assert ours.code == 2
+
+
+def words_of(text: str) -> str:
+    """Without the program's name."""
+    return re.sub(r"^(\S*/)?pgbench:|^plinth bench:", "", text, flags=re.MULTILINE)
+
+
+def test_nothing_begins_unless_every_client_is_connected(server: Server, both: Both) -> None:
+    server.execute(f"create role few_{os.getpid()} login connection limit 3 in role pg_read_all_data")
+    words = ("-n", "-S", "-c", "8", "-j", "2", "-t", "1", "-U", f"few_{os.getpid()}")
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert (ours.code, shape(ours.out), shape(ours.err)[-1]) == (theirs.code, shape(theirs.out), shape(theirs.err)[-1])
+    assert ours.code == 1
+    assert all("FATAL:" in told.err and "too many connections for role" in told.err for told in (ours, theirs))
+    assert int(re.findall(r"for client (\d+)", ours.err)[0]) < 8
+
+
+def test_a_log_that_cannot_be_written(both: Both, tmp_path: Path) -> None:
+    words = ("-n", "-S", "-t", "1", "-l", f"--log-prefix={tmp_path}/nowhere/log")
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert (ours.code, shape(ours.err)) == (theirs.code, shape(theirs.err)) == (1, shape(theirs.err))
+
+
+def test_a_password_is_asked_for(server: Server) -> None:
+    """On the terminal, since there is one, and only once for all clients."""
+    ours, theirs = os.openpty()
+    argv = [sys.executable, "-m", "plinth", "bench", "-n", "-S", "-c", "3", "-t", "1"]
+    place = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "scram_user", "PGDATABASE": "postgres"}
+
+    def take_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    child = subprocess.Popen(
+        argv, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=take_terminal, env=os.environ | place
+    )
+    os.close(theirs)
+    said = b""
+    answered = False
+    with suppress(OSError):  # how the end of a terminal is told
+        while part := os.read(ours, 4096):
+            said += part
+            if not answered and said.endswith(b"Password: "):
+                os.write(ours, PASSWORD.encode() + b"\n")
+                answered = True
+    os.close(ours)
+    assert child.wait(30) == 0, said
+    assert said.count(b"Password: ") == 1
+    assert b"number of transactions actually processed: 3/3" in said
+
+
+def test_rows_are_told_once_when_all_are_there(both: Both) -> None:
+    told = both.plinth("-i", "-s", "2", "-I", "dtg")
+    assert len(re.findall(r"\(100%\)", told.err)) == 1, told.err
+    assert both.plinth("-i", "-q").code == 0
+
+
+def test_debug_tells_the_circumstances(both: Both) -> None:
+    words = ("-n", "-S", "-c", "2", "-T", "1", "--debug")
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert words_of(ours.err).splitlines()[0] == words_of(theirs.err).splitlines()[0]
 
 
 def test_tables_that_are_not_there(both: Both) -> None:

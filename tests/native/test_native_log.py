@@ -153,7 +153,9 @@ def test_a_log_that_cannot_be_written_is_an_error(
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
     run = load(server.connection(), "select 1;", log={"prefix": f"{folder}/nowhere/log"})
-    with pytest.raises(_native.EngineError, match=r"cannot write the log .*nowhere/log"):
+    with pytest.raises(
+        _native.EngineError, match=r'could not open logfile ".*nowhere/log\.\d+": No such file or directory$'
+    ):
         run.start()
     prefix = folder / "full"
     Path(f"{prefix}.{os.getpid()}").symlink_to("/dev/full")

@@ -88,6 +88,8 @@ pub(crate) struct Client {
     statement_began_ns: u64,
     /// Of a meta command that waits, if commands are timed.
     command_began_ns: u64,
+    /// Results of the statement under way that have ended; the simple protocol may bring several.
+    results_ended: u32,
     /// The statement under way failed; whether its transaction may be tried again.
     failed: Option<ErrorKind>,
     /// What it failed with, if somebody wants to be told.
@@ -125,6 +127,7 @@ impl Client {
             began_ns: 0,
             statement_began_ns: 0,
             command_began_ns: 0,
+            results_ended: 0,
             failed: None,
             failure: None,
             in_block: false,
@@ -278,6 +281,7 @@ impl Client {
                 client: self.number,
                 script: self.script,
                 command: self.step,
+                query: self.results_ended,
                 sqlstate: failure.sqlstate,
                 message: failure.message,
                 tries: self.tries,

@@ -55,6 +55,9 @@ pub struct Config {
     /// client goes on with the next transaction.
     #[serde(default)]
     pub abort_on_error: bool,
+    /// Nothing begins unless every client has a connection, as pgbench has it; otherwise those that have one begin.
+    #[serde(default)]
+    pub require_all_clients: bool,
     /// A client that ends before its time ends the run.
     #[serde(default)]
     pub exit_on_abort: bool,

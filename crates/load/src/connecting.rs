@@ -25,7 +25,8 @@ pub(crate) struct Connected {
     pub(crate) server_version: Option<String>,
     /// Each with the number of clients that it kept from connecting.
     pub(crate) failures: Vec<(Failure, u64)>,
-    pub(crate) first_error: Option<ConnectError>,
+    /// With the number of its client.
+    pub(crate) first_error: Option<(usize, ConnectError)>,
 }
 
 impl Assignment<'_> {
@@ -104,9 +105,11 @@ impl Connecting<'_> {
             Err(DialError::Connect(error)) if error.is_timeout() => {
                 let given_up = std::mem::take(&mut self.waiting).len() as u64;
                 self.connected
-                    .failed(ErrorKind::Timeout, 1 + given_up, error);
+                    .failed(number, ErrorKind::Timeout, 1 + given_up, error);
             }
-            Err(DialError::Connect(error)) => self.connected.failed(ErrorKind::Connect, 1, error),
+            Err(DialError::Connect(error)) => {
+                self.connected.failed(number, ErrorKind::Connect, 1, error);
+            }
             Err(DialError::System(error)) => return Err(error),
         }
         self.dialing.remove(&number);
@@ -126,7 +129,8 @@ impl Connected {
         self.opened.push((number, opened));
     }
 
-    fn failed(&mut self, kind: ErrorKind, clients: u64, error: ConnectError) {
+    /// Client `number` has no connection, and `clients` in all have none for that reason.
+    fn failed(&mut self, number: usize, kind: ErrorKind, clients: u64, error: ConnectError) {
         let sqlstate = error.sqlstate().map(str::to_owned);
         let message = error.to_string();
         self.failures.push((
@@ -137,6 +141,6 @@ impl Connected {
             },
             clients,
         ));
-        self.first_error.get_or_insert(error);
+        self.first_error.get_or_insert((number, error));
     }
 }

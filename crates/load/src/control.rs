@@ -36,7 +36,8 @@ struct Roll {
     /// Threads that have not connected their clients yet.
     connecting: usize,
     clients_connected: usize,
-    first_error: Option<ConnectError>,
+    first_error: Option<(usize, ConnectError)>,
+    needs_all_clients: bool,
     started: Option<Started>,
     /// Threads that have not ended.
     running: usize,
@@ -51,8 +52,9 @@ pub(crate) enum Connecting {
     UnderWay,
     /// The load runs.
     Started,
-    /// No client has a connection; or it was stopped before any had.
-    Nobody(Option<ConnectError>),
+    /// No client has a connection, or not all of those that are needed, and why the first has none; or it was stopped
+    /// before any had.
+    TooFew(Option<(usize, ConnectError)>),
 }
 
 #[derive(Debug)]
@@ -74,11 +76,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Control {
-    pub(crate) fn new(threads: usize, timeline: Timeline, is_open_loop: bool) -> Self {
+    pub(crate) fn new(
+        threads: usize,
+        timeline: Timeline,
+        is_open_loop: bool,
+        needs_all_clients: bool,
+    ) -> Self {
         let roll = Roll {
             connecting: 0,
             clients_connected: 0,
             first_error: None,
+            needs_all_clients,
             started: None,
             running: 0,
             reports: Vec::new(),
@@ -139,8 +147,12 @@ impl Control {
     }
 
     /// A thread has connected its clients. Waits for all threads; the last one starts the load. `None` when
-    /// there is nothing to run: nobody connected.
-    pub(crate) fn connected(&self, clients: usize, error: Option<ConnectError>) -> Option<Started> {
+    /// there is nothing to run: too few connected.
+    pub(crate) fn connected(
+        &self,
+        clients: usize,
+        error: Option<(usize, ConnectError)>,
+    ) -> Option<Started> {
         let mut roll = lock(&self.roll);
         roll.arrive(clients, error, self.began);
         self.roll_changed.notify_all();
@@ -178,7 +190,7 @@ impl Control {
         match roll.started {
             _ if roll.connecting > 0 => Connecting::UnderWay,
             Some(_) => Connecting::Started,
-            None => Connecting::Nobody(roll.first_error.take()),
+            None => Connecting::TooFew(roll.first_error.take()),
         }
     }
 
@@ -233,11 +245,13 @@ impl Control {
 }
 
 impl Roll {
-    fn arrive(&mut self, clients: usize, error: Option<ConnectError>, began: Instant) {
+    fn arrive(&mut self, clients: usize, error: Option<(usize, ConnectError)>, began: Instant) {
         self.connecting -= 1;
         self.clients_connected += clients;
         self.first_error = self.first_error.take().or(error);
-        if self.connecting == 0 && self.clients_connected > 0 {
+        let is_enough =
+            self.clients_connected > 0 && !(self.needs_all_clients && self.first_error.is_some());
+        if self.connecting == 0 && is_enough {
             self.started = Some(Started {
                 at: Instant::now(),
                 wall_clock: SystemTime::now(),

@@ -30,6 +30,8 @@ pub struct Event {
     pub script: usize,
     /// Number of the command among all of the script.
     pub command: usize,
+    /// Number of the query among those that the command sent together.
+    pub query: u32,
     /// The server's code, if it was the server that reported an error.
     pub sqlstate: Option<String>,
     /// What was wrong.

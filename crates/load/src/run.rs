@@ -37,9 +37,15 @@ pub enum PrepareError {
 /// A run that did not do what it should, for reasons that are not the load's.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// Nobody connected.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
+    /// Nobody connected, or not all who had to.
+    #[error("{error}")]
+    Connect {
+        /// The first client without a connection.
+        client: usize,
+        /// Why it has none.
+        #[source]
+        error: ConnectError,
+    },
     /// Too few file descriptors, or threads.
     #[error("{what}: {source}")]
     System {
@@ -49,7 +55,7 @@ pub enum RunError {
         source: io::Error,
     },
     /// The log of transactions.
-    #[error("cannot write the log {}: {source}; is there such a folder, and may we write to it?", path.display())]
+    #[error("could not open logfile \"{}\": {}", path.display(), system_words(source))]
     Log {
         /// The file.
         path: PathBuf,
@@ -122,7 +128,12 @@ impl LoadRun {
         let timeline = Timeline {
             warmup_ns: nanoseconds(config.warmup_s),
         };
-        let control = Control::new(config.threads(), timeline, config.rate.is_some());
+        let control = Control::new(
+            config.threads(),
+            timeline,
+            config.rate.is_some(),
+            config.require_all_clients,
+        );
         Ok(Self {
             prepared: Arc::new(Prepared {
                 config,
@@ -139,7 +150,7 @@ impl LoadRun {
     /// `keep_waiting` is asked now and then whether to; when it says no, the run is stopped.
     ///
     /// # Errors
-    /// When no client connects; when that was tried before.
+    /// When no client connects, or one does not that has to; when that was tried before.
     pub fn start(&self, mut keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
         self.spawn()?;
         loop {
@@ -150,10 +161,12 @@ impl LoadRun {
                     return Ok(());
                 }
                 // What goes wrong after a stop is of no interest.
-                Connecting::Nobody(Some(error)) if !self.prepared.control.is_stopping() => {
-                    return Err(error.into());
+                Connecting::TooFew(Some((client, error)))
+                    if !self.prepared.control.is_stopping() =>
+                {
+                    return Err(RunError::Connect { client, error });
                 }
-                Connecting::Started | Connecting::Nobody(_) => return Ok(()),
+                Connecting::Started | Connecting::TooFew(_) => return Ok(()),
             }
         }
     }
@@ -169,7 +182,8 @@ impl LoadRun {
             ));
         }
         let config = &self.prepared.config;
-        let dialer = Dialer::new(config.connection.clone(), Some(config.connect_timeout()))?;
+        let dialer = Dialer::new(config.connection.clone(), Some(config.connect_timeout()))
+            .map_err(|error| RunError::Connect { client: 0, error })?;
         allow_descriptors(config.clients).map_err(|source| RunError::System {
             what: "cannot open a socket for every client; raise the limit of open files (ulimit -n)",
             source,
@@ -333,6 +347,13 @@ impl Prepared {
         }
         self.control.ended(report, has_connected);
     }
+}
+
+/// What the system said, without the number that Rust puts behind it.
+fn system_words(error: &io::Error) -> String {
+    let words = error.to_string();
+    let end = words.find(" (os error").unwrap_or(words.len());
+    words[..end].to_owned()
 }
 
 /// A file for each thread that logs.

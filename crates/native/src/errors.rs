@@ -23,7 +23,7 @@ create_exception!(
     plinth._native,
     ConnectError,
     EngineError,
-    "No client could connect: sqlstate (if the server said no), message."
+    "No client could connect, or not all who had to: sqlstate (if the server said no), message; client, of a load."
 );
 create_exception!(
     plinth._native,
@@ -90,7 +90,11 @@ pub(crate) fn connect_error(py: Python<'_>, sqlstate: Option<&str>, message: &st
 /// A run that did not do what it should.
 pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     match error {
-        RunError::Connect(error) => connect_error(py, error.sqlstate(), &error.to_string()),
+        RunError::Connect { client, error } => {
+            let exception = connect_error(py, error.sqlstate(), &error.to_string());
+            let numbered = exception.value(py).setattr("client", client);
+            numbered.err().unwrap_or(exception)
+        }
         error => EngineError::new_err(error.to_string()),
     }
 }

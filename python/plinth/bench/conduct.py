@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, TextIO
 
 from plinth import __version__
@@ -27,6 +28,8 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
             Initialisation(asked, connection, _target(asked), err).run()
         return 0
     with _connect(asked, "setup", err) as connection:
+        if asked.debug:
+            asked.tell(_circumstances(asked, connection))
         print(_banner(connection), file=out, flush=True)
         tables = read_tables(connection) if asked.uses_builtin else TableInfo(asked.scale)
         if asked.uses_builtin and asked.scale_given:
@@ -47,6 +50,12 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
 def _banner(connection: "psycopg.Connection[Any]") -> str:
     server = connection.info.parameter_status("server_version")
     return f"plinth bench ({__version__}, server {server})"
+
+
+def _circumstances(asked: BenchOptions, connection: "psycopg.Connection[Any]") -> str:
+    info = connection.info
+    length = f"duration: {asked.time_s}" if asked.time_s else f"nxacts: {asked.transactions}"
+    return f"pghost: {info.host} pgport: {info.port} nclients: {asked.clients} {length} dbName: {info.dbname}"
 
 
 def _vacuum(asked: BenchOptions, connection: "psycopg.Connection[Any]", err: TextIO) -> None:
@@ -77,6 +86,9 @@ def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connect
     try:
         connection = psycopg.connect(conninfo(asked), autocommit=True)
     except psycopg.Error as error:
+        if error.pgconn is not None and error.pgconn.needs_password and asked.password is None:
+            asked.password = _ask_password()
+            return _connect(asked, purpose, err)
         # A host that it cannot look up psycopg does not even tell libpq of, whose words are the ones to tell.
         pgconn = error.pgconn or psycopg.pq.PGconn.connect(conninfo(asked).encode())
         said = pgconn.error_message.decode(errors="replace") or str(error)
@@ -87,6 +99,16 @@ def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connect
     return connection
 
 
+def _ask_password() -> str:
+    """From the terminal, or from standard input where there is none; empty at its end, as pgbench has it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", getpass.GetPassWarning)
+        try:
+            return getpass.getpass("Password: ")
+        except EOFError:
+            return ""
+
+
 def _target(asked: BenchOptions) -> Connection:
     return resolve(conninfo(asked))
 
@@ -95,7 +117,7 @@ def conninfo(asked: BenchOptions) -> str:
     """The connection string of -h, -p, -U and the database, which may be a connection string that overrides them."""
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-    given = {"host": asked.host, "port": asked.port, "user": asked.username}
+    given = {"host": asked.host, "port": asked.port, "user": asked.username, "password": asked.password}
     named = {name: value for name, value in given.items() if value is not None}
     named["fallback_application_name"] = "plinth bench"
     # As pgbench, which does not go by -U.

@@ -6,7 +6,9 @@ from typing import Any
 
 from plinth.bench.options import BenchOptions
 
-_SERVERS = re.compile(r"^([A-Z]+): (.*) \(SQLSTATE \w{5}\)$", re.DOTALL)
+_SERVERS = re.compile(r"^([A-Z]+): (.*?) \(SQLSTATE \w{5}\)(?:; detail: (.*?))?(?:; hint: (.*))?$", re.DOTALL)
+_PIPELINE = ("startpipeline", "syncpipeline", "endpipeline")
+_EXECUTED = ("shell", "setshell", "sleep")
 
 
 class EventTeller:
@@ -30,20 +32,25 @@ class EventTeller:
     def _lines(self, event: dict[str, Any]) -> Iterable[str]:
         client, script, command = event["client"], event["script"], event["command"]
         name = self._names[script][command] if command < len(self._names[script]) else "SQL"
-        # The engine adds the SQLSTATE, and has one blank after the severity where libpq has two.
-        said = _SERVERS.sub(r"\1:  \2", event["message"]) if event["sqlstate"] else event["message"]
+        said = _as_libpq(event["message"]) if event["sqlstate"] else event["message"]
         if event["kind"] != "aborted":
             yield f"client {client} got an error in command {command} ({name}) of script {script}; {said}"
             yield self._tries(event)
         elif event["sqlstate"] is not None:
-            yield f"error: client {client} script {script} aborted in command {command} query 0: {said}"
-        elif name == "SQL":
+            yield f"error: client {client} script {script} aborted in command {command} query {event['query']}: {said}"
+        elif said.startswith("end of script reached"):
+            yield f"error: client {client} aborted: {said.partition(';')[0]}"
+        elif name in ("SQL", *_PIPELINE) or said.endswith("pipeline mode"):
             yield f"error: client {client} aborted in command {command} ({name}) of script {script}; {said}"
+        elif name in ("gset", "aset"):
+            where = f"client {client} script {script} command {command} query {event['query']}"
+            yield from (f"error: {line}" for line in _not_stored(where, said))
         else:
+            what = "execution" if name in _EXECUTED else "evaluation"
             yield f"error: {said}"
             yield (
                 f"error: client {client} aborted in command {command} ({name}) of script {script}; "
-                "evaluation of meta-command failed"
+                f"{what} of meta-command failed"
             )
 
     def _tries(self, event: dict[str, Any]) -> str:
@@ -55,3 +62,22 @@ class EventTeller:
             used = event["latency_ns"] / (self._asked.latency_limit_ms * 1e6) * 100
             tries += f", {used:.3f}% of the maximum time of tries was used"
         return f"client {event['client']} {what} ({tries})"
+
+
+def _as_libpq(message: str) -> str:
+    """The engine adds the SQLSTATE, and has detail and hint in the same line; libpq has two blanks after the severity."""
+    match = _SERVERS.match(message)
+    if match is None:
+        return message
+    severity, primary, detail, hint = match.groups()
+    lines = [f"{severity}:  {primary}"]
+    lines += [f"{name}:  {text}" for name, text in (("DETAIL", detail), ("HINT", hint)) if text is not None]
+    return "\n".join(lines)
+
+
+def _not_stored(where: str, said: str) -> Iterable[str]:
+    """A result that cannot become variables: pgbench names the column apart."""
+    name = re.search(r'invalid variable name: "(.*)"$', said, re.DOTALL)
+    if name is None:
+        return (f"{where}: {said}",)
+    return (said, f"{where}: error storing into variable {name[1]}")

@@ -131,7 +131,9 @@ class Initialisation:
             try:
                 bulk.start()
                 while not bulk.wait(every_s):
-                    self._tell_rows(json.loads(bulk.progress()), time.monotonic() - began)
+                    state = json.loads(bulk.progress())
+                    if state["rows_done"] < state["rows_total"]:  # that all are there is told once, at the end
+                        self._tell_rows(state, time.monotonic() - began)
             except BaseException:
                 bulk.stop()
                 bulk.wait(10.0)

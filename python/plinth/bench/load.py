@@ -40,7 +40,7 @@ class BenchLoad:
             began_unix_ns = time.time_ns()
             run.start()
         except ConnectError as error:
-            raise BenchFailure(error.message, then="could not create connection for client 0") from error
+            raise BenchFailure(error.message, then=f"could not create connection for client {error.client}") from error
         except ScriptError as error:
             raise BenchFailure(f"{error.file}:{error.line}: {error.message}") from error
         except (ConfigError, EngineError) as error:
@@ -75,6 +75,7 @@ class BenchLoad:
             "max_tries": asked.max_tries,
             "reconnect": asked.connect,
             "abort_on_error": not asked.continue_on_error,
+            "require_all_clients": True,
             "exit_on_abort": asked.exit_on_abort,
             "verbose_errors": asked.verbose_errors,
             "command_latencies": asked.report_per_command,

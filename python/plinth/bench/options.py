@@ -29,6 +29,7 @@ class BenchOptions:
     host: str | None = None
     port: str | None = None
     username: str | None = None
+    password: str | None = None
     initialize: bool = False
     init_steps: str = "dtgvp"
     fillfactor: int = 100

@@ -87,6 +87,10 @@ class LoadConfig(Frozen):
     abort_on_error: bool = Field(
         default=False, description="An error that cannot be tried again ends its client, as in pgbench."
     )
+    require_all_clients: bool = Field(
+        default=False,
+        description="Nothing begins unless every client has a connection; else those that have one begin.",
+    )
     exit_on_abort: bool = Field(default=False, description="A client that ends before its time ends the run.")
     verbose_errors: bool = Field(default=False, description="Tell every error in the progress.")
     command_latencies: bool = Field(

@@ -58,13 +58,14 @@ impl Client {
                 self.keep(frame.tag, frame.body, context)?;
             }
             b'C' | b'I' if self.pipeline.is_open() => self.pipeline_step_ended(context, now_ns)?,
+            b'C' | b'I' => self.result_ended(),
             b'G' | b'H' | b'W' => {
                 return Err(Trouble::protocol(
                     "the statement is a COPY, which a load cannot run",
                 ));
             }
-            // Rows and their ends, and what a server may say at any time.
-            b'2' | b'3' | b'C' | b'D' | b'I' | b'n' | b's' | b'T' | b't' | b'A' | b'N' | b'S' => {}
+            // Rows, and what a server may say at any time.
+            b'2' | b'3' | b'D' | b'n' | b's' | b'T' | b't' | b'A' | b'N' | b'S' => {}
             other => {
                 return Err(Trouble::protocol(format!(
                     "unexpected message '{}'",
@@ -73,6 +74,12 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Errors are told with the number of the query, which a `ROLLBACK` after them must not change.
+    #[inline]
+    pub(super) fn result_ended(&mut self) {
+        self.results_ended += u32::from(self.failed.is_none());
     }
 
     /// The server is ready for the next query.

@@ -16,13 +16,18 @@ impl Client {
         match tag {
             b'T' => self.results.columns(body),
             b'D' => self.results.row(body),
-            _ => return self.with_results(context, false),
+            _ => {
+                self.with_results(context, false)?;
+                self.result_ended();
+            }
         }
         Ok(())
     }
 
     /// The statement has ended well.
     pub(super) fn kept(&mut self, context: &Context<'_>) -> Result<(), Trouble> {
+        // It is the last result that counts, and is told of.
+        self.results_ended = self.results_ended.saturating_sub(1);
         self.with_results(context, true)
     }
 

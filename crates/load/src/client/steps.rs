@@ -98,8 +98,7 @@ impl Client {
             return Err(Trouble::script(last(), message));
         }
         if self.in_block {
-            let message =
-                "the script ends inside a transaction block; end it with COMMIT or ROLLBACK";
+            let message = "end of script reached without completing the last transaction; end it with COMMIT or ROLLBACK";
             return Err(Trouble::script(last(), message));
         }
         Ok(())
@@ -144,6 +143,7 @@ impl Client {
         }
         self.state = State::Statement;
         self.statement_began_ns = now_ns;
+        self.results_ended = 0;
         let result = self.send(&out, context);
         context.out = out;
         result
