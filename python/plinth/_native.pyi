@@ -246,7 +246,7 @@ def fsync_plan(options_json: str) -> str:
 
 @final
 class FsyncProbe:
-    """The fsync probe of one directory. It holds a file of 16 MiB there, which goes when it is dropped."""
+    """The fsync probe of one directory. It holds files of 16 MiB there, which go when it is dropped."""
 
     def __new__(cls, directory: str | PathLike[str]) -> FsyncProbe:
         """Makes and fills the file. Raises ProbeError; none is left then."""

@@ -1,9 +1,9 @@
 //! A probe: the file, and the thread that measures a case while the caller waits, and may give up.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,8 @@ use crate::{SEGMENT_BYTES, single, writers};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const MOST_WRITERS: u32 = 4096;
+/// `XLogFileInit` of PostgreSQL 16 and later: `pg_pwrite_zeros` gives the kernel 32 blocks of zeros at a time.
+const WAL_FILL_BYTES: usize = 256 << 10;
 /// For one answer of the storage. A slow disk that has taken much before may be busy for long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -37,24 +39,26 @@ impl Until {
     }
 }
 
-/// The file of a probe, a WAL segment of random bytes. It is removed when the probe is dropped.
+/// The files of a probe, each as long as a WAL segment, of random bytes. They are removed when the probe is dropped.
 #[derive(Debug)]
 pub struct Probe {
     directory: PathBuf,
-    segment: OwnFile,
+    /// Filled as `pg_test_fsync` fills its file.
+    blocks: OwnFile,
+    /// Filled as PostgreSQL fills a WAL segment; made when it is first needed.
+    segment: OnceLock<OwnFile>,
 }
 
 impl Probe {
-    /// Makes the file in `directory`.
+    /// Makes the first file in `directory`.
     ///
     /// # Errors
     /// The directory takes no file, or not all of it; then none is left.
     pub fn create(directory: &Path) -> Result<Self, ProbeError> {
-        let segment = OwnFile::create(directory)?;
-        segment.fill(SEGMENT_BYTES)?;
         Ok(Self {
             directory: directory.to_owned(),
-            segment,
+            blocks: OwnFile::filled(directory, SEGMENT_BYTES, SEGMENT_BYTES as usize)?,
+            segment: OnceLock::new(),
         })
     }
 
@@ -70,10 +74,14 @@ impl Probe {
     ) -> Result<Outcome, ProbeError> {
         check(case)?;
         let grown = match case.place {
-            Place::BeyondEnd => Some(OwnFile::create(&self.directory)?),
+            Place::BeyondEnd => Some(OwnFile::empty(&self.directory)?),
             Place::Beginning | Place::Onward => None,
         };
-        let path = grown.as_ref().unwrap_or(&self.segment).path();
+        let path = match (&grown, case.place) {
+            (Some(grown), _) => grown.path(),
+            (None, Place::Onward) => self.segment()?.path(),
+            (None, _) => self.blocks.path(),
+        };
         let until = Arc::new(Until {
             ends: Instant::now() + duration,
             stopped: AtomicBool::new(false),
@@ -90,12 +98,23 @@ impl Probe {
         }
     }
 
-    /// Removes the file, and tells whether that went well.
+    /// Removes the files, and tells whether that went well.
     ///
     /// # Errors
-    /// What the system said.
+    /// What the system said, of the first that is left.
     pub fn remove(&self) -> Result<(), ProbeError> {
-        self.segment.remove()
+        let segment = self.segment.get().map_or(Ok(()), OwnFile::remove);
+        self.blocks.remove().and(segment)
+    }
+
+    fn segment(&self) -> Result<&OwnFile, ProbeError> {
+        if self.segment.get().is_none() {
+            let made = OwnFile::filled(&self.directory, SEGMENT_BYTES, WAL_FILL_BYTES)?;
+            // Were another thread to have made one meanwhile, this one goes again.
+            let _ = self.segment.set(made);
+        }
+        #[allow(clippy::expect_used, reason = "it was set, now or before")]
+        Ok(self.segment.get().expect("there is a segment"))
     }
 }
 
@@ -214,7 +233,8 @@ mod tests {
                 }
                 Outcome::Unavailable(reason) => assert!(!reason.is_empty(), "{case:?}"),
             }
-            assert_eq!(files(folder.path()), 1, "{case:?}");
+            let made = 1 + usize::from(probe.segment.get().is_some());
+            assert_eq!(files(folder.path()), made, "{case:?}");
         }
         drop(probe);
         assert_eq!(files(folder.path()), 0);
@@ -230,8 +250,9 @@ mod tests {
                 probe.measure(&case, duration, &mut || true).unwrap();
             }
         }
-        let length = probe.segment.path().metadata().unwrap().len();
-        assert_eq!(length, SEGMENT_BYTES);
+        for file in [&probe.blocks, probe.segment.get().unwrap()] {
+            assert_eq!(file.path().metadata().unwrap().len(), SEGMENT_BYTES);
+        }
     }
 
     #[test]

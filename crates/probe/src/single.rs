@@ -16,10 +16,13 @@ pub(crate) fn measure(path: &Path, case: &Case, until: &Until) -> Result<Figure,
     let mut writer = Writer {
         case,
         path,
-        target: Target::open(path, case)?,
+        kept: None,
         buffer: &buffer,
         offset: 0,
     };
+    if case.descriptor == Descriptor::Kept {
+        writer.kept = Some(writer.opened()?);
+    }
     writer.make_room()?;
     let mut latencies = Latencies::new();
     let mut untimed = Duration::ZERO;
@@ -46,26 +49,27 @@ pub(crate) fn measure(path: &Path, case: &Case, until: &Until) -> Result<Figure,
 struct Writer<'a> {
     case: &'a Case,
     path: &'a Path,
-    target: Target<'a>,
+    /// None where each operation opens its own, as `pg_test_fsync` does: a last close does more than another.
+    kept: Option<Target<'a>>,
     buffer: &'a Buffer,
     offset: u64,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     fn operate(&mut self) -> Result<(), Failure> {
-        match self.case.descriptor {
-            Descriptor::Kept => {
-                self.write(&self.target)?;
-                self.target.flush()?;
+        match (&self.kept, self.case.descriptor) {
+            (Some(target), _) => {
+                self.write(target)?;
+                target.flush()?;
             }
-            Descriptor::Own => {
+            (None, Descriptor::Kept | Descriptor::Own) => {
                 let target = self.opened()?;
                 self.write(&target)?;
                 target.flush()?;
                 drop(target);
                 self.opened()?;
             }
-            Descriptor::Another => {
+            (None, Descriptor::Another) => {
                 self.write(&self.opened()?)?;
                 self.opened()?.flush()?;
             }
@@ -74,7 +78,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn opened(&self) -> Result<Target<'_>, Failure> {
+    fn opened(&self) -> Result<Target<'a>, Failure> {
         Target::open(self.path, self.case)
     }
 
@@ -109,9 +113,9 @@ impl Writer<'_> {
 
     /// An empty file, for a case that grows one.
     fn make_room(&mut self) -> Result<(), Failure> {
-        if self.case.place == Place::BeyondEnd {
+        if let (Place::BeyondEnd, Some(target)) = (self.case.place, &self.kept) {
             self.offset = 0;
-            self.target.empty()?;
+            target.empty()?;
         }
         Ok(())
     }

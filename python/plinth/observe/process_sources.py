@@ -76,7 +76,7 @@ class _Groups:
             return dict.fromkeys(POSTGRES_GROUPS, "the server's process on this host is not known")
         missing: dict[str, str] = {}
         try:
-            # The parent first: what a child leaves to it meanwhile is then missed for one reading, not counted twice.
+            # The parent before its children: what one leaves to it meanwhile is then missed for one reading, not counted twice.
             of_parent = self._family.of_parent(parent.path, self._processes.read)
             children = self._processes.children()
         except _ENDED:
@@ -177,17 +177,22 @@ class ProcessDelay:
 
 
 class ProcessCpu:
-    """CPU time by process group, the rest of the host's too, and how many processes there are."""
+    """CPU time by process group, the rest of the host's too, and how many processes there are.
+
+    The first source of a tick that asks for processes: it looks which there are, and the others take the same.
+    """
 
     name = "process_cpu"
     sparse = False
 
     def __init__(self, processes: Processes) -> None:
+        self._processes = processes
         self._groups = _Groups(_CPU, processes)
         self._host = ProcFile("/proc/stat")
 
     def read(self) -> Readout:
         """The groups; the rest is what the host counted as busy less all groups."""
+        self._processes.look()
         server_missing = self._groups.read_server()
         missing = server_missing | self._groups.read_ourselves()
         readings = self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER))

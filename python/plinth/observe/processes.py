@@ -41,18 +41,33 @@ class Processes:
         self._own_threads = own_threads
         self._children = _Children(postmaster_pid or 0)
         self._groups: dict[int, str] = {}
+        self._listed: list[Member] | OSError = []
         self._files = KeptFiles(_MOST_KEPT_FILES)
 
+    def look(self) -> None:
+        """List the server's processes anew: once a tick, for all who count something of them."""
+        try:
+            self._listed = self._list()
+        except OSError as error:
+            self._listed = error
+
     def children(self) -> list[Member]:
-        """The postmaster's children. Raises OSError when it has ended."""
+        """The postmaster's children, as of the last look. Raises OSError when it had ended by then."""
+        if isinstance(self._listed, OSError):
+            raise self._listed
+        return self._listed
+
+    def _list(self) -> list[Member]:
+        if self.postmaster is None:
+            return []
         pids = self._children.pids()
         known = self._groups
         self._groups = {pid: group for pid in pids if (group := known.get(pid) or _ask(pid))}
         ours = self._own_backends()
         children = [_process(OBSERVER if pid in ours else self._groups.get(pid, OTHER_POSTGRES), pid) for pid in pids]
         if self._groups.keys() != known.keys():
-            parent = [] if self.postmaster is None else [self.postmaster]
-            self._files.keep({member.path for member in (*children, *parent, self.engine, *self.own_threads())})
+            kept = (*children, self.postmaster, self.engine, *self.own_threads())
+            self._files.keep({member.path for member in kept})
         return children
 
     def read(self, path: str) -> bytes:

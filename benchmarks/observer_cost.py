@@ -1,0 +1,87 @@
+"""What observing a server costs a tick: CPU time of the observer's threads and of its backends, beside idle clients.
+
+    sudo .venv/bin/python benchmarks/observer_cost.py [--clients 16] [--ticks 60] [--rounds 3]
+
+Prints JSON: for each sampler CPU in microseconds for each interval of a second, and all of it in percent of one core; of the
+cheapest round, since all that disturbs only adds to it. Ticks follow one another twice as fast as in a run.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from plinth.model.experiment import ServerSpec  # noqa: E402
+from plinth.observe import Observer  # noqa: E402
+from plinth.server import Cluster, ClusterLayout, connect, find_installation  # noqa: E402
+from plinth.system.directory import make_directory  # noqa: E402
+from plinth.system.journal import Journal  # noqa: E402
+from plinth.system.owner import server_owner  # noqa: E402
+from plinth.system.runner import Runner  # noqa: E402
+from servers import cluster_folder  # noqa: E402
+
+INTERVAL_S = 0.5
+
+
+def measure(cluster: Cluster, ticks: int) -> dict[str, float]:
+    """Microseconds a tick, by who used them."""
+    observer = Observer(
+        cluster.connection,
+        devices=(),
+        postmaster_pid=cluster.postmaster_pid,
+        engine_pid=os.getpid(),
+        interval_s=INTERVAL_S,
+    )
+    observer.start(time.monotonic_ns())
+    time.sleep(ticks * INTERVAL_S)
+    seen = observer.stop()
+    seconds = seen.duration_ns / 1e9 / INTERVAL_S
+    threads = {f"thread of {one.name}": one.cpu_ns - one.start_cpu_ns for one in observer._samplers}
+    backends = {"backends of the observer": seen.cost_cpu_ns - sum(threads.values())}
+    return {name: cpu_ns / 1e3 / seconds for name, cpu_ns in (threads | backends).items()}
+
+
+def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
+    """The round that cost least, of a server in memory with so many clients connected."""
+    owner, runner = server_owner(), Runner()
+    with cluster_folder() as folder, ExitStack() as stack:
+        os.environ["PLINTH_STATE_DIR"] = str(folder / "state")
+        journal = Journal.create(f"cost-{os.getpid()}")
+        stack.callback(journal.close)
+        stack.callback(journal.undo_all, runner)
+        storage = folder / "storage"
+        make_directory(storage, journal.label, owner)
+        installation = find_installation(18, None, owner, runner)
+        layout = ClusterLayout(
+            journal.run_id, "c", installation, owner, ServerSpec(), storage / "c", folder / "server.log"
+        )
+        cluster = Cluster(layout, runner, journal)
+        cluster.initdb()
+        cluster.start({"fsync": False})
+        stack.callback(cluster.kill)
+        for _ in range(clients):
+            stack.enter_context(connect(cluster.connection))
+        found = [measure(cluster, ticks) for _ in range(rounds)]
+    return min(found, key=lambda one: sum(one.values()))
+
+
+def main() -> None:
+    """Measure, as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--ticks", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args()
+    told = cheapest(asked.clients, asked.ticks, asked.rounds)
+    whole = {"percent of one core": sum(told.values()) / 1e4}
+    print(json.dumps({name: round(value, 3) for name, value in (told | whole).items()}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
