@@ -162,7 +162,10 @@ def test_it_stands_beside_each_variant_in_every_form():
     markdown = render_markdown(report)
     assert "## Commit ceiling" in markdown and "2.00 ms (fdatasync on disk)" in markdown
     assert [flushes.storage for flushes in report.flushes] == ["disk", "other"]
-    assert {figure.kind for figure in report.flushes[0].figures} == {"commits"}
+    (commits,) = report.flushes[0].figures
+    assert commits.kind == "commits"
+    assert commits.latency_curve[0].quantile == 0 and commits.latency_curve[-1].quantile == 1
+    assert {point.latency_ns for point in commits.latency_curve} == {2_000_000}
 
 
 def test_where_nothing_was_probed_no_column_is_shown():

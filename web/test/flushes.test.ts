@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ceilingRows, flushRows } from "../src/model/flushes";
+import { ceilingRows, drawnFigures, flushName, flushRows } from "../src/model/flushes";
 import { report, variant } from "./sample";
 
 const ceiling = {
@@ -38,6 +38,7 @@ test("what is not there is no zero", () => {
         ops_per_s: 100,
         latency_p50_ns: 1000,
         latency_p99_ns: null,
+        latency_curve: [],
         unavailable: null,
       },
       {
@@ -46,6 +47,7 @@ test("what is not there is no zero", () => {
         ops_per_s: null,
         latency_p50_ns: null,
         latency_p99_ns: null,
+        latency_curve: [],
         unavailable: "why",
       },
     ],
@@ -54,4 +56,24 @@ test("what is not there is no zero", () => {
     ["commits of 8 writers", "100 1.00 µs ", null],
     ["fsync", "  ", "why"],
   ]);
+});
+
+test("curves are drawn of each method, and of the most writers", () => {
+  const figure = (kind: "write" | "commits", label: string, points: number) => ({
+    label,
+    kind,
+    ops_per_s: 1,
+    latency_p50_ns: 1,
+    latency_p99_ns: 1,
+    latency_curve: Array.from({ length: points }, () => ({ quantile: 0, latency_ns: 1 })),
+    unavailable: null,
+  });
+  const figures = [
+    figure("write", "fdatasync", 3),
+    figure("write", "open_sync", 0),
+    figure("commits", "1 writer", 2),
+    figure("commits", "8 writers", 2),
+  ];
+  const drawn = drawnFigures({ storage: "disk", verdict: "plausible", reasons: [], figures });
+  expect(drawn.map(flushName)).toEqual(["fdatasync", "commits of 8 writers"]);
 });

@@ -134,6 +134,9 @@ class FlushFigure(Frozen):
     ops_per_s: float | None
     latency_p50_ns: int | None
     latency_p99_ns: int | None = Field(description="None where too few were measured.")
+    latency_curve: tuple[CurvePoint, ...] = Field(
+        default=(), description="From the merged histograms of all rounds; empty without a figure."
+    )
     unavailable: str | None
 
 

@@ -12,15 +12,20 @@ POINTS_PER_NINE = 12
 
 
 def latency_curve(histograms: Iterable[Histogram]) -> tuple[CurvePoint, ...]:
-    """Latency by quantile of all transactions together, as far as their number tells, and the highest at quantile 1.
+    """Latency by quantile of all transactions together."""
+    return percentile_curve(
+        bucket for histogram in histograms if histogram.scope == "transaction" for bucket in histogram.buckets
+    )
 
-    A quantile q is the least latency that at least q of all transactions stayed within, as HdrHistogram defines it.
+
+def percentile_curve(buckets: Iterable[tuple[int, int]]) -> tuple[CurvePoint, ...]:
+    """Latency by quantile, as far as the number of all tells, and the highest at quantile 1; from (latency, count).
+
+    A quantile q is the least latency that at least q of all stayed within, as HdrHistogram defines it.
     """
     counts: Counter[int] = Counter()
-    for histogram in histograms:
-        if histogram.scope == "transaction":
-            for latency_ns, count in histogram.buckets:
-                counts[latency_ns] += count
+    for latency_ns, count in buckets:
+        counts[latency_ns] += count
     total = counts.total()
     if not total:
         return ()

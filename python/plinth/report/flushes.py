@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from plinth.model.probe import FsyncProbe, FsyncResult
 from plinth.model.report import FlushFigure, StorageFlushes
+from plinth.report.curves import percentile_curve
 
 
 def storage_flushes(probes: Mapping[str, FsyncProbe]) -> tuple[StorageFlushes, ...]:
@@ -27,5 +28,6 @@ def _figure(result: FsyncResult) -> FlushFigure:
         ops_per_s=figure.ops_per_s if figure else None,
         latency_p50_ns=figure.median_ns if figure else None,
         latency_p99_ns=figure.percentiles_ns["99"] if figure else None,
+        latency_curve=percentile_curve(figure.buckets) if figure else (),
         unavailable=result.unavailable,
     )

@@ -1,24 +1,24 @@
-/** Latency percentile curves of the variants. */
-import type { Report } from "../format/report";
+/** Latency percentile curves. */
+import type { CurvePoint } from "../format/report";
 import { logAxis } from "../model/axis";
 import { curvePoints, latencyAt, percentile } from "../model/curves";
 import { latency, tick } from "../model/units";
 import type { EChartsOption } from "./chart";
 import type { Theme } from "./theme";
 
-export function percentilesOption(
-  report: Report,
-  colours: ReadonlyMap<string, number | null>,
-  theme: Theme,
-): EChartsOption {
-  const curves = report.analysis.variants.map((result, place) => ({
-    result,
-    colour: colours.get(result.id) ?? null,
-    curve: report.variants[place]?.latency_curve ?? [],
-  }));
-  const points = curves.flatMap(({ curve }) => curvePoints(curve));
+/** One curve; `colour` is a place among the style sheet's, null for grey. */
+export interface Curve {
+  readonly name: string;
+  readonly colour: number | null;
+  readonly dashed: boolean;
+  readonly points: readonly CurvePoint[];
+}
+
+/** `of` is what took so long, in the plural. */
+export function percentilesOption(curves: readonly Curve[], of: string, theme: Theme): EChartsOption {
+  const points = curves.flatMap((curve) => curvePoints(curve.points));
   const furthest = Math.max(10, ...points.map(([place]) => place));
-  const named = curves.filter(({ colour, curve }) => colour !== null && curve.length > 0);
+  const named = curves.filter((curve) => curve.colour !== null && curve.points.length > 0);
   return {
     grid: { left: 64, right: 20, top: 12, bottom: 40 },
     tooltip: {
@@ -31,11 +31,11 @@ export function percentilesOption(
       formatter: (hits) => {
         const place = (hits as unknown as { axisValue: number }[])[0]?.axisValue ?? 1;
         const element = document.createElement("div");
-        element.append(`${percentile(place)} of transactions took at most`);
-        for (const { result, curve } of named) {
-          const at = latencyAt(curve, place);
+        element.append(`${percentile(place)} of ${of} took at most`);
+        for (const { name, points } of named) {
+          const at = latencyAt(points, place);
           const row = document.createElement("div");
-          row.append(`${result.label}: ${at === null ? "n/a" : latency(at)}`);
+          row.append(`${name}: ${at === null ? "n/a" : latency(at)}`);
           element.append(row);
         }
         return element;
@@ -45,7 +45,7 @@ export function percentilesOption(
       type: "log",
       min: 1,
       max: furthest,
-      name: "share of transactions",
+      name: `share of ${of}`,
       nameLocation: "middle",
       nameGap: 26,
       nameTextStyle: { color: theme.muted, fontSize: 12 },
@@ -69,18 +69,18 @@ export function percentilesOption(
       splitLine: { lineStyle: { color: theme.rule } },
       axisLabel: { color: theme.muted, fontSize: 11, formatter: (value: number) => tick(value, "ns") },
     },
-    series: curves.map(({ result, colour, curve }) => {
+    series: curves.map(({ name, colour, dashed, points }) => {
       const paint = theme.colour(colour === null ? "grey" : `c-${colour + 1}`);
       return {
         type: "line",
-        name: result.label,
-        data: curvePoints(curve),
+        name,
+        data: curvePoints(points),
         showSymbol: false,
         z: colour === null ? 1 : 2,
         lineStyle: {
           color: paint,
           width: colour === null ? 0.75 : 1.75,
-          type: result.is_aa_twin ? "dashed" : "solid",
+          type: dashed ? "dashed" : "solid",
         },
         itemStyle: { color: paint },
       };

@@ -732,6 +732,10 @@ export interface FlushFigure {
    * None where too few were measured.
    */
   latency_p99_ns: number | null;
+  /**
+   * From the merged histograms of all rounds; empty without a figure.
+   */
+  latency_curve: CurvePoint[];
   unavailable: string | null;
 }
 /**

@@ -1,5 +1,5 @@
 /** Rows of the tables about durable writes: the commit ceiling of each variant, and what the fsync probe found. */
-import type { CommitCeiling, Report, StorageFlushes } from "../format/report";
+import type { CommitCeiling, FlushFigure, Report, StorageFlushes } from "../format/report";
 import { latency, number } from "./units";
 
 /** A line of a table; `reason` says why there are no figures. */
@@ -19,7 +19,7 @@ export function ceilingRows(report: Report): FlushRow[] {
 /** Durable writes by method, then commits of writers that share flushes. */
 export function flushRows(storage: StorageFlushes): FlushRow[] {
   return storage.figures.map((figure) => ({
-    name: figure.kind === "commits" ? `commits of ${figure.label}` : figure.label,
+    name: flushName(figure),
     cells: [
       figure.ops_per_s === null ? "" : number(figure.ops_per_s),
       figure.latency_p50_ns === null ? "" : latency(figure.latency_p50_ns),
@@ -27,6 +27,18 @@ export function flushRows(storage: StorageFlushes): FlushRow[] {
     ],
     reason: figure.unavailable,
   }));
+}
+
+/** The curves of a storage that are drawn: every method's durable write, and commits of the most writers. */
+export function drawnFigures(storage: StorageFlushes): FlushFigure[] {
+  const known = storage.figures.filter((figure) => figure.latency_curve.length > 0);
+  const commits = known.filter((figure) => figure.kind === "commits");
+  return [...known.filter((figure) => figure.kind === "write"), ...commits.slice(-1)];
+}
+
+/** What a figure is called in tables and charts. */
+export function flushName({ kind, label }: FlushFigure): string {
+  return kind === "commits" ? `commits of ${label}` : label;
 }
 
 function ceilingCells(of: CommitCeiling): Omit<FlushRow, "name"> {

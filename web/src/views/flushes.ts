@@ -1,7 +1,10 @@
 /** Durable writes: what each variant's storage lets commit at best, and what the fsync probe found on each storage. */
+import { Chart } from "../charts/chart";
+import { percentilesOption } from "../charts/percentiles";
 import type { Report, StorageFlushes } from "../format/report";
-import { ceilingRows, type FlushRow, flushRows } from "../model/flushes";
+import { ceilingRows, drawnFigures, type FlushRow, flushName, flushRows } from "../model/flushes";
 import { h, notAvailable, scrolling } from "./dom";
+import { entry } from "./key";
 
 const CEILING_HEADS = [
   "Variant",
@@ -36,7 +39,26 @@ function storageBox(storage: StorageFlushes): HTMLElement {
     {},
     h("h4", {}, storage.storage, h("small", {}, ` ${storage.verdict}: ${storage.reasons.join("; ")}`)),
     table(`Durable writes on ${storage.storage}`, FLUSH_HEADS, flushRows(storage)),
+    curves(storage),
   );
+}
+
+/** Percentile curves; nothing where nothing was measured. */
+function curves(storage: StorageFlushes): HTMLElement | null {
+  const drawn = drawnFigures(storage).map((figure, place) => ({
+    name: flushName(figure),
+    colour: place,
+    dashed: figure.kind === "commits",
+    points: figure.latency_curve,
+  }));
+  if (drawn.length === 0) return null;
+  const label = `Percentiles of durable writes on ${storage.storage}`;
+  const holder = h("div", { class: "chart tall", role: "img", "aria-label": label });
+  new Chart(`flushes-${storage.storage}`, holder, (theme) =>
+    percentilesOption(drawn, "durable writes", theme),
+  );
+  const key = drawn.map(({ name, colour, dashed }) => entry(name, `c-${colour + 1}`, dashed ? "twin" : null));
+  return h("div", {}, h("ul", { class: "key" }, ...key), holder);
 }
 
 function table(label: string, heads: readonly string[], rows: readonly FlushRow[]): HTMLElement {

@@ -1,6 +1,6 @@
 /** Latency: percentile curves, the percentiles as a table, and the statements of the variants in focus. */
 import { Chart } from "../charts/chart";
-import { percentilesOption } from "../charts/percentiles";
+import { type Curve, percentilesOption } from "../charts/percentiles";
 import type { Theme } from "../charts/theme";
 import type { LatencyPercentiles, Report, StatementLatency } from "../format/report";
 import type { Focus, Store } from "../model/focus";
@@ -26,7 +26,7 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
   const holder = h("div", { class: "chart tall", role: "img", "aria-label": "Latency percentile curves" });
   const statements = h("div", {});
   const colours = () => colourPlaces(report.analysis.variants, focusedVariants(report, focus.value));
-  const option = (theme: Theme) => percentilesOption(report, colours(), theme);
+  const option = (theme: Theme) => percentilesOption(curvesOf(report, colours()), "transactions", theme);
   const chart = measured ? new Chart("percentiles", holder, option) : null;
   focus.watch((now) => {
     chart?.draw(option);
@@ -42,6 +42,15 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
     scrolling("Latency percentiles", percentileTable(report)),
     statements,
   );
+}
+
+function curvesOf(report: Report, colours: ReadonlyMap<string, number | null>): Curve[] {
+  return report.analysis.variants.map(({ id, label, is_aa_twin }, place) => ({
+    name: label,
+    colour: colours.get(id) ?? null,
+    dashed: is_aa_twin,
+    points: report.variants[place]?.latency_curve ?? [],
+  }));
 }
 
 function percentileTable(report: Report): HTMLElement {
