@@ -35,6 +35,8 @@ def show_plan(plan: Plan, console: Console) -> None:
         console.print(f"  differs from the file: {override}", markup=False)
     console.print(_variants(plan))
     console.print("  * the baseline that the others are compared to")
+    for variant, reason in plan.lacking.items():
+        console.print(f"  lost: {variant}: {reason}", markup=False, style="yellow")
     differing = _differing_settings(plan)
     if differing is not None:
         console.print("\n[bold]Settings that differ between variants[/]")

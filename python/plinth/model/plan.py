@@ -162,6 +162,10 @@ class Plan(Frozen):
     )
     clusters: tuple[PlannedCluster, ...]
     variants: tuple[Variant, ...]
+    lacking: dict[str, str] = Field(
+        default_factory=dict,
+        description="Variants that are lost before they begin, by id: this build of the server lacks what they need.",
+    )
     trials: tuple[PlannedTrial, ...]
     dataset_files: dict[str, str] = Field(
         default_factory=dict, description="Text of each SQL file that the dataset names, by its path as written."

@@ -36,6 +36,7 @@ class Surroundings:
     doomed: Callable[[Sequence[PlannedCluster]], list[DoomedDevice]] = field(default=lambda clusters: [])
     dataset_files: Mapping[str, str] = field(default_factory=dict)
     full: bool = False
+    lacking: Mapping[str, str] = field(default_factory=dict)
     reference: Reference | None = None
 
 
@@ -65,6 +66,7 @@ def build_plan(
         experiment=experiment,
         overrides=overrides,
         full=surroundings.full,
+        lacking=dict(surroundings.lacking),
         reference=surroundings.reference,
         host=surroundings.host,
         storages=expanded.storages,

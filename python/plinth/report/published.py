@@ -5,7 +5,6 @@ for all. Where [full] gives a factor as many levels as [matrix], those stand for
 here for a published one.
 """
 
-import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -173,10 +172,10 @@ def _ratio_of(over: Variant, under: Variant, match: _Match) -> Estimate | None:
     """Of their medians; with its interval where the analysis has compared them."""
     if under.is_baseline and over.id in match.comparisons:
         return match.comparisons[over.id].ratio
-    sides = [match.results[variant.id].tps for variant in (over, under)]
-    if any(side is None or not math.isfinite(side.value) or side.value == 0 for side in sides):
+    results = [match.results.get(variant.id) for variant in (over, under)]
+    upper, lower = (result.tps if result else None for result in results)
+    if upper is None or lower is None or lower.value == 0:
         return None
-    upper, lower = (side for side in sides if side is not None)
     return Estimate(
         value=upper.value / lower.value,
         interval=None,

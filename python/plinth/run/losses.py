@@ -1,6 +1,7 @@
-"""What a run has lost while the rest of it goes on: storages that cannot be made or that broke, and clusters on them."""
+"""What a run has lost while the rest of it goes on: storages that cannot be made or that broke, clusters on them, and
+variants that the server was not built for."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError
@@ -8,9 +9,13 @@ from plinth.model.manifest import Loss
 
 
 class Losses:
-    """Storages and clusters by name, each with the error that it was lost by, in the order in which they were."""
+    """Storages, clusters and variants by name, each with the error that it was lost by, in the order in which they were."""
 
-    def __init__(self) -> None:
+    def __init__(self, lacking: Mapping[str, str]) -> None:
+        """`lacking` are variants that are lost from the beginning, with what they lack."""
+        self._variants = {
+            name: MissingCapability(f"this build of the server lacks it: {reason}") for name, reason in lacking.items()
+        }
         self._storages: dict[str, PlinthError] = {}
         self._clusters: dict[str, PlinthError] = {}
 
@@ -22,6 +27,10 @@ class Losses:
         """Cluster `name` is lost by itself, while its storages are not."""
         self._clusters.setdefault(name, error)
 
+    def of_variant(self, name: str) -> PlinthError | None:
+        """What the variant `name` was lost by, while its cluster was not."""
+        return self._variants.get(name)
+
     def of_storages(self, names: Collection[str]) -> PlinthError | None:
         """What the first of `names` that is lost was lost by."""
         return next((error for name, error in self._storages.items() if name in names), None)
@@ -32,13 +41,14 @@ class Losses:
 
     def error(self) -> PlinthError | None:
         """What the run is to end with, once all that goes on is done: the first."""
-        return next(iter((*self._storages.values(), *self._clusters.values())), None)
+        return next(iter((*self._storages.values(), *self._clusters.values(), *self._variants.values())), None)
 
     def recorded(self) -> tuple[Loss, ...]:
         """All of it, for the bundle."""
         return (
             *(_loss(f"storage {name}", error) for name, error in self._storages.items()),
             *(_loss(f"cluster {name}", error) for name, error in self._clusters.items()),
+            *(_loss(f"variant {name}", error) for name, error in self._variants.items()),
         )
 
 

@@ -1,13 +1,12 @@
 """From an experiment to its plan: asks the other rooms what the planner must know."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from plinth.experiment import LoadedExperiment
-from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, WorkloadSpec
@@ -59,7 +58,7 @@ class _Planner:
         check_answers(expanded.storages)
         site = Site.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
         installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
-        self._check_settings(expanded, installations)
+        lacking = self._check_settings(expanded, installations)
         return build_plan(
             experiment,
             expanded,
@@ -67,6 +66,7 @@ class _Planner:
             Surroundings(
                 run_id=self.run_id,
                 full=self.loaded.full,
+                lacking=lacking,
                 reference=self.loaded.reference,
                 host=self.host,
                 places=lambda clusters: {storage.name: _place(storage) for storage in site.used_storages(clusters)},
@@ -132,24 +132,37 @@ class _Planner:
             self._installations[wanted] = find_installation(*wanted, self.owner, self.runner)
         return self._installations[wanted]
 
-    def _check_settings(self, expanded: Expanded, installations: dict[str, Installation]) -> None:
+    def _check_settings(self, expanded: Expanded, installations: dict[str, Installation]) -> dict[str, str]:
+        """The variants that this build of the server lacks something for, and what; they are lost, the others go on.
+
+        Raises ExperimentError for all else that the server objects to, and where every variant is lost.
+        """
         problems: dict[str, Problem] = {}
+        lacking: dict[str, str] = {}
         for variant in expanded.variants:
-            for problem in self._problems(variant.settings, installations.get(variant.cluster)):
-                problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
+            probe = self._probe(installations.get(variant.cluster))
+            if probe is None:
+                continue
+            lacks = {problem.message: problem for problem in probe.lacking(variant.settings)}
+            if lacks:
+                lacking[variant.id] = "; ".join(f"{told} ({problem.hint})" for told, problem in lacks.items())
+            for problem in probe.problems(variant.settings):
+                if problem.message not in lacks or len(lacking) == len(expanded.variants):
+                    problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
         for cluster in expanded.clusters:
-            for problem in self._problems(load_settings(cluster.dataset), installations.get(cluster.id)):
+            probe = self._probe(installations.get(cluster.id))
+            for problem in probe.problems(load_settings(cluster.dataset)) if probe else ():
                 path = ["dataset", "load_settings", *problem.path[2:]]
                 problems.setdefault(problem.message, Problem(problem.message, path=path, hint=problem.hint))
         if problems:
             raise self.loaded.error(list(problems.values()))
+        return lacking
 
-    def _problems(self, settings: Mapping[str, SettingValue], installation: Installation | None) -> Sequence[Problem]:
-        """What the server would refuse; nothing where there is no managed one."""
-        if installation is None or not settings:
-            return ()
-        probe = self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
-        return probe.problems(settings)
+    def _probe(self, installation: Installation | None) -> SettingsProbe | None:
+        """Who judges settings; nobody where there is no managed server."""
+        if installation is None:
+            return None
+        return self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
 
 
 def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:

@@ -59,7 +59,7 @@ class Provision:
         self.plan = plan
         self.site = site
         self.budget = budget
-        self.losses = Losses()
+        self.losses = Losses(plan.lacking)
         self._storages = Storages(site, runner, journal, listener, guard, self.losses)
         self._runner = runner
         self._journal = journal
@@ -107,8 +107,8 @@ class Provision:
                 self._give_up(broken)
 
     def loss(self, variant: Variant) -> PlinthError | None:
-        """Why the trials of a variant cannot be run: what they stand on was lost."""
-        return self._loss_of(self._planned[variant.cluster])
+        """Why the trials of a variant cannot be run: it was lost itself, or what they stand on was."""
+        return self.losses.of_variant(variant.id) or self._loss_of(self._planned[variant.cluster])
 
     def looked_after(self, variant: Variant) -> AbstractContextManager[None]:
         """While it is entered, StorageBroken is raised when a storage of the variant serves no more."""
@@ -213,7 +213,11 @@ class Provision:
             self._listener.note(f"could not undo: {item.step.title}: {item.error.message}; tried again at the end")
 
     def _prepare_cluster(self, planned: PlannedCluster, writer: BundleWriter) -> None:
-        first = next(variant for variant in self.plan.variants if variant.cluster == planned.id)
+        own = [variant for variant in self.plan.variants if variant.cluster == planned.id]
+        first = next((variant for variant in own if self.losses.of_variant(variant.id) is None), None)
+        if first is None:
+            self.losses.add_cluster(planned.id, MissingCapability(f"of cluster {planned.id} every variant is lost"))
+            return
         try:
             with self._storages.looked_after(self._names_needed(planned)):
                 if planned.storage is None:

@@ -33,6 +33,13 @@ OWNED = {
 }
 """Settings that Plinth sets itself, with what to say to somebody who sets them."""
 
+BUILD_OPTIONS = {
+    "io_method": ("io_uring",),
+    "wal_compression": ("lz4", "zstd"),
+    "default_toast_compression": ("lz4",),
+}
+"""Values that PostgreSQL knows, and a server takes only if it was built with what they need."""
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
 _COMPLAINT = re.compile(r"(?P<kind>FATAL|ERROR|DETAIL|HINT):\s+(?P<text>.*)")
 
@@ -84,6 +91,11 @@ class SettingsProbe:
         """
         found = [self._problem(name, value) for name, value in settings.items()]
         return [problem for problem in found if problem is not None]
+
+    def lacking(self, settings: Mapping[str, SettingValue]) -> list[Problem]:
+        """Of `problems`, those of values that this build lacks and another of the same version might have."""
+        optional = {name: value for name, value in settings.items() if value in BUILD_OPTIONS.get(name.lower(), ())}
+        return [problem for problem in self.problems(optional) if "invalid value for parameter" in problem.message]
 
     def canonical(self, settings: Mapping[str, SettingValue]) -> dict[str, str]:
         """The installation's own spelling of each value that it accepts: wal_compression = on is pglz."""
