@@ -192,6 +192,29 @@ def test_nothing_begins_unless_every_client_is_connected(server: Server, both: B
     assert int(re.findall(r"for client (\d+)", ours.err)[0]) < 8
 
 
+def test_a_client_that_gets_no_connection_of_its_own(server: Server, both: Both, tmp_path: Path) -> None:
+    """Since its first transaction sees to that."""
+    script = tmp_path / "script"
+    for program in (both.plinth, both.pgbench):
+        role = f"{program.__name__}_{os.getpid()}"
+        server.execute(f"create role {role} login superuser")
+        script.write_text(f"alter role {role} nologin;\n")
+        told = program("-n", "-f", str(script), "-C", "-t", "3", "-U", role)
+        assert told.code == 2
+        assert "number of transactions actually processed: 1/3\n" in told.out
+        why, then, end = words_of(told.err).splitlines()
+        assert "FATAL:" in why and f'role "{role}" is not permitted to log in' in why
+        assert then == " error: client 0 aborted while establishing connection"
+        assert end == " error: Run was aborted; the above results are incomplete."
+
+
+def test_one_transaction_has_no_spread_and_no_percentile_above_it(both: Both) -> None:
+    told = both.plinth("-n", "-S", "-t", "1", "-P", "5", "--percentiles=1,100").out
+    (mean,) = re.findall(r"^latency average = (\S+) ms$", told, re.MULTILINE)
+    assert "latency stddev = 0.000 ms\n" in told
+    assert re.findall(r"^latency p\S+ = (\S+) ms$", told, re.MULTILINE) == [mean, mean]
+
+
 def test_a_log_that_cannot_be_written(both: Both, tmp_path: Path) -> None:
     words = ("-n", "-S", "-t", "1", "-l", f"--log-prefix={tmp_path}/nowhere/log")
     ours, theirs = both.plinth(*words), both.pgbench(*words)

@@ -281,6 +281,7 @@ impl Client {
                 client: self.number,
                 script: self.script,
                 command: self.step,
+                is_connecting: self.is_connecting(),
                 query: self.results_ended,
                 sqlstate: failure.sqlstate,
                 message: failure.message,

@@ -30,6 +30,8 @@ pub struct Event {
     pub script: usize,
     /// Number of the command among all of the script.
     pub command: usize,
+    /// It was for a connection of its own, which there was none of.
+    pub is_connecting: bool,
     /// Number of the query among those that the command sent together.
     pub query: u32,
     /// The server's code, if it was the server that reported an error.

@@ -36,6 +36,9 @@ class EventTeller:
         if event["kind"] != "aborted":
             yield f"client {client} got an error in command {command} ({name}) of script {script}; {said}"
             yield self._tries(event)
+        elif event["is_connecting"]:
+            yield f"error: {said}"
+            yield f"error: client {client} aborted while establishing connection"
         elif event["sqlstate"] is not None:
             yield f"error: client {client} script {script} aborted in command {command} query {event['query']}: {said}"
         elif said.startswith("end of script reached"):

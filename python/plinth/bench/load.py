@@ -3,6 +3,7 @@
 import itertools
 import json
 import time
+from collections.abc import Iterator
 from typing import Any, TextIO
 
 from plinth.bench.events import EventTeller
@@ -166,7 +167,7 @@ class BenchLoad:
         counted: dict[int, int] = {}
         for histogram in self.result.histograms:
             if histogram.scope == "transaction":
-                for value_ns, count in histogram.buckets:
+                for value_ns, count in _values(histogram):
                     counted[value_ns] = counted.get(value_ns, 0) + count
         wanted = percentile / 100 * sum(counted.values())
         seen = 0
@@ -183,8 +184,13 @@ def _commands_of(asked: BenchOptions, name: str, source: str) -> list[dict[str, 
     return json.loads(parse_script(name, source, ["scale", *asked.variables]))["commands"]
 
 
+def _values(histogram: Histogram) -> Iterator[tuple[int, int]]:
+    """Latencies with their counts; a bucket's highest, but none above the longest that there was."""
+    return ((min(value_ns, histogram.max_ns), count) for value_ns, count in histogram.buckets)
+
+
 def _latency(histogram: Histogram) -> Latency:
     """Mean by the exact sum; the spread by the buckets, which are right to 3 digits."""
     mean_us = histogram.sum_ns / histogram.count / 1000
-    spread = sum(count * (value_ns / 1000 - mean_us) ** 2 for value_ns, count in histogram.buckets)
+    spread = sum(count * (value_ns / 1000 - mean_us) ** 2 for value_ns, count in _values(histogram))
     return Latency(histogram.count, histogram.sum_ns / 1000, spread + histogram.count * mean_us**2)
