@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from both import Both
 
+from plinth.bench.libpq_words import as_libpq
 from plinth.bench.options import OPTIONS, OURS
 
 NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})
@@ -177,6 +178,34 @@ def test_a_rate_in_stages_that_cannot_be(rate: str, detail: str) -> None:
 def test_arrivals_that_cannot_be(words: str, message: str) -> None:
     told = _plinth(words.split())
     assert (told.code, told.lines[0]) == (1, message)
+
+
+@pytest.mark.parametrize(
+    ("engine", "libpq"),
+    [
+        (
+            "cannot connect to 127.0.0.1:5432: Connection refused (os error 111); is the server running, and does it listen there?",
+            'connection to server at "127.0.0.1", port 5432 failed: Connection refused\n'
+            "\tIs the server running on that host and accepting TCP/IP connections?",
+        ),
+        (
+            "cannot connect to /tmp/.s.PGSQL.1: No such file or directory (os error 2); is the server running, and does it listen",
+            'connection to server on socket "/tmp/.s.PGSQL.1" failed: No such file or directory\n'
+            "\tIs the server running locally and accepting connections on that socket?",
+        ),
+        (
+            "cannot log in at [::1]:5432: FATAL: the database system is starting up (SQLSTATE 57P03)",
+            'connection to server at "::1", port 5432 failed: FATAL:  the database system is starting up',
+        ),
+        (
+            "ERROR: duplicate (SQLSTATE 23505); detail: Key (a)=(1); exists.; hint: Don't.",
+            "ERROR:  duplicate\nDETAIL:  Key (a)=(1); exists.\nHINT:  Don't.",
+        ),
+        ("the connection was lost: Broken pipe", "the connection was lost: Broken pipe"),
+    ],
+)
+def test_connections_are_refused_in_the_words_of_libpq(engine: str, libpq: str) -> None:
+    assert as_libpq(engine) == libpq
 
 
 @pytest.mark.parametrize("protocol", MODES)

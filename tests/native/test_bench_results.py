@@ -186,15 +186,16 @@ def test_nothing_begins_unless_every_client_is_connected(server: Server, both: B
     server.execute(f"create role few_{os.getpid()} login connection limit 3 in role pg_read_all_data")
     words = ("-n", "-S", "-c", "8", "-j", "2", "-t", "1", "-U", f"few_{os.getpid()}")
     ours, theirs = both.plinth(*words), both.pgbench(*words)
-    assert (ours.code, shape(ours.out), shape(ours.err)[-1]) == (theirs.code, shape(theirs.out), shape(theirs.err)[-1])
+    assert (ours.code, shape(ours.out), shape(ours.err)) == (theirs.code, shape(theirs.out), shape(theirs.err))
     assert ours.code == 1
-    assert all("FATAL:" in told.err and "too many connections for role" in told.err for told in (ours, theirs))
+    assert "too many connections for role" in ours.err
     assert int(re.findall(r"for client (\d+)", ours.err)[0]) < 8
 
 
 def test_a_client_that_gets_no_connection_of_its_own(server: Server, both: Both, tmp_path: Path) -> None:
     """Since its first transaction sees to that."""
     script = tmp_path / "script"
+    said = []
     for program in (both.plinth, both.pgbench):
         role = f"{program.__name__}_{os.getpid()}"
         server.execute(f"create role {role} login superuser")
@@ -202,10 +203,9 @@ def test_a_client_that_gets_no_connection_of_its_own(server: Server, both: Both,
         told = program("-n", "-f", str(script), "-C", "-t", "3", "-U", role)
         assert told.code == 2
         assert "number of transactions actually processed: 1/3\n" in told.out
-        why, then, end = words_of(told.err).splitlines()
-        assert "FATAL:" in why and f'role "{role}" is not permitted to log in' in why
-        assert then == " error: client 0 aborted while establishing connection"
-        assert end == " error: Run was aborted; the above results are incomplete."
+        said.append(words_of(told.err).replace(role, "ROLE"))
+    assert said[0] == said[1]
+    assert " error: client 0 aborted while establishing connection\n" in said[0]
 
 
 def test_one_transaction_has_no_spread_and_no_percentile_above_it(both: Both) -> None:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from plinth.bench.libpq_words import as_libpq
 from plinth.bench.options import BenchOptions
 
-_SERVERS = re.compile(r"^([A-Z]+): (.*?) \(SQLSTATE \w{5}\)(?:; detail: (.*?))?(?:; hint: (.*))?$", re.DOTALL)
 _PIPELINE = ("startpipeline", "syncpipeline", "endpipeline")
 _EXECUTED = ("shell", "setshell", "sleep")
 
@@ -32,7 +32,7 @@ class EventTeller:
     def _lines(self, event: dict[str, Any]) -> Iterable[str]:
         client, script, command = event["client"], event["script"], event["command"]
         name = self._names[script][command] if command < len(self._names[script]) else "SQL"
-        said = _as_libpq(event["message"]) if event["sqlstate"] else event["message"]
+        said = as_libpq(event["message"])
         if event["kind"] != "aborted":
             yield f"client {client} got an error in command {command} ({name}) of script {script}; {said}"
             yield self._tries(event)
@@ -65,17 +65,6 @@ class EventTeller:
             used = event["latency_ns"] / (self._asked.latency_limit_ms * 1e6) * 100
             tries += f", {used:.3f}% of the maximum time of tries was used"
         return f"client {event['client']} {what} ({tries})"
-
-
-def _as_libpq(message: str) -> str:
-    """The engine adds the SQLSTATE, and has detail and hint in the same line; libpq has two blanks after the severity."""
-    match = _SERVERS.match(message)
-    if match is None:
-        return message
-    severity, primary, detail, hint = match.groups()
-    lines = [f"{severity}:  {primary}"]
-    lines += [f"{name}:  {text}" for name, text in (("DETAIL", detail), ("HINT", hint)) if text is not None]
-    return "\n".join(lines)
 
 
 def _not_stored(where: str, said: str) -> Iterable[str]:

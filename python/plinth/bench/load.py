@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 from plinth.bench.events import EventTeller
 from plinth.bench.failure import BenchFailure
+from plinth.bench.libpq_words import as_libpq
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.progress import Progress
@@ -41,7 +42,9 @@ class BenchLoad:
             began_unix_ns = time.time_ns()
             run.start()
         except ConnectError as error:
-            raise BenchFailure(error.message, then=f"could not create connection for client {error.client}") from error
+            raise BenchFailure(
+                as_libpq(error.message), then=f"could not create connection for client {error.client}"
+            ) from error
         except ScriptError as error:
             raise BenchFailure(f"{error.file}:{error.line}: {error.message}") from error
         except (ConfigError, EngineError) as error:

@@ -1,0 +1,41 @@
+"""The engine's errors in libpq's words, which pgbench passes on."""
+
+import re
+
+_SERVERS = re.compile(r"^([A-Z]+): (.*?) \(SQLSTATE \w{5}\)(?:; detail: (.*?))?(?:; hint: (.*))?$", re.DOTALL)
+_LOGIN = re.compile(r"^cannot log in at (\S+): (.*)$", re.DOTALL)
+_REFUSED = re.compile(r"^cannot connect to (\S+): (.*?)(?: \(os error \d+\))?; is the server running")
+
+
+def as_libpq(message: str) -> str:
+    """A server's error, a login that it refused, or a server that is not there; other messages as they are."""
+    if login := _LOGIN.match(message):
+        return f"connection to server {_place(login[1])} failed: {_servers(login[2])}"
+    if refused := _REFUSED.match(message):
+        where = "locally" if _is_socket(refused[1]) else "on that host"
+        how = "connections on that socket" if _is_socket(refused[1]) else "TCP/IP connections"
+        question = f"Is the server running {where} and accepting {how}?"
+        return f"connection to server {_place(refused[1])} failed: {refused[2]}\n\t{question}"
+    return _servers(message)
+
+
+def _servers(message: str) -> str:
+    """The engine adds the SQLSTATE, and has detail and hint in the same line; libpq has two blanks after the severity."""
+    match = _SERVERS.match(message)
+    if match is None:
+        return message
+    severity, primary, detail, hint = match.groups()
+    lines = [f"{severity}:  {primary}"]
+    lines += [f"{name}:  {text}" for name, text in (("DETAIL", detail), ("HINT", hint)) if text is not None]
+    return "\n".join(lines)
+
+
+def _is_socket(address: str) -> bool:
+    return address.startswith(("/", "@"))
+
+
+def _place(address: str) -> str:
+    if _is_socket(address):
+        return f'on socket "{address}"'
+    host, _, port = address.rpartition(":")
+    return f'at "{host.strip("[]")}", port {port}'
