@@ -14,7 +14,7 @@ storages=() rest=("${light[@]}")
 for file in "${all[@]}"; do
   case " ${light[*]} $exact " in *" $file "*) continue ;; esac
   case $file in
-    tests/storage/* | tests/disk/* | tests/system/* | tests/e2e/* | tests/shapes/* | tests/test_user_mode_linux.py) storages+=("$file") ;;
+    tests/storage/* | tests/disk/* | tests/system/* | tests/e2e/* | tests/findings/* | tests/test_user_mode_linux.py) storages+=("$file") ;;
     *) rest+=("$file") ;;
   esac
 done

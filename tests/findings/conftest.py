@@ -1,8 +1,9 @@
-"""A directory for the one run that all tests of a file look at."""
+"""A directory for the one run that all tests of a file, or of a class, look at."""
 
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,21 @@ from plinth.system.mounts import mounts_within
 
 @pytest.fixture(scope="module")
 def module_scratch() -> Iterator[Path]:
-    """As scratch in tests/conftest.py, for a module. A run that was killed, by the timeout, is cleaned up, and fails."""
+    """As scratch in tests/conftest.py, for a module."""
+    with _scratch() as path:
+        yield path
+
+
+@pytest.fixture(scope="class")
+def class_scratch() -> Iterator[Path]:
+    """As scratch in tests/conftest.py, for a class."""
+    with _scratch() as path:
+        yield path
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A run that was killed, by the timeout, is cleaned up, and fails."""
     path = Path(tempfile.mkdtemp(prefix="plinth-test-", dir="/tmp"))
     path.chmod(0o755)
     yield path

@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 
 from plinth.experiment import load_experiment, load_text
+from plinth.model.analysis import Analysis
+from plinth.model.experiment import Experiment
+from plinth.report.published import published_beside
 from plinth.run import make_plan
 
+ONLY_IN_WORDS = ("ten-billion-rows-shared-buffers",)
+"""Whose study gives no figure for the question."""
 HOUSE = Path(__file__).parents[2]
 CURATED = sorted((HOUSE / "experiments").glob("*.toml"))
 EXAMPLES = re.findall(
@@ -52,3 +57,36 @@ def test_an_example_of_the_guide_is_what_it_says(section: str, toml: str, state_
 
 def test_every_example_is_looked_at() -> None:
     assert [section for section, _ in EXAMPLES] == list(VARIANTS)
+
+
+@pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
+def test_a_curated_experiment_stands_beside_its_study_at_either_size(file: Path) -> None:
+    """Every factor's published levels have a place here, and something that was published is of a variant."""
+    loaded = load_experiment(file, ())
+    experiment = loaded.experiment
+    if experiment.full:
+        full = load_experiment(file, (), full=True).experiment
+        assert {factor: len(levels) for factor, levels in full.matrix.items()} == {
+            factor: len(levels) for factor, levels in experiment.matrix.items()
+        }
+    assert (experiment.reference is None) == (loaded.reference is None)
+    if loaded.reference is None:
+        return
+    beside = published_beside(make_plan(loaded, run_id="curated", bundle=Path("bundle")), nothing_measured(experiment))
+    assert beside is not None
+    rows = [*beside.figures, *beside.ratios]
+    assert any(row.variant is not None for row in rows) or experiment.name in ONLY_IN_WORDS
+
+
+def nothing_measured(experiment: Experiment) -> Analysis:
+    return Analysis(
+        run_id="curated",
+        experiment=experiment.name,
+        question=experiment.question,
+        answer="",
+        variants=(),
+        comparisons=(),
+        noise=None,
+        trials_planned=0,
+        trials_counted=0,
+    )

@@ -59,7 +59,7 @@ function table(
           "tr",
           {},
           h("th", { scope: "col" }, first),
-          h("th", { scope: "col" }, axis(at, ticks)),
+          h("th", { scope: "col", class: "marks" }, axis(at, ticks)),
           ...heads.map((head) => h("th", { scope: "col" }, head)),
         ),
       ),
