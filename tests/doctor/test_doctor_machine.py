@@ -1,10 +1,11 @@
 """Each check of the machine, on machines made of files: good, bad, and unreadable."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fabricated import CLOCK, CPU, DMI, GOOD, MEMINFO, NOTHING, OWN_PID, THP, UNREADABLE, Files, machine, process
+from fabricated import CLOCK, CPU, DMI, GOOD, MEMINFO, NOTHING, OWN_PID, THP, UNREADABLE, Files, machine, process, write
 
 from plinth.doctor import MACHINE_CHECKS, Machine, examine
 from plinth.model.doctor import Finding
@@ -333,3 +334,20 @@ def test_of_a_machine_without_proc_and_sys_all_is_gaps(tmp_path: Path) -> None:
     examination = examine(Machine.watched(0, tmp_path, OWN_PID), ())
     assert not examination.findings
     assert {gap.what for gap in examination.gaps} == {f"machine: {check.what}" for check in MACHINE_CHECKS}
+
+
+@pytest.mark.parametrize("how", ["hidepid=2", "hidepid=1"])
+def test_processes_that_are_hidden_are_gaps_and_no_proof_of_quiet(scratch: Path, in_child, how: str) -> None:
+    """A user who sees the own processes only: the others have no folder, or one whose files are closed."""
+
+    def look() -> tuple[list[str], dict[str, str]]:
+        examination = examine(Machine.watched(0, scratch, OWN_PID), ())
+        return [one.id for one in examination.findings], {gap.what: gap.reason for gap in examination.gaps}
+
+    write(scratch, GOOD if how == "hidepid=1" else {**GOOD, "/proc/1/stat": None, "/proc/1/cgroup": None})
+    if how == "hidepid=1":
+        (scratch / "proc/1/stat").chmod(0)
+    found, gaps = in_child(look, "nobody" if os.geteuid() == 0 else None).value
+    assert not {"neighbours.processes", "neighbours.postgresql"} & set(found)
+    for what in ("CPU time of other users' processes", "other PostgreSQLs, of other users"):
+        assert "hidepid" in gaps[f"machine: {what}"]

@@ -134,6 +134,13 @@ def test_a_disk_that_gives_errors_from_the_start_is_an_error(probe: Command, scr
         refused(probe("fsync", directory, *BRIEF), 1, "Input/output error", str(directory), "is left")
 
 
+def test_a_disk_that_can_no_longer_be_read_either_is_an_error(probe: Command, scratch: Path):
+    with served(scratch) as disk, disk.filesystem() as directory:
+        for words in ("read,nth=1,count=all", "write,nth=1,count=all"):
+            disk.control.arm(fault(words))
+        refused(probe("fsync", directory, *BRIEF), 1, "Input/output error", str(directory), "is left cannot be seen")
+
+
 @contextmanager
 def filesystem(scratch: Path, knobs: dict[str, str], *options: str) -> Iterator[Path]:
     """ext4 on a disk without a latency, whose loop device's queue is set so; set back, since that outlives the device."""

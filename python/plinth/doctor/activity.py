@@ -7,6 +7,8 @@ from time import monotonic
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _UTIME, _STIME, _PARENT = 11, 12, 1  # after the command's name
+_INIT = 1
+_HIDDEN = "/proc shows this user its own processes only (hidepid)"
 _STEAL = 7
 _GUESTS = 8  # guest and guest_nice, which are within user and nice
 _SECTOR_BYTES = 512
@@ -33,7 +35,7 @@ class DiskUse:
 
 @dataclass(frozen=True)
 class Activity:
-    """One reading. `*_unreadable` says why there is none of it, None when it was read."""
+    """One reading. `*_unreadable` says why there is none of it, None when it was read; `processes_hidden` why not of all."""
 
     at_s: float
     processes: dict[int, ProcessUse]
@@ -41,6 +43,7 @@ class Activity:
     cpu_s: float
     steal_s: float | None
     processes_unreadable: str | None = None
+    processes_hidden: str | None = None
     disks_unreadable: str | None = None
     cpu_unreadable: str | None = None
 
@@ -48,28 +51,33 @@ class Activity:
 def read_activity(root: Path) -> Activity:
     """Read it all now; what cannot be read is said in place of it."""
     at_s = monotonic()
-    processes, processes_unreadable = _processes(root)
+    processes, unreadable, hidden = _processes(root)
     disks, disks_unreadable = _disks(root)
     cpu_s, steal_s, cpu_unreadable = _cpu(root)
-    return Activity(at_s, processes, disks, cpu_s, steal_s, processes_unreadable, disks_unreadable, cpu_unreadable)
+    return Activity(at_s, processes, disks, cpu_s, steal_s, unreadable, hidden, disks_unreadable, cpu_unreadable)
 
 
-def _processes(root: Path) -> tuple[dict[int, ProcessUse], str | None]:
+def _processes(root: Path) -> tuple[dict[int, ProcessUse], str | None, str | None]:
+    """Every process that can be seen, why there is none, and why there may be more."""
     found = {}
     try:
         pids = [int(entry.name) for entry in (root / "proc").iterdir() if entry.name.isdigit()]
     except OSError as error:
-        return {}, f"/proc: {error.strerror}"
+        return {}, f"/proc: {error.strerror}", None
+    hidden = _HIDDEN if _INIT not in pids else None
     for pid in pids:
         try:
             stat = (root / "proc" / str(pid) / "stat").read_bytes()
+        except PermissionError:
+            hidden = _HIDDEN
+            continue
         except OSError:  # it has ended since
             continue
         name = stat[stat.index(b"(") + 1 : stat.rindex(b")")].decode(errors="replace")
         fields = stat[stat.rindex(b")") + 2 :].split()
         cpu_s = (int(fields[_UTIME]) + int(fields[_STIME])) / _TICKS_PER_S
         found[pid] = ProcessUse(name, int(fields[_PARENT]), cpu_s)
-    return found, None if found else "/proc shows no process"
+    return found, None if found else "/proc shows no process", hidden
 
 
 def _disks(root: Path) -> tuple[dict[str, DiskUse], str | None]:

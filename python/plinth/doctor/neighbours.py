@@ -33,10 +33,12 @@ def _load(machine: Machine) -> Iterator[Seen]:
     yield Seen(severity, saw, (machine.fact("load_1min", load, path),), remedy)
 
 
-def _processes(machine: Machine) -> Iterator[Seen]:
+def _processes(machine: Machine) -> Iterator[Seen | NotSeen]:
     before, after = machine.before, machine.after
     if reason := before.processes_unreadable or after.processes_unreadable:
         raise Unreadable(reason)
+    if hidden := before.processes_hidden or after.processes_hidden:
+        yield NotSeen("CPU time of other users' processes", hidden)
     window_s = after.at_s - before.at_s
     ours = _own(machine)
     cores = {
@@ -48,6 +50,8 @@ def _processes(machine: Machine) -> Iterator[Seen]:
     busiest = sorted(((n, pid) for pid, n in cores.items() if n >= _SHOWN_CORES), reverse=True)[:_SHOWN]
     names = [f"{after.processes[pid].name} (pid {pid}) {n:.2f}" for n, pid in busiest]
     readings = (machine.fact("cores_used_by_others", round(total, 3), f"{_STAT}, over {window_s:.2g} s"),)
+    if total < _BUSY_CORES and hidden:
+        return  # what is seen of them is no evidence that they are quiet
     if total < _BUSY_CORES:
         yield Seen("ok", f"other processes took {total:.2f} of {machine.cores()} processors", readings)
         return
@@ -110,7 +114,9 @@ def _servers(machine: Machine) -> Iterator[Seen | NotSeen]:
     processes, ours = machine.after.processes, _own(machine)
     named = {pid for pid, use in processes.items() if use.name in _POSTGRES}
     masters = sorted(pid for pid in named if processes[pid].parent not in named and pid not in ours)
-    if not masters:
+    if hidden := machine.after.processes_hidden:
+        yield NotSeen("other PostgreSQLs, of other users", hidden)
+    elif not masters:
         yield Seen("ok", "no other PostgreSQL runs", (machine.fact("postmasters", 0, _STAT),))
     for pid in masters:
         yield _server(machine, pid)

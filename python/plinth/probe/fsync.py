@@ -98,7 +98,13 @@ def _not_made(error: _native.ProbeError, directory: Path) -> PlinthError:
 
 
 def _left(error: _native.ProbeError) -> tuple[str, ...]:
-    """A file system that went read-only keeps also what we made."""
-    if error.path is None or not Path(error.path).exists():
+    """A file system that went read-only keeps also what we made; of one that cannot be read it is not known."""
+    if error.path is None:
         return ()
+    try:
+        Path(error.path).lstat()
+    except FileNotFoundError:
+        return ()
+    except OSError as unseen:
+        return (f"whether {error.path} is left cannot be seen: {unseen.strerror}",)
     return (f"{error.path} is left, since it cannot be removed now",)
