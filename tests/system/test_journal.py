@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -45,7 +46,7 @@ def test_a_step_is_on_disk_when_record_returns_and_struck_when_undone(state_dir:
     entry = journal.record(step)
     header, recorded = lines_of(journal)
     mark = ProcessMark.ours()
-    assert header == {"journal": 2, "run_id": "r1", **mark._asdict()}
+    assert header == {"journal": 3, "run_id": "r1", **mark._asdict()}
     assert (recorded["entry"], Step.model_validate(recorded["step"])) == (1, step)
     journal.strike(entry)
     assert lines_of(journal)[2:] == [{"strike": 1}]
@@ -67,6 +68,23 @@ def test_closing_keeps_the_file_only_while_something_is_left_to_undo(state_dir: 
     again.strike(entry)
     again.close()
     assert pending_journals() == ()
+
+
+def test_who_goes_on_with_a_run_is_its_owner(state_dir: Path) -> None:
+    journal = Journal.create("r1")
+    entry = journal.record(directory_step(state_dir / "a", journal))
+    journal.path.write_text(re.sub(r'"pid": \d+', '"pid": 1', journal.path.read_text()))
+    journal.close()
+    again = Journal.take_over(journal.path)
+    assert again is not None
+    again.own()
+    assert again.has(entry.step.id) and not again.has("test")
+    with pytest.raises(StillRunning) as raised:
+        Journal.take_over(journal.path)
+    assert raised.value.pid == os.getpid()
+    again.strike(entry)
+    assert not again.has(entry.step.id)
+    again.close()
 
 
 def test_numbers_go_on_after_a_take_over(state_dir: Path) -> None:
@@ -152,8 +170,8 @@ def test_a_newer_version_is_refused(state_dir: Path) -> None:
     journal = Journal.create("r1")
     made(journal, "d")
     journal.close()
-    journal.path.write_text(journal.path.read_text().replace('{"journal": 2', '{"journal": 3'))
-    with pytest.raises(Refused, match="version 3; this Plinth knows 2"):
+    journal.path.write_text(journal.path.read_text().replace('{"journal": 3', '{"journal": 4'))
+    with pytest.raises(Refused, match="version 4; this Plinth knows 3"):
         clean("r1")
 
 
@@ -340,6 +358,6 @@ def test_a_journal_of_the_first_version_is_still_cleaned(state_dir: Path) -> Non
     journal = Journal.create("r1")
     path = made(journal, "d")
     os.close(journal._fd)
-    journal.path.write_text(journal.path.read_text().replace('"journal": 2', '"journal": 1', 1))
+    journal.path.write_text(journal.path.read_text().replace('"journal": 3', '"journal": 1', 1))
     assert len(clean("r1").runs) == 1
     assert not path.exists()

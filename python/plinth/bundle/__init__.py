@@ -1,6 +1,6 @@
 """The bundle: the folder that an experiment writes, and the only thing that analysis and reports read."""
 
-from plinth.bundle.reader import read_bundle, read_doctor, read_manifest, read_plan, read_probes, read_wear
+from plinth.bundle.reader import read_bundle, read_doctor, read_loaded, read_manifest, read_plan, read_probes, read_wear
 from plinth.bundle.seal import verify_bundle
 from plinth.bundle.writer import BundleWriter
 
@@ -8,6 +8,7 @@ __all__ = [
     "BundleWriter",
     "read_bundle",
     "read_doctor",
+    "read_loaded",
     "read_manifest",
     "read_plan",
     "read_probes",

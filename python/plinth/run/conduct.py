@@ -18,8 +18,8 @@ from plinth.run.listener import Listener
 from plinth.run.losses import error_of
 from plinth.run.provision import Provision, check_needs
 from plinth.run.site import Site
+from plinth.run.survivors import take_up
 from plinth.run.trial import TrialRunner
-from plinth.system.clean import clean
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
@@ -52,7 +52,7 @@ def run_plan(
 
 
 def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = ()) -> RunStatus:
-    """Finish the run of `bundle`: undo what it left behind, provision anew, and run the trials that are missing."""
+    """Finish the run of `bundle`: go on with what it left standing, make the rest, and run the trials that are missing."""
     manifest = read_manifest(bundle)
     plan = read_plan(bundle)
     with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
@@ -67,11 +67,8 @@ def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = (
             return RunStatus(failed, lost_before)
         check_destroy(plan.doomed, destroy)
         _check_same_machine(plan)
-        left = clean(plan.run_id)
-        if error := left.error():
-            raise error
         check_needs(plan)
-        status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard, destroy)
+        status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard, destroy, goes_on=True)
         return RunStatus(status.failed_trials + failed, lost_before or status.error)
 
 
@@ -93,13 +90,15 @@ def _conduct(
     listener: Listener,
     guard: InterruptGuard,
     destroy: Collection[str],
+    *,
+    goes_on: bool = False,
 ) -> RunStatus:
     owner = server_owner()
     site = Site.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy)
     if not owner.is_us:
         listener.note(owner.reason)
-    journal = Journal.create(plan.run_id)
     runner = Runner(CommandLog(writer.logs / "commands.jsonl").record)
+    journal = take_up(plan, site, runner, listener) if goes_on else Journal.create(plan.run_id)
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.path))
     provision = Provision(plan, site, runner, journal, listener, guard, budget)
 

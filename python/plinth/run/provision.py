@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
-from plinth.bundle import BundleWriter
-from plinth.model.base import SettingValue
+from plinth.bundle import BundleWriter, read_loaded
+from plinth.model.base import Gap, SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import ServerFacts, StorageFacts
@@ -243,11 +243,16 @@ class Provision:
     ) -> None:
         cluster = Cluster(self.site.layout(planned), self._runner, self._journal)
         self._managed[planned.id] = cluster
-        self._listener.phase(f"initialise cluster {planned.id}")
-        cluster.initdb()
+        whole = cluster.layout.whole_step()
+        stands = self._journal.has(whole.id)  # as a run that was killed has made it
+        self._listener.phase(f"{'go on with' if stands else 'initialise'} cluster {planned.id}")
+        if not stands:
+            cluster.initdb()
         cluster.start({**settings, **load_settings(planned.dataset)})
-        cluster.make_tablespaces()
-        self._load(planned, cluster.connection, writer)
+        if not stands:
+            cluster.make_tablespaces()
+            self._journal.record(whole)
+        self._load(planned, cluster.connection, writer, goes_on=stands)
         cluster.stop()
 
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter) -> None:
@@ -255,14 +260,21 @@ class Provision:
         self._listener.phase("connect to the external server")
         external = ExternalServer(planned.server.connection, self.plan.run_id)
         self._external[planned.id] = external
-        external.open(self._journal)
-        self._load(planned, external.connection, writer)
+        goes_on = external.open(self._journal)
+        self._load(planned, external.connection, writer, goes_on=goes_on)
 
-    def _load(self, planned: PlannedCluster, target: Connection, writer: BundleWriter) -> None:
+    def _load(self, planned: PlannedCluster, target: Connection, writer: BundleWriter, *, goes_on: bool) -> None:
+        """Load what is not there; `goes_on`: a run that was killed may have begun."""
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
         with database_errors("load the dataset", planned.id), connect(target) as control:
             dataset = dataset_of(planned.dataset, self.plan.dataset_files)
-            writer.write_loaded(load_dataset(planned, dataset, control, target, self._listener.progress))
+            loaded = load_dataset(planned, dataset, control, target, self._listener.progress)
+        if goes_on and planned.id in read_loaded(writer.path):
+            return  # it was looked at when all of it had been loaded
+        if goes_on:
+            gap = Gap(what="time to load", reason="a run was killed while it loaded; this is what was left to do")
+            loaded = loaded.model_copy(update={"gaps": (*loaded.gaps, gap)})
+        writer.write_loaded(loaded)
 
 
 def check_needs(plan: Plan) -> dict[str, MissingCapability]:

@@ -6,6 +6,7 @@ from functools import partial
 
 from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
+from plinth.model.step import Step
 from plinth.run.health import hangs, probe
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
@@ -42,9 +43,15 @@ class Storages:
         if below := self._losses.of_storages(self._names_below(storage)):
             self._losses.add_storage(storage.name, below)
             return None
-        self._listener.phase(f"make storage {storage.name}")
+        made = Step(id=storage.step_id("made"), title=f"storage {storage.name} is there")
+        stands = self._journal.has(made.id)  # as a run that was killed has made it
+        self._listener.phase(f"{'go on with' if stands else 'make'} storage {storage.name}")
         try:
-            facts = storage.prepare(self._runner, self._journal)
+            if stands:
+                facts = storage.facts(self._runner)
+            else:
+                facts = storage.prepare(self._runner, self._journal)
+                self._journal.record(made)
         except (Interrupted, UsageError):
             raise
         except PlinthError as error:

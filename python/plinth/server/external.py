@@ -11,7 +11,7 @@ from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import label_of
 from plinth.system.journal import Entry, Journal
-from plinth.system.schema import drop_schema, make_schema, schema_of
+from plinth.system.schema import drop_schema, has_schema, make_schema, schema_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -53,10 +53,16 @@ class ExternalServer:
         """Making our schema."""
         return _step(self._label, self._where)
 
-    def open(self, journal: Journal) -> None:
-        """Make our schema. Refused when there is one of that name."""
+    def open(self, journal: Journal) -> bool:
+        """Make our schema; whether it is there already, as a run that was killed has made it, says its journal.
+
+        Refused when there is one of that name that is not ours.
+        """
         with self._control("connect") as control:
-            self._entry = journal.record(self.step())
+            recorded = [entry for entry in journal.entries if entry.step.id == self.step().id]
+            self._entry = recorded[-1] if recorded else journal.record(self.step())
+            if recorded and has_schema(control, self._label):
+                return True
             try:
                 make_schema(control, self._label)
             except PlinthError:
@@ -64,6 +70,7 @@ class ExternalServer:
                     journal.strike(self._entry)
                     self._entry = None
                 raise
+        return False
 
     def close(self, journal: Journal) -> None:
         """Drop our schema with all that is in it; nothing when it is gone. Refused when it lacks our label."""

@@ -109,6 +109,10 @@ class ClusterLayout:
             f"tablespace-{tablespace}", f"CREATE TABLESPACE \"{tablespace}\" LOCATION '{self.tablespaces[tablespace]}'"
         )
 
+    def whole_step(self) -> Step:
+        """The mark that the cluster and its tablespaces are there, for a run that goes on after a kill."""
+        return self._step("whole", "the cluster is there with its tablespaces")
+
     def sockets_step(self) -> Step:
         """Making the directory of the socket."""
         return self._step(

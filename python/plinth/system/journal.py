@@ -25,7 +25,7 @@ from plinth.system.process import ProcessMark
 from plinth.system.runner import Runner
 from plinth.system.undo import undo
 
-JOURNAL_VERSION = 2  # 2 came with `kept`
+JOURNAL_VERSION = 3  # 2 came with `kept`, 3 with a second owner
 _NOTHING: Mapping[str, PlinthError] = {}
 _MOUNTED = ("unmount", "unmount_filesystem", "destroy_pool")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -156,6 +156,15 @@ class Journal:
         """Write down that `entry` has been undone."""
         _append(self._fd, self.path, {"strike": entry.number})
         del self._entries[entry.number]
+
+    def has(self, step_id: str) -> bool:
+        """Whether a step of that id is recorded and has not been struck."""
+        return any(entry.step.id == step_id for entry in self.entries)
+
+    def own(self) -> None:
+        """Write down that from now on it is this process whose run it is."""
+        mark = ProcessMark.ours()
+        _append(self._fd, self.path, {"resumed": JOURNAL_VERSION, **mark._asdict()})
 
     @property
     def kept(self) -> str | None:
@@ -289,6 +298,9 @@ def _read(fd: int, path: Path) -> _Content:
         try:
             match json.loads(line):
                 case {"journal": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} if number == 1:
+                    _check_version(version, path)
+                    owner = ProcessMark(pid, started, boot)
+                case {"resumed": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} if number > 1:
                     _check_version(version, path)
                     owner = ProcessMark(pid, started, boot)
                 case {"entry": int(last_number), "step": step} if number > 1:

@@ -37,6 +37,12 @@ def make_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> N
             raise Refused(f"the schema {schema} is there already", where=info.dsn, hint=_how_to_drop(schema)) from error
 
 
+def has_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> bool:
+    """Whether the schema of `label` is there, with the label."""
+    query = "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s"
+    return control.execute(query, [schema_of(label)]).fetchone() == (label,)
+
+
 def drop_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> None:
     """Drop the schema of `label` with all that is in it; nothing when it is gone. Refused when it lacks the label."""
     from psycopg import sql

@@ -1,6 +1,6 @@
 """Built-in datasets and workloads: what is loaded, what the clients run, and what must hold afterwards."""
 
-from plinth.workload.dataset import Dataset, dataset_of, load_settings
+from plinth.workload.dataset import Dataset, dataset_of, goes_on, load_settings
 from plinth.workload.loaded import loaded_tables
 from plinth.workload.scripts import check_scripts, check_working_set, scripts_of
 from plinth.workload.written import await_sessions
@@ -11,6 +11,7 @@ __all__ = [
     "check_scripts",
     "check_working_set",
     "dataset_of",
+    "goes_on",
     "load_settings",
     "loaded_tables",
     "scripts_of",

@@ -104,6 +104,11 @@ class Nothing:
         return []
 
 
+def goes_on(spec: DatasetSpec) -> bool:
+    """Whether `load` goes on where another was killed; SQL files of one's own do not know what is there."""
+    return not isinstance(spec, SqlDataset)
+
+
 def load_settings(spec: DatasetSpec) -> dict[str, SettingValue]:
     """Settings of a managed server while the dataset is loaded."""
     return spec.load_settings if isinstance(spec, LoadedTables) else {}

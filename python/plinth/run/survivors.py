@@ -1,0 +1,86 @@
+"""What a run that was killed has left standing: kept for the run that goes on where it can be used, else undone."""
+
+from collections.abc import Sequence
+
+from plinth.model.errors import Interrupted, PlinthError
+from plinth.model.plan import Plan, PlannedCluster
+from plinth.run.health import probe
+from plinth.run.listener import Listener
+from plinth.run.site import Site
+from plinth.server import external_step
+from plinth.storage import Storage
+from plinth.system.clean import CleanedRun, CleanResult, pending_journals
+from plinth.system.directory import found_label
+from plinth.system.failures import from_os_error
+from plinth.system.journal import Journal, NotUndone, journal_path
+from plinth.system.runner import Runner
+from plinth.workload import goes_on
+
+
+def take_up(plan: Plan, site: Site, runner: Runner, listener: Listener) -> Journal:
+    """The journal of a run that goes on; what is still in it stands, and is whole where a mark of it says so.
+
+    All or nothing: where one storage does not serve any more, all is undone. Servers are ended, since they were the
+    children of the run that was killed. Raises PlinthError when something cannot be undone.
+    """
+    path = journal_path(plan.run_id)
+    journal = Journal.take_over(path) if path in pending_journals() else None
+    if journal is None:
+        return Journal.create(plan.run_id)
+    journal.own()
+    with journal.nothing_hangs():
+        marked = [storage for storage in site.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]
+        reason = next((why for storage in marked if (why := _why_not(storage, runner))), None)
+        if reason is not None:
+            listener.note(f"everything is made anew: {reason}")
+        kept = list(journal.undo_all(runner)) if reason is not None else _undo_halves(plan, site, journal, runner)
+    if kept:
+        journal.close()
+        error = CleanResult((CleanedRun(plan.run_id, (), tuple(kept)),)).error()
+        assert error is not None, "something was kept"
+        raise error
+    return journal
+
+
+def _why_not(storage: Storage, runner: Runner) -> str | None:
+    """Why a storage that was made cannot be used any more; None when it can."""
+    try:
+        failure = storage.failure() or (None if storage.is_raw else probe(storage, runner))
+        if failure is None:
+            storage.confirm()
+            if not storage.is_raw and found_label(storage.mount_point) != storage.label:
+                failure = f"{storage.mount_point} does not bear our label any more"
+    except Interrupted:
+        raise
+    except PlinthError as error:
+        failure = error.message
+    except OSError as error:
+        failure = from_os_error(error, f"look at storage {storage.name}", storage.mount_point).message
+    return None if failure is None else f"storage {storage.name}: {failure}"
+
+
+def _undo_halves(plan: Plan, site: Site, journal: Journal, runner: Runner) -> list[NotUndone]:
+    """End the servers; undo clusters and storages that were not whole yet."""
+    managed = [cluster for cluster in plan.clusters if cluster.storage is not None]
+    kept: list[NotUndone] = []
+    for cluster in reversed(managed):
+        layout = site.layout(cluster)
+        kept += journal.undo_steps(layout.start_step().id, runner)
+        kept += journal.undo_steps(layout.sockets_step().id, runner)
+        if not kept and not (journal.has(layout.whole_step().id) and goes_on(cluster.dataset)):
+            kept += journal.undo_steps(f"server.{cluster.id}.", runner)
+            _remove_half(cluster, site, runner)
+    for cluster in plan.clusters:
+        if cluster.storage is None and not goes_on(cluster.dataset):
+            kept += journal.undo_steps(external_step(plan.run_id).id, runner)
+    for storage in reversed(site.used_storages(plan.clusters)):
+        if not journal.has(storage.step_id("made")):
+            kept += journal.undo_steps(storage.step_id(""), runner)
+    return kept
+
+
+def _remove_half(cluster: PlannedCluster, site: Site, runner: Runner) -> None:
+    """Remove what initdb had begun: as the user whose it is, who can remove nothing else."""
+    layout = site.layout(cluster)
+    paths: Sequence[str] = [str(path) for path in (layout.data_directory, layout.wal_directory) if path is not None]
+    runner.run(("rm", "-rf", "--one-file-system", "--", *paths), owner=layout.owner)
