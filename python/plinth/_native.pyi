@@ -159,6 +159,27 @@ class LoadRun:
         """
 
 @final
+class ScriptDraws:
+    """What one client of a load draws for its script, for a driver that sends the statements itself.
+
+    The same seed gives the client the values that it has in a `LoadRun` with as many clients.
+    """
+
+    def __new__(
+        cls, name: str, source: str, variables: dict[str, str], seed: int, clients: int, client: int
+    ) -> ScriptDraws:
+        """`client` counts from 0. Raises ScriptError, also for a variable that nothing sets."""
+
+    def statements(self) -> list[tuple[int, str, list[str | None]]]:
+        """Line, text and parts of each statement; a part is text, or None where a parameter stands."""
+
+    def draw(self) -> list[tuple[bool | int | float | str | None, ...]]:
+        """The parameters of each statement of one transaction, once its \\set commands have been evaluated.
+
+        Raises EngineError for an expression that cannot be evaluated, and for any other meta command.
+        """
+
+@final
 class BulkLoad:
     """A bulk load: a dataset's generated rows, sent in pieces by several COPY streams at once.
 

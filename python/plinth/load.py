@@ -147,6 +147,10 @@ class Load:
         """End it: transactions under way may finish within `stop_timeout_s`. Returns at once."""
         self._run.stop()
 
+    def result(self) -> LoadResult:
+        """What it gave, as a model. Raises RunError as long as it runs."""
+        return self.outcome().result
+
     def outcome(self) -> LoadOutcome:
         """What it gave. Raises RunError as long as it runs."""
         with _plinth_errors():

@@ -33,6 +33,18 @@ class TestTerminal:
         assert f"{memory.tps.value:,.0f}" in lines[1]
         assert f"[{memory.tps.interval.low:,.0f}, {memory.tps.interval.high:,.0f}]" in lines[2]
 
+    def test_the_cpu_of_clients_stands_in_it_and_between_drivers_stays_longest(self, ramdisk: Reported) -> None:
+        wide = table_of(render_terminal(ramdisk.analysis, width=120, color=False))
+        assert "client CPU" in wide[0] and " 23.0 us " in wide[1]
+        variants = tuple(
+            variant.model_copy(update={"levels": {"workload.driver": driver}})
+            for variant, driver in zip(ramdisk.analysis.variants, ("plinth", "psycopg", "plinth"), strict=True)
+        )
+        drivers = ramdisk.analysis.model_copy(update={"variants": variants})
+        for width in (72, 80, 90, 100):
+            heads = table_of(render_terminal(drivers, width=width, color=False))[0]
+            assert "client CPU" in heads or "ceiling" not in heads
+
     def test_wide_has_a_line_for_each_variant(self, ramdisk: Reported) -> None:
         assert len(table_of(render_terminal(ramdisk.analysis, width=120, color=False))) == 1 + 3
 
@@ -95,7 +107,7 @@ class TestMarkdown:
         text = render_markdown(build_report(ramdisk.contents, odd))
         row = next(line for line in text.splitlines() if line.startswith("| 1 |"))
         assert "a\\|b &lt;script>" in row
-        assert row.replace("\\|", "").count("|") == 8
+        assert row.replace("\\|", "").count("|") == 9
 
     def test_a_fence_in_the_experiment_file_does_not_end_it(self, ramdisk: Reported) -> None:
         again = ramdisk.report.reproduction.model_copy(update={"experiment_toml": '# ```\nname = "x"'})

@@ -4,6 +4,7 @@
 mod arrays;
 mod bulk;
 mod disk;
+mod draws;
 mod errors;
 mod json;
 mod load;
@@ -26,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("DiskError", py.get_type::<errors::DiskError>())?;
     module.add_class::<disk::DiskServer>()?;
     module.add_class::<load::LoadRun>()?;
+    module.add_class::<draws::ScriptDraws>()?;
     module.add("ProbeError", py.get_type::<errors::ProbeError>())?;
     module.add_class::<probe::FsyncProbe>()?;
     module.add_function(wrap_pyfunction!(probe::fsync_plan, module)?)?;

@@ -144,7 +144,9 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
         return None
     available_ns = engine.threads * (trial.warmup_ns + trial.measured_ns)
     if available_ns and engine.user_cpu_ns + engine.system_cpu_ns > BUSY_ENGINE * available_ns:
-        return f"its threads were busy more than {BUSY_ENGINE:.0%} of the time"
+        return f"its {'threads' if engine.driver is None else 'processes'} were busy more than {BUSY_ENGINE:.0%} of the time"
+    if engine.loop_lag_p99_ns is None:
+        return None
     if judged.latency and engine.loop_lag_p99_ns > judged.latency.percentile_ns(500):
         return "at p99 replies waited in it longer than the median latency"
     return None

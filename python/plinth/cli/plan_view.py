@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.dataset import DatasetSpec
-from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster
+from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
 from plinth.model.units import format_duration, format_size
 
 
@@ -68,11 +68,17 @@ def _variants(plan: Plan) -> Table:
             _standing(cluster),
             cluster.installation.version if cluster.installation else "external",
             _dataset(cluster.dataset),
-            ", ".join(script.name for script in variant.scripts),
+            _workload(variant),
             str(variant.workload.clients),
             variant.workload.protocol,
         )
     return table
+
+
+def _workload(variant: Variant) -> str:
+    """ "tpcb-like", "numbers-select by psycopg"."""
+    by = "" if variant.workload.driver == "plinth" else f" by {variant.workload.driver}"
+    return ", ".join(script.name for script in variant.scripts) + by
 
 
 def _dataset(dataset: DatasetSpec) -> str:

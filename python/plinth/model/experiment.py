@@ -115,6 +115,9 @@ READ_ONLY = ("select-only", "numbers-select")
 """Built-in scripts that write no row; each transaction of all others does."""
 
 
+Driver = Literal["plinth", "psycopg", "sqlalchemy"]
+
+
 class WorkloadSpec(Frozen):
     """What the clients do: a built-in script or script files, by how many clients."""
 
@@ -172,6 +175,11 @@ class WorkloadSpec(Frozen):
         description="Threads of the load engine. Default: one for each core, at most 8 and at most clients.",
         examples=[2],
     )
+    driver: Driver = Field(
+        default="plinth",
+        description="Who the clients are: plinth, the load engine; psycopg and sqlalchemy, programs in Python with a process for "
+        "each client, in a closed loop and of scripts of SQL and \\set only.",
+    )
     protocol: Literal["simple", "extended", "prepared"] = Field(
         default="prepared", description="How statements are sent."
     )
@@ -210,6 +218,16 @@ class WorkloadSpec(Frozen):
     def _one_source(self) -> "WorkloadSpec":
         if (self.builtin is None) == (self.script is None):
             raise ValueError('give exactly one of builtin (such as "tpcb-like") and script (a path)')
+        return self
+
+    @model_validator(mode="after")
+    def _driver_that_can_do_it(self) -> "WorkloadSpec":
+        of_the_engine = {"rate": None, "reconnect": False, "threads": None}
+        asked = [key for key, usual in of_the_engine.items() if getattr(self, key) != usual]
+        if self.driver != "plinth" and asked:
+            raise ValueError(
+                f"{', '.join(asked)}: of driver plinth only; {self.driver} is a closed loop of a process for each client"
+            )
         return self
 
     @model_validator(mode="after")

@@ -125,15 +125,18 @@ class ScriptTotals(Frozen):
 
 
 class EngineCost(Frozen):
-    """What the load engine itself used, over the whole run."""
+    """What the clients used over the whole run: the load engine's threads, or a driver's processes."""
 
     user_cpu_ns: int
     system_cpu_ns: int
-    loop_lag_p99_ns: int
-    bytes_sent: int
-    bytes_received: int
-    threads: int
+    loop_lag_p99_ns: int | None = Field(description="None of a driver, of which it is not known; so are the bytes.")
+    bytes_sent: int | None
+    bytes_received: int | None
+    threads: int = Field(description="Of a driver: processes, one for each client.")
     server_version: str | None
+    driver: str | None = Field(
+        default=None, description="The driver's packages with their versions; None of the engine."
+    )
 
 
 class LoadResult(Frozen):

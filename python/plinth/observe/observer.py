@@ -1,7 +1,7 @@
 """The observer: threads beside the load that read the host and the server once a second."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,9 +52,9 @@ class Observer:
     """Reads every source once every `interval_s`, from start() to stop(): waits ten times as often, sizes ten times as seldom.
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. `postmaster_pid` is None when
-    the server is not on this host; `engine_pid` is the process of the load engine, which may be this one. With
-    `log_path`, the file that the server writes its log to, checkpoints are told from there. `storages` are what the
-    server stands on, as they were described.
+    the server is not on this host; `engine_pid` is the process of the load engine, which may be this one, and
+    `further_engines` are a driver's processes, as soon as there are any. With `log_path`, the file that the server
+    writes its log to, checkpoints are told from there. `storages` are what the server stands on, as they were described.
 
     The host is read by a thread of its own, so that a server that hangs takes nothing else with it. A source that
     fails is a gap, and is tried again at the next tick.
@@ -67,6 +67,7 @@ class Observer:
         devices: Sequence[str],
         postmaster_pid: int | None,
         engine_pid: int,
+        further_engines: Callable[[], Sequence[int]] = tuple,
         interval_s: float = 1.0,
         log_path: Path | None = None,
         storages: Sequence[StorageFacts] = (),
@@ -95,6 +96,7 @@ class Observer:
             engine_pid=engine_pid,
             own_backends=self._own_backends,
             own_threads=self._thread_ids,
+            further_engines=further_engines,
         )
         self._host_sources: list[Source] = [
             HostCpu(),

@@ -113,7 +113,13 @@ class _Groups:
                     of_engine = tuple(whole - part for whole, part in zip(of_engine, of_thread, strict=True))
         except OSError as error:
             return dict.fromkeys((LOAD_ENGINE, OBSERVER), reason_of(error))
-        self.sums.put(LOAD_ENGINE, of_engine)
+        for process in self._processes.further_engines():
+            try:
+                of_process = self._family.of_process(process.path, self._processes.read)
+            except _ENDED:
+                continue  # what is shown of a group never falls
+            of_engine = tuple(map(sum, zip(of_engine, of_process, strict=True)))
+        self.sums.put(LOAD_ENGINE, self.sums.never_falling(LOAD_ENGINE, of_engine))
         return {}
 
     def processes(self, group: str) -> int:

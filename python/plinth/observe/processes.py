@@ -34,11 +34,13 @@ class Processes:
         engine_pid: int,
         own_backends: Callable[[], Collection[int]],
         own_threads: Callable[[], Sequence[int]],
+        further_engines: Callable[[], Sequence[int]] = tuple,
     ) -> None:
         self.postmaster = None if postmaster_pid is None else _process(OTHER_POSTGRES, postmaster_pid)
         self.engine = _process(LOAD_ENGINE, engine_pid)
         self._own_backends = own_backends
         self._own_threads = own_threads
+        self._further_engines = further_engines
         self._children = _Children(postmaster_pid or 0)
         self._groups: dict[int, str] = {}
         self._listed: list[Member] | OSError = []
@@ -75,12 +77,16 @@ class Processes:
         return self._files.read(path)
 
     def engine_threads(self) -> list[Member]:
-        """The threads of the load engine's process, but for the observer's. Raises OSError when it has ended."""
+        """The threads of the load engine's process, but for the observer's, and a driver's processes. Raises OSError when it has ended."""
         ours = set(self._own_threads())
         threads = (int(name) for name in os.listdir(f"{self.engine.path}/task"))  # noqa: PTH208 - every tick: no Path for each
         return [
             Member(LOAD_ENGINE, thread, f"{self.engine.path}/task/{thread}") for thread in threads if thread not in ours
-        ]
+        ] + self.further_engines()
+
+    def further_engines(self) -> list[Member]:
+        """The processes beside the load engine's own that are clients, too: a driver's."""
+        return [_process(LOAD_ENGINE, pid) for pid in self._further_engines()]
 
     def own_threads(self) -> list[Member]:
         """The observer's threads."""

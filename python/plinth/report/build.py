@@ -7,6 +7,7 @@ from pathlib import PurePath
 from plinth.model.analysis import Analysis
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.experiment import WorkloadSpec
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import Variant
 from plinth.model.report import (
@@ -83,9 +84,13 @@ def _variant(variant: Variant, contents: BundleContents) -> ReportVariant:
         label=variant.label,
         levels=variant.levels,
         storages=contents.cluster_of(variant).roles,
-        workload=f"{what}, {workload.clients} clients, {workload.protocol} protocol",
+        workload=f"{what}, {workload.clients} clients, {workload.protocol} protocol{_driver(workload)}",
         latency_curve=_curve(variant.id, contents.trials),
     )
+
+
+def _driver(workload: WorkloadSpec) -> str:
+    return "" if workload.driver == "plinth" else f", driver {workload.driver}"
 
 
 def _curve(variant: str, trials: Iterable[TrialContents]) -> tuple[CurvePoint, ...]:
@@ -212,9 +217,12 @@ def _reproduction(contents: BundleContents) -> Reproduction:
 
 def _versions(contents: BundleContents) -> tuple[Version, ...]:
     postgres = dict.fromkeys(facts.version for facts in contents.servers.values())
+    engines = (trial.trial.engine for trial in contents.trials)
+    drivers = dict.fromkeys(engine.driver for engine in engines if engine is not None and engine.driver is not None)
     return (
         Version(name="Plinth", version=contents.manifest.plinth_version),
         *(Version(name="PostgreSQL", version=version) for version in postgres),
+        *(Version(name="driver", version=version) for version in drivers),
         Version(name="Linux", version=contents.host.kernel),
         Version(name="operating system", version=contents.host.os),
     )

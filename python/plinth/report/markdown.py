@@ -8,6 +8,7 @@ from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.units import format_duration, format_size
 from plinth.report.text import (
     NOT_AVAILABLE,
+    client_cpu,
     elsewhere_sentence,
     endurance_used,
     held_back,
@@ -63,6 +64,7 @@ def _ranking(report: Report) -> str:
                 rate(variant.tps),
                 times(comparison.ratio) if comparison else "",
                 latency_pair(variant.latency),
+                client_cpu(variant),
                 variant.safety.grade,
                 comparison.verdict if comparison else "",
             )
@@ -73,6 +75,7 @@ def _ranking(report: Report) -> str:
         "tps, median [interval]",
         "Ratio to baseline",
         "Latency p50 / p99",
+        "Client CPU a transaction",
         "Commits",
         "Verdict",
     )

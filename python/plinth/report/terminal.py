@@ -13,6 +13,7 @@ from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResu
 from plinth.model.figures import times
 from plinth.report.text import (
     ceiling,
+    client_cpu,
     held_back,
     latency_pair,
     noise_sentence,
@@ -39,15 +40,17 @@ class _Layout(NamedTuple):
     without: frozenset[str] = frozenset()
 
 
-_LAYOUTS = (
-    _Layout(),
-    _Layout(stacked=True),
-    _Layout(stacked=True, without=frozenset({"ceiling"})),
-    _Layout(stacked=True, without=frozenset({"ceiling", "p50 / p99"})),
-    _Layout(stacked=True, without=frozenset({"ceiling", "p50 / p99", "verdict"})),
-    _Layout(stacked=True, without=frozenset({"ceiling", "p50 / p99", "verdict", "ratio"})),
-)
-"""From wide to narrow. Safety is never left out: a fast figure without it would mislead."""
+_GIVEN_UP = ("client CPU", "ceiling", "p50 / p99", "verdict", "ratio")
+"""The columns that are left out where there is no room, the first first. Safety is never: a fast figure without it would mislead."""
+
+
+def _layouts(analysis: Analysis) -> list[_Layout]:
+    """From wide to narrow."""
+    between_drivers = any("workload.driver" in variant.levels for variant in analysis.variants)
+    order = ("ceiling", "client CPU", *_GIVEN_UP[2:]) if between_drivers else _GIVEN_UP
+    stacked = [_Layout(stacked=True, without=frozenset(order[:count])) for count in range(len(order) + 1)]
+    return [_Layout(), *stacked]
+
 
 _MAX_HELD_BACK = 6
 """Variants, the fastest first, of which it is said what held them back; every form of the report has all."""
@@ -123,6 +126,7 @@ _COLUMNS = (
     _Column("tps", "right"),
     _Column("ratio"),
     _Column("p50 / p99", "right"),
+    _Column("client CPU", "right"),
     _Column("ceiling", "right"),
     _Column("commits", wraps=True),
     _Column("verdict", wraps=True),
@@ -138,12 +142,13 @@ def _fitting_table(analysis: Analysis, width: int) -> Table:
     comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
     # Where no storage was probed there is nothing to say in it.
     empty = set() if any(_has_ceiling(variant) for variant in analysis.variants) else {"ceiling"}
-    for layout in _LAYOUTS:
+    layouts = _layouts(analysis)
+    for layout in layouts:
         columns = [column for column in _COLUMNS if column.name not in layout.without | empty]
         rows = [_cells(variant, comparisons.get(variant.id), layout) for variant in analysis.variants]
         shown = [[cell for cell, column in zip(row, _COLUMNS, strict=True) if column in columns] for row in rows]
         widths, spare = _widths(columns, shown, width)
-        if spare >= 0 or layout is _LAYOUTS[-1]:
+        if spare >= 0 or layout is layouts[-1]:
             return _table(columns, shown, widths)
     raise AssertionError("the last layout is always taken")
 
@@ -182,6 +187,7 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
         _figure(rate(variant.tps), layout),
         _figure(times(comparison.ratio) if comparison else "", layout),
         Text(latency_pair(variant.latency)),
+        Text(client_cpu(variant)),
         _figure(ceiling(variant.ceiling), layout),
         Text(variant.safety.grade, style=_SAFETY_STYLES[variant.safety.grade]),
         Text(comparison.verdict, style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),

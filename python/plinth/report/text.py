@@ -43,6 +43,12 @@ def ceiling(of: CommitCeiling | None) -> str:
     return number(of.clients_per_s) + (f" ({of.reached:.0%})" if of.reached is not None else "")
 
 
+def client_cpu(variant: VariantResult) -> str:
+    """CPU time of the clients, who may be the load engine or a driver's programs, for each transaction."""
+    cost_ns = variant.engine_cpu_ns_per_transaction
+    return NOT_AVAILABLE if cost_ns is None else latency(cost_ns)
+
+
 def endurance_used(reading: SmartReading | None) -> str:
     """Of a drive's rated endurance: "3 %"; "n/a" where it was not told."""
     if reading is None or reading.percentage_used is None:

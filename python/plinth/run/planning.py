@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from plinth.drivers import check_driver
 from plinth.experiment import LoadedExperiment
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.errors import Problem
@@ -84,7 +85,9 @@ class _Planner:
     def _scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[ScriptText, ...]:
         with self._placed():
             scripts = scripts_of(workload, dataset.kind, self.loaded.files)
-        check_scripts(workload, scripts, self._dataset(dataset).variables())
+        variables = self._dataset(dataset).variables()
+        check_scripts(workload, scripts, variables)
+        check_driver(workload, scripts, [*variables])
         return scripts
 
     def _dataset(self, spec: DatasetSpec) -> Dataset:
@@ -198,11 +201,15 @@ def _filesystem(path: Path) -> tuple[str, str, int | None]:
         return str(path), str(path), None
 
 
+def _driver(workload: WorkloadSpec) -> str:
+    return "" if workload.driver == "plinth" else f"driver {workload.driver}, "
+
+
 def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
     workload = variant.workload
     load = (
         f"trial {trial.number}, {variant.label}: CHECKPOINT, then {', '.join(s.name for s in variant.scripts)} by "
-        f"{workload.clients} clients, {workload.protocol} protocol, seed {trial.seed}"
+        f"{workload.clients} clients, {workload.protocol} protocol, {_driver(workload)}seed {trial.seed}"
     )
     steps = [Step(id=f"trial.{trial.number}.load", title=load)]
     if cluster.storage is None:

@@ -61,7 +61,7 @@ class Provision:
         self.budget = budget
         self.losses = Losses(plan.lacking)
         self._storages = Storages(site, runner, journal, listener, guard, self.losses)
-        self._runner = runner
+        self.runner = runner
         self._journal = journal
         self._listener = listener
         self._managed: dict[str, Cluster] = {}
@@ -167,7 +167,7 @@ class Provision:
                 self._end(name)
             for external in self._external.values():
                 self._try(lambda external=external: external.close(self._journal))
-            kept = self._journal.undo_all(self._runner, left_alone=self._storages.hung)
+            kept = self._journal.undo_all(self.runner, left_alone=self._storages.hung)
         for reason in ended:
             self._listener.note(reason)
         self._storages.close()
@@ -207,7 +207,7 @@ class Provision:
         kept: list[NotUndone] = []
         for steps in steps_of_servers:
             if steps not in self._storages.hung:
-                kept += self._journal.undo_steps(steps, self._runner)
+                kept += self._journal.undo_steps(steps, self.runner)
         kept += self._storages.undo(lost)
         for item in kept:
             self._listener.note(f"could not undo: {item.step.title}: {item.error.message}; tried again at the end")
@@ -241,7 +241,7 @@ class Provision:
     def _prepare_managed(
         self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter
     ) -> None:
-        cluster = Cluster(self.site.layout(planned), self._runner, self._journal)
+        cluster = Cluster(self.site.layout(planned), self.runner, self._journal)
         self._managed[planned.id] = cluster
         whole = cluster.layout.whole_step()
         stands = self._journal.has(whole.id)  # as a run that was killed has made it

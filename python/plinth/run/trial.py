@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from plinth.drivers import DriverLoad
 from plinth.load import Load
 from plinth.model.base import Gap
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, RunError
-from plinth.model.experiment import WorkloadSpec
+from plinth.model.experiment import Driver, WorkloadSpec
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig, LoadScript, Rate, Stage
@@ -31,9 +32,9 @@ _POLL_S = 0.1
 _STOP_PATIENCE_S = 10.0
 _CONNECT_TIMEOUT_S = 10.0
 # After one of these a client does no more, so that the load is not the one that was asked for.
-_ENDS_A_CLIENT = ("connect", "timeout", "connection_lost", "protocol", "script")
-# A session's start commits a transaction or two of its own, and autovacuum and the control connection a few more.
-_OWN_COMMITS_PER_CLIENT = 2
+_ENDS_A_CLIENT = ("connect", "timeout", "connection_lost", "protocol", "script", "client_died")
+# A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
+_OWN_COMMITS_PER_CLIENT: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}
 _OWN_COMMITS = 100
 
 
@@ -64,6 +65,7 @@ class TrialRunner:
         self._provision = provision
         self._storages = storages
         self._listener = listener
+        self._running: Load | DriverLoad | None = None
 
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
         """Run one trial. A failure of server or load gives a failed trial; Interrupted passes through."""
@@ -90,6 +92,7 @@ class TrialRunner:
             devices=tuple(devices),
             postmaster_pid=self._provision.postmaster_pid(variant),
             engine_pid=os.getpid(),
+            further_engines=lambda: self._running.processes if isinstance(self._running, DriverLoad) else (),
             log_path=self._provision.log_path(variant),
             storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
         )
@@ -97,7 +100,7 @@ class TrialRunner:
         load, failure = None, "the load was not started"
         try:
             config = self._config(trial, variant, server.connection, dataset.variables())
-            load, failure = self._load(config, server, observer)
+            load, failure = self._load(config, variant.workload.driver, server, observer)
         finally:
             observation = observer.stop(t0_monotonic_ns=_monotonic_ns(load.started_unix_ns) if load else None)
         output = TrialOutput(
@@ -116,7 +119,7 @@ class TrialRunner:
                 await_sessions(control, server.connection.application_name)
                 checks = dataset.after_trial(control, before, variant.workload, load)
                 exclusive = variant.workload.builtin is not None and not observation.shares_database
-                checks.append(_commit_check(_commits(control) - commits, load, variant.workload.clients, exclusive))
+                checks.append(_commit_check(_commits(control) - commits, load, variant.workload, exclusive))
             failure = _failure_of_checks(checks)
         output.trial = _measured(output.trial, load, checks, observation, failure)
         output.trial = output.trial.model_copy(update={"gaps": (*gaps, *output.trial.gaps)})
@@ -143,12 +146,22 @@ class TrialRunner:
             stop_timeout_s=_STOP_PATIENCE_S,
         )
 
-    def _load(self, config: LoadConfig, server: Server, observer: Observer) -> tuple[LoadResult | None, str | None]:
+    def _made(self, config: LoadConfig, driver: Driver) -> Load | DriverLoad:
+        """The load, not yet begun."""
+        if driver == "plinth":
+            return Load(config)
+        log_path = self._provision.site.bundle / "logs" / "drivers.log"
+        return DriverLoad(driver, config, self._provision.runner, log_path)
+
+    def _load(
+        self, config: LoadConfig, driver: Driver, server: Server, observer: Observer
+    ) -> tuple[LoadResult | None, str | None]:
         """Drive the load to its end; returns its result, and why it is a failure."""
         measure = self._plan.experiment.measure
         total_s = measure.warmup_s + measure.duration_s
         failure = None
-        load = Load(config)
+        load = self._made(config, driver)
+        self._running = load
         try:
             load.start()
             while not load.wait(_POLL_S):
@@ -161,7 +174,7 @@ class TrialRunner:
             load.stop()
             load.wait(_STOP_PATIENCE_S)
             raise
-        return load.outcome().result, failure
+        return load.result(), failure
 
     def _tell(self, progress: LoadProgress, total_s: float, observer: Observer) -> None:
         for second in progress.seconds:
@@ -207,10 +220,10 @@ def _monotonic_ns(unix_ns: int) -> int:
     return time.monotonic_ns() - (time.time_ns() - unix_ns)
 
 
-def _commit_check(commits: int, load: LoadResult, clients: int, exclusive: bool) -> Check:
+def _commit_check(commits: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
     """`exclusive`: a transaction of the script commits once, and nobody else works in this database."""
     done = load.totals.done
-    most = done + load.totals.open + clients * _OWN_COMMITS_PER_CLIENT + _OWN_COMMITS
+    most = done + load.totals.open + workload.clients * _OWN_COMMITS_PER_CLIENT[workload.driver] + _OWN_COMMITS
     return Check(
         name="pg_stat_database.xact_commit = transactions done, and a few of sessions' starts and maintenance",
         expected=f"{done} to {most}" if exclusive else f"at least {done}",

@@ -17,7 +17,14 @@ CONNECT_TIMEOUT_S = 10
 
 
 def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.Connection[tuple[Any, ...]]":
-    """A control connection, as the load engine would connect: by nothing but `to`.
+    """A control connection, as the load engine would connect: by nothing but `to`."""
+    # Text comes as bytes from a database whose encoding is SQL_ASCII, unless it is asked for.
+    ours = {"application_name": f"{to.application_name} control", "client_encoding": "UTF8"}
+    return connect_as(to.model_copy(update=ours), timeout_s=timeout_s)
+
+
+def connect_as(to: Connection, *, timeout_s: int, **options: Any) -> "psycopg.Connection[tuple[Any, ...]]":
+    """A connection by nothing but `to`, and psycopg's own `options`; each statement is committed at once.
 
     libpq reads PG* variables at every connect, and some of them cannot be overridden; so they leave this
     process's environment here. Who wants them (an external server) resolves them before.
@@ -29,10 +36,10 @@ def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.C
     *others, last = _attempts(to)
     for attempt in others:
         try:
-            return _connect_once(attempt, timeout_s)
+            return _connect_once(attempt, timeout_s, options)
         except psycopg.OperationalError:
             continue  # the next host may do; when none does, the last one's error is the one that is told
-    return _connect_once(last, timeout_s)
+    return _connect_once(last, timeout_s, options)
 
 
 def _attempts(to: Connection) -> list[Connection]:
@@ -45,16 +52,13 @@ def _attempts(to: Connection) -> list[Connection]:
     return [one.model_copy(update={"target_session_attrs": attrs}) for attrs in ("standby", "any") for one in alone]
 
 
-def _connect_once(to: Connection, timeout_s: int) -> "psycopg.Connection[tuple[Any, ...]]":
+def _connect_once(to: Connection, timeout_s: int, options: dict[str, Any]) -> "psycopg.Connection[tuple[Any, ...]]":
     import psycopg
 
     parameters = keywords(to)
     if to.connect_timeout_s is None:
         parameters["connect_timeout"] = timeout_s
-    parameters["application_name"] = f"{to.application_name} control"
-    # Else text comes as bytes from a database whose encoding is SQL_ASCII.
-    parameters["client_encoding"] = "UTF8"
-    return psycopg.connect(autocommit=True, **parameters)
+    return psycopg.connect(autocommit=True, **parameters, **options)
 
 
 @contextmanager

@@ -108,7 +108,7 @@ class Runner:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # Its thread waits for it right here, so that only the death of Plinth can set this off.
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
         timed_out = False
         try:
@@ -220,7 +220,8 @@ def _hint_for(program: str) -> str | None:
     return f"Debian and Ubuntu have it in package {package}" if package else None
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """For a process that was just forked: it is killed when the thread that forked it ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -21,6 +21,7 @@ export function rankingView(report: Report): HTMLElement {
     "tps",
     "Ratio to baseline",
     "Latency p50 / p99",
+    "Client CPU",
     "Commits",
     "Verdict",
   ];
@@ -87,6 +88,13 @@ function rankedRow(row: RankedRow, max: number, colour: number): HTMLElement {
       variant.latency
         ? `${latency(variant.latency.p50_ns)} / ${latency(variant.latency.p99_ns)}`
         : h("span", { class: "na" }, "n/a"),
+    ),
+    h(
+      "td",
+      { class: "num", "data-label": "client CPU", title: "CPU time of the clients for each transaction" },
+      variant.engine_cpu_ns_per_transaction === null
+        ? h("span", { class: "na" }, "n/a")
+        : latency(variant.engine_cpu_ns_per_transaction),
     ),
     h("td", {}, safetyBadge(variant.safety)),
     h("td", { class: "verdict", title: comparison?.sentence }, comparison ? verdict(comparison) : ""),

@@ -1,0 +1,204 @@
+"""What clients report, as the load engine's result has it: rows of the series, histograms, totals and errors."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plinth.drivers.messages import Batch, Mishap
+from plinth.drivers.timeline import Timeline
+from plinth.model.load import Histogram, LoadError, Second, Totals
+
+_HIGHEST_NS = 3_600_000_000_000
+# Buckets as of crates/load/src/latencies.rs: 512 ns wide at first, and 2048 of them before they double.
+_NARROWEST_BITS = 9
+_LOWEST_RANGE_BITS = 11
+
+Times = NDArray[np.int64]
+
+
+def highest_of_buckets(times_ns: Times) -> Times:
+    """The highest latency of the bucket of each: 1 us to 1 h, 3 significant digits."""
+    capped = np.minimum(times_ns, _HIGHEST_NS)
+    lowest_bits = _NARROWEST_BITS + _LOWEST_RANGE_BITS
+    # Bits of an integer below 2^53 are those of its double.
+    bits = np.frexp(np.maximum(capped, (1 << lowest_bits) - 1).astype(np.float64))[1].astype(np.int64)
+    width_bits = bits - lowest_bits + _NARROWEST_BITS
+    return (((capped >> width_bits) + 1) << width_bits) - 1
+
+
+@dataclass
+class Latencies:
+    """A set of latencies in buckets; count, sum, shortest and longest are exact."""
+
+    buckets: Counter[int] = field(default_factory=Counter)
+    count: int = 0
+    sum_ns: int = 0
+    min_ns: int = 0
+    max_ns: int = 0
+
+    def add(self, times_ns: Times) -> None:
+        """Add these."""
+        if not len(times_ns):
+            return
+        least = int(times_ns.min())
+        self.min_ns = min(self.min_ns, least) if self.count else least
+        self.max_ns = max(self.max_ns, int(times_ns.max()))
+        self.count += len(times_ns)
+        self.sum_ns += int(times_ns.sum())
+        values, counts = np.unique(highest_of_buckets(times_ns), return_counts=True)
+        self.buckets.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+    def histogram(self, **of: Any) -> Histogram:
+        """As results have it; `of` says of what."""
+        return Histogram(
+            **of,
+            count=self.count,
+            sum_ns=self.sum_ns,
+            min_ns=self.min_ns,
+            max_ns=self.max_ns,
+            buckets=tuple(sorted(self.buckets.items())),
+        )
+
+
+class Books:
+    """The books of a load with one script, whose statements are (line, text)."""
+
+    def __init__(
+        self, timeline: Timeline, script: str, statements: Sequence[tuple[int, str]], latency_limit_s: float | None
+    ) -> None:
+        self._timeline = timeline
+        self._script = script
+        self._lines = statements
+        self._limit_ns = None if latency_limit_s is None else latency_limit_s * 1e9
+        self._rows: dict[int, list[Batch]] = {}
+        self._next_row = 0
+        self._errors: dict[tuple[str, str | None, int | None], LoadError] = {}
+        self._transactions = Latencies()
+        self._statements = [Latencies() for _ in statements]
+        self._totals: Counter[str] = Counter()
+        self._measured: Counter[str] = Counter()
+        self.series: list[Second] = []
+
+    def take(self, batch: Batch) -> None:
+        """What a client reports, of a row that is not closed."""
+        assert batch.row >= self._next_row, "a row is closed when every client has passed it"
+        self._rows.setdefault(batch.row, []).append(batch)
+        for mishap in batch.mishaps:
+            self.note(mishap)
+
+    def note(self, mishap: Mishap) -> None:
+        """Count something that went wrong."""
+        key = (mishap.kind, mishap.sqlstate, mishap.statement)
+        known = self._errors.get(key)
+        if known is None:
+            known = LoadError(
+                kind=mishap.kind,
+                sqlstate=mishap.sqlstate,
+                script=None if mishap.statement is None else self._script,
+                statement=mishap.statement,
+                line=None if mishap.statement is None else self._lines[mishap.statement][0],
+                message=mishap.message,
+                count=0,
+                retried=0,
+                first_ns=mishap.t_ns,
+            )
+        first = known if known.first_ns <= mishap.t_ns else known.model_copy(update={"message": mishap.message})
+        self._errors[key] = first.model_copy(
+            update={
+                "count": known.count + 1,
+                "retried": (known.retried or 0) + mishap.retried,
+                "first_ns": min(known.first_ns, mishap.t_ns),
+            }
+        )
+
+    def take_open(self, t_ns: int) -> None:
+        """A transaction was under way at an instant, and nobody will say how it ended."""
+        row = max(self._next_row, self._timeline.row(t_ns))
+        batch = Batch.empty(row, len(self._lines))
+        batch.open = 1
+        self.take(batch)
+
+    def close_all(self, end_ns: int) -> list[Second]:
+        """Close every row up to the end."""
+        return self.close_rows(max([self._timeline.row(end_ns), *self._rows]) + 1, end_ns)
+
+    def close_rows(self, up_to_row: int, end_ns: int | None = None) -> list[Second]:
+        """Close the rows before `up_to_row`, to which nothing is to be added; the last one ends at `end_ns`."""
+        closed = [self._closed(row, end_ns) for row in range(self._next_row, up_to_row)]
+        self._next_row = max(self._next_row, up_to_row)
+        self.series += closed
+        return closed
+
+    def totals(self, measured_only: bool = False) -> Totals:
+        """Of the rows that are closed."""
+        counts = self._measured if measured_only else self._totals
+        ended = counts["done"] + counts["failed"] + counts["open"]
+        return Totals(scheduled=ended, skipped=0, **{name: counts[name] for name in _COUNTED})
+
+    def histograms(self) -> tuple[Histogram, ...]:
+        """Of the rows that are closed and measured; sets that are empty are left out."""
+        return tuple(self._histograms())
+
+    def _histograms(self) -> Iterator[Histogram]:
+        if self._transactions.count:
+            yield self._transactions.histogram(
+                scope="transaction", script=self._script, statement=None, line=None, text=None
+            )
+        for number, (latencies, (line, text)) in enumerate(zip(self._statements, self._lines, strict=True)):
+            if latencies.count:
+                yield latencies.histogram(
+                    scope="statement", script=self._script, statement=number, line=line, text=text
+                )
+
+    def errors(self) -> tuple[LoadError, ...]:
+        """Everything that went wrong, commonest first."""
+        return tuple(sorted(self._errors.values(), key=lambda error: (-error.count, error.first_ns)))
+
+    def _closed(self, row: int, end_ns: int | None) -> Second:
+        batches = self._rows.pop(row, [])
+        times = _joined([batch.latencies for batch in batches])
+        counts = Counter({name: sum(getattr(batch, name) for batch in batches) for name in _OF_BATCHES})
+        counts["done"] = len(times)
+        counts["late"] = 0 if self._limit_ns is None else int((times > self._limit_ns).sum())
+        self._totals.update(counts)
+        phase = self._timeline.phase(row)
+        if phase == "measure":
+            self._measured.update(counts)
+            self._transactions.add(times)
+            for number, latencies in enumerate(self._statements):
+                latencies.add(_joined([batch.statements[number] for batch in batches]))
+        start_ns, next_ns = self._timeline.start_ns(row), self._timeline.start_ns(row + 1)
+        return Second(
+            second=row,
+            phase=phase,
+            t_ns=start_ns,
+            length_ns=(next_ns if end_ns is None else min(next_ns, end_ns)) - start_ns,
+            **{name: counts[name] for name in ("done", "failed", "retried", "retries", "late")},
+            skipped=0,
+            **_figures(times),
+        )
+
+
+_OF_BATCHES = ("failed", "open", "retries", "retried", "serialization_failures", "deadlock_failures")
+_COUNTED = (*_OF_BATCHES, "done", "late")
+
+
+def _joined(parts: Sequence[Any]) -> Times:
+    return np.concatenate([np.frombuffer(part, np.int64) for part in parts] or [np.empty(0, np.int64)])
+
+
+def _figures(times_ns: Times) -> dict[str, Any]:
+    names = ("mean", "stddev", "p50", "p95", "p99", "max")
+    if not len(times_ns):
+        return {f"latency_{name}_ns": None for name in names}
+    ordered = np.sort(times_ns)
+    ranks = {name: int(ordered[-(-len(ordered) * share // 100) - 1]) for name, share in _PERCENTILES.items()}
+    moments = {"mean": float(times_ns.mean()), "stddev": float(times_ns.std()), "max": int(ordered[-1])}
+    return {f"latency_{name}_ns": value for name, value in (ranks | moments).items()}
+
+
+_PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}

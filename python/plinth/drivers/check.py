@@ -1,0 +1,42 @@
+"""What drivers need, and which scripts they take: told before anything is made."""
+
+import importlib.util
+import json
+from collections.abc import Sequence
+
+from plinth.model.errors import MissingCapability, UsageError
+from plinth.model.experiment import WorkloadSpec
+from plinth.model.plan import ScriptText
+
+_PACKAGES = {"psycopg": ("psycopg",), "sqlalchemy": ("sqlalchemy", "psycopg")}
+_TAKEN = ("SQL", "set")
+
+
+def check_driver(workload: WorkloadSpec, scripts: Sequence[ScriptText], variables: Sequence[str]) -> None:
+    """Raises MissingCapability without the packages of the workload's driver, and UsageError for a script that it cannot run.
+
+    `variables` are those that are set from outside.
+    """
+    if workload.driver == "plinth":
+        return
+    for package in _PACKAGES[workload.driver]:
+        if importlib.util.find_spec(package) is None:
+            raise MissingCapability(
+                f"driver {workload.driver!r} needs the Python package {package}, which is not installed",
+                where="workload.driver",
+                hint='pip install "pgplinth[drivers]" brings the drivers',
+            )
+    for script in scripts:
+        _check_script(script, workload.driver, [*variables, *workload.variables])
+
+
+def _check_script(script: ScriptText, driver: str, variables: list[str]) -> None:
+    from plinth._native import parse_script
+
+    for command in json.loads(parse_script(script.name, script.source, variables))["commands"]:
+        if command["name"] not in _TAKEN:
+            raise UsageError(
+                f"driver {driver!r} does not run \\{command['name']}: it takes SQL and \\set only",
+                where=f"{script.name}:{command['line']}",
+                hint='driver = "plinth" runs all of pgbench\'s language',
+            )

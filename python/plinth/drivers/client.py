@@ -1,0 +1,246 @@
+"""One client: a process with one connection, its transactions timed one after another, its failures counted."""
+
+import gc
+import os
+import resource
+import signal
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection as Pipe
+from typing import Any, NoReturn
+
+import psycopg
+
+from plinth._native import EngineError, ScriptDraws
+from plinth.drivers.messages import Batch, Ended, Go, Mishap, Order, Ready
+from plinth.drivers.sessions import Session, open_session
+from plinth.drivers.timeline import Timeline
+from plinth.system.runner import die_with_parent
+
+_BROKEN = 70
+_RETRYABLE = {"40001": "serialization_failure", "40P01": "deadlock_detected"}
+_IN_BLOCK = "the script ends inside a transaction block; end it with COMMIT or ROLLBACK"
+
+
+def be_client(pipe: Pipe, order: Order, number: int, foreman_pid: int) -> NoReturn:
+    """Work as client `number`, in a process of its own, to its end."""
+    code = 0
+    try:
+        die_with_parent()
+        if os.getppid() == foreman_pid:
+            _Client(pipe, order, number).work()
+    except (EOFError, BrokenPipeError):  # the foreman has no use for it any more
+        code = 1
+    except BaseException:  # noqa: BLE001 - nothing may go up into what was the foreman before the fork
+        traceback.print_exc()
+        code = _BROKEN
+    os._exit(code)  # what was forked with it is the foreman's to end
+
+
+class _Lost(Exception):
+    """The client cannot go on."""
+
+
+class _Client:
+    def __init__(self, pipe: Pipe, order: Order, number: int) -> None:
+        self._pipe = pipe
+        self._order = order
+        self._load = order.load
+        self._stopping = False
+        (script,) = self._load.scripts
+        self._draws = ScriptDraws(
+            script.name, script.source, self._load.variables, self._load.seed, self._load.clients, number
+        )
+        self._statements = [parts for _, _, parts in self._draws.statements()]
+        # First it is asked to end, then it is cut off: psycopg cancels what it waits for.
+        signal.signal(signal.SIGTERM, self._stop)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def work(self) -> None:
+        session = self._open()
+        if session is None:
+            return
+        gc.freeze()  # what the foreman loaded need not be looked through, and copied, by each
+        self._pipe.send(Ready(session.connection.info.parameter_status("server_version"), session.version))
+        go = self._pipe.recv()
+        assert isinstance(go, Go)
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        worker = _Worker(session, self._draws, self._load.max_tries, self._load.latency_limit_s, go, self._pipe)
+        aborted = False
+        try:
+            worker.run(lambda: self._stopping)
+        except KeyboardInterrupt:
+            worker.cut_off()
+        except _Lost:
+            aborted = True
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        worker.flush()
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        user_s, system_s = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
+        self._pipe.send(Ended(worker.now_ns(), round(user_s * 1e9), round(system_s * 1e9), aborted))
+        session.close()
+
+    def _open(self) -> Session | None:
+        """A session; None, and the foreman knows why, when there is none."""
+        try:
+            return open_session(
+                self._order.driver,
+                self._load.connection,
+                self._load.protocol,
+                self._statements,
+                self._load.connect_timeout_s,
+            )
+        except Exception as error:
+            failed = _below(error)
+            if not isinstance(failed, psycopg.Error):
+                raise
+            kind = "timeout" if isinstance(failed, psycopg.errors.ConnectionTimeout) else "connect"
+            self._pipe.send(Mishap(kind, failed.sqlstate, None, _message(failed), 0))
+            return None
+
+    def _stop(self, *_: object) -> None:
+        self._stopping = True
+
+
+class _Worker:
+    """The transactions of a client. Times count from the beginning of the load."""
+
+    def __init__(
+        self,
+        session: Session,
+        draws: ScriptDraws,
+        max_tries: int,
+        latency_limit_s: float | None,
+        go: Go,
+        pipe: Pipe,
+    ) -> None:
+        self._session = session
+        self._draws = draws
+        self._max_tries = max_tries
+        self._limit_ns = None if latency_limit_s is None else latency_limit_s * 1e9
+        self._go = go
+        self._pipe = pipe
+        self._timeline = Timeline(go.warmup_ns)
+        self._under_way = False
+        self._begin_row(0)
+
+    def now_ns(self) -> int:
+        """Since the beginning."""
+        return time.monotonic_ns() - self._go.t0_ns
+
+    def run(self, stopping: Callable[[], bool]) -> None:
+        """Work until the end, or until it is to stop. Raises _Lost when it cannot go on."""
+        while not stopping() and (began_ns := self.now_ns()) < self._go.ends_ns:
+            self._under_way = True
+            self._transaction(began_ns, stopping)
+            self._under_way = False
+
+    def flush(self) -> None:
+        """Send what has ended."""
+        self._pipe.send(self._batch)
+
+    def cut_off(self) -> None:
+        """The transaction under way, if there is one, is neither done nor failed."""
+        if self._under_way:
+            self._advance(self.now_ns()).open += 1
+
+    def _transaction(self, began_ns: int, stopping: Callable[[], bool]) -> None:
+        try:
+            values = self._draws.draw()
+        except EngineError as error:
+            self._failed(Mishap("script", None, None, str(error), self.now_ns()), 1)
+            return
+        tries = 1
+        while (mishap := self._try(values, began_ns, tries)) is not None:
+            if not self._may_try_again(mishap, tries, began_ns) or stopping():
+                self._failed(mishap, tries)
+                return
+            self._advance(mishap.t_ns).mishaps.append(mishap._replace(retried=True))
+            tries += 1
+
+    def _try(self, values: Sequence[tuple[Any, ...]], began_ns: int, tries: int) -> Mishap | None:
+        """Run the statements once. None when all is well, and counted; else nothing is under way at the server any more."""
+        took_ns: list[int] = []
+        last_ns = self.now_ns() if tries > 1 else began_ns
+        try:
+            for run, parameters in zip(self._session.runs, values, strict=True):
+                run(parameters)
+                now_ns = self.now_ns()
+                took_ns.append(now_ns - last_ns)
+                last_ns = now_ns
+        except Exception as error:  # noqa: BLE001 - whatever a driver raises is counted, by what became of the connection
+            return self._rolled_back(self._mishap(_below(error), len(took_ns)))
+        if self._session.connection.pgconn.transaction_status:
+            return self._rolled_back(Mishap("script", None, len(took_ns) - 1, _IN_BLOCK, last_ns))
+        batch = self._advance(last_ns)
+        batch.latencies.append(last_ns - began_ns)
+        batch.retries += tries - 1
+        batch.retried += tries > 1
+        for times, one_ns in zip(batch.statements, took_ns, strict=True):
+            times.append(one_ns)
+        return None
+
+    def _failed(self, mishap: Mishap, tries: int) -> None:
+        """Count a transaction that failed for good. Raises _Lost where the client's end is with it."""
+        batch = self._advance(self.now_ns())
+        batch.mishaps.append(mishap)
+        batch.failed += 1
+        batch.retries += tries - 1
+        batch.retried += tries > 1
+        batch.serialization_failures += mishap.kind == "serialization_failure"
+        batch.deadlock_failures += mishap.kind == "deadlock_detected"
+        if mishap.kind in ("connection_lost", "script"):
+            raise _Lost
+
+    def _may_try_again(self, mishap: Mishap, tries: int, began_ns: int) -> bool:
+        now_ns = self.now_ns()
+        return (
+            mishap.kind in _RETRYABLE.values()
+            and (self._max_tries == 0 or tries < self._max_tries)
+            and (self._limit_ns is None or now_ns - began_ns <= self._limit_ns)
+            and now_ns < self._go.ends_ns
+        )
+
+    def _rolled_back(self, mishap: Mishap) -> Mishap:
+        """The same, or that the connection went when the transaction was rolled back."""
+        connection = self._session.connection
+        if connection.closed or not connection.pgconn.transaction_status:
+            return mishap
+        try:
+            connection.execute("ROLLBACK")
+        except psycopg.Error as error:
+            return self._mishap(error, mishap.statement or 0)
+        return mishap
+
+    def _mishap(self, error: Exception, number: int) -> Mishap:
+        """Where the connection is gone the client ends, and so where the fault is neither the server's nor the network's."""
+        sqlstate = getattr(error, "sqlstate", None)
+        if self._session.connection.closed:
+            kind = "connection_lost"
+        else:
+            kind = _RETRYABLE.get(sqlstate, "sql") if sqlstate else "script"
+        return Mishap(kind, sqlstate, number, _message(error), self.now_ns())
+
+    def _advance(self, t_ns: int) -> Batch:
+        """The batch of the row that holds an instant; the one before it is sent."""
+        if t_ns >= self._row_ends_ns:
+            self.flush()
+            self._begin_row(self._timeline.row(t_ns))
+        return self._batch
+
+    def _begin_row(self, row: int) -> None:
+        self._batch = Batch.empty(row, len(self._session.runs))
+        self._row_ends_ns = self._timeline.start_ns(row + 1)
+
+
+def _below(error: Exception) -> Exception:
+    """What psycopg said, where SQLAlchemy has wrapped it."""
+    return getattr(error, "orig", None) or error
+
+
+def _message(error: Exception) -> str:
+    diagnosis = getattr(error, "diag", None)
+    primary = diagnosis.message_primary if diagnosis is not None else None
+    return primary or str(error).strip().partition("\n")[0] or type(error).__name__

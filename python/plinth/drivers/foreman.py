@@ -1,0 +1,244 @@
+"""The foreman: starts a process for each client, gives them their beginning and end, and merges what they report.
+
+It is a process of its own, so that clients are forked from one without threads that has loaded the driver once. Clients and
+foreman end with who started them.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+
+from plinth._native import ScriptDraws
+from plinth.drivers.books import Books
+from plinth.drivers.client import be_client
+from plinth.drivers.messages import Batch, Ended, Go, Mishap, Order, Ready, Started
+from plinth.drivers.sessions import versions
+from plinth.drivers.timeline import Timeline
+from plinth.model.load import EngineCost, LoadProgress, LoadResult, Phase, ScriptTotals, Second
+
+_TICK_S = 0.1
+_CANCEL_PATIENCE_S = 5.0
+
+
+class Client:
+    """One client as the foreman knows it."""
+
+    def __init__(self, pid: int, pipe: Connection) -> None:
+        self.pid = pid
+        self.pipe = pipe
+        self.ready: Ready | None = None
+        self.next_row = 0
+        """The first row that it may still have something of."""
+
+
+class Foreman:
+    """Does what it is told over `conductor`: Started, LoadProgress and LoadResult go there."""
+
+    def __init__(self, conductor: Connection, order: Order) -> None:
+        self._conductor = conductor
+        self._order = order
+        self._load = order.load
+        (script,) = self._load.scripts
+        self._timeline = Timeline(round(self._load.warmup_s * 1e9))
+        draws = ScriptDraws(script.name, script.source, self._load.variables, self._load.seed, self._load.clients, 0)
+        lines = [(line, text) for line, text, _ in draws.statements()]
+        self._books = Books(self._timeline, script.name, lines, self._load.latency_limit_s)
+        self._all: list[Client] = []
+        self._working: list[Client] = []
+        self._ended: list[Ended] = []
+        self._aborted = 0
+        self._stopped = False
+        self._went = Go(0, 0, 0)
+
+    def work(self) -> None:
+        """The load from its beginning to its end."""
+        versions(self._order.driver)  # loads the driver, before it is forked
+        forked_ns = time.monotonic_ns()
+        self._fork()
+        first = self._await_connections()
+        connect_ns = time.monotonic_ns() - forked_ns
+        if self._stopped or not self._working:
+            failure = first.message if first else "it was stopped before it began"
+            self._tell("failed", Started(failure=failure, sqlstate=first.sqlstate if first else None))
+            return
+        started_unix_ns = time.time_ns()
+        self._begin()
+        self._tell("started", Started(processes=(os.getpid(), *(client.pid for client in self._working))))
+        self._await_ends()
+        self._tell("result", self._result(started_unix_ns, connect_ns))
+
+    def _fork(self) -> None:
+        foreman = os.getpid()
+        for number in range(self._load.clients):
+            ours, theirs = Pipe()
+            pid = os.fork()
+            if pid == 0:
+                ours.close()
+                be_client(theirs, self._order, number, foreman)
+            theirs.close()
+            self._all.append(Client(pid, ours))
+
+    def _await_connections(self) -> Mishap | None:
+        """Wait until every client has a connection or none. Returns what first went wrong."""
+        first = None
+        pending = list(self._all)
+        while pending and not self._stopped:
+            for client in self._heard(pending):
+                pending.remove(client)
+                match message := _received(client):
+                    case Ready():
+                        client.ready = message
+                        self._working.append(client)
+                    case Mishap():
+                        self._books.note(message)
+                        first = first or message
+                        os.waitpid(client.pid, 0)
+                    case _:
+                        first = first or self._died(client)
+        return first
+
+    def _begin(self) -> None:
+        duration_s = self._load.duration_s or 0.0
+        ends_ns = self._timeline.warmup_ns + round(duration_s * 1e9)
+        self._went = Go(time.monotonic_ns(), self._timeline.warmup_ns, ends_ns)
+        for client in self._working:
+            client.pipe.send(self._went)
+
+    def _await_ends(self) -> None:
+        """Take reports until no client works any more; those that do not end in time are cut off, and then killed."""
+        deadlines = self._deadlines()
+        due_ns, number = next(deadlines)
+        told_ns = 0
+        while self._working:
+            was_stopped = self._stopped
+            for client in self._heard(self._working):
+                self._take(client)
+            now_ns = self._now_ns()
+            if self._stopped and not was_stopped:
+                self._signal(signal.SIGTERM)
+                due_ns = min(due_ns, now_ns + round(self._load.stop_timeout_s * 1e9))
+            if now_ns >= due_ns:
+                self._signal(number)
+                later_ns, number = next(deadlines)
+                due_ns = now_ns + later_ns
+            if now_ns - told_ns >= _TICK_S * 1e9:
+                told_ns = now_ns
+                self._progress(self._books.close_rows(self._passed()))
+
+    def _deadlines(self) -> Iterator[tuple[int, signal.Signals]]:
+        """When clients that are still there get which signal: the first since the beginning, the others after the one before."""
+        yield self._went.ends_ns + round(self._load.stop_timeout_s * 1e9), signal.SIGINT
+        while True:
+            yield round(_CANCEL_PATIENCE_S * 1e9), signal.SIGKILL
+
+    def _heard(self, clients: list[Client]) -> list[Client]:
+        """The clients that say something, or have ended; takes what the conductor says meanwhile."""
+        pipes = {client.pipe: client for client in clients}
+        heard = wait([*pipes, self._conductor], _TICK_S)
+        if self._conductor in heard:
+            self._conductor.recv_bytes()  # EOFError: who has started this is gone, and so it ends
+            self._stopped = True
+        return [pipes[pipe] for pipe in heard if pipe in pipes]  # type: ignore[index] - the conductor is none
+
+    def _take(self, client: Client) -> None:
+        match message := _received(client):
+            case Batch():
+                self._books.take(message)
+                client.next_row = message.row + 1
+            case Ended():
+                self._ended.append(message)
+                self._aborted += message.aborted
+                self._working.remove(client)
+                os.waitpid(client.pid, 0)
+            case _:
+                self._working.remove(client)
+                self._aborted += 1
+                self._died(client)
+                self._books.take_open(self._now_ns())
+
+    def _died(self, client: Client) -> Mishap:
+        """A client's process is gone without a word: what it had not reported is not known."""
+        _, status = os.waitpid(client.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        message = f"a client's process ended {how}; what it did since its last report is not counted"
+        mishap = Mishap("client_died", None, None, message, max(0, self._now_ns()))
+        self._books.note(mishap)
+        return mishap
+
+    def _passed(self) -> int:
+        """The row up to which nothing is to come any more."""
+        rows = [client.next_row for client in self._working]
+        return min(rows) if rows else 0
+
+    def _signal(self, number: signal.Signals) -> None:
+        for client in self._working:
+            os.kill(client.pid, number)
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() - self._went.t0_ns if self._went.t0_ns else 0
+
+    def _progress(self, seconds: list[Second]) -> None:
+        totals = self._books.totals()
+        now_ns = self._now_ns()
+        phase: Phase = "warmup" if now_ns < self._timeline.warmup_ns else "measure"
+        self._tell(
+            "progress",
+            LoadProgress(
+                elapsed_ns=now_ns,
+                phase=phase,
+                done=totals.done,
+                failed=totals.failed,
+                retried=totals.retried,
+                clients_open=len(self._working),
+                seconds=tuple(seconds),
+                events=(),
+                events_dropped=0,
+            ),
+        )
+
+    def _result(self, started_unix_ns: int, connect_ns: int) -> LoadResult:
+        end_ns = max([ended.t_ns for ended in self._ended], default=self._now_ns())
+        self._progress(self._books.close_all(end_ns))
+        (script,) = self._load.scripts
+        measured = self._books.totals(measured_only=True)
+        ready = [client.ready for client in self._all if client.ready is not None]
+        warmup_ns = min(self._timeline.warmup_ns, end_ns)
+        return LoadResult(
+            started_unix_ns=started_unix_ns,
+            connect_ns=connect_ns,
+            warmup_ns=warmup_ns,
+            measured_ns=end_ns - warmup_ns,
+            interrupted=self._stopped,
+            clients_aborted=self._aborted,
+            totals=self._books.totals(),
+            measured=measured,
+            scripts=(ScriptTotals(name=script.name, weight=script.weight, measured=measured),),
+            series=tuple(self._books.series),
+            histograms=self._books.histograms(),
+            errors=self._books.errors(),
+            engine=EngineCost(
+                user_cpu_ns=sum(ended.user_cpu_ns for ended in self._ended),
+                system_cpu_ns=sum(ended.system_cpu_ns for ended in self._ended),
+                loop_lag_p99_ns=None,
+                bytes_sent=None,
+                bytes_received=None,
+                threads=len(self._all),
+                server_version=ready[0].server_version,
+                driver=ready[0].driver,
+            ),
+        )
+
+    def _tell(self, kind: str, what: Started | LoadProgress | LoadResult) -> None:
+        self._conductor.send_bytes(f"{kind} {what.model_dump_json()}".encode())
+
+
+def _received(client: Client) -> object:
+    """What a client says; None when it is gone."""
+    try:
+        return client.pipe.recv()
+    except (EOFError, ConnectionResetError):
+        return None

@@ -1,0 +1,152 @@
+"""A load by a driver, as the conductor sees it: what `plinth.load.Load` is for the engine."""
+
+import contextlib
+import socket
+import sys
+import tempfile
+import time
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+
+from plinth.drivers.messages import Order, Started
+from plinth.model.errors import RunError
+from plinth.model.experiment import Driver
+from plinth.model.load import LoadProgress, LoadResult, Second
+from plinth.model.load_config import LoadConfig
+from plinth.system.process import Child
+from plinth.system.runner import Runner
+
+_POLL_S = 0.1
+_LOG_LINES = 20
+_NOTHING_YET = LoadProgress(
+    elapsed_ns=0,
+    phase="connect",
+    done=0,
+    failed=0,
+    retried=0,
+    clients_open=0,
+    seconds=(),
+    events=(),
+    events_dropped=0,
+)
+
+
+class DriverLoad:
+    """A closed loop of one script by `config.clients` processes of a driver.
+
+    They end with us, however that comes. `log_path` gets what they print, which is nothing as long as all is well.
+    """
+
+    def __init__(self, driver: Driver, config: LoadConfig, runner: Runner, log_path: Path) -> None:
+        self._order = Order(driver=driver, load=config)
+        self._runner = runner
+        self._log_path = log_path
+        self._process: Child | None = None
+        self._pipe: Pipe | None = None
+        self._started: Started | None = None
+        self._progress = _NOTHING_YET
+        self._seconds: list[Second] = []
+        self._result: LoadResult | None = None
+
+    def start(self) -> None:
+        """Connect all clients; returns when the load runs. Raises RunError when no client connects."""
+        with tempfile.TemporaryDirectory(prefix="plinth-") as folder, socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path := str(Path(folder) / "socket"))
+            listener.listen(1)
+            listener.settimeout(_POLL_S)
+            self._process = self._runner.spawn([sys.executable, "-m", "plinth.drivers", path], log_path=self._log_path)
+            self._pipe = self._accepted(listener)
+        self._pipe.send_bytes(self._order.model_dump_json().encode())
+        while self._started is None:
+            self._hear(_POLL_S)
+        if self._started.failure is not None:
+            self._end()
+            code = self._started.sqlstate
+            state = f" (SQLSTATE {code})" if code else ""
+            raise RunError(f"the load could not run: no client could connect: {self._started.failure}{state}")
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The pids of the clients and of the process that they come from; none before it runs, or once it has ended."""
+        return () if self._started is None or self._process is None else self._started.processes
+
+    def progress(self) -> LoadProgress:
+        """How far it is, and the seconds since it was last asked."""
+        while self._pipe is not None and self._result is None and self._pipe.poll():
+            self._hear(0)
+        seconds, self._seconds = self._seconds, []
+        return self._progress.model_copy(update={"seconds": tuple(seconds)})
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end, at most `timeout_s` seconds; whether it has come. Raises RunError when it comes by itself."""
+        deadline = time.monotonic() + timeout_s
+        while self._process is not None and self._result is None and (left_s := deadline - time.monotonic()) > 0:
+            self._hear(left_s)
+        if self._result is not None:
+            self._end()
+        return self._process is None
+
+    def stop(self) -> None:
+        """End it: transactions under way may finish within `stop_timeout_s`. Returns at once."""
+        if self._pipe is None:
+            return
+        if self._started is None:
+            self._end()
+            return
+        with contextlib.suppress(BrokenPipeError):  # it has just ended by itself
+            self._pipe.send_bytes(b"stop")
+
+    def result(self) -> LoadResult:
+        """What it gave. Raises RunError as long as it runs."""
+        if self._result is None:
+            raise RunError("the load has not ended")
+        return self._result
+
+    def _accepted(self, listener: socket.socket) -> Pipe:
+        while True:
+            try:
+                connected, _ = listener.accept()
+            except TimeoutError:
+                assert self._process is not None
+                if self._process.has_ended():
+                    raise self._broken() from None
+                continue
+            return Pipe(connected.detach())
+
+    def _hear(self, timeout_s: float) -> None:
+        """Take one message, if one comes in time."""
+        assert self._pipe is not None
+        try:
+            if not self._pipe.poll(timeout_s):
+                return
+            kind, _, document = self._pipe.recv_bytes().decode().partition(" ")
+        except (EOFError, ConnectionResetError) as error:
+            raise self._broken() from error
+        match kind:
+            case "started" | "failed":
+                self._started = Started.model_validate_json(document)
+            case "progress":
+                self._progress = LoadProgress.model_validate_json(document)
+                self._seconds += self._progress.seconds
+            case _:
+                self._result = LoadResult.model_validate_json(document)
+
+    def _end(self) -> None:
+        """Let the process go; it ends when nobody listens any more."""
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            pipe.close()
+        process, self._process = self._process, None
+        if process is not None:
+            process.wait()
+
+    def _broken(self) -> RunError:
+        """The process ended before its time."""
+        process = self._process
+        self._end()
+        lines = self._log_path.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        return RunError(
+            f"the driver's process ended with exit code {process.wait() if process else 'n/a'}",
+            where=f"driver {self._order.driver}",
+            details=lines,
+        )

@@ -1,0 +1,81 @@
+"""What passes between a load's processes."""
+
+from array import array
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from plinth.model.base import Frozen
+from plinth.model.experiment import Driver
+from plinth.model.load_config import LoadConfig
+
+
+class Order(Frozen):
+    """To the foreman: which driver is to do what."""
+
+    driver: Driver
+    load: LoadConfig
+
+
+class Started(Frozen):
+    """Of the foreman: the load has begun, or why it has not."""
+
+    processes: tuple[int, ...] = ()
+    failure: str | None = None
+    sqlstate: str | None = None
+
+
+class Ready(NamedTuple):
+    """Of a client: it is connected."""
+
+    server_version: str | None
+    driver: str
+
+
+class Mishap(NamedTuple):
+    """Something that went wrong. Kinds are those of `plinth._native.LoadRun`; `statement` is its number in the script."""
+
+    kind: str
+    sqlstate: str | None
+    statement: int | None
+    message: str
+    t_ns: int
+    retried: bool = False
+
+
+class Go(NamedTuple):
+    """To the clients: when the load began, by the monotonic clock, and how long it goes on."""
+
+    t0_ns: int
+    warmup_ns: int
+    ends_ns: int
+    """After the beginning: no transaction begins from here on."""
+
+
+@dataclass
+class Batch:
+    """Of a client: its transactions that ended in one row of the series. Latencies are nanoseconds."""
+
+    row: int
+    latencies: "array[int]" = field(default_factory=lambda: array("q"))
+    statements: "list[array[int]]" = field(default_factory=list)
+    failed: int = 0
+    open: int = 0
+    retries: int = 0
+    retried: int = 0
+    serialization_failures: int = 0
+    deadlock_failures: int = 0
+    mishaps: list[Mishap] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, row: int, statements: int) -> "Batch":
+        """Of a script with that many statements."""
+        return cls(row, statements=[array("q") for _ in range(statements)])
+
+
+class Ended(NamedTuple):
+    """Of a client: it is done, at `t_ns` since the beginning. CPU is that of its process since then."""
+
+    t_ns: int
+    user_cpu_ns: int
+    system_cpu_ns: int
+    aborted: bool
