@@ -80,6 +80,17 @@ def test_of_13_the_position_in_the_wal_tells_its_bytes_and_the_rest_is_a_gap_wit
     assert f"| 700 B | n/a: {reason} | n/a: the bundle has no samples of it |" in markdown
 
 
+def test_the_interval_of_a_share_near_one_stays_below_it() -> None:
+    missed = (0.0001, 0.0002, 0.0012)
+    variant, _ = counted(
+        *({**ALL, ("pg_database", "blks_hit"): 1 - m, ("pg_database", "blks_read"): m} for m in missed)
+    )
+    hits = variant.work.buffer_hits if variant.work else None
+    assert hits is not None and hits.interval is not None
+    assert hits.value == pytest.approx(1 - 0.0002)
+    assert 0 <= hits.interval.low < hits.value < hits.interval.high < 1
+
+
 def test_where_no_page_was_asked_for_there_is_no_ratio() -> None:
     variant, _ = counted({**ALL, ("pg_database", "blks_hit"): 0.0, ("pg_database", "blks_read"): 0.0})
     assert variant.work is not None

@@ -35,11 +35,20 @@ def server_work(trials: Sequence[tuple[Trial, TrialWork]], seed: int) -> ServerW
     figures: dict[str, Estimate | None] = {}
     for field, (what, source) in _FIGURES.items():
         known = [value for _, work in trials if (value := getattr(work, field)) is not None]
-        figures[field] = of_trials(known, seed) if known and len(known) == len(trials) else None
+        estimate = _share if field == "buffer_hits" else of_trials
+        figures[field] = estimate(known, seed) if known and len(known) == len(trials) else None
         if figures[field] is None:
             lacking = [why_unread(trial, source) for trial, work in trials if getattr(work, field) is None]
             gaps.append(Gap(what=what, reason=lacking[0] if lacking else "no trial counts"))
     return ServerWork(**figures, gaps=tuple(gaps))
+
+
+def _share(shares: Sequence[float], seed: int) -> Estimate:
+    """Of shares near 1 the misses tell: their interval, turned round, goes nowhere beyond 1."""
+    misses = of_trials([1 - share for share in shares], seed)
+    bounds = misses.interval
+    turned = bounds and bounds.model_copy(update={"low": max(0.0, 1 - bounds.high), "high": 1 - bounds.low})
+    return misses.model_copy(update={"value": 1 - misses.value, "interval": turned})
 
 
 def _buffer_hits(seen: Window) -> float | None:

@@ -15,7 +15,7 @@ export function bottlenecksView(report: Report): HTMLElement | null {
     scrolling("What held each variant back", summary(found)),
     ...found.map(details),
     workTable(found),
-    h("p", { class: "note" }, cost(report)),
+    h("p", { class: "footnote" }, cost(report)),
   );
 }
 

@@ -67,7 +67,15 @@ function table(label: string, heads: readonly string[], rows: readonly FlushRow[
     h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          ...heads.map((head, place) => h("th", { scope: "col", class: place > 0 && "num" }, head)),
+        ),
+      ),
       h("tbody", {}, ...rows.map((row) => line(row, heads.length - 1))),
     ),
   );
