@@ -1,6 +1,6 @@
-"""The process that a load by a driver is run in: `python -m plinth.drivers SOCKET`, where what to do is told."""
+"""The process that a load by a driver is run in: `python -m plinth.drivers FD`, where what to do is told."""
 
-import socket
+import os
 import sys
 from multiprocessing.connection import Connection
 
@@ -8,11 +8,10 @@ from plinth.drivers.foreman import Foreman
 from plinth.drivers.messages import Order
 
 
-def main(path: str) -> int:
-    """Do what is told through the socket at `path`."""
-    with socket.socket(socket.AF_UNIX) as conductor:
-        conductor.connect(path)
-        pipe = Connection(conductor.detach())
+def main(number: int) -> int:
+    """Do what is told through the pipe with this number."""
+    os.set_inheritable(number, False)
+    pipe = Connection(number)
     try:
         Foreman(pipe, Order.model_validate_json(pipe.recv_bytes())).work()
     except (EOFError, BrokenPipeError):  # who has started this is gone; the clients go with it
@@ -21,4 +20,4 @@ def main(path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(int(sys.argv[1])))

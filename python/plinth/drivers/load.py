@@ -1,11 +1,10 @@
 """A load by a driver, as the conductor sees it: what `plinth.load.Load` is for the engine."""
 
 import contextlib
-import socket
 import sys
-import tempfile
 import time
-from multiprocessing.connection import Connection as Pipe
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from plinth.drivers.messages import Order, Started
@@ -42,7 +41,7 @@ class DriverLoad:
         self._runner = runner
         self._log_path = log_path
         self._process: Child | None = None
-        self._pipe: Pipe | None = None
+        self._pipe: Connection | None = None
         self._started: Started | None = None
         self._progress = _NOTHING_YET
         self._seconds: list[Second] = []
@@ -50,13 +49,15 @@ class DriverLoad:
 
     def start(self) -> None:
         """Connect all clients; returns when the load runs. Raises RunError when no client connects."""
-        with tempfile.TemporaryDirectory(prefix="plinth-") as folder, socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(path := str(Path(folder) / "socket"))
-            listener.listen(1)
-            listener.settimeout(_POLL_S)
-            self._process = self._runner.spawn([sys.executable, "-m", "plinth.drivers", path], log_path=self._log_path)
-            self._pipe = self._accepted(listener)
-        self._pipe.send_bytes(self._order.model_dump_json().encode())
+        ours, theirs = Pipe()
+        with theirs:
+            number = theirs.fileno()
+            argv = [sys.executable, "-m", "plinth.drivers", str(number)]
+            # It need not be in the journal: it ends when nobody holds the other end of the pipe any more.
+            self._process = self._runner.spawn(argv, log_path=self._log_path, pass_fds=[number])
+        self._pipe = ours
+        with contextlib.suppress(BrokenPipeError):  # why is told by what it said last
+            self._pipe.send_bytes(self._order.model_dump_json().encode())
         while self._started is None:
             self._hear(_POLL_S)
         if self._started.failure is not None:
@@ -101,17 +102,6 @@ class DriverLoad:
         if self._result is None:
             raise RunError("the load has not ended")
         return self._result
-
-    def _accepted(self, listener: socket.socket) -> Pipe:
-        while True:
-            try:
-                connected, _ = listener.accept()
-            except TimeoutError:
-                assert self._process is not None
-                if self._process.has_ended():
-                    raise self._broken() from None
-                continue
-            return Pipe(connected.detach())
 
     def _hear(self, timeout_s: float) -> None:
         """Take one message, if one comes in time."""

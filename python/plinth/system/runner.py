@@ -156,10 +156,23 @@ class Runner:
         owner: Owner | None = None,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        pass_fds: Collection[int] = (),
     ) -> Child:
-        """Start `argv` and leave it running, its output appended to `log_path`. It outlives us: journal it first."""
+        """Start `argv` and leave it running, its output appended to `log_path`; `pass_fds` are open in it, too.
+
+        It outlives us: journal it first.
+        """
         with log_path.open("ab") as log:
-            process = self._start(argv, owner, cwd, env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            process = self._start(
+                argv,
+                owner,
+                cwd,
+                env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=pass_fds,
+            )
         self._record(CommandRecord(tuple(argv), owner.name if owner else None, None, None, "", ""))
         return Child(process)
 
@@ -174,6 +187,7 @@ class Runner:
         stdout: int | IO[bytes],
         stderr: int,
         preexec_fn: Callable[[], None] | None = None,
+        pass_fds: Collection[int] = (),
     ) -> subprocess.Popen[bytes]:
         other = owner if owner is not None and not owner.is_us else None
         folder = cwd or (Path("/") if other else None)  # our own may be closed to another user
@@ -186,6 +200,7 @@ class Runner:
                 stdout=stdout,
                 stderr=stderr,
                 preexec_fn=preexec_fn,
+                pass_fds=tuple(pass_fds),
                 start_new_session=True,
                 user=other.uid if other else None,
                 group=other.gid if other else None,
