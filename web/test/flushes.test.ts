@@ -53,8 +53,8 @@ test("what is not there is no zero", () => {
     ],
   });
   expect(rows.map((row) => [row.name, row.cells.join(" "), row.reason])).toEqual([
-    ["commits of 8 writers", "100 1.00 µs ", null],
-    ["fsync", "  ", "why"],
+    ["commits of 8 writers", "100 1.00 µs -", null],
+    ["fsync", "  -", "why"],
   ]);
 });
 

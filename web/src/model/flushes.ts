@@ -2,6 +2,9 @@
 import type { CommitCeiling, FlushFigure, Report, StorageFlushes } from "../format/report";
 import { latency, number } from "./units";
 
+/** In place of a percentile that no operation lies beyond. */
+const TOO_FEW = "-";
+
 /** A line of a table; `reason` says why there are no figures. */
 export interface FlushRow {
   name: string;
@@ -23,7 +26,7 @@ export function flushRows(storage: StorageFlushes): FlushRow[] {
     cells: [
       figure.ops_per_s === null ? "" : number(figure.ops_per_s),
       figure.latency_p50_ns === null ? "" : latency(figure.latency_p50_ns),
-      figure.latency_p99_ns === null ? "" : latency(figure.latency_p99_ns),
+      figure.latency_p99_ns === null ? TOO_FEW : latency(figure.latency_p99_ns),
     ],
     reason: figure.unavailable,
   }));

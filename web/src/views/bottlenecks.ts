@@ -23,7 +23,7 @@ function summary(variants: readonly VariantResult[]): HTMLElement {
   const heads = ["Variant", "Held back by", "Trials", "Confidence", "How it shows"];
   return h(
     "table",
-    {},
+    { class: "held" },
     h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
     h("tbody", {}, ...variants.map(summaryRow)),
   );
