@@ -5,6 +5,7 @@ SAS disk of 10,000 revolutions a minute 628, 164, 628. What of this an emulated 
 open_sync is today's open_datasync: docs/studies/emulated-shapes.md.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ DRIVES = ("pcie-ssd-2012", "sata-ssd", "hdd-10k-sas")
 
 @pytest.fixture(scope="module")
 def shape(module_scratch: Path) -> Shape:
-    return run_shape(module_scratch, "wal-sync-method", "measure.duration=4s")
+    drives = f"matrix.storage={json.dumps(DRIVES)}"
+    return run_shape(module_scratch, "wal-sync-method", drives, "measure.duration=4s")
 
 
 def variant(drive: str, method: str) -> str:
