@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from both import Both
 
+from plinth.bench.events import EventTeller
 from plinth.bench.libpq_words import as_libpq
-from plinth.bench.options import OPTIONS, OURS
+from plinth.bench.options import OPTIONS, OURS, BenchOptions
 
 NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})
 SCRIPTS = {
@@ -206,6 +207,18 @@ def test_arrivals_that_cannot_be(words: str, message: str) -> None:
 )
 def test_connections_are_refused_in_the_words_of_libpq(engine: str, libpq: str) -> None:
     assert as_libpq(engine) == libpq
+
+
+@pytest.mark.parametrize(
+    "lost", ["the server closed the connection unexpectedly", "the connection was lost: Broken pipe"]
+)
+def test_a_lost_connection_is_told_as_pgbench_does(lost: str) -> None:
+    told: list[str] = []
+    teller = EventTeller(BenchOptions(tell=told.append), [["SQL", "gset"]])
+    event = {"kind": "aborted", "client": 3, "script": 0, "command": 1, "query": 0, "is_connecting": False}
+    teller.tell([event | {"sqlstate": None, "message": lost}], 0)
+    words = "client 3 aborted in command 1 (gset) of script 0; perhaps the backend died while processing"
+    assert told == [f"error: {words}"]
 
 
 @pytest.mark.parametrize("protocol", MODES)

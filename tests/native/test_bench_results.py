@@ -159,6 +159,7 @@ ABORTS = {
     "in-block": ("begin;\nselect 1 \\; select 1/0;\nend;\n", ()),
     "block-open": ("begin; select 1;\n", ()),
     "terminated": ("select 1;\nselect pg_terminate_backend(pg_backend_pid());\n", ()),
+    "terminated-later": ("select 1;\n\\sleep 1 ms\nselect pg_terminate_backend(pg_backend_pid());\n", ()),
     "detail": ("insert into pgbench_branches values (1);\n", ()),
     "hint": ("select pgbench_accounts.aidd from pgbench_accounts;\n", ()),
 }

@@ -7,6 +7,8 @@ from typing import Any
 from plinth.bench.libpq_words import as_libpq
 from plinth.bench.options import BenchOptions
 
+_QUERIES = ("SQL", "gset", "aset")
+_LOST = ("the server closed the connection", "the connection was lost", "cannot send")
 _PIPELINE = ("startpipeline", "syncpipeline", "endpipeline")
 _EXECUTED = ("shell", "setshell", "sleep")
 
@@ -33,6 +35,10 @@ class EventTeller:
         client, script, command = event["client"], event["script"], event["command"]
         name = self._names[script][command] if command < len(self._names[script]) else "SQL"
         said = as_libpq(event["message"])
+        is_lost = said.startswith(_LOST)
+        if is_lost:
+            said = "perhaps the backend died while processing"
+        query = event["query"] if name in _QUERIES else 0
         if event["kind"] != "aborted":
             yield f"client {client} got an error in command {command} ({name}) of script {script}; {said}"
             yield self._tries(event)
@@ -40,13 +46,13 @@ class EventTeller:
             yield f"error: {said}"
             yield f"error: client {client} aborted while establishing connection"
         elif event["sqlstate"] is not None:
-            yield f"error: client {client} script {script} aborted in command {command} query {event['query']}: {said}"
+            yield f"error: client {client} script {script} aborted in command {command} query {query}: {said}"
         elif said.startswith("end of script reached"):
             yield f"error: client {client} aborted: {said.partition(';')[0]}"
-        elif name in ("SQL", *_PIPELINE) or said.endswith("pipeline mode"):
+        elif is_lost or name in ("SQL", *_PIPELINE) or said.endswith("pipeline mode"):
             yield f"error: client {client} aborted in command {command} ({name}) of script {script}; {said}"
         elif name in ("gset", "aset"):
-            where = f"client {client} script {script} command {command} query {event['query']}"
+            where = f"client {client} script {script} command {command} query {query}"
             yield from (f"error: {line}" for line in _not_stored(where, said))
         else:
             what = "execution" if name in _EXECUTED else "evaluation"
