@@ -25,6 +25,9 @@ from plinth.model.facts import Installation
 from plinth.model.load import LoadResult, Totals
 from plinth.model.load_config import LoadConfig, LoadScript
 from plinth.model.plan import ScriptText
+from plinth.observe.process_groups import LOAD_ENGINE
+from plinth.observe.process_sources import ProcessCpu
+from plinth.observe.processes import Processes
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
@@ -213,6 +216,29 @@ def test_a_stop_lets_transactions_end_and_cuts_off_and_cancels_those_that_do_not
             (),
         )  # fmt: skip
         wait_until(lambda: control.execute(active.encode()).fetchone() == (0,))
+
+
+def test_the_cpu_of_clients_is_observed_as_the_load_engines(here: Server, begun: Begun) -> None:
+    load = begun(config(here, "SELECT 1;", duration_s=60))
+    processes = Processes(
+        postmaster_pid=None,
+        engine_pid=os.getpid(),
+        own_backends=lambda: (),
+        own_threads=list,
+        further_engines=lambda: load.processes,
+    )
+    source = ProcessCpu(processes)
+
+    def beside_us() -> float:
+        readings = [reading.value for reading in source.read().readings if reading.object == LOAD_ENGINE]
+        return sum(readings) - time.process_time()
+
+    before_s = beside_us()
+    wait_until(lambda: beside_us() > before_s + 0.3)
+    load.stop()
+    ended(load)
+    assert load.processes == ()
+    assert beside_us() > before_s + 0.2, "what they used stays"
 
 
 def test_processes_end_with_whom_they_work_for(here: Server, begun: Begun) -> None:
