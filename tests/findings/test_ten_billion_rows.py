@@ -38,6 +38,35 @@ class TestClients:
         assert 0.75 <= shape.ratio("90-clients", to="32-clients") <= 1.25
 
 
+class TestRows:
+    @pytest.fixture(scope="class")
+    def shape(self, class_scratch: Path) -> Iterator[Shape]:
+        yield run_shape(class_scratch, "ten-billion-rows-rows")
+
+    @pytest.mark.parametrize("work", ["select", "update"])
+    def test_the_knee_is_where_data_leaves_memory(self, shape: Shape, work: str) -> None:
+        """16 MB of memory hold 100,000 rows (6.7 MB), and not 500,000 (34 MB)."""
+        within = shape.ratio(f"100000-rows-numbers-{work}", to=f"20000-rows-numbers-{work}")
+        beyond = shape.ratio(f"500000-rows-numbers-{work}", to=f"100000-rows-numbers-{work}")
+        assert beyond < 0.6
+        assert within > 1.5 * beyond
+
+    @pytest.mark.parametrize("work", ["select", "update"])
+    def test_beyond_it_more_rows_cost_little(self, shape: Shape, work: str) -> None:
+        """Published, ten times as many rows: 0.8; updates 0.6 to 0.8. Here four times as many."""
+        assert 0.4 <= shape.ratio(f"2000000-rows-numbers-{work}", to=f"500000-rows-numbers-{work}") <= 1.05
+
+
+class TestSharedBuffers:
+    @pytest.fixture(scope="class")
+    def shape(self, class_scratch: Path) -> Iterator[Shape]:
+        yield run_shape(class_scratch, "ten-billion-rows-shared-buffers")
+
+    def test_four_times_as_much_gives_little(self, shape: Shape) -> None:
+        """Published: almost no effect, with data 40 times memory."""
+        assert 0.85 <= shape.ratio("shared-buffers-4mb", to="shared-buffers-1mb") <= 1.6
+
+
 class TestFsync:
     @pytest.fixture(scope="class")
     def shape(self, class_scratch: Path) -> Iterator[Shape]:
