@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try build test test-long check fmt bench fuzz clean test-deps
+.PHONY: help try build test test-long check fmt bench bench-load fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,9 @@ bench: build ## the load engine beside pgbench, into benchmarks/runs/
 
 fuzz: test-deps ## feed the parsers with made-up bytes, 10 minutes each (SECONDS=600), and keep what reaches new code
 	PLINTH_FUZZ_KEEP=1 scripts/fuzz.sh $(or $(SECONDS),600)
+
+bench-load: build ## loading beside pgbench -i and COPY, into benchmarks/runs/; takes hours: ROWS=2000000 scales down
+	$(BIN)/python benchmarks/loading.py $(if $(ROWS),--rows=$(ROWS))
 
 clean: ## delete what was built
 	rm -rf .venv target web/node_modules $(VIEWER)

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from pathlib import Path
 from engine_report import machine_kind, table, verdicts, write
 from engine_rows import ROWS, Row, Run
 from engine_sides import connecting_s, found, libpq_environment, run_pgbench, run_plinth
+from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
@@ -73,8 +74,14 @@ def measure(installation: Installation, to: Connection, rows: Sequence[Row], opt
 
 
 @contextmanager
-def server(installation: Installation, owner: Owner, folder: Path, scale: int) -> Iterator[Connection]:
-    """A server of our own on a Unix socket, with pgbench's tables."""
+def server(
+    installation: Installation,
+    owner: Owner,
+    folder: Path,
+    scale: int | None,
+    settings: Mapping[str, SettingValue] = SETTINGS,
+) -> Iterator[Connection]:
+    """A server of our own on a Unix socket, with pgbench's tables of that scale."""
     journal = Journal.create(f"bench-{installation.major}")
     storage = folder / f"storage-{installation.major}"
     make_directory(storage, journal.label, owner)
@@ -83,11 +90,12 @@ def server(installation: Installation, owner: Owner, folder: Path, scale: int) -
     layout = ClusterLayout(journal.run_id, "bench", installation, owner, spec, storage / "data", log)
     cluster = Cluster(layout, Runner(), journal)
     cluster.initdb()
-    cluster.start(SETTINGS)
+    cluster.start(settings)
     try:
         to = cluster.connection
-        argv = [f"{installation.bindir}/pgbench", "--initialize", "--quiet", f"--scale={scale}"]
-        subprocess.run(argv, env=libpq_environment(to), check=True, capture_output=True)
+        if scale is not None:
+            argv = [f"{installation.bindir}/pgbench", "--initialize", "--quiet", f"--scale={scale}"]
+            subprocess.run(argv, env=libpq_environment(to), check=True, capture_output=True)
         yield to
     finally:
         cluster.stop()

@@ -180,10 +180,11 @@ class Recipe:
             yield f"SET max_parallel_maintenance_workers = {self.spec.maintenance_workers}"
 
     def _vacuum_sql(self) -> list[str]:
-        return [f"VACUUM ANALYZE {table}" for table in self.stores]
+        """Partitions are analyzed with their table."""
+        return [f"VACUUM {'ANALYZE ' if table in self.tables else ''}{table}" for table in self.stores]
 
     def _analyze_sql(self) -> str:
-        """Of tables that have partitions; what is vacuumed is only the partitions."""
+        """Of tables that have partitions, with these."""
         return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
 
     def _verify(self, control: "psycopg.Connection", report: Report) -> None:

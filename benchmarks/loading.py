@@ -1,0 +1,238 @@
+"""Loading beside its peers: same server, same disk, turn and turn about.
+
+tpcb against `pgbench -i` (client-side, -I dtgvp, and server-side, -I dtGvp); numbers against one text COPY from a file
+that is followed by the primary key; and few rows of numbers against many, for memory and speed.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine_report import machine_kind
+from engine_sides import found, libpq_environment
+from engine_vs_pgbench import installations, server
+from loading_report import Load, text, write
+from plinth.model.connection import Connection
+from plinth.system.database import connect
+from plinth.system.owner import Owner, server_owner
+
+SETTINGS: dict[str, str | int] = {
+    "shared_buffers": "1GB",
+    "maintenance_work_mem": "256MB",
+    "autovacuum": "off",
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "8GB",
+}
+ACCOUNTS = 100_000
+TABLES = "pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history, numbers, plinth_load"
+COLUMNS = "number bigint NOT NULL, operator smallint, region smallint"
+
+
+class Bench:
+    """The loads of one server."""
+
+    def __init__(self, to: Connection, bindir: Path, folder: Path, options: argparse.Namespace, owner: Owner) -> None:
+        self.to = to
+        self.bindir = bindir
+        self.options = options
+        self.file = folder / "numbers.txt"
+        self.owner = owner
+
+    def plinth(self, work: str, loaded: int, how: str = "plinth", **dataset: Any) -> Load:
+        """One load by Plinth, in a process of its own."""
+        asked = {"connection": self.to.model_dump(), "dataset": {"streams": self.options.streams, **dataset}}
+        argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
+        with self.cleared() as wal_mib:
+            done = subprocess.run(argv, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True)
+            wal = wal_mib()
+        figures = json.loads(done.stdout)
+        indexed_s = sum(figures["parts_s"][part] for part in ("load rows", "build keys"))
+        return Load(work, how, loaded, indexed_s=indexed_s, wal_mib=wal, **figures)
+
+    def pgbench(self, steps: str, how: str) -> Load:
+        """One `pgbench -i`."""
+        scale = self.options.rows // ACCOUNTS
+        argv = [str(self.bindir / "pgbench"), "-i", "-q", "-I", steps, "-s", str(scale)]
+        with self.cleared() as wal_mib:
+            began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = subprocess.run(argv, env=libpq_environment(self.to), check=True, capture_output=True, text=True)
+            elapsed_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+            wal = wal_mib()
+        generate_s = float(found(r"(?:client|server)-side generate ([0-9.]+) s", done.stderr))
+        vacuum_s = float(found(r"vacuum ([0-9.]+) s", done.stderr))
+        keys_s = float(found(r"primary keys ([0-9.]+) s", done.stderr))
+        return Load(
+            "tpcb",
+            how,
+            scale * ACCOUNTS,
+            elapsed_s,
+            generate_s + keys_s,
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+            wal,
+            parts_s={"load rows": generate_s, "vacuum": vacuum_s, "build keys": keys_s},
+        )
+
+    def copy(self) -> Load:
+        """One text COPY by the server itself from a file, then the key; then vacuum and count, as Plinth does."""
+        rows, parts = self.options.numbers, {}
+        with self.cleared() as wal_mib, connect(self.to) as control:
+            for part, sql in {
+                "tables": f"CREATE TABLE numbers ({COLUMNS})",
+                "load rows": f"COPY numbers FROM '{self.file}'",
+                "build keys": "ALTER TABLE numbers ADD PRIMARY KEY (number)",
+                "vacuum": "VACUUM ANALYZE numbers",
+                "count": "SELECT count(*) FROM numbers",
+            }.items():
+                began = time.monotonic()
+                control.execute(sql.encode())
+                parts[part] = time.monotonic() - began
+            wal = wal_mib()
+        indexed_s = parts["load rows"] + parts["build keys"]
+        return Load("numbers", "COPY from a file", rows, sum(parts.values()), indexed_s, 0.0, wal, parts_s=parts)
+
+    def write_file(self) -> None:
+        """The rows of numbers as text, by the server, from what Plinth has loaded."""
+        self.file.touch()
+        os.chown(self.file, self.owner.uid, self.owner.gid)
+        asked = {"connection": self.to.model_dump(), "dataset": {"kind": "numbers", "rows": self.options.numbers}}
+        argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
+        with self.cleared():
+            subprocess.run(argv, input=json.dumps(asked), stdout=subprocess.DEVNULL, text=True, check=True)
+            with connect(self.to) as control:
+                control.execute(f"COPY numbers TO '{self.file}'".encode())
+
+    @contextmanager
+    def cleared(self) -> Iterator[Callable[[], float]]:
+        """Begin without tables and with nothing left to write; yields what tells the MiB of WAL written since."""
+        with connect(self.to) as control:
+            control.execute(f"DROP TABLE IF EXISTS {TABLES}".encode())
+            control.execute("CHECKPOINT")
+            os.sync()
+            start = control.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
+
+            def wal_mib() -> float:
+                query = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %s)"
+                row = control.execute(query, start).fetchone()
+                assert row is not None, "a function gives one row"
+                return float(row[0]) / 2**20
+
+            yield wal_mib
+            control.execute(f"DROP TABLE IF EXISTS {TABLES}".encode())
+
+    def works(self) -> dict[str, list[Callable[[], Load]]]:
+        """What is run in turns, by the name of the work."""
+        rows, numbers = self.options.rows, self.options.numbers
+        tpcb = {"kind": "tpcb", "scale": rows // ACCOUNTS}
+        narrow = {"kind": "numbers", "rows": numbers}
+        parts = {"partitions": self.options.partitions}
+        name = f"plinth, {self.options.partitions} partitions"
+        return {
+            "tpcb": [
+                lambda: self.pgbench("dtgvp", "pgbench -I dtgvp"),
+                lambda: self.plinth("tpcb", rows, **tpcb),
+                lambda: self.pgbench("dtGvp", "pgbench -I dtGvp"),
+                lambda: self.plinth("tpcb", rows, name, **tpcb, **parts),
+            ],
+            "numbers": [
+                self.copy,
+                lambda: self.plinth("numbers", numbers, **narrow),
+                lambda: self.plinth("numbers", numbers, name, **narrow, **parts),
+            ],
+            "sizes": [
+                lambda: self.plinth("numbers, few", self.options.few, kind="numbers", rows=self.options.few),
+                lambda: self.plinth("numbers, many", self.options.many, kind="numbers", rows=self.options.many),
+            ],
+        }
+
+    def run(self) -> list[Load]:
+        """All works that were asked for; each of a work's ways is first in turn."""
+        loads: list[Load] = []
+        for name, ways in self.works().items():
+            if name not in self.options.work:
+                continue
+            if name == "numbers":
+                self.write_file()
+            for turn in range(self.options.pairs):
+                first = turn % len(ways)
+                for way in ways[first:] + ways[:first]:
+                    load = way()
+                    loads.append(load)
+                    print(
+                        f"  {load.work}, {load.how}: {load.elapsed_s:.2f} s ({load.parts_s})",
+                        file=sys.stderr,
+                        flush=True,
+                    )
+            self.file.unlink(missing_ok=True)
+        return loads
+
+
+def parsed() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    works = ("tpcb", "numbers", "sizes")
+    parser.add_argument("--bindir", action="append", default=[], help="programs of a PostgreSQL; may be repeated")
+    parser.add_argument("--work", action="append", choices=works, help="may be repeated (default: all)")
+    parser.add_argument("--rows", type=int, default=20_000_000, help="accounts of tpcb; the others are scaled by it")
+    parser.add_argument("--pairs", type=int, default=3, help="loads of each way (default: %(default)s)")
+    parser.add_argument("--streams", type=int, default=2, help="of Plinth (default: %(default)s)")
+    parser.add_argument("--partitions", type=int, default=8, help="of the partitioned way (default: %(default)s)")
+    parser.add_argument("--wal-level", default="replica", choices=("minimal", "replica"), help="(default: %(default)s)")
+    parser.add_argument("--machine", default=machine_kind(), help="kind of machine, for names (default: %(default)s)")
+    parser.add_argument("--runs", type=Path, default=Path(__file__).parent / "runs", help="where results go")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("/var/tmp"), help="where servers stand (default: %(default)s)"
+    )
+    options = parser.parse_args()
+    if options.rows < ACCOUNTS:
+        parser.error(f"--rows: got {options.rows}; allowed are {ACCOUNTS} or more")
+    options.work = options.work or list(works)
+    options.rows -= options.rows % ACCOUNTS
+    options.numbers = options.rows * 5 // 2
+    options.few, options.many = 1_000_000, max(2_000_000, options.rows * 5)
+    return options
+
+
+def main() -> None:
+    """Run the benchmark."""
+    options = parsed()
+    settings = SETTINGS | {"wal_level": options.wal_level}
+    if options.wal_level == "minimal":
+        settings["max_wal_senders"] = 0
+    owner = server_owner()
+    folder = Path(tempfile.mkdtemp(prefix="plinth-bench-", dir=options.folder))
+    folder.chmod(0o755)
+    os.environ["PLINTH_STATE_DIR"] = str(folder / "state")
+    raw: dict[str, list[Load]] = {}
+    try:
+        for installation in installations(options.bindir, owner):
+            with server(installation, owner, folder, None, settings) as to:
+                print(f"PostgreSQL {installation.version}", file=sys.stderr)
+                bench = Bench(to, Path(installation.bindir), folder, options, owner)
+                raw[installation.version] = bench.run()
+            print(f"\nPostgreSQL {installation.version}\n\n{text(raw[installation.version])}\n", flush=True)
+    finally:
+        shutil.rmtree(folder)
+    day = datetime.now(UTC).date().isoformat()
+    named = {
+        name: getattr(options, name) for name in ("rows", "numbers", "few", "many", "pairs", "streams", "partitions")
+    }
+    arguments = [f"--rows={options.rows}", f"--pairs={options.pairs}", f"--wal-level={options.wal_level}"]
+    arguments += [f"--streams={options.streams}", f"--partitions={options.partitions}"]
+    command = shlex.join(["benchmarks/loading.py", *arguments, *(f"--work={work}" for work in options.work)])
+    write(options.runs / f"{day}-{options.machine}-loading", day, named | {"server_settings": settings}, raw, command)
+
+
+if __name__ == "__main__":
+    main()
