@@ -27,7 +27,7 @@ UNLOGGED = {**NUMBERS, "unlogged": True}
 TPCB = {"kind": "tpcb", "scale": 3}
 UPSERT = {"kind": "upsert", "rows": 30_000}
 PIECE_BYTES = 500_000
-STEPS = ("load rows", "build keys", "functions", "vacuum", "count")
+STEPS = ("load rows", "build keys", "functions", "vacuum and count")
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def go_on(
 def test_tpcb_and_upsert_go_on_where_they_were(
     own_server: Server, place: Callable[[], Connection], server_too: bool
 ) -> None:
-    for step in ("tables", "load rows", "build keys", "vacuum"):
+    for step in ("tables", "load rows", "build keys", "vacuum and count"):
         target = place()
         killed(own_server, target, TPCB, step, server_too=server_too)
         resumed(target, TPCB)

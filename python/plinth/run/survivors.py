@@ -7,12 +7,13 @@ from plinth.model.plan import Plan, PlannedCluster
 from plinth.run.health import probe
 from plinth.run.listener import Listener
 from plinth.run.site import Site
-from plinth.server import external_step
+from plinth.server import ClusterLayout, external_step
 from plinth.storage import Storage
 from plinth.system.clean import CleanedRun, CleanResult, pending_journals
 from plinth.system.directory import found_label
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal, NotUndone, journal_path
+from plinth.system.postmaster import serving
 from plinth.system.runner import Runner
 from plinth.workload import goes_on
 
@@ -70,6 +71,8 @@ def _undo_halves(plan: Plan, site: Site, journal: Journal, runner: Runner) -> li
         if not kept and not (journal.has(layout.whole_step().id) and goes_on(cluster.dataset)):
             kept += journal.undo_steps(f"server.{cluster.id}.", runner)
             _remove_half(cluster, site, runner)
+        elif not kept:
+            _remove_lock(layout, runner)
     for cluster in plan.clusters:
         if cluster.storage is None and not goes_on(cluster.dataset):
             kept += journal.undo_steps(external_step(plan.run_id).id, runner)
@@ -77,6 +80,13 @@ def _undo_halves(plan: Plan, site: Site, journal: Journal, runner: Runner) -> li
         if not journal.has(storage.step_id("made")):
             kept += journal.undo_steps(storage.step_id(""), runner)
     return kept
+
+
+def _remove_lock(layout: ClusterLayout, runner: Runner) -> None:
+    """Remove the lock file of a server that was killed: as long as nobody has taken leave of its process (a zombie, or its
+    pid is somebody else's by now), the next server would take it for alive. We know better: nothing works there."""
+    if not serving(layout.data_directory):
+        runner.run(("rm", "-f", "--", str(layout.data_directory / "postmaster.pid")), owner=layout.owner)
 
 
 def _remove_half(cluster: PlannedCluster, site: Site, runner: Runner) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plinth.model.errors import Refused
+from plinth.model.errors import Refused, RunError
 from plinth.model.progress import Progress, Report
 
 if TYPE_CHECKING:
@@ -94,6 +94,17 @@ class Ledger:
     def marking(self, step: str) -> str:
         """The statement that does so, for the transaction of the step itself."""
         return f"INSERT INTO {LEDGER} (step) VALUES ({_literal(step)})"
+
+    def counting(self, table: str) -> str:
+        """The statement that counts the rows of a table and writes the number down."""
+        return f"INSERT INTO {LEDGER} (step, row_count) SELECT {_literal(f'rows of {table}')}, count(*) FROM {table}"
+
+    def check_count(self, table: str, rows: int) -> None:
+        """Raises RunError unless that many rows were counted; those of a table before trials changed it."""
+        query = f"SELECT max(row_count), min(row_count) FROM {LEDGER} WHERE step = %s"
+        row = self._control.execute(query.encode(), (f"rows of {table}",)).fetchone()
+        if row != (rows, rows):
+            raise RunError(f"{table} has {row and row[0]:,} rows after the load instead of {rows:,}")
 
     def pieces(self, table_number: int) -> list[tuple[int, int]]:
         """The rows that are there of one table: the first and how many, in their order."""

@@ -11,7 +11,6 @@ from plinth.model.step import Step
 from plinth.workload.at_once import Job, run_at_once
 from plinth.workload.bulk import copy
 from plinth.workload.ledger import LEDGER, PREPARE, Ledger
-from plinth.workload.sql import verify_count
 
 if TYPE_CHECKING:
     import psycopg
@@ -97,13 +96,14 @@ class Recipe:
             jobs = {f"key {number} {index}": (sql,) for index, sql in enumerate(stage)}
             self._run(control, ledger, target, report, "build keys", jobs)
         self._run(control, ledger, target, report, "functions", {"after": self.after} if self.after else {})
-        vacuum = {f"vacuum {number}": (sql,) for number, sql in enumerate(self._vacuum_sql())}
-        self._run(control, ledger, target, report, "vacuum", vacuum, in_transaction=False)
+        # Counting is a second session's work, while the first vacuums the large table.
+        last = {f"vacuum {number}": (sql,) for number, sql in enumerate(self._vacuum_sql())}
+        last |= {f"count {table}": (ledger.counting(table),) for table in self.tables}
+        self._run(control, ledger, target, report, "vacuum and count", last, in_transaction=False)
         if self.spec.partitions:
             self._run(control, ledger, target, report, "analyze", {"analyze": (self._analyze_sql(),)})
-        if not ledger.has("counted"):
-            self._verify(control, report)
-            ledger.mark("counted")
+        for table, rows in self.counts.items():
+            ledger.check_count(table, rows)
         return ledger
 
     def _copy(self, control: "psycopg.Connection", ledger: Ledger, target: Connection, report: Report) -> None:
@@ -186,11 +186,6 @@ class Recipe:
     def _analyze_sql(self) -> str:
         """Of tables that have partitions, with these."""
         return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
-
-    def _verify(self, control: "psycopg.Connection", report: Report) -> None:
-        for number, (table, rows) in enumerate(self.counts.items()):
-            report(Progress("count", number, len(self.counts), "tables", table))
-            verify_count(control, table, rows)
 
 
 def gaps(first: int, end: int, there: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from plinth.model.errors import RunError
-
 if TYPE_CHECKING:
     import psycopg
 
@@ -13,10 +11,3 @@ def numbers_of(control: "psycopg.Connection", query: str) -> tuple[int, ...]:
     row = control.execute(query.encode()).fetchone()
     assert row is not None, "an aggregate gives one row"
     return tuple(int(value) for value in row)
-
-
-def verify_count(control: "psycopg.Connection", table: str, rows: int) -> None:
-    """Raises RunError unless the table has that many rows."""
-    (count,) = numbers_of(control, f"SELECT count(*) FROM {table}")
-    if count != rows:
-        raise RunError(f"{table} has {count:,} rows after the load instead of {rows:,}")
