@@ -74,6 +74,22 @@ pub enum Group {
     Independent,
 }
 
+impl Group {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 10] = [
+        Self::OneBlock,
+        Self::TwoBlocks,
+        Self::Ladder,
+        Self::OtherDescriptor,
+        Self::Unsynced,
+        Self::Preallocated,
+        Self::Extending,
+        Self::Sizes,
+        Self::GroupCommit,
+        Self::Independent,
+    ];
+}
+
 /// Where in the file an operation writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -145,21 +145,9 @@ mod tests {
     use super::*;
 
     fn all(methods: &[Method]) -> Options {
-        use Group::*;
         Options {
             methods: methods.to_vec(),
-            groups: vec![
-                OneBlock,
-                TwoBlocks,
-                Ladder,
-                OtherDescriptor,
-                Unsynced,
-                Preallocated,
-                Extending,
-                Sizes,
-                GroupCommit,
-                Independent,
-            ],
+            groups: Group::ALL.to_vec(),
             writers: vec![1, 64],
             direct: false,
         }

@@ -192,22 +192,9 @@ mod tests {
     use crate::{Descriptor, Group, Method, Options, plan};
 
     fn every_case() -> Vec<Case> {
-        use Group::*;
-        let groups = vec![
-            OneBlock,
-            TwoBlocks,
-            Ladder,
-            OtherDescriptor,
-            Unsynced,
-            Preallocated,
-            Extending,
-            Sizes,
-            GroupCommit,
-            Independent,
-        ];
         plan(&Options {
             methods: Method::ALL.to_vec(),
-            groups,
+            groups: Group::ALL.to_vec(),
             writers: vec![1, 5],
             direct: false,
         })
