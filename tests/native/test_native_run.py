@@ -69,7 +69,7 @@ def test_stop_after_the_end_changes_nothing(server: Server, load: Load, finished
     result = finished(run)
     run.stop()
     assert not result.interrupted
-    assert json.loads(run.result()) == json.loads(result.model_dump_json())
+    assert type(result).model_validate_json(run.result()) == result
 
 
 def test_the_duration_lets_running_transactions_finish(server: Server, load: Load, finished: Finished) -> None:

@@ -92,7 +92,9 @@ def test_waits_are_told_by_event_and_ours_are_not_among_them(every_server: Clust
     locked = [sample.value for sample in waits["client backend/Lock:advisory", "backends"]]
     assert max(locked) == 1
     assert locked[-1] == 0, "an event that was seen before is shown as zero when nobody waits for it"
-    assert [of for of, _ in waits if of.startswith("client backend/")] == ["client backend/Lock:advisory"]
+    # The moment before it waits, it may be seen at work.
+    seen = {of for of, _ in waits if of.startswith("client backend/")} - {"client backend/CPU"}
+    assert seen == {"client backend/Lock:advisory"}
     assert not [of for of, _ in waits if "Activity:" in of], "nobody waits who has nothing to do"
     assert set(watched.values("pg_wait", ALL, "idle_in_transaction")) == {1}
     assert all(1 <= idle <= 2 for idle in watched.values("pg_wait", ALL, "idle"))

@@ -1,5 +1,6 @@
 """Process groups: titles, sums that survive processes, and real work that shows where it was done."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -127,6 +128,16 @@ def test_what_is_shown_never_falls() -> None:
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_an_observer_that_has_ended_keeps_no_file_open(server: Cluster) -> None:
+    """An experiment has one for each trial."""
+    gc.collect()
+    before = open_files()
+    for _ in range(3):
+        with watching(server) as watched:
+            watched.wait_for_readings("process_cpu", 2)
+    assert open_files() <= before
 
 
 def test_files_are_kept_open_until_their_process_has_ended_and_no_more_than_told() -> None:

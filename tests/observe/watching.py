@@ -90,7 +90,8 @@ def watching(cluster: Cluster, **options: Any) -> Iterator[Watched]:
     try:
         yield watched
     finally:
-        watched.observation = observer.stop()
+        if watched.observation is None:
+            watched.observation = observer.stop()
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

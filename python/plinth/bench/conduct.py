@@ -89,9 +89,11 @@ def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connect
         if error.pgconn is not None and error.pgconn.needs_password and asked.password is None:
             asked.password = _ask_password()
             return _connect(asked, purpose, err)
-        # A host that it cannot look up psycopg does not even tell libpq of, whose words are the ones to tell.
-        pgconn = error.pgconn or psycopg.pq.PGconn.connect(conninfo(asked).encode())
-        said = pgconn.error_message.decode(errors="replace") or str(error)
+        said = str(error)
+        if not isinstance(error, psycopg.ProgrammingError):  # which a wrong connection string is, in libpq's words
+            # A host that it cannot look up psycopg does not even tell libpq of, whose words are the ones to tell.
+            pgconn = error.pgconn or psycopg.pq.PGconn.connect(conninfo(asked).encode())
+            said = pgconn.error_message.decode(errors="replace") or said
         raise BenchFailure(said.strip(), then=f"could not create connection for {purpose}") from error
     connection.add_notice_handler(
         lambda notice: print(f"{notice.severity}:  {notice.message_primary}", file=err, flush=True)

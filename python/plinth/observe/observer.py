@@ -165,7 +165,7 @@ class Observer:
         return latest_figures(series, time.monotonic_ns(), self._interval_s)
 
     def stop(self, *, t0_monotonic_ns: int | None = None) -> Observation:
-        """Take the last readings and end. `t0_monotonic_ns` corrects the load's start where it was not known before."""
+        """Take the last readings and end, once. `t0_monotonic_ns` corrects the load's start where it was not known before."""
         t0_ns = self._t0_ns if t0_monotonic_ns is None else t0_monotonic_ns
         gaps: list[Gap] = []
         *of_server, of_host = self._samplers
@@ -181,8 +181,11 @@ class Observer:
         if unknown is not None:
             gaps.append(Gap(what="cost of the observer's queries in the server", reason=unknown))
         happenings = sorted(self._happenings(gaps), key=lambda happening: happening.seen_ns)
+        samples = [sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)]
+        # With them go the files that they keep open, now and not when Python looks for what nobody needs.
+        self._samplers, self._host_sources = [], []
         return Observation(
-            samples=[sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)],
+            samples=samples,
             gaps=gaps,
             events=[Event(t_ns=seen_ns - t0_ns, kind=kind, text=text) for seen_ns, kind, text in happenings],
             cost_cpu_ns=max(0, cost_cpu_ns),

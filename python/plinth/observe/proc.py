@@ -39,6 +39,9 @@ class ProcFile:
             os.close(self._fd)
             self._fd = None
 
+    def __del__(self) -> None:  # with the observer of a trial, of which an experiment may have hundreds
+        self.close()
+
 
 class KeptFiles:
     """Short files of processes, such as /proc/PID/stat, kept open as long as there are few: to open one costs most.
@@ -67,6 +70,9 @@ class KeptFiles:
         """Close the files that are in none of these folders."""
         for path in [path for path in self._fds if path.rpartition("/")[0] not in folders]:
             os.close(self._fds.pop(path))
+
+    def __del__(self) -> None:
+        self.keep(())
 
 
 def read_once(path: str) -> bytes:

@@ -3,7 +3,7 @@
 import contextlib
 import select
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
@@ -12,7 +12,7 @@ from plinth.system.database import connect
 if TYPE_CHECKING:
     import psycopg
 
-_POLL_S = 0.2
+_POLL_MS = 200
 _CANCEL_PATIENCE_S = 2.0
 
 Job = Sequence[str]
@@ -39,11 +39,18 @@ def run_at_once(
                     session.begin(waiting.popleft())
             glance(ended, [session.pid for session in crew if not session.is_idle])
             busy = {session.socket: session for session in crew if not session.is_idle}
-            for socket in select.select(list(busy), [], [], _POLL_S)[0]:
+            for socket in _readable(busy):
                 ended += busy[socket].advance()
     finally:
         for session in crew:
             session.end()
+
+
+def _readable(sockets: Iterable[int]) -> list[int]:
+    asked = select.poll()  # select(2) takes no descriptor above 1,023
+    for socket in sockets:
+        asked.register(socket, select.POLLIN)
+    return [socket for socket, _ in asked.poll(_POLL_MS)]
 
 
 class _Session:
