@@ -107,10 +107,18 @@ def _real(path: Path) -> Path:
 def _serves(pid: int, data_directory: Path) -> bool:
     try:
         folder = str(Path(f"/proc/{pid}/cwd").readlink()).removesuffix(" (deleted)")
-        program = str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")
+        return folder == str(data_directory) and _program(pid) == "postgres"
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return False  # gone, a zombie, or somebody else's
-    return folder == str(data_directory) and Path(program).name == "postgres"
+
+
+def _program(pid: int) -> str:
+    """What a process runs. One that is just ending has no program any more, yet may still be attached to shared memory:
+    the kernel takes the program first, then unmaps memory, then gives up the working directory. Its name stays."""
+    try:
+        return Path(str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")).name
+    except FileNotFoundError:
+        return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
 
 
 def _open_serving(data_directory: Path, opened: ExitStack) -> dict[int, int]:
