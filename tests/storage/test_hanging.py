@@ -1,8 +1,10 @@
 """A disk whose daemon hangs keeps nobody waiting: not who makes a storage, looks at it, or undoes it."""
 
+import fcntl
 import json
 import os
 import signal
+import struct
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,9 +19,12 @@ from plinth.model.storage import DirectoryStorage
 from plinth.storage import Storage, check_answers
 from plinth.storage.describe import describe
 from plinth.storage.emulated import Emulated
+from plinth.system.directory import LABEL_FILE
 from waiting import runs, until
 
 LOOP_ON_IT = '[storage.upper]\nkind = "loop"\nsize = "16MiB"\non = "s"\n'
+_SHUT_DOWN = (0x8004587D, struct.pack("I", 2))
+"""EXT4_IOC_SHUTDOWN, EXT4_GOING_FLAGS_NOLOGFLUSH: as when the journal can no longer be written."""
 SLOW = {"write_latency": "300ms", "flush_latency": "1s", "channels": 1, "cache_size": "0B"}
 
 
@@ -100,4 +105,14 @@ def test_one_that_hangs_while_it_is_unmounted_is_ended_and_everything_is_undone(
 def test_what_stands_on_one_that_serves_no_more_is_undone_with_it(made, how: signal.Signals) -> None:
     made.prepare(LOOP_ON_IT + disk())
     os.kill(daemon_pid(made.storages["s"]), how)
+    made.undo()
+
+
+def test_what_stands_on_one_whose_labels_cannot_be_read_is_undone_with_it(made) -> None:
+    made.prepare(LOOP_ON_IT + disk())
+    root = os.open(made.storages["s"].mount_point, os.O_RDONLY)
+    fcntl.ioctl(root, *_SHUT_DOWN)
+    os.close(root)
+    with pytest.raises(OSError, match="Input/output error"):
+        (made.storages["upper"].images.folder / LABEL_FILE).read_bytes()
     made.undo()

@@ -1,6 +1,7 @@
 """Directories of ours: made with our label in them, and removed only while they still bear it."""
 
 import contextlib
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -11,6 +12,8 @@ from plinth.system.mounts import mount_id, mounts_within
 from plinth.system.owner import Owner
 
 LABEL_FILE = ".plinth-label"
+_NO_LABEL = (errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EACCES)
+"""None of that name, or none that we wrote: a link, a directory, a socket, somebody else's. All else tells of the disk."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -64,13 +67,15 @@ def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> 
 
 
 def found_label(path: Path) -> str | None:
-    """The label that the directory `path` bears; None without one. Symbolic links are not followed."""
+    """The label that the directory `path` bears; None without one that can be read. Symbolic links are not followed."""
     try:
         directory = os.open(path, _DIRECTORY)
     except OSError:
         return None
     try:
         return _read_label(directory)
+    except OSError:
+        return None
     finally:
         os.close(directory)
 
@@ -146,16 +151,22 @@ def _read_label(directory: int) -> str | None:
 
 
 def _raw_label(directory: int) -> bytes | None:
+    """None when no file of that name is a label. OSError when a disk cannot be read: nobody knows whose it is then."""
     try:
         file = os.open(LABEL_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-    except OSError:
-        return None
+    except OSError as error:
+        return _none_if_no_label(error)
     try:
         return os.read(file, 4096)
-    except OSError:
-        return None
+    except OSError as error:
+        return _none_if_no_label(error)
     finally:
         os.close(file)
+
+
+def _none_if_no_label(error: OSError) -> None:
+    if error.errno not in _NO_LABEL:
+        raise error
 
 
 def _content(label: str) -> bytes:
