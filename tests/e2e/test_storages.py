@@ -197,6 +197,7 @@ def test_a_disk_that_fails_in_a_trial_fails_that_and_the_others_go_on(
     code, said = running.end(timeout_s=240)
     assert code == 1, said
     trials = {trial["variant"]: trial for trial in project.trials()}
+    assert trials.keys() == {"shaky", "sound"}, said
     assert trials["sound"]["status"] == "complete", said
     assert trials["shaky"]["status"] == "failed", said
     assert reason in trials["shaky"]["failure"]

@@ -53,6 +53,16 @@ def test_figures_are_arrays(server: Server) -> None:
     assert (seen[-1].phase, seen[-1].done) == ("done", result.totals.done)
 
 
+def test_the_end_of_a_client_is_an_event(server: Server) -> None:
+    ends = LoadScript(name="ends", source="SELECT 1;\nSELECT pg_terminate_backend(pg_backend_pid());")
+    seen: list[LoadProgress] = []
+    run(LoadConfig(connection=to(server), scripts=[ends], duration_s=5.0), seen.append, poll_s=0.05)
+    (event,) = [event for progress in seen for event in progress.events]
+    assert (event.kind, event.client, event.script, event.command) == ("aborted", 0, 0, 1)
+    assert (event.is_connecting, event.query, event.sqlstate) == (False, 0, "57P01")
+    assert "terminating connection" in event.message
+
+
 def test_a_connection_string_and_a_built_in_script(server: Server) -> None:
     string = f"host={server.folder} port={server.port} user=postgres dbname=postgres"
     config = LoadConfig(

@@ -58,6 +58,8 @@ class LoadEvent(Frozen):
     client: int
     script: int
     command: int
+    is_connecting: bool = Field(description="It was for a connection of its own, which there was none of.")
+    query: int = Field(description="Number of the query among those that the command sent together, from 0.")
     sqlstate: str | None
     message: str
     tries: int
