@@ -170,9 +170,9 @@ class Foreman:
         return mishap
 
     def _passed(self) -> int:
-        """The row up to which nothing is to come any more."""
+        """The row up to which nothing is to come any more; not the present one, which the load's end may cut short."""
         rows = [client.next_row for client in self._working]
-        return min(rows) if rows else 0
+        return min(*rows, self._timeline.row(self._now_ns())) if rows else 0
 
     def _signal(self, number: signal.Signals) -> None:
         for client in self._working:
