@@ -97,7 +97,8 @@ class Foreman:
                         first = first or message
                         os.waitpid(client.pid, 0)
                     case _:
-                        first = first or self._died(client)
+                        died = self._died(client)
+                        first = first or died
         return first
 
     def _begin(self) -> None:
