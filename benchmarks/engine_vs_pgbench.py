@@ -82,7 +82,7 @@ def server(
     settings: Mapping[str, SettingValue] = SETTINGS,
 ) -> Iterator[Connection]:
     """A server of our own on a Unix socket, with pgbench's tables of that scale."""
-    journal = Journal.create(f"bench-{installation.major}")
+    journal = Journal.create(f"bench-{installation.major}-{os.getpid()}")
     storage = folder / f"storage-{installation.major}"
     make_directory(storage, journal.label, owner)
     spec = ServerSpec.model_validate({"listen": "unix"})
