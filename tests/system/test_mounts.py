@@ -35,6 +35,21 @@ def test_the_topmost_mount_of_a_path_is_found_also_below_spaces(scratch: Path) -
     assert mounts_within(scratch) == []
 
 
+def test_what_python_takes_for_the_end_of_a_line_may_stand_in_a_path(scratch: Path) -> None:
+    point = scratch / "a\rb\vc\x1cd\x85e\u2028f\ng"
+    point.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "odd", point], check=True)
+    try:
+        assert [mount.point for mount in mounts_within(scratch)] == [str(point)]
+        assert mount_of(point).source == "odd"
+    finally:
+        subprocess.run(["umount", point], check=True)
+
+
+def test_where_no_mount_can_be_reached_there_is_none() -> None:
+    assert parse("") == []  # as in a chroot on no mount of its own
+
+
 def test_there_is_a_root_and_no_mount_of_nothing(scratch: Path) -> None:
     assert any(mount.point == "/" for mount in mounts())
     with pytest.raises(FileNotFoundError):

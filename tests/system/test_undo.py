@@ -1,6 +1,7 @@
 """Undo touches only what bears our label: every way in which something else can stand where ours stood."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -234,6 +235,29 @@ def test_a_mount_hidden_below_a_mount_on_its_parent_is_refused(scratch: Path, mo
     finally:
         subprocess.run(["umount", scratch], check=True)
     assert os.path.ismount(mounted)
+
+
+def test_a_copy_in_another_namespace_goes_too_and_no_program_is_taken_from_there(scratch: Path, mounted: Path) -> None:
+    """Whoever makes a namespace chooses what `umount` is in it: it would be run by root."""
+    umount, trap, sprung = shutil.which("umount"), scratch / "trap", scratch / "sprung"
+    assert umount is not None
+    trap.write_text(f"#!/bin/sh\ntouch {sprung}\n")
+    trap.chmod(0o755)
+    set_up = f"mount --bind {trap} {umount} && echo ready && read end"
+    other = subprocess.Popen(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", set_up],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"ready\n"
+        seen_there = Path(f"/proc/{other.pid}/mountinfo")
+        assert LABEL in seen_there.read_text()
+        unmount(mounted)
+        assert LABEL not in seen_there.read_text()
+        assert not sprung.exists()
+        other.communicate(b"\n")
 
 
 def test_a_mount_in_use_says_so(mounted: Path) -> None:

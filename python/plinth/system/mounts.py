@@ -25,13 +25,19 @@ class Mount(NamedTuple):
 
 def mounts(root: Path = Path("/")) -> list[Mount]:
     """Every mount that this process sees; `root` is where /proc is looked for."""
-    return parse((root / MOUNTINFO.relative_to("/")).read_text(errors="surrogateescape"))
+    return read_mounts(root / MOUNTINFO.relative_to("/"))
+
+
+def read_mounts(table: Path) -> list[Mount]:
+    """The mounts of a mountinfo file, such as another process's."""
+    # Not as text: of what Python takes for the end of a line the kernel escapes the line feed alone.
+    return parse(table.read_bytes().decode(errors="surrogateescape"))
 
 
 def parse(mountinfo: str) -> list[Mount]:
-    """The mounts of a mountinfo file."""
+    """The mounts of a mountinfo file's text."""
     found = []
-    for line in mountinfo.splitlines():
+    for line in filter(None, mountinfo.split("\n")):
         fields = line.split(" ")
         # Any number of optional fields stand before a lone "-".
         filesystem, source, super_options = fields[fields.index("-", 6) + 1 :][:3]

@@ -6,35 +6,54 @@ unmounting does not spread, the copy keeps the file system and its device in use
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from plinth.system.mounts import Mount, parse
+from plinth.system import unmount_there
+from plinth.system.mounts import Mount, read_mounts
 from plinth.system.runner import CommandError, Runner
 
 _PROC = Path("/proc")
 
 
+class _Namespace(NamedTuple):
+    """Another mount namespace: its name, such as "mnt:[4026532290]", a process in it, and the mounts that this one sees."""
+
+    name: str
+    process: Path
+    mounts: list[Mount]
+
+    def is_there(self) -> bool:
+        return _name_of(self.process) == self.name
+
+
 def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
     """Unmount what `ours` tells to be a mount of ours from every other namespace."""
-    for process, mounts in _other_namespaces():
-        for mount in reversed([mount for mount in mounts if ours(mount)]):
-            pid = process.name
+    for namespace in _other_namespaces():
+        for mount in reversed([mount for mount in namespace.mounts if ours(mount)]):
             try:
-                runner.run(("nsenter", "--target", pid, "--mount", "--root", "umount", mount.point))
+                runner.run(unmount_there.command(int(namespace.process.name), namespace.name, mount.point))
             except CommandError:
-                if (process / "ns/mnt").exists():
+                if namespace.is_there():
                     raise
 
 
-def _other_namespaces() -> Iterator[tuple[Path, list[Mount]]]:
-    """A process of each other namespace, and the mounts that it sees; those that we may not look into are left out."""
-    seen = {str((_PROC / "self/ns/mnt").readlink())}
+def _other_namespaces() -> Iterator[_Namespace]:
+    """Each other namespace; those that we may not look into are left out."""
+    seen = {_name_of(_PROC / "self")}
     for process in _PROC.glob("[0-9]*"):
+        name = _name_of(process)
+        if name is None or name in seen:
+            continue
         try:
-            namespace = str((process / "ns/mnt").readlink())
-            if namespace in seen:
-                continue
-            table = (process / "mountinfo").read_text(errors="surrogateescape")
+            mounts = read_mounts(process / "mountinfo")
         except OSError:
             continue  # it has ended, or is not ours to look into: then it holds nothing of root's making
-        seen.add(namespace)
-        yield process, parse(table)
+        seen.add(name)
+        yield _Namespace(name, process, mounts)
+
+
+def _name_of(process: Path) -> str | None:
+    try:
+        return str((process / "ns/mnt").readlink())
+    except OSError:
+        return None  # as above

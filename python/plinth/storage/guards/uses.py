@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from plinth.system.block_device import device_number
 from plinth.system.loop_device import backing_of
-from plinth.system.mounts import parse
+from plinth.system.mounts import read_mounts
 
 PROC = Path("/proc")
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO in linux/proc_ns.h
@@ -48,13 +48,13 @@ def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], l
             namespace = str((folder / "ns/mnt").readlink())
             if namespace in seen:
                 continue
-            table = (folder / "mountinfo").read_text(errors="surrogateescape")
+            mounts = read_mounts(folder / "mountinfo")
         except OSError as error:
             if not _is_gone(error):
                 unseen.append(Unseen(f"mounts of {_who(folder)}", error.strerror or str(error)))
             continue
         seen.add(namespace)
-        for mount in parse(table):
+        for mount in mounts:
             # btrfs numbers its mounts itself: there only the source tells the device.
             if name := numbers.get(mount.device) or _named(mount.source, numbers):
                 where = "" if namespace == ours else f" in the mount namespace of {_who(folder)}"
@@ -138,7 +138,7 @@ def _is_gone(error: OSError) -> bool:
 
 def _who(folder: Path) -> str:
     try:
-        return f"process {folder.name} ({(folder / 'comm').read_text().strip()})"
+        return f"process {folder.name} ({(folder / 'comm').read_text(errors='replace').strip()})"
     except OSError:
         return f"process {folder.name}"
 
