@@ -3,12 +3,15 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from plinth.system.process import Child
+from plinth.system.disk_daemon import daemons
+from plinth.system.process import Child, ProcessMark, boot_id, started_ticks
 from plinth.system.runner import Runner
 
 _PATIENCE_S = 20.0
@@ -52,6 +55,29 @@ def test_the_end_is_seen_before_it_is_waited_for_and_told_more_than_once(
     assert process.has_ended()
     with pytest.raises(ChildProcessError):
         os.waitpid(process.pid, os.WNOHANG)  # nothing is left of it
+
+
+def test_a_process_may_call_itself_anything() -> None:
+    program = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\xff) 1 ('); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        ticks = started_ticks(process.pid)
+        assert ticks is not None
+        assert ProcessMark(process.pid, ticks, boot_id()).is_alive()
+        process.communicate()
+
+
+@pytest.mark.parametrize(("user", "found"), [(None, True), ("nobody", False)])
+def test_a_daemon_of_ours_is_known_by_its_arguments_and_its_user(user: str | None, found: bool) -> None:
+    """Whoever hangs under the name of ours would have ours killed."""
+    words = ["disk", "serve", "--mount", "/mnt/no-such", "--control", "/no-such", "--label", "plinth-x"]
+    command = ["sh", "-c", "echo; read end", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=user) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert [daemon.pid == process.pid for daemon in daemons(Path("/mnt/no-such"))] == [True] * found
+        process.communicate()
 
 
 def test_what_a_handler_raises_in_the_middle_of_asking_leaves_nothing_held(tmp_path: Path) -> None:

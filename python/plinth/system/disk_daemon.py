@@ -16,7 +16,7 @@ from typing import NamedTuple
 from plinth.model.errors import RunError
 from plinth.system.mounts import Mount, mounts
 from plinth.system.namespaces import unmount_copies
-from plinth.system.process import all_exit
+from plinth.system.process import all_exit, arguments
 from plinth.system.runner import Runner
 
 _SERVE = ("disk", "serve")
@@ -61,7 +61,7 @@ def daemons(mount: Path, label: str | None = None) -> list[Daemon]:
     """The processes that were told to serve a disk on `mount` (with `label`, if one is given)."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        words = _words(process)
+        words = arguments(process)
         if not all(word in words for word in _SERVE) or _after("--mount", words) != str(mount):
             continue
         control = _after("--control", words)
@@ -142,13 +142,6 @@ def _ours(mount: Path, label: str) -> list[Mount]:
         for found in mounts()
         if found.point == str(mount) and found.source == label and found.filesystem.partition(".")[0] == "fuse"
     ]
-
-
-def _words(process: Path) -> list[str]:
-    try:
-        return (process / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
-    except OSError:
-        return []  # it has ended
 
 
 def _after(option: str, words: list[str]) -> str | None:

@@ -51,7 +51,7 @@ def loops_of(image: Path) -> list[Path]:
     found = []
     for file in _BLOCK.glob("loop*/loop/backing_file"):
         try:
-            backing = file.read_text().rstrip("\n")
+            backing = os.fsdecode(file.read_bytes().removesuffix(b"\n"))  # a path may hold anything
         except FileNotFoundError:
             continue  # detached in this very moment
         if backing.removesuffix(_DELETED) == str(image):

@@ -118,7 +118,7 @@ def _program(pid: int) -> str:
     try:
         return Path(str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")).name
     except FileNotFoundError:
-        return Path(f"/proc/{pid}/comm").read_text().rstrip("\n")
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
 
 
 def _open_serving(data_directory: Path, opened: ExitStack) -> dict[int, int]:

@@ -63,11 +63,24 @@ class Child:
 def started_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot (proc_pid_stat(5), field 22); None when there is none."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The second field is the program's name in brackets, which may hold anything.
     return int(stat.rpartition(")")[2].split()[19])
+
+
+def arguments(process: Path) -> list[str]:
+    """The command line of a process of ours, given as /proc/PID; nothing of one that has ended or is another user's.
+
+    Anybody may start a program with any arguments: by them alone no process is known to be ours.
+    """
+    try:
+        if process.stat().st_uid != os.geteuid():
+            return []
+        return (process / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def boot_id() -> str:

@@ -16,7 +16,7 @@ from plinth.system import own_run
 from plinth.system.directory import nearest_label
 from plinth.system.failures import from_os_error
 from plinth.system.patience import space_of
-from plinth.system.process import all_exit
+from plinth.system.process import all_exit, arguments
 from plinth.system.runner import Runner
 
 PROGRAM = "zfs-fuse"
@@ -115,11 +115,8 @@ class ZfsFuse:
             return [f"{self._log} cannot be read: {error.strerror}"]
 
     def _is_it(self, process: Path) -> bool:
-        try:
-            words = (process / "cmdline").read_text(errors="replace").split("\0")
-        except OSError:
-            return False  # it has ended
-        return PROGRAM in words and words[words.index(PROGRAM) :][-3:-1] == ["--pidfile", str(self._pid_file)]
+        words = arguments(process)
+        return PROGRAM in words and words[words.index(PROGRAM) :][-2:] == ["--pidfile", str(self._pid_file)]
 
 
 def stop_zfs_fuse(shared: Path, label: str) -> None:
