@@ -59,6 +59,7 @@ def test_a_storage_made_by_hand_stands_until_it_is_taken_down(by_hand, nothing_l
 
     again = by_hand.plinth("storage", "prepare", "x.toml", "fast")
     assert again.returncode == 4, again.stderr
+    assert "`plinth storage teardown by-hand-fast`" in again.stderr
     listed = by_hand.plinth("storage", "teardown")
     assert listed.stdout.startswith("by-hand-fast: storage fast of x.toml")
     wrong = by_hand.plinth("storage", "teardown", "slow")
@@ -69,7 +70,7 @@ def test_a_storage_made_by_hand_stands_until_it_is_taken_down(by_hand, nothing_l
     assert taken.returncode == 0, taken.stderr
     assert f"unmount the file system of {point}" in taken.stdout
     nothing_left()
-    assert by_hand.plinth("clean").stdout == "nothing to clean\n"
+    assert by_hand.plinth("clean").stdout.startswith("nothing to clean")
     assert by_hand.plinth("storage", "teardown").stdout == "None stands.\n"
 
 
@@ -91,7 +92,9 @@ def test_a_dry_run_prints_the_commands_that_a_real_run_runs(by_hand, monkeypatch
     making, undoing = (commands(part) for part in dry.stdout.split("# To undo it\n"))
 
     ran: list[CommandRecord] = []
-    prepare_by_hand(load_experiment(by_hand.folder / "x.toml"), name, (), Runner(ran.append), lambda step: None)
+    prepare_by_hand(
+        load_experiment(by_hand.folder / "x.toml"), name, (), Runner(ran.append), lambda step: None, pytest.fail
+    )
     assert changes(ran) == making
     ran.clear()
     dry_teardown = by_hand.plinth("storage", "teardown", name, "--dry-run")

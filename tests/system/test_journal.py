@@ -46,7 +46,7 @@ def test_a_step_is_on_disk_when_record_returns_and_struck_when_undone(state_dir:
     entry = journal.record(step)
     header, recorded = lines_of(journal)
     mark = ProcessMark.ours()
-    assert header == {"journal": 3, "run_id": "r1", **mark._asdict()}
+    assert header == {"journal": 3, "run_id": "r1", **mark._asdict(), "host": os.uname().nodename}
     assert (recorded["entry"], Step.model_validate(recorded["step"])) == (1, step)
     journal.strike(entry)
     assert lines_of(journal)[2:] == [{"strike": 1}]
@@ -239,6 +239,33 @@ def test_a_full_disk_stops_a_step_before_it_is_done_and_tears_no_line(
         subprocess.run(["umount", tiny], check=True)
 
 
+def test_a_full_disk_keeps_nothing_from_being_undone(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The strikes of what is undone cannot be written: else no space would ever come free."""
+    tiny = scratch / "tiny"
+    tiny.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "plinth-test", tiny], check=True)
+    try:
+        monkeypatch.setenv("PLINTH_STATE_DIR", str(tiny / "state"))
+        journal = Journal.create("r1")
+        outer, inner = scratch / "outer", scratch / "outer" / "inner"
+        for path in (outer, inner):
+            journal.record(directory_step(path, journal))
+            make_directory(path, journal.label, server_owner())
+        with (tiny / "filler").open("wb", buffering=0) as file, pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+            while True:
+                file.write(bytes(4096))
+        room = -journal.path.stat().st_size % 4096
+        journal.keep("x" * (room - len('{"kept": ""}\n')))  # now its last page is full
+        with pytest.raises(MissingCapability, match="no space left"):
+            journal.record(Step(id="s", title="t"))
+        assert journal.undo_all(Runner()) == ()
+        assert not outer.exists()
+        journal.close()
+        assert pending_journals() == ()
+    finally:
+        subprocess.run(["umount", tiny], check=True)
+
+
 def test_undo_goes_backwards_and_reports(state_dir: Path) -> None:
     journal = Journal.create("r1")
     outer = made(journal, "outer")
@@ -299,6 +326,38 @@ def test_one_bad_journal_does_not_keep_others_from_being_cleaned(state_dir: Path
     assert pending_journals() == (journal_path("bad"),)
 
 
+def test_one_bad_journal_does_not_hide_what_stands(state_dir: Path) -> None:
+    bad, good = Journal.create("bad"), Journal.create("good")
+    bad.record(directory_step(state_dir / "x", bad))
+    made(good, "d")
+    good.keep("storage fast")
+    bad.close()
+    good.close()
+    bad.path.write_text("rubbish\n")
+    runs, unreadable = standing_runs()
+    assert [run.run_id for run in runs] == ["good"]
+    assert [error.where for error in unreadable] == [f"{bad.path}:1"]
+    assert len(take_down("good").runs) == 1
+
+
+def test_a_journal_of_another_machine_is_refused_and_one_of_another_boot_is_not(state_dir: Path) -> None:
+    """A home that several machines mount: what runs on the other one cannot be seen here."""
+    journal = Journal.create("r1")
+    path = made(journal, "d")
+    journal.close()
+    first, *rest = lines_of(journal)
+    elsewhere = {**first, "host": "elsewhere", "boot_id": "another"}
+    journal.path.write_text("".join(json.dumps(line) + "\n" for line in (elsewhere, *rest)))
+    (refused,) = clean().unreadable
+    assert isinstance(refused, Refused)
+    assert "one of the machine elsewhere" in refused.message
+    assert path.exists()
+    rebooted = {**first, "boot_id": "another"}
+    journal.path.write_text("".join(json.dumps(line) + "\n" for line in (rebooted, *rest)))
+    assert len(clean().runs) == 1
+    assert not path.exists()
+
+
 def test_where_no_run_ever_was_there_is_nothing_to_clean(state_dir: Path) -> None:
     assert clean().runs == ()
     assert clean("r1").runs == ()
@@ -337,11 +396,11 @@ def test_what_is_meant_to_stay_is_named_and_left_until_it_is_taken_down(state_di
         assert [(run.run_id, run.what, len(run.steps)) for run in result.standing] == [("r1", "storage fast", 1)]
         assert result.error() is None
         assert path.exists()
-    assert [run.run_id for run in standing_runs()] == ["r1"]
+    assert [run.run_id for run in standing_runs().runs] == ["r1"]
     (taken,) = take_down("r1").runs
     assert [step.id for step in taken.undone] == ["test.d"]
     assert not path.exists()
-    assert standing_runs() == ()
+    assert standing_runs() == ((), ())
     assert take_down("r1").runs == ()
 
 

@@ -1,5 +1,6 @@
 """Commands about storages by hand: list, describe, prepare, teardown."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +43,9 @@ def list_(
     """List the kinds of storage and what of them this machine can make; with FILE, the storages of an experiment.
 
     What is missing is named with its reason and, for a program, with the package that has it.
+
+      plinth storage list
+      plinth storage list mine.toml
     """
     console = Console(highlight=False)
     if file is None:
@@ -58,7 +62,10 @@ def describe(
     *,
     as_json: AsJson = False,
 ) -> int:
-    """Show mount, file system, devices and their queue, each fact with where it was read."""
+    """Show mount, file system, devices and their queue, each fact with where it was read.
+
+    plinth storage describe /var/lib/postgresql
+    """
     from plinth.storage import describe as facts_of
 
     facts = facts_of(path)
@@ -83,6 +90,9 @@ def prepare(
 
     Prints where it is and what it stands on. `plinth clean` names it and leaves it; `plinth storage teardown NAME` undoes
     it. When it cannot be made, what was made of it is undone at once.
+
+      plinth storage prepare mine.toml fast --dry-run
+      plinth storage prepare mine.toml fast
     """
     from plinth.experiment import load_experiment
     from plinth.run.by_hand import prepare_by_hand, steps_by_hand, storages_by_hand
@@ -96,7 +106,12 @@ def prepare(
         return 0
     notes = Console(stderr=True, highlight=False)
     made = prepare_by_hand(
-        loaded, name, destroy, Runner(), lambda step: notes.print(Text(step.title, style="dim"), soft_wrap=True)
+        loaded,
+        name,
+        destroy,
+        Runner(),
+        lambda step: notes.print(Text(step.title, style="dim"), soft_wrap=True),
+        lambda text: notes.print(Text(f"note: {text}"), soft_wrap=True),
     )
     console = Console(highlight=False)
     console.print(_tree(made.facts))
@@ -118,6 +133,9 @@ def teardown(
     """Undo what `plinth storage prepare` made: the storage and all that was made for it.
 
     Only what its journal names and what still bears Plinth's label is touched.
+
+      plinth storage teardown
+      plinth storage teardown fast
     """
     from plinth.run.by_hand import standing, teardown_by_hand
     from plinth.system.clean import standing_runs
@@ -125,10 +143,12 @@ def teardown(
     from plinth.system.undo import undo_step
 
     if name is None:
-        runs = standing_runs()
-        for run in runs:
+        there = standing_runs()
+        for run in there.runs:
             print(f"{run.run_id}: {run.what}")
-        print("Undo one with: plinth storage teardown NAME" if runs else "None stands.")
+        print("Undo one with: plinth storage teardown NAME" if there.runs else "None stands.")
+        for error in there.unreadable:
+            print(f"{error.where}: {error.message}", file=sys.stderr)
         return 0
     run = standing(name)
     if dry_run:

@@ -17,9 +17,14 @@ def clean(
 ) -> int:
     """Undo what a run that was killed left behind: mounts, servers, directories.
 
-    Only what a journal names and what still bears Plinth's label is touched. Safe to run twice.
+    Only what a journal names and what still bears Plinth's label is touched. Safe to run twice. Journals are in
+    /var/lib/plinth for root, in ~/.local/state/plinth for others, or where PLINTH_STATE_DIR says: clean as the user whose
+    run it was.
+
+      plinth clean
     """
     from plinth.system.clean import clean as clean_runs
+    from plinth.system.paths import journal_dir
 
     result = clean_runs(run_id)
     for run in result.runs:
@@ -32,14 +37,19 @@ def clean(
     for living in result.living:
         print(f"run {living.run_id}: left alone, it is still going (pid {living.pid})")
     if not result.runs and not result.living and not result.standing:
-        print("nothing to clean")
+        print(f"nothing to clean: no journal in {journal_dir()}")
     if error := result.error():
         raise error
     return 0
 
 
 def servers(*, as_json: AsJson = False) -> int:
-    """List the PostgreSQL installations that can be used, and those that were found but do not run."""
+    """List the PostgreSQL installations that can be used, and those that were found but do not run.
+
+    An experiment chooses one by `server.version` or `server.bindir`.
+
+      plinth servers
+    """
     from plinth.server import find_installations
     from plinth.system.owner import server_owner
     from plinth.system.runner import Runner
@@ -60,7 +70,10 @@ def servers(*, as_json: AsJson = False) -> int:
 
 
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Your shell.")], /) -> int:
-    """Print a completion script: `plinth completion bash > /etc/bash_completion.d/plinth`."""
+    """Print a completion script.
+
+    plinth completion bash > /etc/bash_completion.d/plinth
+    """
     from plinth.cli.app import application
 
     print(application().generate_completion(shell=shell))

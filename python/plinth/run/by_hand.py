@@ -10,6 +10,7 @@ from plinth.model.nearest import nearest
 from plinth.model.step import Step
 from plinth.observe import host_facts
 from plinth.run.destroy import check_destroy, doomed_devices
+from plinth.run.interrupt import InterruptGuard
 from plinth.storage import Storage, check_answers, make
 from plinth.system.clean import CleanedRun, KeptRun, standing_runs, take_down
 from plinth.system.journal import Journal
@@ -60,35 +61,47 @@ def steps_by_hand(storages: Mapping[str, Storage[Any]]) -> tuple[list[Step], lis
 
 
 def prepare_by_hand(
-    loaded: LoadedExperiment, name: str, destroy: Collection[str], runner: Runner, tell: Tell
+    loaded: LoadedExperiment,
+    name: str,
+    destroy: Collection[str],
+    runner: Runner,
+    tell: Tell,
+    note: Callable[[str], None],
 ) -> Prepared:
-    """Make a storage and leave it; `tell` is called with each step that is about to be done. When it cannot be made, what was made of it is undone."""
+    """Make a storage and leave it; `tell` is called with each step that is about to be done.
+
+    When it cannot be made, or is interrupted, what was made of it is undone; `note` is told what could not be.
+    """
     storages = storages_by_hand(loaded, name, destroy)
     check_destroy(doomed_devices(storages.values(), runner), destroy)
     run_id = run_id_of(name)
-    journal = Journal.create(run_id)
-    facts: dict[str, StorageFacts] = {}
-    try:
-        for storage in storages.values():
-            facts[storage.name] = storage.prepare(runner, journal, tell)
-        journal.keep(f"storage {name} of {loaded.file}, in {storages[name].mount_point}")
-        return Prepared(run_id, storages[name], facts[name])
-    except BaseException:
-        journal.undo_all(runner)  # what cannot be undone stays in the journal, for `plinth clean`
-        raise
-    finally:
-        journal.close()
+    with InterruptGuard(note) as guard:
+        journal = Journal.create(run_id)
+        facts: dict[str, StorageFacts] = {}
+        try:
+            for storage in storages.values():
+                facts[storage.name] = storage.prepare(runner, journal, tell)
+            journal.keep(f"storage {name} of {loaded.file}, in {storages[name].mount_point}")
+            return Prepared(run_id, storages[name], facts[name])
+        except BaseException:
+            with guard.shielded():
+                for kept in journal.undo_all(runner):
+                    note(f"{kept}; `plinth clean` tries again")
+            raise
+        finally:
+            journal.close()
 
 
 def standing(name: str) -> KeptRun:
     """What stands by hand under the name of a storage or of a run. UsageError, with what there is, for another name."""
-    there = standing_runs()
+    there, unreadable = standing_runs()
     for run in there:
         if name in (run.run_id, run.run_id.removeprefix(_RUN_PREFIX)):
             return run
     raise UsageError(
         f"nothing stands that was made by hand and is called {name!r}",
         hint="there is " + (", ".join(run.run_id.removeprefix(_RUN_PREFIX) for run in there) or "nothing at all"),
+        details=[f"{error.where}: {error.message}" for error in unreadable],
     )
 
 

@@ -210,7 +210,7 @@ class Provision:
                 kept += self._journal.undo_steps(steps, self.runner)
         kept += self._storages.undo(lost)
         for item in kept:
-            self._listener.note(f"could not undo: {item.step.title}: {item.error.message}; tried again at the end")
+            self._listener.note(f"{item}; tried again at the end")
 
     def _prepare_cluster(self, planned: PlannedCluster, writer: BundleWriter) -> None:
         own = [variant for variant in self.plan.variants if variant.cluster == planned.id]

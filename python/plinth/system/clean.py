@@ -28,6 +28,13 @@ class KeptRun(NamedTuple):
     steps: tuple[Step, ...]
 
 
+class Standing(NamedTuple):
+    """What stands on purpose; `unreadable` are journals that may name more."""
+
+    runs: tuple[KeptRun, ...]
+    unreadable: tuple[PlinthError, ...]
+
+
 class CleanResult(NamedTuple):
     """What `clean` did. `living` are runs that are still going, and `standing` what is meant to stay: left alone."""
 
@@ -91,19 +98,23 @@ def take_down(run_id: str, report: Report | None = None, runner: Runner | None =
     return _result([done])
 
 
-def standing_runs() -> tuple[KeptRun, ...]:
+def standing_runs() -> Standing:
     """What runs that have ended left standing on purpose, as their journals say."""
-    found = []
+    found: list[KeptRun] = []
+    unreadable: list[PlinthError] = []
     for path in pending_journals():
         try:
             journal = Journal.take_over(path)
         except StillRunning:
             continue
+        except PlinthError as error:
+            unreadable.append(error)
+            continue
         if journal is not None:
             if journal.kept is not None:
                 found.append(_kept(journal))
             journal.close()
-    return tuple(found)
+    return Standing(tuple(found), tuple(unreadable))
 
 
 def _result(done: list[CleanedRun | KeptRun | None]) -> CleanResult:

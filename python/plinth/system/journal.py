@@ -3,6 +3,7 @@
 The format and what it guarantees: docs/internals/journal.md.
 """
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -21,7 +22,7 @@ from plinth.system.failures import from_os_error
 from plinth.system.hanging import let_go, nothing_hangs
 from plinth.system.lock import try_lock
 from plinth.system.paths import ensure, journal_dir
-from plinth.system.process import ProcessMark
+from plinth.system.process import ProcessMark, boot_id
 from plinth.system.runner import Runner
 from plinth.system.undo import undo
 
@@ -64,6 +65,9 @@ class NotUndone(NamedTuple):
     step: Step
     error: PlinthError
 
+    def __str__(self) -> str:
+        return f"could not undo: {self.step.title}: {self.error.message}"
+
 
 class _Content(NamedTuple):
     owner: ProcessMark
@@ -71,6 +75,7 @@ class _Content(NamedTuple):
     last_number: int
     whole_bytes: int
     kept: str | None = None
+    host: str | None = None
 
 
 class Journal:
@@ -96,11 +101,17 @@ class Journal:
         with folder_locked(folder):
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            except FileExistsError as error:
+                raise Refused(
+                    f"what run {run_id} made is there already",
+                    where=str(path),
+                    hint=f"`plinth storage teardown {run_id}` undoes what was made to stay, `plinth clean {run_id}` all else",
+                ) from error
             except OSError as error:
                 raise from_os_error(error, "begin the journal", path) from error
             try_lock(fd)  # succeeds: nobody else can have opened it while the folder is locked
             try:
-                _append(fd, path, {"journal": JOURNAL_VERSION, "run_id": run_id, **owner._asdict()})
+                _append(fd, path, {"journal": JOURNAL_VERSION, "run_id": run_id, **owner._asdict(), "host": _host()})
                 _sync_folder(folder)
             except BaseException:
                 path.unlink()
@@ -128,6 +139,7 @@ class Journal:
                 content = _read(fd, path)
                 if not ended:
                     raise StillRunning(path.stem, content.owner.pid)
+                _check_host(content, path)
                 os.ftruncate(fd, content.whole_bytes)
                 return cls(path, fd, content)
             except BaseException:
@@ -153,8 +165,13 @@ class Journal:
         return entry
 
     def strike(self, entry: Entry) -> None:
-        """Write down that `entry` has been undone."""
-        _append(self._fd, self.path, {"strike": entry.number})
+        """Write down that `entry` has been undone.
+
+        Where that cannot be written, as on a full disk, no more is undone than once more, by `clean`; and to go on with
+        undoing is what may free the space.
+        """
+        with contextlib.suppress(PlinthError):
+            _append(self._fd, self.path, {"strike": entry.number})
         del self._entries[entry.number]
 
     def has(self, step_id: str) -> bool:
@@ -164,7 +181,7 @@ class Journal:
     def own(self) -> None:
         """Write down that from now on it is this process whose run it is."""
         mark = ProcessMark.ours()
-        _append(self._fd, self.path, {"resumed": JOURNAL_VERSION, **mark._asdict()})
+        _append(self._fd, self.path, {"resumed": JOURNAL_VERSION, **mark._asdict(), "host": _host()})
 
     @property
     def kept(self) -> str | None:
@@ -198,12 +215,16 @@ class Journal:
         """Let go of the journal. Its file goes too when nothing is left to undo; otherwise `clean` takes it up."""
         if self._fd < 0:
             return
-        if not any(entry.step.undo for entry in self.entries):
-            with folder_locked(self.path.parent):
-                self.path.unlink()
-                _sync_folder(self.path.parent)
-        os.close(self._fd)
-        self._fd = -1
+        try:
+            if not any(entry.step.undo for entry in self.entries):
+                with folder_locked(self.path.parent):
+                    self.path.unlink()
+                    _sync_folder(self.path.parent)
+        except OSError as error:
+            raise from_os_error(error, "remove the journal, of which all is undone", self.path) from error
+        finally:
+            os.close(self._fd)
+            self._fd = -1
 
     def _undo(
         self,
@@ -293,16 +314,20 @@ def _read(fd: int, path: Path) -> _Content:
         raise Refused("the journal belongs to another user: what it names is not ours to undo", where=str(path))
     data = os.pread(fd, os.fstat(fd).st_size, 0)
     *lines, torn = data.split(b"\n")
-    owner, entries, last_number, kept = ProcessMark(0, 0, ""), {}, 0, None
+    owner, entries, last_number, kept, host = ProcessMark(0, 0, ""), {}, 0, None, None
     for number, line in enumerate(lines, 1):
         try:
             match json.loads(line):
-                case {"journal": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} if number == 1:
+                case {"journal": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} as begun if (
+                    number == 1
+                ):
                     _check_version(version, path)
-                    owner = ProcessMark(pid, started, boot)
-                case {"resumed": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} if number > 1:
+                    owner, host = ProcessMark(pid, started, boot), begun.get("host")
+                case {"resumed": int(version), "pid": pid, "started_ticks": started, "boot_id": boot} as taken if (
+                    number > 1
+                ):
                     _check_version(version, path)
-                    owner = ProcessMark(pid, started, boot)
+                    owner, host = ProcessMark(pid, started, boot), taken.get("host")
                 case {"entry": int(last_number), "step": step} if number > 1:
                     entries[last_number] = Entry(last_number, Step.model_validate(step))
                 case {"strike": int(struck)} if struck in entries:
@@ -317,7 +342,24 @@ def _read(fd: int, path: Path) -> _Content:
                 where=f"{path}:{number}",
                 hint="undo by hand what its lines name, last one first; then delete it",
             ) from error
-    return _Content(owner, entries, last_number, len(data) - len(torn), kept)
+    return _Content(owner, entries, last_number, len(data) - len(torn), kept, host)
+
+
+def _host() -> str:
+    return os.uname().nodename
+
+
+def _check_host(content: _Content, path: Path) -> None:
+    """Raise Refused for a run of another machine, as in a home that several mount: here its servers are not seen.
+
+    A machine that was given another name keeps its boot; one that was booted anew, its name.
+    """
+    if content.host not in (None, _host()) and content.owner.boot_id != boot_id():
+        raise Refused(
+            f"the run was one of the machine {content.host}; this is {_host()}",
+            where=str(path),
+            hint="clean there; if that machine is gone, or is this one by another name, undo by hand what the journal names",
+        )
 
 
 def _check_version(version: int, path: Path) -> None:
