@@ -1,6 +1,7 @@
 """The command line from outside: help, usage errors, exit codes, streams."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,6 @@ PLINTH = [sys.executable, "-m", "plinth"]
 
 
 def plinth(*words, cwd=None, **environment):
-    import os
-
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", **environment}
     return subprocess.run([*PLINTH, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
 
@@ -154,6 +153,22 @@ def test_the_output_may_be_cut_short():
     writer.stdout.close()
     assert writer.stderr.read() == b""
     writer.wait(30)
+
+
+def test_progress_that_nobody_reads_any_more_is_lost_and_no_error():
+    program = """
+import sys
+from plinth.cli.stderr import stderr
+for line in range(3):
+    print("progress", file=stderr(), flush=True)
+print("done", flush=True)
+sys.stderr.write("what Python says at its end")
+"""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=writing, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stdout) == (0, "done\n")
 
 
 def test_describing_a_path_as_json():

@@ -1,8 +1,12 @@
 """Whatever ends a run: nothing is left that the journal does not name, and no result is lost."""
 
+import fcntl
 import json
 import os
 import signal
+import subprocess
+import sys
+import termios
 import time
 from pathlib import Path
 
@@ -22,6 +26,33 @@ def test_interrupted_in_every_phase(project, nothing_left, phase, number):
     assert f"interrupted by {number.name}" in said
     assert f"`plinth resume {project.bundle}` goes on" in said
     assert "Traceback" not in said
+    assert project.status() == "interrupted"
+    nothing_left()
+
+
+def test_a_terminal_that_goes_ends_the_run_and_all_is_undone(project, nothing_left):
+    """As when the connection to another machine is lost: SIGHUP, and nothing can be written any more."""
+    ours, its = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "plinth", "run", "x.toml", "--bundle", project.bundle],
+        cwd=project.folder,
+        env=project.environment(TERM="xterm"),
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    try:
+        os.close(its)
+        shown = b""
+        while b"trial 1 of" not in shown:
+            shown += os.read(ours, 65536)
+        os.close(ours)
+        assert process.wait(60) == 130
+    finally:
+        process.kill()
+        process.wait()
     assert project.status() == "interrupted"
     nothing_left()
 
@@ -57,7 +88,7 @@ def test_kill_then_clean_then_resume(project, nothing_left):
     assert "undone" in cleaned.stdout
     nothing_left()
     again = project.plinth("clean")
-    assert (again.returncode, again.stdout) == (0, "nothing to clean\n")
+    assert (again.returncode, again.stdout) == (0, f"nothing to clean: no journal in {project.state}/journal\n")
 
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode in (0, 3), resumed.stderr

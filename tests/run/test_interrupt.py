@@ -21,6 +21,20 @@ def test_a_signal_is_raised_once_and_then_held_back():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_terminal_that_goes_ends_the_work_but_not_under_nohup():
+    before = signal.getsignal(signal.SIGHUP)
+    with InterruptGuard(lambda text: None):
+        with pytest.raises(Interrupted, match="SIGHUP"):
+            signal.raise_signal(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) == before
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with InterruptGuard(pytest.fail):
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_signal_in_a_callback_of_fork_is_not_lost():
     """What such a callback raises is only printed by Python: the run went on as if nobody had pressed Ctrl-C."""
     armed = [True]

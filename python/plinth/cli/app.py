@@ -8,6 +8,8 @@ from rich.console import Console
 
 from plinth import __version__
 from plinth.cli.commands import COMMANDS
+from plinth.cli.help import HelpFormatter
+from plinth.cli.stderr import stderr
 from plinth.model.errors import ExperimentError, PlinthError
 
 USAGE = 2
@@ -16,7 +18,13 @@ BROKEN_PIPE = 141
 
 def application() -> App:
     """The command line as cyclopts sees it; commands are imported when they are called."""
-    app = App(name="plinth", version=__version__, help_format="plaintext", result_action="return_value")
+    app = App(
+        name="plinth",
+        version=__version__,
+        help_format="plaintext",
+        help_formatter=HelpFormatter(),
+        result_action="return_value",
+    )
     for command in COMMANDS:
         if command.target is not None:
             app.command(command.target, name=command.name)
@@ -44,7 +52,7 @@ def call(words: list[str]) -> int:
 
 def show_error(error: PlinthError) -> None:
     """What failed, where, got and allowed, then a hint; on stderr."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = Console(file=stderr(), highlight=False, soft_wrap=True)
     console.print("error: ", style="bold red", end="")
     if isinstance(error, ExperimentError):
         console.print(error.message, markup=False)

@@ -1,6 +1,5 @@
 """The run, as it goes on: a live display on a terminal, plain lines elsewhere. All on stderr."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from plinth.cli.stderr import stderr
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
@@ -26,7 +26,7 @@ _PLAIN_PROGRESS_EVERY_S = 5.0
 @contextmanager
 def open_listener(quiet: bool) -> Iterator[Listener]:
     """The listener that fits: silent, live on a terminal, or plain lines."""
-    console = Console(stderr=True, highlight=False)
+    console = Console(file=stderr(), highlight=False)
     if quiet:
         yield Silent(console)
     elif console.is_terminal and not console.is_dumb_terminal:
@@ -67,6 +67,7 @@ class PlainLines:
     """A line for each event, for logs and pipes."""
 
     def __init__(self) -> None:
+        self._stderr = stderr()
         self._started = time.monotonic()
         self._next_progress = 0.0
         self._trial = ""
@@ -98,7 +99,7 @@ class PlainLines:
         self._say(f"{self._trial}: {outcome(trial)}")
 
     def _say(self, text: str) -> None:
-        print(f"[{time.monotonic() - self._started:7.1f} s] {text}", file=sys.stderr, flush=True)
+        print(f"[{time.monotonic() - self._started:7.1f} s] {text}", file=self._stderr, flush=True)
 
 
 class LiveDisplay:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: raised as Interrupted where work may stop, held back where things are being undone."""
+"""Ctrl-C, SIGTERM, a terminal that goes: raised as Interrupted where work may stop, held back where things are being undone."""
 
 import signal
 import sys
@@ -9,7 +9,7 @@ from types import FrameType
 
 from plinth.model.errors import Interrupted, StorageBroken
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_AFTER_S = 0.02
 
 
@@ -31,7 +31,8 @@ class InterruptGuard:
 
     def __enter__(self) -> "InterruptGuard":
         if threading.current_thread() is threading.main_thread():
-            self._previous = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+            heard = [number for number in _SIGNALS if not _is_for_nohup(number)]
+            self._previous = {number: signal.signal(number, self._on_signal) for number in heard}
             self._previous[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._raise_again)
             self._unraisable_hook, sys.unraisablehook = sys.unraisablehook, self._on_unraisable
         return self
@@ -103,3 +104,8 @@ class InterruptGuard:
         if lost is not None:
             self._shielded = True
             raise lost
+
+
+def _is_for_nohup(number: signal.Signals) -> bool:
+    """Whether nohup(1), or what does the same, asked that a terminal that goes is no reason to end."""
+    return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN
