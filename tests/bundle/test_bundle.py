@@ -17,7 +17,7 @@ from plinth.bundle.tables import (
     write_samples,
     write_series,
 )
-from plinth.model.errors import Refused, RunError, UsageError
+from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.model.facts import HostFacts
 from plinth.model.load import Histogram, Second
 from plinth.model.plan import Plan
@@ -118,7 +118,7 @@ def test_samples_are_a_file_for_each_source(tmp_path):
 
 def test_a_bundle_is_read_back_as_it_was_written(tmp_path):
     writer = BundleWriter.create(tmp_path / "b", PLAN, "spec = 1\n", "0.1.0")
-    event = Event(t_ns=3, kind="checkpoint_end", text="checkpoint complete")
+    event = Event(t_ns=3, kind="checkpoint_end", text="checkpoint\x85complete\u2028, as Python sees it in three lines")
     writer.write_trial(trial(), None, [Sample(1, "host", "all", "x", 1.0)], [event])
     writer.finish("complete")
     contents = read_bundle(tmp_path / "b")
@@ -191,6 +191,59 @@ def test_going_on_with_a_bundle_drops_half_a_trial_and_breaks_the_seal(tmp_path)
     again.write_trial(trial(2), None, [], [])
     again.finish("complete")
     assert [c.trial.number for c in read_bundle(path).trials] == [1, 2]
+
+
+def test_on_a_full_disk_a_trial_is_there_whole_or_not_at_all(scratch):
+    small = scratch / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "plinth-test", small], check=True)
+    try:
+        writer = BundleWriter.create(small / "b", PLAN, "", "0.1.0")
+        writer.write_trial(trial(1), None, [], [])
+        with (small / "filler").open("wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+            while True:
+                file.write(bytes(4096))
+        samples = [Sample(at, "host", "all", "x", 1.0) for at in range(1000)]
+        for table in ([], samples):  # what Python writes, and what DuckDB does
+            with pytest.raises(PlinthError, match=r"[nN]o space left") as full:
+                writer.write_trial(trial(2), None, table, [])
+            assert str(small / "b") in full.value.where
+        assert [path.name for path in (small / "b" / "trials").iterdir()] == ["0001-disk"]
+        with pytest.raises(MissingCapability, match="cannot write the bundle: no space left"):
+            writer.finish("failed")
+        assert [contents.trial.number for contents in read_bundle(small / "b").trials] == [1]
+        (small / "filler").unlink()
+        writer.write_trial(trial(2), None, samples, [])
+        writer.finish("complete")
+        assert verify_bundle(small / "b") > 0
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+DAMAGES = {
+    "manifest.json": b"[]",
+    "experiment.toml": b"\xff",
+    "plan.json": b'{"schema_version": 1, "run_',
+    "env/host.json": b"\xff\xfe",
+    "trials/0001-disk/events.jsonl": b"not JSON\n",
+    "trials/0001-disk/trial.json": None,
+    "trials/0001-disk/series.parquet": b"PAR1 and no more",
+    "trials/0001-disk/observe/host.parquet": b"",
+}
+
+
+@pytest.mark.parametrize("damaged", DAMAGES)
+def test_a_damaged_part_is_named(tmp_path, damaged):
+    writer = BundleWriter.create(tmp_path / "b", PLAN, "", "0.1.0")
+    folder = writer.write_trial(trial(1), None, [Sample(1, "host", "all", "x", 1.0)], [])
+    write_series(folder / "series.parquet", (second(0),))
+    part, content = tmp_path / "b" / damaged, DAMAGES[damaged]
+    assert part.exists()
+    part.unlink() if content is None else part.write_bytes(content)
+    with pytest.raises(PlinthError) as error:
+        for contents in read_bundle(tmp_path / "b").trials:
+            contents.read_samples()
+    assert error.value.where.startswith(str(part.parent if part.parent.name == "observe" else part))
 
 
 KILLED_AT = ["mkdir", "write_samples", "sync_tree", "rename"]

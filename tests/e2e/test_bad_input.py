@@ -82,6 +82,24 @@ def test_space_that_runs_out_in_the_middle_of_a_load(project):
         subprocess.run(["umount", small], check=True)
 
 
+def test_space_for_the_bundle_that_runs_out_in_the_middle_of_a_run(project):
+    small = project.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "plinth-test", small], check=True)
+    try:
+        project.bundle = small / "bundle"
+        running = project.start(*ONE)
+        running.wait_for("initialise cluster")
+        leave_free(small, 0)
+        code, said = running.end()
+        assert code == 5, said
+        assert "cannot write the bundle: no space left" in said
+        assert "Traceback" not in said
+        assert project.left_behind() == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
 def test_a_tmpfs_that_is_smaller_than_its_data(project):
     fails(project, 5, "room in storage memory", words=("--set", "storage.memory.size=64MiB"))
 

@@ -68,7 +68,7 @@ def read_bundle(path: Path) -> BundleContents:
     return BundleContents(
         path=str(path),
         manifest=manifest,
-        experiment_toml=(path / "experiment.toml").read_text(),
+        experiment_toml=_text(path / "experiment.toml"),
         plan=read_plan(path),
         host=_read(path / "env" / "host.json", HostFacts),
         storages={facts.name: facts for facts in storages},
@@ -86,22 +86,38 @@ def read_bundle(path: Path) -> BundleContents:
 
 def _read_trial(folder: Path) -> TrialContents:
     series, histograms = folder / "series.parquet", folder / "hist.parquet"
-    lines = (folder / "events.jsonl").read_text().splitlines()
     return TrialContents(
         trial=_read(folder / "trial.json", Trial, TRIAL_VERSION),
         series=read_series(series) if series.exists() else (),
         histograms=read_histograms(histograms) if histograms.exists() else (),
-        events=tuple(Event.model_validate_json(line) for line in lines),
+        events=_read_events(folder / "events.jsonl"),
         read_samples=partial(read_samples, folder / "observe"),
     )
 
 
+def _read_events(file: Path) -> tuple[Event, ...]:
+    lines = _text(file).split(
+        "\n"
+    )  # not splitlines: the text of an event may hold what Python takes for the end of a line
+    try:
+        return tuple(Event.model_validate_json(line) for line in lines if line)
+    except ValidationError as error:
+        raise RunError(f"a part of the bundle is not what it should be: {error}", where=str(file)) from error
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"cannot read a part of the bundle: {error}", where=str(file)) from error
+
+
 def _read(file: Path, model: type[Artefact], newest: int | None = None) -> Artefact:
     try:
-        document: dict[str, Any] = json.loads(file.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        document: Any = json.loads(_text(file))
+    except json.JSONDecodeError as error:
         raise RunError(f"cannot read a part of the bundle: {error}", where=str(file)) from error
-    version = document.get("schema_version")
+    version = document.get("schema_version") if isinstance(document, dict) else None
     if newest is not None and (not isinstance(version, int) or version > newest):
         raise UsageError(
             f"written in version {version} of the format; this Plinth reads up to {newest}",

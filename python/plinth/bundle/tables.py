@@ -7,12 +7,17 @@ observe/SOURCE.parquet  a row a sample: t_ns, object, metric, value
 DuckDB and numpy are slow to load, and most commands need no table: so they are imported where they are used.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from plinth.model.errors import RunError
 from plinth.model.load import Histogram, Second
 from plinth.model.trial import Sample
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 _SECOND_TYPES = {"phase": "VARCHAR"} | dict.fromkeys(
     ("latency_mean_ns", "latency_stddev_ns", "schedule_lag_mean_ns"), "DOUBLE"
@@ -78,10 +83,8 @@ def write_samples(folder: Path, samples: Iterable[Sample]) -> None:
 
 def read_samples(folder: Path) -> list[Sample]:
     """Read the samples of every source of a trial, by one connection: to make one takes longer than to read a file."""
-    import duckdb
-
     selected = ", ".join(f'"{name}"' for name in _SAMPLE_COLUMNS)
-    with duckdb.connect() as connection:
+    with _connected("read", folder) as connection:
         return [
             Sample(t_ns, path.stem, object_, metric, value)
             for path in sorted(folder.glob("*.parquet"))
@@ -92,7 +95,6 @@ def read_samples(folder: Path) -> list[Sample]:
 
 
 def _write(path: Path, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
-    import duckdb
     import numpy as np
 
     # DuckDB reads a dictionary of arrays as a table by the name of the variable that holds it. Integers with
@@ -103,22 +105,30 @@ def _write(path: Path, columns: dict[str, str], rows: Sequence[tuple[Any, ...]])
         for dtype in [np.float64 if kind == "DOUBLE" else object]
     }
     selected = ", ".join(f'"{name}"::{kind} AS "{name}"' for name, kind in columns.items())
-    with duckdb.connect() as connection:
+    with _connected("write", path) as connection:
         connection.register("arrays", arrays)
         target = str(path).replace("'", "''")
         connection.execute(f"COPY (SELECT {selected} FROM arrays) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
 
 
-def _columns(path: Path) -> set[str]:
+@contextmanager
+def _connected(doing: str, path: Path) -> Iterator["DuckDBPyConnection"]:
+    """A database that lives in memory and reads or writes `path`. RunError when that cannot be read or written."""
     import duckdb
 
-    with duckdb.connect() as connection:
+    try:
+        with duckdb.connect() as connection:
+            yield connection
+    except duckdb.Error as error:
+        raise RunError(f"cannot {doing} a table of the bundle: {error}", where=str(path)) from error
+
+
+def _columns(path: Path) -> set[str]:
+    with _connected("read", path) as connection:
         return {name for (name,) in connection.execute("SELECT name FROM parquet_schema($1)", [str(path)]).fetchall()}
 
 
 def _read(path: Path, columns: dict[str, str]) -> list[tuple[Any, ...]]:
-    import duckdb
-
     selected = ", ".join(f'"{name}"' for name in columns)
-    with duckdb.connect() as connection:
+    with _connected("read", path) as connection:
         return connection.execute(f"SELECT {selected} FROM read_parquet($1)", [str(path)]).fetchall()

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from plinth.bundle.files import sync_directory, sync_tree, write_durably
+from plinth.bundle.files import sync_directory, sync_tree, write_durably, writing
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import write_histograms, write_samples, write_series
 from plinth.model.doctor import DoctorRecord
@@ -26,7 +26,7 @@ from plinth.model.wear import RunWear
 
 
 class BundleWriter:
-    """A bundle that is being written. Raises OSError when its folder cannot be written."""
+    """A bundle that is being written. Raises PlinthError when its folder cannot be written."""
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
@@ -35,8 +35,10 @@ class BundleWriter:
     @classmethod
     def create(cls, path: Path, plan: Plan, experiment_toml: str, plinth_version: str) -> "BundleWriter":
         """Make the folder with manifest, experiment and plan. Raises Refused when it is there and not empty."""
-        path.mkdir(parents=True, exist_ok=True)
-        if any(entry.name != ".plinth.lock" for entry in path.iterdir()):
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+            is_empty = all(entry.name == ".plinth.lock" for entry in path.iterdir())
+        if not is_empty:
             raise Refused(
                 "the folder for the bundle is not empty",
                 where=str(path),
@@ -50,13 +52,14 @@ class BundleWriter:
             status="running",
             overrides=plan.overrides,
         )
-        (path / "trials").mkdir()
-        (path / "env").mkdir()
-        (path / "logs").mkdir()
+        with writing(path):
+            for folder in ("trials", "env", "logs"):
+                (path / folder).mkdir()
+            for name in plan.named_files:
+                (path / kept_path(name)).parent.mkdir(parents=True, exist_ok=True)
         write_durably(path / "experiment.toml", experiment_toml)
         write_durably(path / "plan.json", plan.model_dump_json(indent=1))
         for name, text in plan.named_files.items():
-            (path / kept_path(name)).parent.mkdir(parents=True, exist_ok=True)
             write_durably(path / kept_path(name), text)
         writer = cls(path, manifest)
         writer.write_host(plan.host)
@@ -66,9 +69,10 @@ class BundleWriter:
     @classmethod
     def reopen(cls, path: Path, manifest: Manifest) -> "BundleWriter":
         """Go on with a bundle that was cut short: half-written trials are dropped, the seal is broken."""
-        for partial in (path / "trials").glob(".partial-*"):
-            shutil.rmtree(partial)
-        unseal_bundle(path)
+        with writing(path):
+            for partial in (path / "trials").glob(".partial-*"):
+                shutil.rmtree(partial)
+            unseal_bundle(path)
         writer = cls(path, manifest.model_copy(update={"status": "running", "reason": None, "ended_unix_ns": None}))
         writer._write_manifest()
         return writer
@@ -109,27 +113,24 @@ class BundleWriter:
     def write_trial(
         self, trial: Trial, load: LoadResult | None, samples: Iterable[Sample], events: Iterable[Event]
     ) -> Path:
-        """Write a trial whole; returns its folder."""
+        """Write a trial whole, or nothing of it; returns its folder."""
         partial = self.path / "trials" / f".partial-{trial.number:04d}"
-        if partial.exists():
-            shutil.rmtree(partial)
-        (partial / "observe").mkdir(parents=True)
-        (partial / "trial.json").write_text(trial.model_dump_json(indent=1))
-        if load is not None:
-            write_series(partial / "series.parquet", load.series)
-            write_histograms(partial / "hist.parquet", load.histograms)
-        write_samples(partial / "observe", samples)
-        (partial / "events.jsonl").write_text("".join(event.model_dump_json() + "\n" for event in events))
-        sync_tree(partial)
         final = self.path / "trials" / f"{trial.number:04d}-{trial.variant}"
-        partial.rename(final)
-        sync_directory(final.parent)
+        with writing(final):
+            try:
+                _write_parts(partial, trial, load, samples, events)
+                partial.rename(final)
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True)  # what stays nobody reads, and `reopen` drops
+                raise
+            sync_directory(final.parent)
         return final
 
     def write_derived(self, name: str, content: str) -> Path:
         """Write a file of derived/, which can be rebuilt at will."""
         folder = self.path / "derived"
-        folder.mkdir(exist_ok=True)
+        with writing(folder):
+            folder.mkdir(exist_ok=True)
         write_durably(folder / name, content)
         return folder / name
 
@@ -148,3 +149,17 @@ class BundleWriter:
 
     def _write_manifest(self) -> None:
         write_durably(self.path / "manifest.json", json.dumps(self.manifest.model_dump(mode="json"), indent=1))
+
+
+def _write_parts(
+    folder: Path, trial: Trial, load: LoadResult | None, samples: Iterable[Sample], events: Iterable[Event]
+) -> None:
+    """Everything of a trial, safe on disk when this returns."""
+    (folder / "observe").mkdir(parents=True)
+    (folder / "trial.json").write_text(trial.model_dump_json(indent=1))
+    if load is not None:
+        write_series(folder / "series.parquet", load.series)
+        write_histograms(folder / "hist.parquet", load.histograms)
+    write_samples(folder / "observe", samples)
+    (folder / "events.jsonl").write_text("".join(event.model_dump_json() + "\n" for event in events))
+    sync_tree(folder)

@@ -10,6 +10,7 @@ from plinth.cli.experiment import AsJson
 from plinth.model.analysis import Analysis
 from plinth.model.contents import BundleContents
 from plinth.model.errors import UsageError
+from plinth.system.failures import from_os_error
 
 Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
 Markdown = Annotated[bool, Parameter(name="--markdown", negative="", help="Print Markdown.")]
@@ -33,6 +34,9 @@ def report(
     """Show a bundle's results: a table, unless another form is asked for.
 
     Works on any machine that has the bundle; nothing but the bundle is read.
+
+      plinth report bundles/ramdisk-20261122-091717
+      plinth report bundles/ramdisk-20261122-091717 --html --output report.html
     """
     if sum((html, markdown, csv, as_json)) > 1:
         raise UsageError("give one of --html, --markdown, --csv and --json")
@@ -65,7 +69,10 @@ def report(
 
 
 def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) -> int:
-    """Check that a bundle is as its run left it: every file is there and has the sum that the seal says."""
+    """Check that a bundle is as its run left it: every file is there and has the sum that the seal says.
+
+    plinth verify bundles/ramdisk-20261122-091717
+    """
     from plinth.bundle import read_manifest, verify_bundle
 
     read_manifest(bundle)
@@ -101,4 +108,4 @@ def _write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot write the report: {error.strerror}", where=str(path)) from error
+        raise from_os_error(error, "write the report", path, hint="--output names another place for it") from error

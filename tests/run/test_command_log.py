@@ -1,0 +1,25 @@
+"""The log of commands in the bundle: it tells of them, and never makes one fail."""
+
+import json
+from pathlib import Path
+
+from plinth.run.command_log import CommandLog
+from plinth.system.runner import Runner
+
+
+def test_each_command_is_a_line(tmp_path):
+    runner = Runner(CommandLog(tmp_path / "commands.jsonl", print).record)
+    runner.run(["echo", "a\u2028b"])
+    runner.run(["false"], allowed_exit_codes=(1,))
+    first, second = (json.loads(line) for line in (tmp_path / "commands.jsonl").read_text().split("\n")[:-1])
+    assert (first["argv"], first["stdout_tail"], second["exit_code"]) == (["echo", "a\u2028b"], "a\nb", 1)
+
+
+def test_a_full_disk_is_told_once_and_fails_no_command(tmp_path):
+    """Undoing is done by commands: where it failed for want of space, no space would ever come free."""
+    notes = []
+    runner = Runner(CommandLog(Path("/dev/full"), notes.append).record)
+    for name in ("a", "b"):
+        runner.run(["mkdir", str(tmp_path / name)])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+    assert notes == ["/dev/full cannot be written (No space left on device): some commands are missing there"]
