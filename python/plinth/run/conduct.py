@@ -8,7 +8,9 @@ from typing import Literal
 from plinth import __version__
 from plinth.bundle import BundleWriter, read_bundle, read_manifest, read_plan, read_wear, verify_bundle
 from plinth.model.errors import Interrupted, PlinthError, RunError, UsageError
+from plinth.model.facts import HostFacts
 from plinth.model.plan import Plan
+from plinth.model.units import format_size
 from plinth.observe import host_facts
 from plinth.run.budget import WriteBudget
 from plinth.run.command_log import CommandLog
@@ -20,6 +22,7 @@ from plinth.run.provision import Provision, check_needs
 from plinth.run.site import Site
 from plinth.run.survivors import take_up
 from plinth.run.trial import TrialRunner
+from plinth.system.clean import clean
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
@@ -64,9 +67,11 @@ def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = (
                 BundleWriter.reopen(bundle, manifest).finish("complete")
             verify_bundle(bundle)
             listener.note("all trials are in the bundle: nothing to resume")
+            with guard.shielded():
+                _clean_up(plan.run_id, listener)
             return RunStatus(failed, lost_before)
         check_destroy(plan.doomed, destroy)
-        _check_same_machine(plan)
+        _check_same_makers(plan.host, manifest.plinth_version)
         check_needs(plan)
         status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard, destroy, goes_on=True)
         return RunStatus(status.failed_trials + failed, lost_before or status.error)
@@ -97,7 +102,7 @@ def _conduct(
     site = Site.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy)
     if not owner.is_us:
         listener.note(owner.reason)
-    runner = Runner(CommandLog(writer.logs / "commands.jsonl").record)
+    runner = Runner(CommandLog(writer.logs / "commands.jsonl", listener.note).record)
     journal = take_up(plan, site, runner, listener) if goes_on else Journal.create(plan.run_id)
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.path))
     provision = Provision(plan, site, runner, journal, listener, guard, budget)
@@ -159,26 +164,37 @@ def _undo(provision: Provision, journal: Journal, listener: Listener) -> None:
     kept = provision.close()
     journal.close()
     for item in kept:
-        listener.note(f"could not undo: {item.step.title}: {item.error.message}; `plinth clean` tries again")
+        listener.note(f"{item}; `plinth clean` tries again")
 
 
-def _check_same_machine(plan: Plan) -> None:
-    """Trials of two machines are not trials of one experiment."""
+def _clean_up(run_id: str, listener: Listener) -> None:
+    """Undo what a run left that was killed when all was measured and not yet all undone."""
+    result = clean(run_id, listener.progress)
+    if error := result.error():
+        raise error
+    for run in result.runs:
+        for step in run.undone:
+            listener.note(f"undone, of what the run had left: {step.title}")
+
+
+def _check_same_makers(before: HostFacts, plinth_version: str) -> None:
+    """Trials of two machines, or of two load engines, are not trials of one experiment."""
     now = host_facts()
-    before = plan.host
     differing = [
         f"{what}: {then} then, {today} now"
         for what, then, today in (
             ("CPU", before.cpu_model, now.cpu_model),
             ("cores", before.cores, now.cores),
-            ("memory", before.memory_total_bytes, now.memory_total_bytes),
+            # As people read it: the kernel keeps a few kB more or less for itself at each boot.
+            ("memory", format_size(before.memory_total_bytes), format_size(now.memory_total_bytes)),
             ("kernel", before.kernel, now.kernel),
+            ("Plinth", plinth_version, __version__),
         )
         if then != today
     ]
     if differing:
         raise UsageError(
-            "this is not the machine, or not as it was, that the bundle's trials were measured on",
+            "this machine, or this Plinth, is not the one that the bundle's trials were measured with",
             details=differing,
             hint="begin a new run here: `plinth run` with the bundle's experiment.toml",
         )
