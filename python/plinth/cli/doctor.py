@@ -45,6 +45,9 @@ def doctor(
     is the machine's doing, and smaller differences between variants cannot be shown.
 
     Exit code 0, whatever is found; 2 when there is no such directory.
+
+      plinth doctor /var/lib/postgresql
+      plinth doctor /mnt/nvme --noise 30
     """
     from plinth.cli.doctor_view import show_examination, show_noise
     from plinth.run.doctor import default_place, examine_path, measure_noise

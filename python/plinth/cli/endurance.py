@@ -41,6 +41,9 @@ def endurance(
     interval, or n/a with the reason.
 
     Works on any machine that has the bundle; nothing but the bundle is read.
+
+      plinth endurance bundles/nvme --tbw 600TB
+      plinth endurance bundles/nvme --pe-cycles 5000 --capacity 300GB --waf 2.5 --tps 1000
     """
     from plinth.cli.endurance_view import show_endurance
     from plinth.run.endurance import endurance_of_bundle

@@ -51,6 +51,8 @@ def init(
     """Write a commented experiment file to start from.
 
     It compares this machine's disk with its memory, and every key is explained in place.
+
+      plinth init mine.toml
     """
     from plinth.experiment import template
 
@@ -79,6 +81,9 @@ def plan(
     """Show what a run will do: variants, trials in order, every command, the time and space that it needs.
 
     Nothing is changed. The run does exactly what is shown; RUN stands for the id that each run gets.
+
+      plinth plan mine.toml
+      plinth plan mine.toml --set measure.duration=30s --set workload.clients=16
     """
     from plinth.cli.plan_view import show_plan
     from plinth.experiment import load_experiment
@@ -93,7 +98,10 @@ def plan(
 
 
 def schema() -> int:
-    """Print the JSON Schema of experiment files, for editors."""
+    """Print the JSON Schema of experiment files, for editors.
+
+    plinth schema > experiment.schema.json
+    """
     from plinth.experiment import json_schema
 
     print(json.dumps(json_schema(), indent=2))

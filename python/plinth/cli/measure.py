@@ -37,6 +37,12 @@ def run(
 
     Everything that is made is undone at the end, also after an error or Ctrl-C; after a kill, `plinth clean` does it
     and `plinth resume` finishes the run. The bundle keeps every trial.
+
+      plinth run mine.toml
+      plinth run mine.toml --set measure.repeats=3 --bundle results/nvme
+      nohup plinth run mine.toml > run.log 2>&1 &
+
+    Exit code 0 when the question is answered, 3 when it was measured but could not be decided; for others see `plinth --help`.
     """
     from plinth.cli.plan_view import full_size_sentence
     from plinth.experiment import load_experiment
@@ -60,7 +66,12 @@ def resume(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Finish a run that was cut short: what it left behind is undone, and the trials that are missing are run."""
+    """Finish a run that was cut short: what it left standing is used or undone, and the trials that are missing are run.
+
+    Trials that are in the bundle are kept. It must be the same machine. A complete bundle has nothing to resume.
+
+      plinth resume bundles/ramdisk-20261122-091717
+    """
     from plinth.run import resume_bundle
 
     with _listener(quiet) as listener:

@@ -63,6 +63,9 @@ def fsync(
     The cases of PostgreSQL's pg_test_fsync, then WAL-like ones: onward through a segment that is there, and one that
     grows; writes of 4 to 64 kB; and many writers, with one flush for all that wait (as PostgreSQL commits) and with a flush
     of each. Latencies are percentiles of histograms. It writes to files of 16 MiB of its own, which are gone afterwards.
+
+      plinth probe fsync /var/lib/postgresql
+      plinth probe fsync /mnt/nvme /mnt/sata --seconds 5 --only sync_methods
     """
     if not paths:
         raise UsageError("no PATH to probe", hint="for example: plinth probe fsync /var/lib/postgresql")

@@ -43,6 +43,9 @@ def io(
     Random reads of 8 kB at depth 1 to 64; a sequential scan; a checkpoint's sorted writes with fsync; WAL append with
     fdatasync; the 65/35 mix of a study of cloud volumes; reads and writes of 4 kB at depth 128. Nothing but the probe's
     own new file is written to, never a block device. Needs fio.
+
+      plinth probe io /mnt/nvme --size 32GiB --seconds 10
+      plinth probe io /mnt/nvme --grid --grid-rw randwrite
     """
     if seconds <= 0:
         raise UsageError(f"--seconds: got {seconds:g}; it must be above 0")
