@@ -30,12 +30,17 @@ def with_server(project, *lines):
 
 def test_a_storage_path_that_is_not_there(project):
     with_storage(project, f'path = "{project.folder}/nope"')
-    fails(project, 2, f"{project.folder}/nope")
+    said = f"x.toml:7: storage.disk.path: got '{project.folder}/nope', which is not there"
+    planned = project.plinth("plan", "x.toml")
+    assert planned.returncode == 2
+    assert said in planned.stderr
+    fails(project, 2, said)
+    assert not project.bundle.exists()
 
 
 def test_a_storage_path_that_is_a_file(project):
     with_storage(project, f'path = "{project.folder}/x.toml"')
-    fails(project, 2, "x.toml", "irectory")
+    fails(project, 2, "x.toml', which is not a directory")
 
 
 def test_a_storage_path_that_cannot_be_written(project):

@@ -50,6 +50,9 @@ def show_plan(plan: Plan, console: Console) -> None:
         console.print(_doomed(plan))
     console.print("\n[bold]Needs[/]")
     console.print(_needs(plan))
+    if any(need.met is False for need in plan.needs):
+        says = "the run is refused, or what stands there is lost; --scale-to-fit cuts the dataset until it fits"
+        console.print(f"  NOT ENOUGH: {says}", soft_wrap=True)
     console.print(f"  written by estimate: {format_size(plan.estimated_written_bytes)}{_budget(plan)}", markup=False)
     for warning in plan.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"))

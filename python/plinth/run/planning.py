@@ -19,7 +19,7 @@ from plinth.plan import MEMORY, ClusterKey, Expanded, Place, Surroundings, build
 from plinth.run.destroy import doomed_devices
 from plinth.run.site import Site
 from plinth.server import SettingsProbe, external_step, find_installation
-from plinth.storage import Storage, check_answers
+from plinth.storage import Storage, check_answers, check_places
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.system.undo import undo_step
@@ -57,6 +57,8 @@ class _Planner:
     def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
         expanded = expand(experiment, self._scripts)
         check_answers(expanded.storages)
+        with self._placed():
+            check_places(expanded.storages)
         site = Site.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
         installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
         lacking = self._check_settings(expanded, installations)

@@ -3,6 +3,6 @@
 from plinth.storage.describe import describe
 from plinth.storage.kinds import make
 from plinth.storage.protocol import Storage
-from plinth.storage.reach import check_answers
+from plinth.storage.reach import check_answers, check_places
 
-__all__ = ["Storage", "check_answers", "describe", "make"]
+__all__ = ["Storage", "check_answers", "check_places", "describe", "make"]

@@ -1,10 +1,11 @@
 """Whether a new directory can be made somewhere, and reached by the user who runs servers."""
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from plinth.model.errors import MissingCapability, Refused, UsageError
+from plinth.model.errors import MissingCapability, Problem, Refused, UsageError
 from plinth.model.storage import StorageSpec
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
@@ -33,6 +34,24 @@ def check_answers(specs: Mapping[str, StorageSpec]) -> None:
                 raise from_os_error(error, f"make storage {name} in the directory", Path(path)) from error
             except OSError:
                 continue  # an answer, which is told with the storage
+
+
+def check_places(specs: Mapping[str, StorageSpec]) -> None:
+    """Raise Problem for a path of a storage that is no directory, before anything is made. What else is wrong is told with it."""
+    for name, spec in specs.items():
+        path = getattr(spec, "path", None)
+        try:
+            found = "is not a directory" if path and not stat.S_ISDIR(Path(path).stat().st_mode) else None
+        except (FileNotFoundError, NotADirectoryError):
+            found = "is not there"
+        except OSError:
+            continue
+        if found:
+            raise Problem(
+                f"got {path!r}, which {found}",
+                path=("storage", name, "path"),
+                hint="make the directory, or mend the path",
+            )
 
 
 def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
