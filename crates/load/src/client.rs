@@ -90,8 +90,8 @@ pub(crate) struct Client {
     command_began_ns: u64,
     /// Results of the statement under way that have ended; the simple protocol may bring several.
     results_ended: u32,
-    /// The statement under way failed; whether its transaction may be tried again.
-    failed: Option<ErrorKind>,
+    /// A statement under way failed, how, and where: the client may have come to `\endpipeline` since it was sent.
+    failed: Option<(ErrorKind, Place)>,
     /// What it failed with, if somebody wants to be told.
     failure: Option<Box<Failure>>,
     /// The server has a transaction block open.
@@ -233,7 +233,7 @@ impl Client {
             State::Statement | State::Preparing | State::Pipeline | State::Rollback
         );
         let canceller = self.canceller.take().filter(|_| is_asked);
-        self.end_transaction(Outcome::Open, context, now_ns);
+        self.book(Outcome::Open, context, now_ns);
         self.close();
         canceller
     }

@@ -159,7 +159,8 @@ impl Log {
             sampling: config.sampling_rate.map(|rate| (rate, sample)),
             interval: config.aggregate_interval_s.map(|seconds| Interval {
                 length_us: seconds * 1_000_000,
-                begins_us: (started_unix_ns + measuring_begins_ns) / 1_000,
+                // At a whole second, since lines tell no fraction of it; so the first interval may be short.
+                begins_us: (started_unix_ns + measuring_begins_ns) / 1_000_000_000 * 1_000_000,
                 sums: Sums::default(),
             }),
             error: None,
@@ -325,5 +326,45 @@ impl Log {
 
     fn lag_us(&self, ended: &Ended) -> u64 {
         self.unix_us(ended.began_ns) - self.unix_us(ended.intended_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_whole_seconds_of_the_clock() {
+        let path = std::env::temp_dir().join(format!("plinth-log-{}", std::process::id()));
+        let config = LogConfig {
+            prefix: path.clone(),
+            aggregate_interval_s: Some(1),
+            sampling_rate: None,
+            failures_detailed: false,
+        };
+        let columns = Columns {
+            is_open_loop: false,
+            has_latency_limit: false,
+            has_retries: false,
+        };
+        let file = File::create(&path).unwrap();
+        let began_unix_ns = 10_600_000_000;
+        let mut log = Log::new(&config, columns, file, began_unix_ns, 0, Prng::seeded(0));
+        for now_ns in [300_000_000, 500_000_000, 1_000_000_000] {
+            let ended = Ended {
+                script: 0,
+                outcome: Outcome::Done,
+                tries: 1,
+                intended_ns: now_ns - 1_000,
+                began_ns: now_ns,
+                now_ns,
+            };
+            log.ended(0, 1, &ended);
+        }
+        log.finish(2_400_000_000).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let begins_and_done: Vec<_> = text.lines().map(|line| &line[..4]).collect();
+        assert_eq!(begins_and_done, ["10 1", "11 2", "12 0"]);
     }
 }

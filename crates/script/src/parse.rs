@@ -71,7 +71,8 @@ impl Draft<'_> {
             in_sql: true,
         });
         self.script.reads.extend(reads);
-        let first_line = command.text.lines().next().unwrap_or_default().to_owned();
+        let first_line = command.text.split(['\n', '\r']).next();
+        let first_line = first_line.unwrap_or_default().to_owned();
         self.add(Command::Sql(command), statement.start, line, &first_line);
     }
 

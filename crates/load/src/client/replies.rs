@@ -132,10 +132,10 @@ impl Client {
             }
             (
                 State::Statement | State::Preparing | State::Pipeline | State::Rollback,
-                Some(kind),
+                Some((kind, place)),
             ) => {
                 self.pipeline.close();
-                self.after_failure(kind, context, now_ns)
+                self.after_failure(kind, place, context, now_ns)
             }
             // A part of a pipeline was so long that it was sent before its end was reached.
             _ if self.pipeline.is_open() => Ok(()),
@@ -177,7 +177,7 @@ impl Client {
             }
             let place = self.place(context);
             context.recorder.error(place, failure, now_ns);
-            self.failed = Some(kind);
+            self.failed = Some((kind, place));
         }
         Ok(())
     }

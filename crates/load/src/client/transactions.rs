@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use crate::arrivals::Arrivals;
 use crate::client::{Client, State};
 use crate::context::Context;
-use crate::errors::{ErrorKind, Trouble};
+use crate::errors::{ErrorKind, Place, Trouble};
 use crate::events::EventKind;
 use crate::recorder::{Ended, Outcome};
 
@@ -14,6 +14,7 @@ impl Client {
     pub(super) fn after_failure(
         &mut self,
         kind: ErrorKind,
+        place: Place,
         context: &mut Context<'_>,
         now_ns: u64,
     ) -> Result<(), Trouble> {
@@ -21,7 +22,6 @@ impl Client {
         let may_try = (context.max_tries == 0 || self.tries < context.max_tries)
             && now_ns - self.intended_ns <= context.latency_limit_ns;
         if kind.is_retryable() && may_try && now_ns < context.ends_ns {
-            let place = self.place(context);
             context.recorder.errors.tried_again(place, kind);
             self.tell(EventKind::Retried, context, now_ns);
             self.tries += 1;
@@ -42,7 +42,7 @@ impl Client {
     pub(super) fn abort(&mut self, kind: ErrorKind, context: &mut Context<'_>, now_ns: u64) {
         self.tell(EventKind::Aborted, context, now_ns);
         if self.state != State::New {
-            self.end_transaction(Outcome::Failed(kind), context, now_ns);
+            self.book(Outcome::Failed(kind), context, now_ns);
         }
         self.close();
         context.clients_aborted += 1;
@@ -51,12 +51,28 @@ impl Client {
         }
     }
 
+    /// The transaction is over, and its client goes on.
     pub(super) fn end_transaction(
         &mut self,
         outcome: Outcome,
         context: &mut Context<'_>,
         now_ns: u64,
     ) {
+        let ended = self.book(outcome, context, now_ns);
+        if context.recorder.is_measuring()
+            && let Some(log) = &mut context.log
+        {
+            log.ended(self.number, self.measured, &ended);
+        }
+    }
+
+    /// Books the end of the transaction. The log does not get it: as pgbench's, it has none with which its client ends.
+    pub(super) fn book(
+        &mut self,
+        outcome: Outcome,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Ended {
         if matches!(self.state, State::Waiting | State::Connecting) {
             self.began_ns = now_ns.max(self.intended_ns);
         }
@@ -69,14 +85,8 @@ impl Client {
             now_ns,
         };
         context.recorder.ended(&ended);
-        if context.recorder.is_measuring() {
-            self.measured += 1;
-            if let Some(log) = &mut context.log
-                && outcome != Outcome::Open
-            {
-                log.ended(self.number, self.measured, &ended);
-            }
-        }
+        self.measured += u64::from(context.recorder.is_measuring());
+        ended
     }
 
     pub(super) fn next_transaction(
