@@ -4,6 +4,7 @@ import importlib.util
 import io
 import os
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,16 @@ class Both:
             check=False,
         )
         return Told(done.returncode, done.stdout, done.stderr)
+
+    def start_plinth(self, *words: str) -> "subprocess.Popen[str]":
+        """plinth bench as a process of its own, its output in pipes."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "plinth", "bench", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | self._environment,
+        )
 
     def plinth(self, *words: str) -> Told:
         """What plinth bench says."""

@@ -2,11 +2,13 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from both import Both
+from both import PGBENCH, Both
 
 from plinth.bench.events import EventTeller
 from plinth.bench.libpq_words import as_libpq
@@ -66,6 +68,7 @@ SCRIPTS = {
     "string": "\\set x 'text'\n",
     "is-what": "\\set x 1 is what\n",
     "variable-missing": "\\set x :\n",
+    "continued-end": "\\set x 1 + \\\n",
     "gset-in-middle": "select 1 \\gset a\\gset b\n",
 }
 BAD = [
@@ -83,7 +86,7 @@ BAD = [
     "-b s", "-b si@0", "-S -N -b t@0 -b s@", "-f /nonexistent/script", "-f /tmp", "-f /nonexistent/script@2",
     "--show-script=", "--show-script=nosuch", "--show-script=s", "-b t@0", "-b t@0 -b si@0",
     # variables and seeds
-    "-D x", "-D =1", "-D x=", "-D 'a b=1'", "-D a-b=1", "-D 'a.b=1'", "-D ''",
+    "-D x", "-D =1", "-D x=", "-D 1x=5", "-D 'a b=1'", "-D a-b=1", "-D 'a.b=1'", "-D ''",
     "--random-seed=never", "--random-seed=1x", "--random-seed=", "--random-seed=1.5", "--random-seed=-x", "--random-seed='1 '",
     # modes and contradictions
     "-M none", "-M ''", "-M Simple", "-M prep", "-I ''", "-I x", "-I dtgx", "-i -I -x", "-i -I ,", "-I d,t",
@@ -227,6 +230,36 @@ def test_refuses_a_script_as_pgbench_does(name: str, protocol: str, folder: Path
     words = ["-f", str(folder / name), "-M", protocol]
     theirs, ours = _pgbench(words), _plinth(words)
     assert (ours.code, _meaning(ours.lines[0])) == (theirs.code, _meaning(theirs.lines[0]))
+
+
+def test_the_line_of_an_error_is_shown(tmp_path: Path) -> None:
+    """Where lines end as pgbench has it, and not also where Python's do."""
+    script = tmp_path / "script"
+    script.write_text("select '\f\x1c\u0085\u2028';\n\\set x (\n", encoding="utf-8")
+    theirs, ours = (told(["-f", str(script)]) for told in (_pgbench, _plinth))
+    assert (ours.code, ours.lines[:2]) == (theirs.code, theirs.lines[:2])
+    assert ours.lines[1] == "\\set x ("
+
+
+def test_a_script_that_is_not_utf8(tmp_path: Path) -> None:
+    """pgbench sends the bytes as they are."""
+    script = tmp_path / "script"
+    script.write_bytes(b"select 1;\nselect 'caf\xe9';\n")
+    told = _plinth(["-f", str(script)])
+    assert told.code == 1
+    assert told.lines[0] == f' error: {script}:2: invalid byte sequence for encoding "UTF8": 0xe9'
+
+
+@pytest.mark.parametrize("clients", [61, 62])
+def test_more_clients_than_files_may_be_open(clients: int) -> None:
+    """61 are too many for the lack of a server only."""
+    said = []
+    for argv in ([PGBENCH], [sys.executable, "-m", "plinth", "bench"]):
+        limited = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", *argv, "-c", str(clients), "-h", "/nonexistent", "x"]
+        done = subprocess.run(limited, capture_output=True, text=True, check=False)
+        said.append((done.returncode, _normal(done.stderr)))
+    assert said[0] == said[1]
+    assert said[0][0] == 1
 
 
 @pytest.mark.parametrize(

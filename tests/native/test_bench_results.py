@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import termios
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 from both import Both, Told
 from native_server import PASSWORD, Server
+
+from waiting import until
 
 
 @pytest.fixture
@@ -129,11 +132,122 @@ def test_going_on_after_errors(both: Both, tmp_path: Path) -> None:
 
 
 def test_exit_on_abort(both: Both, tmp_path: Path) -> None:
+    """At once, whatever other clients are at, and without a report."""
+    script = tmp_path / "bad.sql"
+    script.write_text("\\if :client_id = 2\nSELECT 1 / 0;\n\\endif\nSELECT pg_sleep(60);\n")
+    words = ("-n", "-f", str(script), "-c", "3", "-j", "2", "-T", "60", "--exit-on-abort")
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert (ours.code, shape(ours.out), words_of(ours.err)) == (theirs.code, shape(theirs.out), words_of(theirs.err))
+    assert ours.err.endswith("error: Run was aborted due to an error in thread 1\n")
+
+
+def test_a_transaction_that_ends_its_client_is_not_logged(both: Both, tmp_path: Path) -> None:
     script = tmp_path / "bad.sql"
     script.write_text("\\if :client_id = 1\nSELECT 1 / 0;\n\\endif\nSELECT 1;\n")
-    told = both.plinth("-n", "-f", str(script), "-c", "2", "-T", "60", "--exit-on-abort")
-    assert told.code == 2
-    assert "Run was aborted" in told.err
+    logged = []
+    for program in (both.plinth, both.pgbench):
+        prefix = tmp_path / program.__name__
+        assert program("-n", "-f", str(script), "-c", "2", "-t", "2", "-l", f"--log-prefix={prefix}").code == 2
+        (log,) = tmp_path.glob(f"{program.__name__}.*")
+        logged.append([line.split()[:2] for line in log.read_text().splitlines()])
+    assert logged == [[["0", "1"], ["0", "2"]]] * 2
+
+
+FLAKY = """\
+create sequence turn;
+create function flaky(code text) returns int language plpgsql as
+$$ begin
+if nextval('turn') % 3 <> 0 then raise exception 'not now' using errcode = code; end if;
+return 7;
+end $$
+"""
+RETRIED = {
+    "block": ("simple", "begin;\nselect flaky('40001');\nend;\n"),
+    "gset": ("simple", "select flaky('40P01') as f \\gset\nselect :f;\n"),
+    "pipeline": ("prepared", "\\startpipeline\nbegin;\nselect flaky('40001');\nselect 2;\nend;\n\\endpipeline\n"),
+}
+
+
+@pytest.mark.parametrize("tries", ["2", "3"])
+@pytest.mark.parametrize("name", RETRIED)
+def test_every_error_is_told(server: Server, both: Both, name: str, tries: str, tmp_path: Path) -> None:
+    protocol, text = RETRIED[name]
+    script = tmp_path / "script"
+    script.write_text(text)
+    words = ("-n", "-M", protocol, "-f", str(script), "-t", "4", f"--max-tries={tries}", "--verbose-errors")
+    said = []
+    server.execute(FLAKY)
+    try:
+        for program in (both.plinth, both.pgbench):
+            server.execute("alter sequence turn restart")
+            told = program(*words, "--failures-detailed")
+            said.append(
+                (told.code, shape(told.out), re.sub(r"^CONTEXT:.*\n", "", words_of(told.err), flags=re.MULTILINE))
+            )
+    finally:
+        server.execute("drop function flaky; drop sequence turn")
+    assert said[0] == said[1]
+    assert "got an error in command" in said[0][2]
+
+
+def test_retries_in_a_pipeline_are_those_of_the_statement(server: Server, both: Both, tmp_path: Path) -> None:
+    """Which pgbench counts for `\\endpipeline`, where it learns of them."""
+    script = tmp_path / "script"
+    script.write_text("\\startpipeline\nselect 1;\nselect flaky('40001');\n\\endpipeline\n")
+    words = ("-n", "-M", "extended", "-f", str(script), "-t", "4", "--max-tries=2", "-r")
+    counted = []
+    server.execute(FLAKY)
+    try:
+        for program, command in ((both.plinth, "select flaky"), (both.pgbench, "\\endpipeline")):
+            server.execute("alter sequence turn restart")
+            row = rf"^ +\S+ +(\d+) +(\d+) {re.escape(command)}"
+            counted.append(re.findall(row, program(*words).out, re.MULTILINE))
+    finally:
+        server.execute("drop function flaky; drop sequence turn")
+    assert counted == [[("2", "2")]] * 2
+
+
+def test_of_a_long_statement_its_beginning_is_shown(both: Both, tmp_path: Path) -> None:
+    script = tmp_path / "own.sql"
+    script.write_text(f"select '{'x' * 200}';\r\nselect\r1;\n\\set a 1 + \\\n  1\n", newline="")
+    words = ("-n", "-f", str(script), "-t", "1", "-r")
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert shape(ours.out) == shape(theirs.out)
+
+
+def test_ctrl_c_shows_what_there_is_and_ends_by_the_signal(both: Both, tmp_path: Path) -> None:
+    """So that a shell's loop around it ends, too. pgbench ends without a word."""
+    told = tmp_path / "told.json"
+    words = ["-n", "-S", "-T", "999999999", "-P", "1", f"--json={told}"]
+    child = both.start_plinth(*words)
+    assert child.stderr is not None
+    while not child.stderr.readline().startswith("progress:"):
+        assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert child.returncode == -signal.SIGINT
+    (done,) = re.findall(r"^number of transactions actually processed: (\d+)$", out, re.MULTILINE)
+    assert json.loads(told.read_text())["measured"]["done"] == int(done) > 0
+    assert err.endswith("error: Run was interrupted; the above results are incomplete.\n")
+
+
+def test_nobody_reads_the_report(both: Both) -> None:
+    child = both.start_plinth("-n", "-S", "-t", "1")
+    assert child.stdout is not None
+    child.stdout.close()
+    assert (child.wait(30), child.stderr.read() if child.stderr else None) == (141, "")
+
+
+def test_what_is_empty_is_not_given(both: Both) -> None:
+    words = ("-n", "-S", "-t", "1", "-h", "", "-p", "", "-U", "", "-d", "")
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert (ours.code, shape(ours.out)) == (theirs.code, shape(theirs.out)) == (0, shape(theirs.out))
+
+
+def test_a_place_for_json_that_cannot_be_written(both: Both, tmp_path: Path) -> None:
+    told = both.plinth("-n", "-S", "-T", "60", f"--json={tmp_path}/nowhere/told.json")
+    assert told.code == 1
+    assert 'told.json": No such file or directory' in told.err
 
 
 PIPELINE = ("-M", "prepared")
@@ -184,9 +298,12 @@ def words_of(text: str) -> str:
 
 
 def test_nothing_begins_unless_every_client_is_connected(server: Server, both: Both) -> None:
-    server.execute(f"create role few_{os.getpid()} login connection limit 3 in role pg_read_all_data")
-    words = ("-n", "-S", "-c", "8", "-j", "2", "-t", "1", "-U", f"few_{os.getpid()}")
-    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    role = f"few_{os.getpid()}"
+    server.execute(f"create role {role} login connection limit 3 in role pg_read_all_data")
+    words = ("-n", "-S", "-c", "8", "-j", "2", "-t", "1", "-U", role)
+    ours = both.plinth(*words)
+    until(lambda: not server.execute(f"select from pg_stat_activity where usename = '{role}'"))
+    theirs = both.pgbench(*words)
     assert (ours.code, shape(ours.out), shape(ours.err)) == (theirs.code, shape(theirs.out), shape(theirs.err))
     assert ours.code == 1
     assert "too many connections for role" in ours.err
@@ -344,10 +461,18 @@ def test_initialisation_with_tablespaces(server: Server, both: Both) -> None:
         server.execute("DROP TABLESPACE space")
 
 
-def test_an_initialisation_that_fails_says_the_statement(both: Both) -> None:
-    words = ("-i", "-I", "t", "--tablespace=nosuch", "template1")
+@pytest.mark.parametrize("options", ["-I t --tablespace=nosuch", "-I G", "-I v", "-I p", "-I f"])
+def test_an_initialisation_that_fails_says_the_statement(both: Both, options: str) -> None:
+    words = ("-i", *options.split(), "template1")
     ours, theirs = both.plinth(*words), both.pgbench(*words)
     assert (ours.code, shape(ours.err)) == (theirs.code, shape(theirs.err)) == (1, shape(theirs.err))
+
+
+def test_rows_for_tables_that_are_not_there(both: Both) -> None:
+    words = ("-i", "-I", "g", "template1")
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert (ours.code, theirs.code) == (1, 1)
+    assert 'relation "pgbench_' in ours.err
 
 
 def _catalogue(server: Server, database: str) -> list[tuple[object, ...]]:

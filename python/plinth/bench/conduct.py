@@ -2,17 +2,19 @@
 
 import getpass
 import os
+import pwd
 import warnings
 from typing import TYPE_CHECKING, Any, TextIO
 
 from plinth import __version__
-from plinth.bench.failure import BenchFailure
+from plinth.bench.failure import INTERRUPTED, BenchFailure
 from plinth.bench.initialise import Initialisation
 from plinth.bench.load import BenchLoad
 from plinth.bench.options import BenchOptions
-from plinth.bench.results import report, to_json
+from plinth.bench.results import json_file, report
 from plinth.bench.tables import TableInfo, read_tables, server_message
 from plinth.model.connection import Connection
+from plinth.model.errors import PlinthError
 from plinth.system.conninfo import resolve
 
 if TYPE_CHECKING:
@@ -37,14 +39,21 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
         if not asked.no_vacuum:
             _vacuum(asked, connection, err)
     load = BenchLoad(asked, tables, _target(asked), err)
-    outcome = load.run()
-    print(report(asked, tables, outcome), end="", file=out, flush=True)
-    if asked.json is not None:
-        to_json(asked.json, load.result, out)
-    if load.aborted:
+    with json_file(asked.json, out) as everything:
+        outcome = load.run()
+        gives_up = asked.exit_on_abort and load.aborted
+        if not gives_up:
+            print(report(asked, tables, outcome), end="", file=out, flush=True)
+        if everything is not None:
+            print(load.result.model_dump_json(indent=1), file=everything)
+    if load.interrupted:
+        asked.tell("error: Run was interrupted; the above results are incomplete.")
+        return INTERRUPTED
+    if gives_up:
+        asked.tell(f"error: Run was aborted due to an error in thread {load.aborted_thread}")
+    elif load.aborted:
         asked.tell("error: Run was aborted; the above results are incomplete.")
-        return 2
-    return 0
+    return 2 if load.aborted else 0
 
 
 def _banner(connection: "psycopg.Connection[Any]") -> str:
@@ -112,7 +121,10 @@ def _ask_password() -> str:
 
 
 def _target(asked: BenchOptions) -> Connection:
-    return resolve(conninfo(asked))
+    try:
+        return resolve(conninfo(asked))
+    except PlinthError as error:
+        raise BenchFailure(error.message, hint=error.hint) from error
 
 
 def conninfo(asked: BenchOptions) -> str:
@@ -120,10 +132,22 @@ def conninfo(asked: BenchOptions) -> str:
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     given = {"host": asked.host, "port": asked.port, "user": asked.username, "password": asked.password}
-    named = {name: value for name, value in given.items() if value is not None}
+    # What is empty is not given, as libpq has it.
+    named = {name: value for name, value in given.items() if value}
     named["fallback_application_name"] = "plinth bench"
-    # As pgbench, which does not go by -U.
-    dbname = asked.dbname or os.environ.get("PGDATABASE") or os.environ.get("PGUSER") or getpass.getuser()
+    dbname = _default_database() if asked.dbname is None else asked.dbname
+    if not dbname:
+        return make_conninfo("", **named)
     if "=" in dbname or dbname.startswith(("postgresql://", "postgres://")):
         return make_conninfo("", **(named | conninfo_to_dict(dbname)))
     return make_conninfo("", **named, dbname=dbname)
+
+
+def _default_database() -> str:
+    """As pgbench, which does not go by -U."""
+    if named := os.environ.get("PGDATABASE") or os.environ.get("PGUSER"):
+        return named
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError as error:
+        raise BenchFailure(f"could not look up effective user ID {os.geteuid()}: user does not exist") from error

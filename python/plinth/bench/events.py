@@ -19,13 +19,14 @@ class EventTeller:
     def __init__(self, asked: BenchOptions, command_names: Sequence[Sequence[str]]) -> None:
         self._asked = asked
         self._names = command_names
-        self.aborted = False
-        """Whether a client has ended before its time."""
+        self.first_aborted: int | None = None
+        """The first client that has ended before its time."""
 
     def tell(self, events: Iterable[dict[str, Any]], dropped: int) -> None:
         """Tell of the engine's `events`; `dropped` is how many came too fast to be kept."""
         for event in events:
-            self.aborted |= event["kind"] == "aborted"
+            if event["kind"] == "aborted" and self.first_aborted is None:
+                self.first_aborted = event["client"]
             for line in self._lines(event):
                 self._asked.tell(line)
         if dropped:
@@ -40,7 +41,8 @@ class EventTeller:
             said = "perhaps the backend died while processing"
         query = event["query"] if name in _QUERIES else 0
         if event["kind"] != "aborted":
-            yield f"client {client} got an error in command {command} ({name}) of script {script}; {said}"
+            # Also of \gset and \endpipeline, as pgbench has it.
+            yield f"client {client} got an error in command {command} (SQL) of script {script}; {said}"
             yield self._tries(event)
         elif event["is_connecting"]:
             yield f"error: {said}"

@@ -1,5 +1,8 @@
 """What ends `plinth bench` early, told in pgbench's words."""
 
+INTERRUPTED = 130
+"""Exit code of what Ctrl-C ended."""
+
 
 class BenchFailure(Exception):
     """An error as pgbench reports it: a message, perhaps a detail and a hint, and its exit code.

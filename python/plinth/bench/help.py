@@ -81,5 +81,5 @@ Connection:
   -?, --help               show this help, then exit
   PGHOST and its like, services and .pgpass count as they do for psql.
 
-Exit codes: 0 ok; 1 bad usage, or it could not begin; 2 a client could not go on.
+Exit codes: 0 ok; 1 bad usage, or it could not begin; 2 a client could not go on. Ctrl-C shows what there is.
 """

@@ -149,7 +149,7 @@ class Initialisation:
     def _may_freeze(self) -> bool:
         """Not into partitions, and as pgbench not before 14, where a frozen page was not marked as all visible."""
         row = self._connection.execute(
-            "select relkind from pg_class where oid = 'pgbench_accounts'::regclass"
+            "select relkind from pg_class where oid = to_regclass('pgbench_accounts')"
         ).fetchone()
         return row is not None and row[0] == "r" and self._connection.info.server_version >= 140000
 

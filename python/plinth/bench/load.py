@@ -16,14 +16,20 @@ from plinth.bench.tables import TableInfo
 from plinth.model.connection import Connection
 from plinth.model.load import Histogram, LoadResult, ScriptTotals, Second
 
+_STATEMENTS = ("SQL", "gset", "aset")
+_SHOWN_BYTES = 127
 _POLL_S = 0.1
 _STOP_PATIENCE_S = 10.0
+_FOR_EVER_S = 366 * 86_400
+"""The engine's longest duration; whoever asks for more means without end."""
 
 
 class BenchLoad:
     """One load. `result` is there after `run`."""
 
     result: LoadResult
+    interrupted = False
+    """By Ctrl-C."""
 
     def __init__(self, asked: BenchOptions, tables: TableInfo, target: Connection, err: TextIO) -> None:
         self._asked = asked
@@ -56,7 +62,18 @@ class BenchLoad:
     @property
     def aborted(self) -> bool:
         """Whether a client ended before its time."""
-        return self._events.aborted
+        return self.result.clients_aborted > 0
+
+    @property
+    def aborted_thread(self) -> int:
+        """The thread of the first client that did; threads have as many clients as one another, or the first ones more."""
+        first = self._events.first_aborted or 0
+        dealt = 0
+        for thread in range(self._asked.jobs):
+            dealt += -(-(self._asked.clients - dealt) // (self._asked.jobs - thread))
+            if first < dealt:
+                return thread
+        raise AssertionError("every client has a thread")
 
     def _config(self) -> dict[str, Any]:
         asked = self._asked
@@ -71,7 +88,7 @@ class BenchLoad:
             ],
             "variables": {"scale": str(self._tables.scale)} | asked.variables,
             "warmup_s": asked.warmup_s,
-            "duration_s": float(asked.time_s) if asked.time_s else None,
+            "duration_s": float(min(asked.time_s, _FOR_EVER_S)) if asked.time_s else None,
             "transactions_per_client": None if asked.time_s else asked.transactions,
             "rate": self._rate(),
             "latency_limit_s": None if asked.latency_limit_ms is None else asked.latency_limit_ms / 1000,
@@ -85,7 +102,8 @@ class BenchLoad:
             "command_latencies": asked.report_per_command,
             "log": self._log(),
             "connect_timeout_s": 86_400.0,
-            "stop_timeout_s": _STOP_PATIENCE_S,
+            # pgbench is gone at once, and so is what its other clients were at.
+            "stop_timeout_s": 0.0 if asked.exit_on_abort else _STOP_PATIENCE_S,
         }
 
     def _rate(self) -> dict[str, Any] | None:
@@ -111,6 +129,7 @@ class BenchLoad:
             while not run.wait(_POLL_S):
                 self._tell(json.loads(run.progress()), progress, began_unix_ns)
         except KeyboardInterrupt:
+            self.interrupted = True
             run.stop()
             run.wait(_STOP_PATIENCE_S + 1)
         self._tell(json.loads(run.progress()), progress, began_unix_ns)
@@ -159,11 +178,11 @@ class BenchLoad:
         numbers = itertools.count()
         outcomes = []
         for command in self._commands[index]:
-            where = (next(numbers) if command["name"] in ("SQL", "gset", "aset") else None, command["line"])
+            where = (next(numbers) if command["name"] in _STATEMENTS else None, command["line"])
             here = [error for error in errors if (error.statement, error.line) == where]
             failures = sum(error.count - (error.retried or 0) for error in here)
             retries = sum(error.retried or 0 for error in here)
-            outcomes.append(CommandOutcome(command["text"], latencies.get(where, Latency()), failures, retries))
+            outcomes.append(CommandOutcome(_shown(command), latencies.get(where, Latency()), failures, retries))
         return tuple(outcomes)
 
     def _percentile_us(self, percentile: float) -> float:
@@ -185,6 +204,13 @@ def _commands_of(asked: BenchOptions, name: str, source: str) -> list[dict[str, 
     from plinth._native import parse_script
 
     return json.loads(parse_script(name, source, ["scale", *asked.variables]))["commands"]
+
+
+def _shown(command: dict[str, Any]) -> str:
+    """Of a statement no more than pgbench shows."""
+    if command["name"] not in _STATEMENTS:
+        return command["text"]
+    return command["text"].encode()[:_SHOWN_BYTES].decode(errors="ignore")
 
 
 def _values(histogram: Histogram) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""`plinth bench` from words to an exit code: 0, 1 for bad usage and set-up, 2 for errors while clients ran."""
+"""`plinth bench` from words to an exit code: 0, 1 for bad usage and set-up, 2 for errors while clients ran, 130 for Ctrl-C."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from plinth import __version__
-from plinth.bench.failure import BenchFailure
+from plinth.bench.failure import INTERRUPTED, BenchFailure
 from plinth.bench.help import HELP
 from plinth.bench.options import parse
 from plinth.bench.scripts import ListRequested
@@ -32,6 +32,8 @@ def run_bench(
         from plinth.bench.conduct import conduct
 
         return conduct(asked, out, err)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except ListRequested as listed:
         print(listed.text, end="", file=err)
         return 0

@@ -3,6 +3,8 @@
 Reference: PostgreSQL 18's documentation of pgbench; --continue-on-error is PostgreSQL 19's.
 """
 
+import re
+import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +19,7 @@ from plinth.model.load_config import Arrivals, Rate
 INIT_STEPS = "dtgGvpf"
 PROTOCOLS = ("simple", "extended", "prepared")
 DEFAULT_TRANSACTIONS = 10
+_NAME = re.compile(r"(?:[a-z_]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*", re.ASCII | re.IGNORECASE)
 _BENCH, _INIT, _BOTH = "benchmarking", "initialization", "both"
 
 
@@ -120,6 +123,17 @@ def _builtin(name: str | None) -> Apply:
     return apply
 
 
+def _clients(asked: BenchOptions, value: str) -> None:
+    asked.clients = option_int(value, "-c/--client", 1, INT_MAX)
+    needed = asked.clients + 3  # pgbench's own reckoning
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < needed:
+        raise BenchFailure(
+            f"need at least {needed} open files, but system limit is {most}",
+            hint="Reduce number of clients, or use limit/ulimit to increase the system limit.",
+        )
+
+
 def _file(asked: BenchOptions, value: str) -> None:
     asked.scripts.append(script_file(value))
 
@@ -128,7 +142,7 @@ def _define(asked: BenchOptions, value: str) -> None:
     name, equals, text = value.partition("=")
     if not equals or not name or not text:
         raise BenchFailure(f'invalid variable definition: "{value}"')
-    if not all((c.isascii() and (c.isalnum() or c == "_")) or not c.isascii() for c in name):
+    if _NAME.fullmatch(name) is None:
         raise BenchFailure(f'option: invalid variable name: "{name}"')
     asked.variables[name] = text
 
@@ -210,7 +224,7 @@ def _warmup(asked: BenchOptions, value: str) -> None:
 # In pgbench's order, which its complaints about ambiguous names keep.
 OPTIONS = (
     Option("builtin", "b", True, _BENCH, _builtin(None)),
-    Option("client", "c", True, _BENCH, _int("clients", "-c/--client", 1)),
+    Option("client", "c", True, _BENCH, _clients),
     Option("connect", "C", False, _BENCH, _flag("connect")),
     Option("dbname", "d", True, _BOTH, _text("dbname")),
     Option("define", "D", True, _BENCH, _define),

@@ -1,13 +1,14 @@
 """The final report of `plinth bench`, line for line as pgbench 18 writes it, so that its readers read ours."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from plinth.bench.failure import BenchFailure
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.tables import TableInfo
-from plinth.model.load import LoadResult
 
 
 def report(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> str:
@@ -15,13 +16,21 @@ def report(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> str:
     return "".join(f"{line}\n" for line in _lines(asked, tables, outcome))
 
 
-def to_json(place: str, result: LoadResult, out: TextIO) -> None:
-    """Everything that the engine measured, to the file `place`, or to `out` for "-"."""
-    text = result.model_dump_json(indent=1)
-    if place == "-":
-        print(text, file=out)
-    else:
-        Path(place).write_text(text + "\n")
+@contextmanager
+def json_file(place: str | None, out: TextIO) -> Iterator[TextIO | None]:
+    """The file of --json; `out` for "-". Opened before the load, for what was measured would be lost without it."""
+    if place is None or place == "-":
+        yield None if place is None else out
+        return
+    with _opened(place) as file:
+        yield file
+
+
+def _opened(place: str) -> TextIO:
+    try:
+        return Path(place).open("w", encoding="utf-8")
+    except OSError as error:
+        raise BenchFailure(f'could not open file "{place}": {error.strerror}') from error
 
 
 def _lines(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> Iterator[str]:

@@ -42,9 +42,21 @@ def script_file(asked: str) -> BenchScript:
     except OSError as error:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
         raise BenchFailure(f'could not {verb} file "{name}": {os.strerror(error.errno or 0)}') from error
-    source = raw.decode(errors="surrogateescape")
+    source = _decoded(name, raw)
     check(BenchScript(name, source, weight), None)
     return BenchScript(name, source, weight)
+
+
+def _decoded(name: str, raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BenchFailure(
+            f'{name}:{line}: invalid byte sequence for encoding "UTF8": 0x{raw[error.start]:02x}',
+            detail="Scripts are read as UTF-8, whatever the encoding of client and database.",
+            hint="iconv -f LATIN1 -t UTF-8 makes UTF-8 of Latin-1.",
+        ) from error
 
 
 def show(prefix: str) -> str:
@@ -69,7 +81,7 @@ def check(script: BenchScript, variables: Iterable[str] | None) -> None:
             return
         if error.message.startswith(_WHOLE):
             raise BenchFailure(error.message) from error
-        line = script.source.splitlines()[error.line - 1]
+        line = script.source.split("\n")[error.line - 1]  # what else Python takes for a line's end is none here
         shown = (line, f"{' ' * (error.column - 1)}^ error found here")
         raise BenchFailure(f"{error.file}:{error.line}: {error.message}", lines=shown) from error
 

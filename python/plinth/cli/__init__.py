@@ -37,12 +37,23 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"plinth {__version__}")
         return 0
     if words[0] == "bench":  # its options are pgbench's, which only a getopt_long understands
-        from plinth.bench import run_bench
-
-        return run_bench(words[1:])
+        return _bench(words[1:])
     from plinth.cli.app import call
 
     return call(words)
+
+
+def _bench(words: list[str]) -> int:
+    from plinth.bench import run_bench
+    from plinth.cli.ending import INTERRUPTED, die_interrupted, nobody_reads
+
+    try:
+        code = run_bench(words)
+        if code == INTERRUPTED:
+            die_interrupted()
+        return code
+    except BrokenPipeError:
+        return nobody_reads()
 
 
 __all__ = ["COMMANDS", "Command", "help_text", "main"]

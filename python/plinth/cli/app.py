@@ -1,6 +1,5 @@
 """From words to a command, and from what it raises to an exit code."""
 
-import os
 import sys
 
 from cyclopts import App, CycloptsError
@@ -8,12 +7,12 @@ from rich.console import Console
 
 from plinth import __version__
 from plinth.cli.commands import COMMANDS
+from plinth.cli.ending import INTERRUPTED, nobody_reads
 from plinth.cli.help import HelpFormatter
 from plinth.cli.stderr import stderr
 from plinth.model.errors import ExperimentError, PlinthError
 
 USAGE = 2
-BROKEN_PIPE = 141
 
 
 def application() -> App:
@@ -42,12 +41,11 @@ def call(words: list[str]) -> int:
     except PlinthError as error:
         show_error(error)
         return error.exit_code
-    except BrokenPipeError:  # the reader of our output is gone, as in `plinth plan | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
+    except BrokenPipeError:
+        return nobody_reads()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
 
 
 def show_error(error: PlinthError) -> None:
