@@ -248,6 +248,8 @@ def test_a_script_that_is_not_utf8(tmp_path: Path) -> None:
     told = _plinth(["-f", str(script)])
     assert told.code == 1
     assert told.lines[0] == f' error: {script}:2: invalid byte sequence for encoding "UTF8": 0xe9'
+    told = _plinth(["-D", "x=caf\udce9"])
+    assert told == Refusal(1, (""" error: invalid byte sequence for encoding "UTF8": b'x=caf\\xe9'""",))
 
 
 @pytest.mark.parametrize("clients", [61, 62])

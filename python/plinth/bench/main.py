@@ -14,6 +14,14 @@ from plinth.bench.scripts import ListRequested
 PROGRAM = "plinth bench"
 
 
+def _check_encoding(words: Sequence[str]) -> None:
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError as error:
+            raise BenchFailure(f'invalid byte sequence for encoding "UTF8": {os.fsencode(word)!r}') from error
+
+
 def run_bench(
     words: Sequence[str],
     stdout: TextIO | None = None,
@@ -28,6 +36,7 @@ def run_bench(
         print(f"{PROGRAM} (Plinth) {__version__}", file=out)
         return 0
     try:
+        _check_encoding(words)
         asked = parse(words, os.environ, lambda line: print(f"{PROGRAM}: {line}", file=err))
         from plinth.bench.conduct import conduct
 
