@@ -3,6 +3,7 @@
 import os
 import pwd
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -81,11 +82,15 @@ def test_places_that_cannot_hold_the_state(scratch: Path, state_dir: Path, in_ch
     assert in_child(closed, user="nobody").value.where == str(scratch / "closed" / "work")
 
 
-def account(name: str, uid: int, gid: int) -> pwd.struct_passwd:
-    return pwd.struct_passwd((name, "x", uid, gid, "", "/", "/bin/sh"))
+class Account(NamedTuple):
+    """What is read of an account; a pwd.struct_passwd that lives to the end has Python 3.11 end with a SystemError."""
+
+    pw_name: str
+    pw_uid: int
+    pw_gid: int
 
 
-POSTGRES, NOBODY = account("postgres", 70, 71), account("nobody", 65534, 65533)
+POSTGRES, NOBODY = Account("postgres", 70, 71), Account("nobody", 65534, 65533)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +101,7 @@ POSTGRES, NOBODY = account("postgres", 70, 71), account("nobody", 65534, 65533)
     ],
 )
 def test_root_runs_servers_as_postgres_or_else_as_nobody_and_says_why(
-    monkeypatch: pytest.MonkeyPatch, accounts: list[pwd.struct_passwd], expected: tuple[str, int, int], reason: str
+    monkeypatch: pytest.MonkeyPatch, accounts: list[Account], expected: tuple[str, int, int], reason: str
 ) -> None:
     monkeypatch.setattr(pwd, "getpwnam", {found.pw_name: found for found in accounts}.__getitem__)
     owner = server_owner()
