@@ -26,6 +26,8 @@ def test_others_keep_it_at_home(monkeypatch: pytest.MonkeyPatch, in_child) -> No
     assert in_child(state_dir, user="nobody").value == Path("/home/somebody/.local/state/plinth")
     monkeypatch.setenv("XDG_STATE_HOME", "/states")
     assert in_child(state_dir, user="nobody").value == Path("/states/plinth")
+    monkeypatch.setenv("XDG_STATE_HOME", "states")
+    assert in_child(state_dir, user="nobody").value == Path("/home/somebody/.local/state/plinth")
 
 
 def test_a_chosen_place_is_made_absolute_and_free_of_links(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,9 +16,10 @@ def state_dir() -> Path:
         return Path(os.path.realpath(chosen))
     if os.geteuid() == 0:
         return Path("/var/lib/plinth")
-    base = os.environ.get("XDG_STATE_HOME")
+    base = Path(os.environ.get("XDG_STATE_HOME", ""))
     try:
-        return (Path(base) if base else Path.home() / ".local/state") / "plinth"
+        # A relative one is to be ignored (XDG Base Directory Specification): another folder's `clean` would not find it.
+        return (base if base.is_absolute() else Path.home() / ".local/state") / "plinth"
     except RuntimeError as error:
         raise UsageError(
             f"no home directory to keep Plinth's state in: {error}", hint="set PLINTH_STATE_DIR to a directory of yours"
