@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -279,10 +280,11 @@ def test_a_thousand_sessions_from_one_thread(
     try:
         server.execute(f"create role scram_user login password '{PASSWORD}'")
         at: dict[str, Any] = server.connection(host="127.0.0.1", user="scram_user", password=PASSWORD)
+        before_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
         result = finished(load(at, "select 1;", clients=1000, transactions_per_client=2, connect_timeout_s=60.0))
         assert (result.measured.done, result.errors) == (2000, ())
         # Without keeping the salted password, its thousandfold computation alone is more than this.
-        assert result.engine.user_cpu_ns < 1_000_000_000
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before_s < 1
         server.execute("alter system set superuser_reserved_connections = 3")
         result = finished(
             load(at, "select 1;", clients=1100, threads=2, transactions_per_client=1, connect_timeout_s=60.0)

@@ -123,9 +123,9 @@ pub struct ErrorResult {
 /// What the engine itself used.
 #[derive(Debug, Clone, Serialize)]
 pub struct EngineCost {
-    /// CPU time of the threads in user mode, connecting included.
+    /// CPU time of the threads in user mode, in the measured phase.
     pub user_cpu_ns: u64,
-    /// CPU time of the threads in the kernel, connecting included.
+    /// CPU time of the threads in the kernel, in the measured phase.
     pub system_cpu_ns: u64,
     /// How long an event waited for its thread, 99th percentile: when this is not far below the latencies, the
     /// engine is the bottleneck.

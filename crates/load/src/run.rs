@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plinth_connect::{ConnectError, Dialer};
 use plinth_script::Seeds;
-use plinth_thread::{CpuTime, GLANCE, do_not_preempt, wait_in_glances, work_for_others};
+use plinth_thread::{GLANCE, do_not_preempt, wait_in_glances, work_for_others};
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 use thiserror::Error;
@@ -338,9 +338,7 @@ impl Prepared {
             let Some(started) = started else {
                 return Ok(None);
             };
-            let mut report = assignment.run(connected, log, started)?;
-            report.cpu = CpuTime::of_this_thread()?;
-            Ok(Some(report))
+            assignment.run(connected, log, started).map(Some)
         });
         if report.is_err() {
             self.control.stop();

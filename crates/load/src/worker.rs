@@ -120,6 +120,8 @@ struct Worker<'a> {
     cut_off_ns: u64,
     interrupted: bool,
     server_version: Option<String>,
+    /// What the thread had used when the measured phase began; nothing until then.
+    cpu_before: Option<CpuTime>,
 }
 
 impl<'a> Worker<'a> {
@@ -204,7 +206,7 @@ impl<'a> Worker<'a> {
                 clients[index].give(opened, poll.registry())?;
             }
         }
-        Ok(Self {
+        let mut worker = Self {
             assignment,
             last_ns: 0,
             context,
@@ -220,7 +222,10 @@ impl<'a> Worker<'a> {
             cut_off_ns: u64::MAX,
             interrupted: false,
             server_version: connected.server_version,
-        })
+            cpu_before: None,
+        };
+        worker.note_cpu()?;
+        Ok(worker)
     }
 
     /// Reads the clock, once for everything that one event brings about.
@@ -244,6 +249,7 @@ impl<'a> Worker<'a> {
             self.publish();
             if self.context.recorder.second_ends_ns() != row_ends_ns {
                 row_ends_ns = self.context.recorder.second_ends_ns();
+                self.note_cpu()?;
                 self.glance()?;
             }
             if self.clients_open == 0 {
@@ -418,6 +424,14 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Keeps what the thread has used so far, once what it does is measured.
+    fn note_cpu(&mut self) -> io::Result<()> {
+        if self.cpu_before.is_none() && self.context.recorder.is_measuring() {
+            self.cpu_before = Some(CpuTime::of_this_thread()?);
+        }
+        Ok(())
+    }
+
     /// What has its time once a second: connections that do not come, and a log that cannot be written.
     fn glance(&mut self) -> io::Result<()> {
         if self.context.reconnect {
@@ -462,11 +476,14 @@ impl<'a> Worker<'a> {
             log.take_error().map_or(Ok(()), Err)?;
             log.finish(end_ns)?;
         }
+        let cpu = CpuTime::of_this_thread()?;
         Ok(Report {
             recorder: self.context.recorder,
             end_ns,
             interrupted: self.interrupted,
-            cpu: CpuTime::default(),
+            cpu: self
+                .cpu_before
+                .map_or_else(CpuTime::default, |before| cpu - before),
             bytes_sent: self.context.bytes_sent,
             bytes_received: self.bytes_received,
             clients_aborted: self.context.clients_aborted,

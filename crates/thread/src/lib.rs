@@ -32,6 +32,17 @@ impl CpuTime {
     }
 }
 
+impl std::ops::Sub for CpuTime {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            user_ns: self.user_ns - earlier.user_ns,
+            system_ns: self.system_ns - earlier.system_ns,
+        }
+    }
+}
+
 impl std::ops::AddAssign for CpuTime {
     fn add_assign(&mut self, other: Self) {
         self.user_ns += other.user_ns;

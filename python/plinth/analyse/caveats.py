@@ -142,7 +142,7 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
     trial, engine = judged.contents.trial, judged.contents.trial.engine
     if engine is None:
         return None
-    available_ns = engine.threads * (trial.warmup_ns + trial.measured_ns)
+    available_ns = engine.threads * trial.measured_ns
     if available_ns and engine.user_cpu_ns + engine.system_cpu_ns > BUSY_ENGINE * available_ns:
         return f"its {'threads' if engine.driver is None else 'processes'} were busy more than {BUSY_ENGINE:.0%} of the time"
     if engine.loop_lag_p99_ns is None:

@@ -112,9 +112,9 @@ class Measured:
         return merge_statements(part for judged in self.counted for part in judged.contents.histograms)
 
     def engine_cpu_ns_per_transaction(self) -> float | None:
-        """The load engine's CPU over all transactions of the counted trials, warm-up included; None if not known."""
-        known = [(trial.engine, trial.totals) for trial in self._counted_trials() if trial.engine and trial.totals]
-        done = sum(totals.done for _, totals in known)
+        """The clients' CPU over the transactions of the counted trials, both of the measured phase; None if not known."""
+        known = [(trial.engine, trial.measured) for trial in self._counted_trials() if trial.engine and trial.measured]
+        done = sum(measured.done for _, measured in known)
         return sum(engine.user_cpu_ns + engine.system_cpu_ns for engine, _ in known) / done if done else None
 
     def failed(self) -> int:

@@ -65,7 +65,6 @@ class _Client:
         self._pipe.send(Ready(session.connection.info.parameter_status("server_version"), session.version))
         go = self._pipe.recv()
         assert isinstance(go, Go)
-        before = resource.getrusage(resource.RUSAGE_SELF)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         worker = _Worker(session, self._draws, self._load.max_tries, self._load.latency_limit_s, go, self._pipe)
         aborted = False
@@ -77,9 +76,7 @@ class _Client:
             aborted = True
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         worker.flush()
-        after = resource.getrusage(resource.RUSAGE_SELF)
-        user_s, system_s = after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime
-        self._pipe.send(Ended(worker.now_ns(), round(user_s * 1e9), round(system_s * 1e9), aborted))
+        self._pipe.send(Ended(worker.now_ns(), *worker.measured_cpu_ns(), aborted))
         session.close()
 
     def _open(self) -> Session | None:
@@ -124,6 +121,8 @@ class _Worker:
         self._pipe = pipe
         self._timeline = Timeline(go.warmup_ns)
         self._under_way = False
+        self._cpu_before: resource.struct_rusage | None = None
+        """What the process had used when the measured phase began; None until then."""
         self._begin_row(0)
 
     def now_ns(self) -> int:
@@ -136,6 +135,13 @@ class _Worker:
             self._under_way = True
             self._transaction(began_ns, stopping)
             self._under_way = False
+
+    def measured_cpu_ns(self) -> tuple[int, int]:
+        """CPU in the program, and in the kernel, since the measured phase began: with the first transaction that ended in it."""
+        before, now = self._cpu_before, resource.getrusage(resource.RUSAGE_SELF)
+        if before is None:
+            return 0, 0
+        return round((now.ru_utime - before.ru_utime) * 1e9), round((now.ru_stime - before.ru_stime) * 1e9)
 
     def flush(self) -> None:
         """Send what has ended."""
@@ -233,6 +239,8 @@ class _Worker:
     def _begin_row(self, row: int) -> None:
         self._batch = Batch.empty(row, len(self._session.runs))
         self._row_ends_ns = self._timeline.start_ns(row + 1)
+        if self._cpu_before is None and self._timeline.phase(row) == "measure":
+            self._cpu_before = resource.getrusage(resource.RUSAGE_SELF)
 
 
 def _below(error: Exception) -> Exception:

@@ -73,7 +73,7 @@ class Batch:
 
 
 class Ended(NamedTuple):
-    """Of a client: it is done, at `t_ns` since the beginning. CPU is that of its process since then."""
+    """Of a client: it is done, at `t_ns` since the beginning. CPU is that of its process in the measured phase."""
 
     t_ns: int
     user_cpu_ns: int

@@ -127,7 +127,7 @@ class ScriptTotals(Frozen):
 
 
 class EngineCost(Frozen):
-    """What the clients used over the whole run: the load engine's threads, or a driver's processes."""
+    """What the clients used: the load engine's threads, or a driver's processes. CPU is that of the measured phase."""
 
     user_cpu_ns: int
     system_cpu_ns: int
