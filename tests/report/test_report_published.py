@@ -1,5 +1,6 @@
 """Published results beside ours: which variant stands for which figure."""
 
+import re
 import tomllib
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from reported import Reported, reported
 from plinth.model.experiment import Experiment
 from plinth.model.published import PublishedFigure, PublishedRatio
 from plinth.model.report import PublishedBeside
-from plinth.report import render_markdown
+from plinth.report import render_markdown, render_terminal
 
 
 def beside(of: Reported) -> PublishedBeside:
@@ -80,6 +81,16 @@ def test_levels_of_the_published_size_stand_for_ours_in_their_order() -> None:
     rows = beside(reported(report_bundles.with_reference(contents, study))).figures
     assert [(row.variant, row.stands_for) for row in rows] == [("disk", "storage array"), ("memory", "storage dram")]
     assert [row.published_ratio for row in rows] == [1, 9]
+
+
+def test_the_terminal_shows_both_where_ours_was_measured(studied: Reported) -> None:
+    text = render_terminal(studied.analysis, width=200, color=False, beside=beside(studied))
+    _, _, section = text.partition("Beside the published study (")
+    disk, memory, ratio, *_ = section.splitlines()[1:]
+    assert disk.startswith("disk: published 200 tps (1x); ours ") and "storage tape" not in section
+    assert re.match(r"memory: published 1,800 tps \(9x\); ours [\d,]+ tps \([\d.]+x \[[\d.]+, [\d.]+\]\)$", memory)
+    assert re.match(r"memory beside disk: published 2 to 4x; ours [\d.]+x \[", ratio)
+    assert "published" not in render_terminal(studied.analysis, width=200, color=False)
 
 
 def test_markdown_shows_both_with_the_source(studied: Reported) -> None:

@@ -10,6 +10,7 @@ from plinth.cli.experiment import AsJson
 from plinth.model.analysis import Analysis
 from plinth.model.contents import BundleContents
 from plinth.model.errors import UsageError
+from plinth.model.report import PublishedBeside
 from plinth.system.failures import from_os_error
 
 Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
@@ -57,7 +58,7 @@ def report(
     elif as_json:
         text = built.model_dump_json(indent=1) + "\n"
     elif output is None:
-        _print_table(analysis)
+        _print_table(analysis, built.published)
         return 0
     else:
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
@@ -90,17 +91,17 @@ def show_results(contents: BundleContents, analysis: Analysis, as_json: bool) ->
     if as_json:
         print(analysis.model_dump_json(indent=1))
         return
-    _print_table(analysis)
+    _print_table(analysis, built.published)
     print(f"\nReport: {path}\nBundle: {contents.path}")
 
 
-def _print_table(analysis: Analysis) -> None:
-    """The ranked table on stdout, as wide as the terminal and coloured where that is wanted."""
+def _print_table(analysis: Analysis, beside: PublishedBeside | None) -> None:
+    """The ranked table on stdout, with what was published, as wide as the terminal and coloured where that is wanted."""
     from plinth.report import render_terminal
 
     console = Console()
     color = console.is_terminal and not console.no_color
-    print(render_terminal(analysis, width=console.width, color=color), end="")
+    print(render_terminal(analysis, width=console.width, color=color, beside=beside), end="")
 
 
 def _write(path: Path, text: str) -> None:

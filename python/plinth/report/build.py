@@ -78,7 +78,7 @@ def _run_info(contents: BundleContents) -> RunInfo:
 
 def _variant(variant: Variant, contents: BundleContents) -> ReportVariant:
     workload = variant.workload
-    what = workload.builtin or PurePath(workload.script or "").name
+    what = workload.builtin or ", ".join(PurePath(script).name for script in workload.script)
     return ReportVariant(
         id=variant.id,
         label=variant.label,

@@ -11,13 +11,18 @@ from rich.text import Text
 
 from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
 from plinth.model.figures import times
+from plinth.model.report import PublishedBeside
 from plinth.report.text import (
+    NOT_AVAILABLE,
     ceiling,
     client_cpu,
     held_back,
     latency_pair,
     noise_sentence,
     observer_sentence,
+    our_figure,
+    published_figure,
+    published_ratio,
     rate,
     server_work,
     top_waits,
@@ -58,8 +63,14 @@ _MAX_WARNINGS = 6
 """The weightiest come first; a screen of gaps would hide the answer."""
 
 
-def render_terminal(analysis: Analysis, *, width: int, color: bool) -> str:
-    """Table, answer, noise floor and warnings, at most `width` columns wide, but 40 at least; `color` with ANSI colours, else plain."""
+_MAX_PUBLISHED = 6
+"""Figures and ratios of a study that are shown; every form of the report has all."""
+
+
+def render_terminal(analysis: Analysis, *, width: int, color: bool, beside: PublishedBeside | None = None) -> str:
+    """Table, answer, noise floor, what was published and warnings, at most `width` columns wide, but 40 at least; `color`
+    with ANSI colours, else plain.
+    """
     console = Console(
         file=io.StringIO(),
         width=max(width, _NARROWEST),
@@ -77,7 +88,7 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool) -> str:
         console.print()
         console.print(Text(analysis.answer, style="bold"))
         console.print(Text(noise_sentence(analysis.noise), style="bold yellow" if _alarming(analysis) else "dim"))
-        for line in _held_back(analysis):
+        for line in [*_held_back(analysis), *_published(beside)]:
             console.print(line)
         console.print(Text(observer_sentence(analysis), style="dim"))
         for warning in analysis.warnings[:_MAX_WARNINGS]:
@@ -103,6 +114,32 @@ def _held_back(analysis: Analysis) -> list[Text]:
     left = len(variants) - _MAX_HELD_BACK
     more = [Text(f"{left} more variants: in every form of `plinth report`", style="dim")] if left > 0 else []
     return [Text("What held each back:", style="dim"), *lines, *more] if lines else []
+
+
+def _published(beside: PublishedBeside | None) -> list[Text]:
+    """Figures and ratios of a study beside ours, as far as they were measured here."""
+    if beside is None:
+        return []
+    rows = [
+        *((row.label, row.stands_for, published_figure(row), our_figure(row)) for row in beside.figures if row.variant),
+        *(
+            (row.what, row.stands_for, published_ratio(row), times(row.ratio) if row.ratio else NOT_AVAILABLE)
+            for row in beside.ratios
+            if row.variant
+        ),
+    ]
+    if not rows:
+        return []
+    lines = [
+        Text.assemble(
+            (f"{what}: ", "bold"), f"published {published}; ours {ours}", (f"; for {of}" if of else "", "dim")
+        )
+        for what, of, published, ours in rows[:_MAX_PUBLISHED]
+    ]
+    left = len(rows) - _MAX_PUBLISHED
+    more = [Text(f"{left} more of the study: in every form of `plinth report`", style="dim")] if left > 0 else []
+    title = f"Beside the published study ({beside.reference.title}, {beside.reference.date}):"
+    return [Text(title, style="dim"), *lines, *more]
 
 
 def _work(variant: VariantResult) -> str:
