@@ -25,12 +25,12 @@ def left(shape: Shape, work: str) -> float:
 
 def test_read_only_falls_by_about_an_order_of_magnitude(shape: Shape) -> None:
     """Published: to 0.067. How far depends on how fast two cores are within memory."""
-    assert 0.03 <= left(shape, "select-only") <= 0.3
+    assert 0.03 <= left(shape, "select-only") <= 0.2
 
 
 def test_read_write_falls_by_less(shape: Shape) -> None:
-    """Published: to 0.37."""
-    assert left(shape, "tpcb-like") > 1.3 * left(shape, "select-only")
+    """Published: to 0.37. Here clients wait for one another's branches, too, of which there are 20."""
+    assert 2 * left(shape, "select-only") < left(shape, "tpcb-like") < 0.95
 
 
 def test_a_lookup_touches_each_level_the_leaf_and_the_row(shape: Shape) -> None:

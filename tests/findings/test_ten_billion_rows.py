@@ -54,7 +54,7 @@ class TestRows:
     @pytest.mark.parametrize("work", ["select", "update"])
     def test_beyond_it_more_rows_cost_little(self, shape: Shape, work: str) -> None:
         """Published, ten times as many rows: 0.8; updates 0.6 to 0.8. Here four times as many."""
-        assert 0.4 <= shape.ratio(f"2000000-rows-numbers-{work}", to=f"500000-rows-numbers-{work}") <= 1.05
+        assert 0.4 <= shape.ratio(f"2000000-rows-numbers-{work}", to=f"500000-rows-numbers-{work}") <= 1.15
 
 
 class TestSharedBuffers:
@@ -73,9 +73,9 @@ class TestFsync:
         yield run_shape(class_scratch, "ten-billion-rows-fsync")
 
     def test_the_published_two_to_three_times_lie_between_a_quick_flush_and_a_slow_one(self, shape: Shape) -> None:
-        """How long a flush took on the study's drive is not known."""
+        """How long a flush took on the study's drive is not known: 300 us give as much, the profile's 900 us more."""
         quick, slow = (shape.ratio(f"{flush}-fsync-off", to=f"{flush}-fsync-on") for flush in ("6ms", "18ms"))
-        assert 1.2 <= quick <= 3.5
+        assert 1.7 <= quick <= 3.5
         assert 2 <= slow <= 6
         assert quick < slow
 
@@ -85,10 +85,11 @@ class TestDeadRows:
     def shape(self, class_scratch: Path) -> Iterator[Shape]:
         yield run_shape(class_scratch, "ten-billion-rows-dead-rows", "measure.duration=4s")
 
-    def test_reads_fall_after_updates_and_vacuum_brings_part_of_it_back(self, shape: Shape) -> None:
-        """Published: 15 to 20 % less."""
+    def test_reads_fall_after_updates_and_vacuum_brings_them_back(self, shape: Shape) -> None:
+        """Published: 15 to 20 % less. VACUUM leaves the table larger, so that not quite all comes back."""
         fresh = shape.tps("vacuum-off-updates-per-row-0")
-        dead = shape.tps("vacuum-off-updates-per-row-1")
-        vacuumed = shape.tps("vacuum-on-updates-per-row-1")
-        assert 0.6 <= dead / fresh <= 0.95
-        assert vacuumed > dead
+        dead = shape.tps("vacuum-off-updates-per-row-0-5")
+        vacuumed = shape.tps("vacuum-on-updates-per-row-0-5")
+        assert 0.7 <= dead / fresh <= 0.93
+        assert vacuumed > 1.05 * dead
+        assert vacuumed >= 0.88 * fresh

@@ -11,12 +11,17 @@ ONE = {"storage": {"disk": {"kind": "directory"}, "wal": {"kind": "directory"}}}
 
 
 def seconds(
-    pace: Pace | None = None, wal_pace: Pace | None = None, clients: int = 4, probe: str = "0s", **server: str
+    pace: Pace | None = None,
+    wal_pace: Pace | None = None,
+    clients: int = 4,
+    probe: str = "0s",
+    builtin: str = "tpcb-like",
+    **server: str,
 ) -> float:
     places = {"disk": Place("1", "/", 100 * GIB, pace=pace), "wal": Place("1", "/", 100 * GIB, pace=wal_pace)}
     measure = MEASURE | {"probe": probe}
     changes = {"matrix": {"storage": ["disk"]}, "server": server, "measure": measure}
-    workload = {"builtin": "tpcb-like", "clients": clients}
+    workload = {"builtin": builtin, "clients": clients}
     return plan_of(experiment(**ONE, **changes, workload=workload), places=places).estimated_s
 
 
@@ -48,6 +53,7 @@ def test_a_checkpoint_writes_what_the_trial_changed_and_at_most_all_there_is() -
     assert seconds(disk) == approx(seconds() + 3 * (4 * 10 / 0.01 * 2 * 0.005) + restarts_s)
     swept = disk._replace(write_bytes_per_s=100e6)
     assert restarts_s < seconds(swept) - seconds() < seconds(disk) - seconds()
+    assert seconds(disk, builtin="select-only") == approx(seconds() + restarts_s), "nothing was changed"
     more = disk._replace(flush_s=0.02)
     assert seconds(more) < seconds(disk), "fewer commits change fewer pages"
 

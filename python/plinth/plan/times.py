@@ -74,7 +74,7 @@ def _checkpoint_s(cluster: PlannedCluster, paces: Mapping[str, Pace], variant: V
     wal = paces.get(cluster.server.wal_storage or cluster.storage)
     data = paces.get(cluster.storage)
     flush_s = max(pace.flush_s for pace in paces.values())
-    if data is None:
+    if data is None or variant.workload.is_read_only:
         return _FLUSHES_OF_A_RESTART * flush_s
     at_random_s = data.page_write_s * cluster.data_bytes / _PAGE_BYTES
     if wal is not None and wal.flush_s > 0:
