@@ -130,7 +130,7 @@ def test_only_what_writes_has_a_ceiling(builtin: str):
 
 @pytest.mark.parametrize(("wal_bytes", "has_one"), [(0.4, False), (33.0, False), (34.0, True), (None, True)])
 def test_of_a_script_of_ones_own_its_wal_tells_whether_it_writes(wal_bytes: float | None, has_one: bool):
-    own = with_clients(8, builtin=None, script="own.sql")
+    own = with_clients(8, builtin=None, script=("own.sql",))
     of = commit_ceiling(own, {"data": "disk"}, None, {"disk": PROBE}, None, wal_bytes)
     assert (of.clients_per_s is not None) == has_one
     assert has_one or "bytes of WAL each" in (of.unavailable or "")

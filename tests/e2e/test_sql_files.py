@@ -4,6 +4,8 @@ import shutil
 
 import pytest
 
+from plinth.bundle.tables import read_histograms
+
 SQL_FILES = """\
 spec = 1
 name = "orders"
@@ -23,7 +25,7 @@ size = "1MB"
 orders = "2 * :rows"
 
 [workload]
-script = "order.sql"
+script = ["order.sql@3", "sql/look.sql"]
 clients = 2
 
 [matrix]
@@ -48,6 +50,7 @@ def orders(project):
     (project.folder / "order.sql").write_text(
         "\\set id random(1, 2 * :rows)\nUPDATE orders SET n = n + 1 WHERE id = :id;\n"
     )
+    (project.folder / "sql" / "look.sql").write_text("SELECT count(*) FROM orders WHERE id < 10;\n")
     project.write(SQL_FILES)
     return project
 
@@ -58,6 +61,10 @@ def test_sql_files_are_run_and_kept(orders, nothing_left):
     first, second = orders.trials()
     assert all(trial["status"] == "complete" and trial["measured"]["done"] > 0 for trial in (first, second))
     nothing_left()
+    for trial in (first, second):
+        ordered, looked = (transactions(orders.bundle, trial, script) for script in ("order.sql", "sql/look.sql"))
+        assert ordered + looked == trial["measured"]["done"]
+        assert 2 < ordered / looked < 4.5, "drawn by their weights, 3 and 1"
     # Cut short, and the originals gone: the bundle has all that is needed.
     shutil.rmtree(orders.bundle / "trials" / f"0002-{second['variant']}")
     shutil.rmtree(orders.folder / "sql")
@@ -68,6 +75,13 @@ def test_sql_files_are_run_and_kept(orders, nothing_left):
     again = orders.plinth("plan", orders.bundle / "experiment.toml")
     assert again.returncode == 0, again.stderr
     assert "fill the tables: sql/load.sql, 1 statement" in again.stdout
+    assert "order.sql@3, sql/look.sql" in again.stdout
+
+
+def transactions(bundle, trial, script):
+    """Of one script, as its histogram counts them."""
+    histograms = read_histograms(bundle / "trials" / f"{trial['number']:04}-{trial['variant']}" / "hist.parquet")
+    return sum(one.count for one in histograms if (one.scope, one.script) == ("transaction", script))
 
 
 def test_sql_that_cannot_be_run_is_told_before_anything_is_made(orders):

@@ -63,6 +63,22 @@ def test_set_is_the_last_word() -> None:
     assert load(TEXT, "measure.duration=1s", full=True).experiment.measure.duration_s == 1
 
 
+def test_another_kind_begins_its_table_anew() -> None:
+    """Whatever stands where: another kind has other keys, which those of the old one would be errors among."""
+    other = 'dataset.ids = 5_000_000\ndataset.kind = "upsert"\nworkload.builtin = "upsert"\nstorage.disk.kind = "directory"\n'
+    text = TEXT.partition("dataset.rows = 10_")[0] + other
+    dataset = load(text, full=True).experiment.dataset
+    assert (dataset.kind, dataset.ids, dataset.rows) == ("upsert", 5_000_000, 1_000_000)  # pyright: ignore[reportAttributeAccessIssue]
+    assert load(text, full=True).experiment.storage["disk"].model_dump(exclude_defaults=True) == {"kind": "directory"}
+    assert load(text, full=False).experiment.dataset.kind == "numbers"
+
+
+def test_a_key_below_a_value_is_an_error() -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load(TEXT.replace("measure.duration = ", "question.why = "), full=True)
+    assert "'question' is a value, not a table" in caught.value.problems[0].message
+
+
 def test_what_the_published_size_makes_invalid_is_said_at_any_size() -> None:
     for full in (False, True):
         with pytest.raises(ExperimentError) as caught:

@@ -6,6 +6,7 @@ import pytest
 
 from plinth.experiment import load_text, template
 from plinth.model.errors import ExperimentError, UsageError
+from plinth.workload import scripts_of
 
 VALID = """\
 spec = 1
@@ -142,6 +143,10 @@ OVERRIDES = [
     ("storage.memory.size=1GiB", lambda e: e.storage["memory"].size_bytes == 2**30),
     ('question="Why = not?"', lambda e: e.question == "Why = not?"),
     ("workload.protocol = simple", lambda e: e.workload.protocol == "simple"),
+    ('dataset={kind = "numbers", rows = 7}', lambda e: e.dataset.rows == 7),
+    ('dataset={kind = "tpcb"}', lambda e: e.dataset.scale == 10),
+    ('storage.memory={kind = "directory"}', lambda e: e.storage["memory"].kind == "directory"),
+    ('matrix={storage = ["disk"]}', lambda e: e.matrix == {"storage": ["disk"]}),
 ]
 
 
@@ -175,6 +180,19 @@ def test_scripts_are_read_beside_the_file(tmp_path):
     (tmp_path / "upsert.sql").write_text("SELECT 1;\n")
     text = VALID.replace('builtin = "tpcb-like"', 'script = "upsert.sql"')
     assert load_text(text, "x.toml", tmp_path).files == {"upsert.sql": "SELECT 1;\n"}
+
+
+def test_of_several_scripts_each_has_its_weight(tmp_path):
+    for name in ("read.sql", "write@2.sql"):
+        (tmp_path / name).write_text("SELECT 1;\n")
+    text = VALID.replace('builtin = "tpcb-like"', 'script = ["read.sql@9", "write@2.sql"]')
+    loaded = load_text(text, "x.toml", tmp_path)
+    assert sorted(loaded.files) == ["read.sql", "write@2.sql"]
+    scripts = scripts_of(loaded.experiment.workload, "tpcb", loaded.files)
+    assert [(script.name, script.weight) for script in scripts] == [("read.sql", 9), ("write@2.sql", 1)]
+    for wrong, words in ((["read.sql@9", "read.sql"], "is there twice"), (["read.sql@0"], "every weight is 0")):
+        found = problems(text.replace('["read.sql@9", "write@2.sql"]', str(wrong)), folder=tmp_path)
+        assert any(words in message for _, _, message, _ in found), found
 
 
 def test_the_template_is_valid_and_explains_every_key():

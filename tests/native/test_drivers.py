@@ -120,7 +120,7 @@ def test_figures_are_as_the_engines_and_so_are_draws(here: Server, begun: Begun,
     assert result.series[1].latency_max_ns is not None and result.series[1].latency_max_ns <= whole.max_ns
     cost = result.engine
     assert (cost.threads, cost.bytes_sent, cost.loop_lag_p99_ns) == (2, None, None)
-    assert cost.user_cpu_ns > 10_000 * result.totals.done
+    assert cost.user_cpu_ns > 10_000 * result.measured.done
     assert driver in (cost.driver or "").lower() and "18." in (cost.server_version or "")
     engine = Load(of)
     engine.start()
@@ -241,6 +241,23 @@ def test_the_cpu_of_clients_is_observed_as_the_load_engines(here: Server, begun:
     assert beside_us() > before_s + 0.2, "what they used stays"
 
 
+@pytest.mark.parametrize("driver", ["plinth", "psycopg"])
+def test_cpu_is_that_of_the_measured_phase(here: Server, begun: Begun, driver: Driver) -> None:
+    """One client cannot use more than the time that was measured; over the warm-up, six times as long, it does."""
+    of = config(here, "SELECT 1;", clients=1, warmup_s=1.2, duration_s=0.2)
+    used_before_s = time.process_time()
+    if driver == "plinth":
+        load = Load(of)
+        load.start()
+    else:
+        load = begun(of, driver)
+    result = ended(load)
+    cpu_ns = result.engine.user_cpu_ns + result.engine.system_cpu_ns
+    assert 0 < cpu_ns <= result.measured_ns + 20_000_000
+    if driver == "plinth":
+        assert time.process_time() - used_before_s > 3 * cpu_ns / 1e9, "the whole load's"
+
+
 def test_processes_end_with_whom_they_work_for(here: Server, begun: Begun) -> None:
     load = begun(config(here, "SELECT pg_sleep(100);", duration_s=60))
     foreman, *clients = load.processes
@@ -271,7 +288,7 @@ def test_more_clients_than_the_server_takes_are_told(here: Server, begun: Begun)
 
 
 def test_what_a_driver_does_not_run_is_refused_with_its_line() -> None:
-    spec = WorkloadSpec(script="x.sql", driver="psycopg")
+    spec = WorkloadSpec(script=("x.sql",), driver="psycopg")
     ours = ScriptText(name="x.sql", source="\\set a :rows\nSELECT :a;")
     check_driver(spec, [ours], ["rows"])
     with pytest.raises(
@@ -279,6 +296,8 @@ def test_what_a_driver_does_not_run_is_refused_with_its_line() -> None:
     ) as caught:
         check_driver(spec, [ours.model_copy(update={"source": "SELECT 1;\nSELECT 2 AS b \\gset\n"})], [])
     assert caught.value.where == "x.sql:2"
+    with pytest.raises(UsageError, match=r"runs one script; got x\.sql, y\.sql"):
+        check_driver(spec, [ours, ours.model_copy(update={"name": "y.sql"})], ["rows"])
     for key, value in (("rate", 5), ("reconnect", True), ("threads", 2)):
         with pytest.raises(ValueError, match=f"{key}: of driver plinth only"):
             WorkloadSpec.model_validate({"script": "x.sql", "driver": "sqlalchemy", key: value})
@@ -287,9 +306,9 @@ def test_what_a_driver_does_not_run_is_refused_with_its_line() -> None:
 def test_a_driver_that_is_not_installed_is_a_missing_capability(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)  # as importlib has it: it cannot be imported
     script = ScriptText(name="x.sql", source="SELECT 1;")
-    check_driver(WorkloadSpec(script="x.sql", driver="psycopg"), [script], [])
+    check_driver(WorkloadSpec(script=("x.sql",), driver="psycopg"), [script], [])
     with pytest.raises(MissingCapability) as caught:
-        check_driver(WorkloadSpec(script="x.sql", driver="sqlalchemy"), [script], [])
+        check_driver(WorkloadSpec(script=("x.sql",), driver="sqlalchemy"), [script], [])
     assert caught.value.exit_code == 5
     assert 'pip install "pgplinth[drivers]"' in (caught.value.hint or "")
 

@@ -33,7 +33,7 @@ def experiment(**changes):
 
 
 def scripts(workload, dataset):
-    return (ScriptText(name=workload.builtin or workload.script, source="SELECT 1;"),)
+    return (ScriptText(name=workload.builtin or ",".join(workload.script), source="SELECT 1;"),)
 
 
 def places_of(available_bytes, memory_bytes):

@@ -29,6 +29,7 @@ SPLITS = [
     ("SELECT :rows, ':rows', $$:rows$$, 1::int, x := 2, :'name', :\"table\"", ["SELECT 1000, ':rows', $$:rows$$, 1::int, x := 2, 'O''Neill', \"a\"\"b\""]),
     ("SELECT a[1:n], a[1:rows], ARRAY[:rows, (:rows)]", ["SELECT a[1:n], a[1:rows], ARRAY[1000, (1000)]"]),
     ("\\restrict abc\nSELECT 1;\n\\unrestrict abc\n", ["SELECT 1"]),
+    ("\ufeffSELECT 1;\r\nSELECT 2;\r\n", ["SELECT 1", "SELECT 2"]),
     ("SELECT 'ä;ö', \"ü\"; SELECT 2", ["SELECT 'ä;ö', \"ü\"", "SELECT 2"]),
 ]  # fmt: skip
 

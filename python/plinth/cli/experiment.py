@@ -14,7 +14,8 @@ Overrides = Annotated[
     Parameter(
         name="--set",
         negative="",
-        help="Replace one key, as in --set measure.repeats=3; a factor's key replaces its levels. May be repeated.",
+        help="Replace one key, as in --set measure.repeats=3; a factor's key replaces its levels, a table's name the whole "
+        "table. May be repeated.",
     ),
 ]
 ScaleToFit = Annotated[

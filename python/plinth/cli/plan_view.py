@@ -61,7 +61,8 @@ def show_plan(plan: Plan, console: Console) -> None:
 def _variants(plan: Plan) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in ("  variant", "storage", "PostgreSQL", "dataset", "workload", "clients", "protocol"):
-        table.add_column(title, justify="right" if title == "clients" else "left")
+        # What tells variants apart must not be cut off.
+        table.add_column(title, justify="right" if title == "clients" else "left", no_wrap=title == "  variant")
     clusters = {cluster.id: cluster for cluster in plan.clusters}
     for variant in plan.variants:
         cluster = clusters[variant.cluster]
@@ -79,9 +80,10 @@ def _variants(plan: Plan) -> Table:
 
 
 def _workload(variant: Variant) -> str:
-    """ "tpcb-like", "numbers-select by psycopg"."""
+    """ "tpcb-like", "numbers-select by psycopg", "read.sql@9, write.sql"."""
     by = "" if variant.workload.driver == "plinth" else f" by {variant.workload.driver}"
-    return ", ".join(script.name for script in variant.scripts) + by
+    names = (f"{script.name}@{script.weight}" if script.weight != 1 else script.name for script in variant.scripts)
+    return ", ".join(names) + by
 
 
 def _dataset(dataset: DatasetSpec) -> str:

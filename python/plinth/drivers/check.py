@@ -26,6 +26,12 @@ def check_driver(workload: WorkloadSpec, scripts: Sequence[ScriptText], variable
                 where="workload.driver",
                 hint='pip install "pgplinth[drivers]" brings the drivers',
             )
+    if len(scripts) > 1:
+        raise UsageError(
+            f"driver {workload.driver!r} runs one script; got {', '.join(script.name for script in scripts)}",
+            where="workload.script",
+            hint='driver = "plinth" draws among several by their weights',
+        )
     for script in scripts:
         _check_script(script, workload.driver, [*variables, *workload.variables])
 

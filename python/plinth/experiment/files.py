@@ -6,6 +6,7 @@ from typing import Any
 
 from plinth.model.dataset import SqlDataset
 from plinth.model.errors import Problem
+from plinth.model.files import weighted
 from plinth.model.plan import kept_path
 
 _KEYS = ("workload.script", *(f"dataset.{key}" for key in SqlDataset.file_keys))
@@ -45,10 +46,11 @@ def _named(document: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
         table, name = key.split(".")
         if table == "dataset" and _value(document.get(table), "kind") != "sql":
             continue
-        yield from ((file, [table, name]) for file in _texts(_value(document.get(table), name)))
+        path_of = (lambda script: weighted(script)[0]) if table == "workload" else str
+        yield from ((path_of(file), [table, name]) for file in _texts(_value(document.get(table), name)))
         levels = _value(matrix, key)
         for level in levels if isinstance(levels, list) else []:
-            yield from ((file, ["matrix", key]) for file in _texts(level))
+            yield from ((path_of(file), ["matrix", key]) for file in _texts(level))
 
 
 def _value(table: Any, key: str) -> Any:

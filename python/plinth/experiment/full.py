@@ -14,7 +14,10 @@ from plinth.model.experiment import Experiment, factor_path
 
 
 def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
-    """The raw document, whose [full] is flat, with every key of [full] in its place. Raises Problem when it has none."""
+    """The raw document, whose [full] is flat, with every key of [full] in its place. Raises Problem when it has none.
+
+    A `kind` among them begins its table anew: another kind has other keys.
+    """
     full = document.get("full")
     if not isinstance(full, dict) or not full:
         raise Problem(
@@ -23,12 +26,18 @@ def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
             hint="[full] has the keys that --full replaces; --set replaces any",
         )
     changed = deepcopy(document)
-    for key, value in full.items():
+    published = {factor_path(key): value for key, value in full.items()}
+    anew = {path[:-1]: {} for path in sorted(filter(_is_kind, published), key=len)}
+    for path, value in [*anew.items(), *published.items()]:
         try:
-            set_key(changed, factor_path(key), value)
+            set_key(changed, path, value)
         except KeyError as barred:
-            raise Problem(f"{barred.args[0]!r} is a value, not a table", path=["full", *key.split(".")]) from barred
+            raise Problem(f"{barred.args[0]!r} is a value, not a table", path=["full", *path]) from barred
     return changed
+
+
+def _is_kind(path: tuple[str, ...]) -> bool:
+    return path[0] in ("dataset", "storage") and path[-1] == "kind"
 
 
 def check_full(document: dict[str, Any]) -> list[Problem]:

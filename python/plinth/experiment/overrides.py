@@ -30,7 +30,7 @@ def apply_override(document: dict[str, Any], override: str) -> None:
     """Set the override's key in the raw document, in place.
 
     A key that is a factor replaces that factor's levels: `--set storage=memory` leaves one, `--set
-    workload.clients=[1,2]` gives two. Raises UsageError when it has no form or its way is barred by a value.
+    workload.clients=[1,2]` gives two. A table replaces the whole table. Raises UsageError when it has no form or its way is barred by a value.
     """
     match = _FORM.fullmatch(override)
     keys = override_keys(override)
@@ -56,10 +56,7 @@ def set_key(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> None
         table = table.setdefault(key, {})
         if not isinstance(table, dict):
             raise KeyError(key)
-    if isinstance(table.get(keys[-1]), dict) and isinstance(value, dict):
-        table[keys[-1]] = {**table[keys[-1]], **value}
-    else:
-        table[keys[-1]] = value
+    table[keys[-1]] = value
 
 
 def _factor_named(document: dict[str, Any], keys: tuple[str, ...]) -> tuple[dict[str, Any], str] | None:

@@ -5,10 +5,11 @@ Field descriptions here are the reference, as in `plinth.model.experiment`.
 
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.columns import ColumnSpec, SequenceColumn
+from plinth.model.files import Files
 from plinth.model.units import SizeBytes
 
 MOST_ROWS = 10_000_000_000_000
@@ -183,16 +184,6 @@ class GeneratedDataset(LoadedTables):
         return self
 
 
-def _as_list(files: object) -> object:
-    return [files] if isinstance(files, str) else files
-
-
-SqlFiles = Annotated[
-    tuple[str, ...],
-    BeforeValidator(_as_list),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-]
-"""Paths of SQL files, relative to the experiment file; one, or a list of them in their order."""
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -204,17 +195,17 @@ class SqlDataset(Frozen):
     """The keys that name SQL files, in the order in which these are run."""
 
     kind: Literal["sql"]
-    schema_files: SqlFiles = Field(
+    schema_files: Files = Field(
         default=(),
         alias="schema",
         description="SQL files that make the tables, relative to the experiment file: one, or a list.",
         examples=["sql/schema.sql"],
     )
-    load: SqlFiles = Field(default=(), description="SQL files that fill them.", examples=["sql/load.sql"])
-    after_load: SqlFiles = Field(
+    load: Files = Field(default=(), description="SQL files that fill them.", examples=["sql/load.sql"])
+    after_load: Files = Field(
         default=(), description="SQL files for once the rows are there, such as indexes.", examples=["sql/indexes.sql"]
     )
-    before_trial: SqlFiles = Field(
+    before_trial: Files = Field(
         default=(),
         description="SQL files that are run before each trial, to undo what the one before it has done.",
         examples=["sql/reset.sql"],

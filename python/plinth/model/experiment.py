@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
+from plinth.model.files import Files, weighted
 from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, SizeBytes
 
@@ -160,9 +161,10 @@ class WorkloadSpec(Frozen):
         le=1000,
         description="Statements in a transaction of a built-in script, each with a row of its own.",
     )
-    script: str | None = Field(
-        default=None,
-        description="Path of a script in pgbench's language, relative to the experiment file.",
+    script: Files = Field(
+        default=(),
+        description="Path of a script in pgbench's language, relative to the experiment file; or a list, of which each "
+        'transaction is drawn, by their weights as in "read.sql@9" (1 where none is said).',
         examples=["scripts/upsert.sql"],
     )
     clients: int = Field(
@@ -216,8 +218,13 @@ class WorkloadSpec(Frozen):
 
     @model_validator(mode="after")
     def _one_source(self) -> "WorkloadSpec":
-        if (self.builtin is None) == (self.script is None):
+        if (self.builtin is None) == (not self.script):
             raise ValueError('give exactly one of builtin (such as "tpcb-like") and script (a path)')
+        paths, weights = zip(*map(weighted, self.script or ("",)), strict=True)
+        if len(set(paths)) < len(paths):
+            raise ValueError("script: the same path is there twice")
+        if not any(weights):
+            raise ValueError("script: every weight is 0: nothing would ever be run")
         return self
 
     @model_validator(mode="after")
@@ -336,8 +343,9 @@ class Experiment(Frozen):
     )
     full: dict[str, SettingValue | list[Level]] = Field(
         default_factory=dict,
-        description="The published size, which --full asks for: keys of this file, as of --set, and their values there. Of a "
-        "factor, as many levels as in [matrix] stand for one another, in their order.",
+        description="The published size, which --full asks for: keys of this file, as of --set, and their values there. The kind "
+        "of dataset or storage begins its table anew. Of a factor, as many levels as in [matrix] stand for one another, in "
+        "their order.",
         examples=[{"dataset.rows": 10**10, "measure.duration": "5min"}],
     )
 

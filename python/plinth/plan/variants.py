@@ -160,6 +160,8 @@ def _label(levels: dict[str, Level]) -> str:
             parts.append(f"{factor.removeprefix('server.tablespaces.')} on {level}")
         elif factor in _PREFIXES:
             parts.append(f"{_PREFIXES[factor]} {level}")
+        elif isinstance(level, int | float):  # on, off or a number, which say nothing by themselves
+            parts.append(f"{factor.rpartition('.')[2].replace('_', ' ')} {level_text(level)}")
         else:
             parts.append(level_text(level))
     return ", ".join(parts)

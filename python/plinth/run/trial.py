@@ -133,7 +133,7 @@ class TrialRunner:
             clients=workload.clients,
             threads=min(workload.threads or min(cores, 8), workload.clients),
             protocol=workload.protocol,
-            scripts=[LoadScript(name=script.name, source=script.source) for script in variant.scripts],
+            scripts=[LoadScript(name=one.name, source=one.source, weight=one.weight) for one in variant.scripts],
             variables=variables | {name: str(value) for name, value in workload.variables.items()},
             warmup_s=measure.warmup_s,
             duration_s=measure.duration_s,

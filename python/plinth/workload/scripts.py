@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from plinth.model.distribution import DEFAULT_PARAMETERS
 from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import BUILTIN_DATASETS, PGBENCH_BUILTINS, WorkloadSpec
+from plinth.model.files import weighted
 from plinth.model.plan import ScriptText
 
 # Set by the load engine for every client, as pgbench does.
@@ -42,8 +43,8 @@ def scripts_of(spec: WorkloadSpec, dataset: str, texts: Mapping[str, str]) -> tu
     Raises Problem for a built-in script that works on another kind of dataset.
     """
     if spec.builtin is None:
-        assert spec.script is not None, "a workload has either a builtin or a script"
-        return (ScriptText(name=spec.script, source=texts[spec.script]),)
+        named = map(weighted, spec.script)
+        return tuple(ScriptText(name=path, source=texts[path], weight=weight) for path, weight in named)
     wanted = BUILTIN_DATASETS[spec.builtin]
     # Tables of pgbench may be there without having been loaded.
     if dataset != wanted and not (dataset == "none" and spec.builtin in PGBENCH_BUILTINS):

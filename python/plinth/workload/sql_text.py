@@ -27,6 +27,8 @@ _COMMENT_END = re.compile(r"/\*|\*/")
 _FROM_STDIN = re.compile(r"copy\b.*\bfrom\s+stdin\b", re.IGNORECASE | re.DOTALL)
 # What pg_dump writes around a script for psql alone.
 _OF_PSQL_ALONE = re.compile(r"\\(un)?restrict\b")
+# That a file is UTF-8; psql skips it, too.
+_MARK = "\ufeff"
 _NO_META = "only SQL is run, and COPY ... FROM stdin with its rows below it; not psql's own commands"
 
 
@@ -60,7 +62,7 @@ class _Splitter:
         self._file = file
         self._source = source
         self._variables = variables
-        self._at = 0
+        self._at = len(_MARK) if source.startswith(_MARK) else 0
         self._found: list[Statement] = []
         self._begin()
 
