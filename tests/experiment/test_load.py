@@ -272,6 +272,8 @@ def test_columns_are_read_in_their_order():
         (('kind = "sequence"', "first = 5"), 17, "dataset.columns.id.kind", "allowed: sequence, uniform, gaussian"),
         (('"zipfian"', '"zipf"'), 18, "dataset.columns.customer.kind", "kind 'zipf' is unknown; allowed: sequence"),
         (("min = 1", "mn = 1"), 18, "dataset.columns.customer.mn", "unknown key 'mn'; allowed: kind, max, min"),
+        (("min = 1", "parameter = nan, min = 1"), 18, "dataset.columns.customer", "parameter: got nan; zipfian takes 1.001 to 1000"),
+        (("min = 1", "parameter = inf, min = 1"), 18, "dataset.columns.customer", "parameter: got inf; zipfian takes 1.001 to 1000"),
         (("min = 1", "min = 101"), 18, "dataset.columns.customer", "min: got 101, which is above max, 100"),
         (("max = 100", "max = 40_000, type = 'smallint'"), 11, "dataset", "columns.customer: 40,000 does not fit in smallint"),
         (("size = 200", "size = 0"), 19, "dataset.columns.note.size", "got 0; must be greater than or equal to 1"),

@@ -107,6 +107,8 @@ FAILURES = [
     ({"index.sql": "BEGIN;\nCREATE INDEX ON orders (customer);"}, {}, "index.sql", "leave a transaction open"),
     ({}, {"checks": {"orders": 4}}, "dataset.checks.orders", "orders has 5,000 rows after the load instead of 4"),
     ({}, {"checks": {"order": 4}}, "dataset.checks.order", "there is no table order"),
+    ({"load.sql": "COPY customers FROM stdin (FORMAT binary);\n\\.\n"}, {}, "load.sql:1", "COPY file signature not recognized"),
+    ({}, {"checks": {"orders": "0); DELETE FROM orders; --"}}, "dataset.checks.orders", "is several statements"),
     ({}, {"checks": {"orders": ":rows +"}}, "dataset.checks.orders", "the check cannot be made: syntax error"),
 ]  # fmt: skip
 

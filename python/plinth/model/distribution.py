@@ -1,5 +1,6 @@
 """Distributions of integers, as pgbench's random functions and crates/bulk draw them."""
 
+import math
 from typing import Literal
 
 Distribution = Literal["uniform", "gaussian", "exponential", "zipfian"]
@@ -15,6 +16,7 @@ def check_parameter(key: str, distribution: Distribution, parameter: float | Non
         return
     if distribution == "uniform":
         raise ValueError(f"{key}: not with uniform, which has none")
-    if parameter < LEAST_PARAMETERS[distribution] or (distribution == "zipfian" and parameter > 1000):
+    is_below = not parameter >= LEAST_PARAMETERS[distribution]  # which nan is, too
+    if is_below or parameter == math.inf or (distribution == "zipfian" and parameter > 1000):
         allowed = {"gaussian": "2 or more", "exponential": "above 0", "zipfian": "1.001 to 1000"}[distribution]
         raise ValueError(f"{key}: got {parameter:g}; {distribution} takes {allowed}")

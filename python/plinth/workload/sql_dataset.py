@@ -119,7 +119,9 @@ class Sql:
 
         for table, expected in self.spec.checks.items():
             where = f"dataset.checks.{table}"
-            (wanted,) = statements_of(where, f"SELECT ({expected})::bigint", self.spec.all_variables())
+            wanted, *more = statements_of(where, f"SELECT ({expected})::bigint", self.spec.all_variables())
+            if more:
+                raise RunError(f"the check is several statements, not an expression: {expected}", where=where)
             try:
                 (rows,) = numbers_of(control, wanted.text)
                 (count,) = numbers_of(control, f"SELECT count(*) FROM {_found(control, table, where)}")
@@ -142,7 +144,7 @@ def _execute(control: "psycopg.Connection", statement: Statement) -> None:
             control.execute(statement.text.encode(), prepare=False)
         else:
             with control.cursor().copy(statement.text.encode()) as copy:
-                copy.write(statement.rows)
+                copy.write(statement.rows.encode())
     except psycopg.Error as error:
         raise _failure(error, statement) from error
 

@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 _OPERAND_END = re.compile(r"[\w)\]\"]")
 _COMMENT_END = re.compile(r"/\*|\*/")
 _FROM_STDIN = re.compile(r"copy\b.*\bfrom\s+stdin\b", re.IGNORECASE | re.DOTALL)
+_TO_STDOUT = re.compile(r"copy\b.*\bto\s+stdout\b", re.IGNORECASE | re.DOTALL)
 # What pg_dump writes around a script for psql alone.
 _OF_PSQL_ALONE = re.compile(r"\\(un)?restrict\b")
 # That a file is UTF-8; psql skips it, too.
@@ -107,6 +108,8 @@ class _Splitter:
         """End the statement that has begun, if one has."""
         if self._start is not None:
             text, line = "".join(self._parts).rstrip(), self._line(self._start)
+            if _TO_STDOUT.match(text):
+                raise self._wrong("nobody reads what COPY ... TO stdout gives", self._start)
             rows = self._rows(line) if _FROM_STDIN.match(text) else None
             self._found.append(Statement(self._file, line, text, rows))
         self._begin()
