@@ -101,7 +101,7 @@ BAD = [
     "-c x -j y", "-j y -c x", "-q -c x", "-i -S -F 5", "-t 5 -T 5 -q", "-b nosuch -c 0", "-c 0 --nosuch", "--nosuch -c 0",
     # no server
     "", "-i", "-S", "-C -c 2", "-h 127.0.0.1 -p 1", "-p 99999", "-p x", "'host=/nonexistent port=1'", "'nonsense=1'",
-    "postgresql:///x?nosuch=1", "-U nobody -d x",
+    "postgresql:///x?nosuch=1", "-U nobody -d x", "-h /nonexistent,127.0.0.1 -p 2,1",
 ]  # fmt: skip
 MODES = ("simple", "prepared")
 

@@ -20,6 +20,7 @@ from plinth.system.conninfo import resolve
 if TYPE_CHECKING:
     import psycopg
 
+_SEVERAL = "Multiple connection attempts failed"
 _SMALL_TABLES = ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history")
 
 
@@ -100,8 +101,10 @@ def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connect
             return _connect(asked, purpose, err)
         said = str(error)
         if not isinstance(error, psycopg.ProgrammingError):  # which a wrong connection string is, in libpq's words
-            # A host that it cannot look up psycopg does not even tell libpq of, whose words are the ones to tell.
-            pgconn = error.pgconn or psycopg.pq.PGconn.connect(conninfo(asked).encode())
+            # psycopg looks up hosts, and goes through several of them, itself; but libpq's words are the ones to tell.
+            tried_once = error.pgconn is not None and _SEVERAL not in said
+            pgconn = error.pgconn if tried_once else None
+            pgconn = pgconn or psycopg.pq.PGconn.connect(conninfo(asked).encode())
             said = pgconn.error_message.decode(errors="replace") or said
         raise BenchFailure(said.strip(), then=f"could not create connection for {purpose}") from error
     connection.add_notice_handler(

@@ -130,6 +130,7 @@ class BenchLoad:
                 self._tell(json.loads(run.progress()), progress, began_unix_ns)
         except KeyboardInterrupt:
             self.interrupted = True
+            self._asked.tell("interrupted: statements under way may end; Ctrl-C again waits for nothing")
             run.stop()
             run.wait(_STOP_PATIENCE_S + 1)
         self._tell(json.loads(run.progress()), progress, began_unix_ns)
