@@ -155,6 +155,16 @@ def test_a_missing_program_is_named_with_its_package(by_hand, monkeypatch):
     assert any("btrfs-progs" in reason for reason in missing["btrfs"])
 
 
+def test_a_path_is_shown_as_it_is_whatever_is_in_it(by_hand):
+    odd = by_hand.folder / "[bold]a[/x] :car:"
+    odd.mkdir(parents=True)
+    described = by_hand.plinth("storage", "describe", odd)
+    assert described.stdout.startswith(f"{odd}  ("), described.stderr
+    planned = by_hand.plinth("plan", "x.toml", "--set", f'storage.disk.path="{odd}"')
+    assert f"make the directory {odd}/plinth-RUN-disk" in planned.stdout, planned.stderr
+    assert f'differs from the file: storage.disk.path="{odd}"' in planned.stdout
+
+
 def test_a_path_is_described(by_hand):
     described = by_hand.plinth("storage", "describe", by_hand.folder, "--json")
     assert json.loads(described.stdout)["path"] == str(by_hand.folder)

@@ -3,13 +3,12 @@
 import sys
 
 from cyclopts import App, CycloptsError
-from rich.console import Console
 
 from plinth import __version__
 from plinth.cli.commands import COMMANDS
+from plinth.cli.console import error_console
 from plinth.cli.ending import INTERRUPTED, nobody_reads
 from plinth.cli.help import HelpFormatter
-from plinth.cli.stderr import stderr
 from plinth.model.errors import ExperimentError, PlinthError
 
 USAGE = 2
@@ -50,24 +49,24 @@ def call(words: list[str]) -> int:
 
 def show_error(error: PlinthError) -> None:
     """What failed, where, got and allowed, then a hint; on stderr."""
-    console = Console(file=stderr(), highlight=False, soft_wrap=True)
+    console = error_console(soft_wrap=True)
     console.print("error: ", style="bold red", end="")
     if isinstance(error, ExperimentError):
-        console.print(error.message, markup=False)
+        console.print(error.message)
         for problem in error.problems:
             place = ": ".join(part for part in (problem.where, problem.key) if part)
-            console.print(f"  {place}: ", style="bold", end="", markup=False)
-            console.print(problem.message, markup=False)
+            console.print(f"  {place}: ", style="bold", end="")
+            console.print(problem.message)
             if problem.hint:
-                console.print(f"      hint: {problem.hint}", markup=False)
+                console.print(f"      hint: {problem.hint}")
         return
-    console.print(error.message, markup=False)
+    console.print(error.message)
     if error.where:
-        console.print(f"  where: {error.where}", markup=False)
+        console.print(f"  where: {error.where}")
     for line in error.details:
-        console.print(f"  | {line}", markup=False, style="dim")
+        console.print(f"  | {line}", style="dim")
     if error.hint:
-        console.print(f"  hint: {error.hint}", markup=False)
+        console.print(f"  hint: {error.hint}")
 
 
 def _show_usage_error(error: CycloptsError, words: list[str]) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.table import Table
 
+from plinth.cli.console import output_console
 from plinth.model.disk import DiskProfile, Physics
 from plinth.model.units import format_duration, format_size
 
@@ -24,7 +24,7 @@ def profile_table(profiles: Sequence[DiskProfile]) -> None:
             f"{_limit(bandwidths[0])}/{_limit(bandwidths[1])}",
             cache_text(physics),
         )
-    console = Console(highlight=False)
+    console = output_console()
     console.print(table)
     console.print(
         "\nMedians of random reads and writes with one request at a time, of 8 KiB each; log is a write behind the one before it, and a "

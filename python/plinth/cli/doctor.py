@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
+from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.model.doctor import DoctorRecord, Noise
 
@@ -61,7 +61,7 @@ def doctor(
     if as_json:
         print(DoctorRecord(examinations=(examination,), noise=measured()).model_dump_json(indent=1))
         return 0
-    console = Console(highlight=False)
+    console = output_console()
     show_examination(examination, console, verbose)  # before the noise, which takes its time and may fail
     if (found := measured()) is not None:
         show_noise(found, console)

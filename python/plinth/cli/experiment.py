@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
+from plinth.cli.console import output_console
 from plinth.model.errors import UsageError
 
 Overrides = Annotated[
@@ -94,7 +94,7 @@ def plan(
     if as_json:
         print(made.model_dump_json(indent=1))
     else:
-        show_plan(made, Console(highlight=False))
+        show_plan(made, output_console())
     return 0
 
 

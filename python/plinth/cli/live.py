@@ -10,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from plinth.cli.console import error_console
 from plinth.cli.stderr import stderr
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
@@ -26,7 +27,7 @@ _PLAIN_PROGRESS_EVERY_S = 5.0
 @contextmanager
 def open_listener(quiet: bool) -> Iterator[Listener]:
     """The listener that fits: silent, live on a terminal, or plain lines."""
-    console = Console(file=stderr(), highlight=False)
+    console = error_console()
     if quiet:
         yield Silent(console)
     elif console.is_terminal and not console.is_dumb_terminal:

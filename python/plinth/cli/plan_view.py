@@ -24,36 +24,38 @@ def show_plan(plan: Plan, console: Console) -> None:
     """Print the plan: question, variants, order, steps, needs. A command that comes again is not repeated."""
     experiment, measure = plan.experiment, plan.experiment.measure
     if plan.full:
-        console.print(full_size_sentence(plan) + "\n", markup=False)
-    console.print(f"[bold]{experiment.name}[/]: ", end="")
-    console.print(experiment.question, markup=False)
+        console.print(full_size_sentence(plan) + "\n")
+    console.print(f"{experiment.name}: ", style="bold", end="")
+    console.print(experiment.question)
     console.print(
         f"\n{len(plan.variants)} variants, {len(plan.trials)} trials of {format_duration(measure.warmup_s)} warm-up and "
         f"{format_duration(measure.duration_s)} measured; about {format_duration(plan.estimated_s)} in all\n"
     )
     for override in plan.overrides:
-        console.print(f"  differs from the file: {override}", markup=False)
+        console.print(f"  differs from the file: {override}")
     console.print(_variants(plan))
     console.print("  * the baseline that the others are compared to")
     for variant, reason in plan.lacking.items():
-        console.print(f"  lost: {variant}: {reason}", markup=False, style="yellow")
+        console.print(f"  lost: {variant}: {reason}", style="yellow")
     differing = _differing_settings(plan)
     if differing is not None:
-        console.print("\n[bold]Settings that differ between variants[/]")
+        console.print("\nSettings that differ between variants", style="bold")
         console.print(differing)
-    console.print(f"\n[bold]Trials in order[/] ({measure.order}, seed {measure.seed})")
+    console.print("\nTrials in order", style="bold", end="")
+    console.print(f" ({measure.order}, seed {measure.seed})")
     console.print(Padding(Columns(f"{trial.number}. {trial.variant}" for trial in plan.trials), (0, 0, 0, 2)))
-    console.print("\n[bold]Steps[/]")
+    console.print("\nSteps", style="bold")
     _print_steps(plan, console)
     if plan.doomed:
-        console.print("\n[bold red]Destroyed[/] (only with --destroy on the command line of `plinth run`)")
+        console.print("\nDestroyed", style="bold red", end="")
+        console.print(" (only with --destroy on the command line of `plinth run`)")
         console.print(_doomed(plan))
-    console.print("\n[bold]Needs[/]")
+    console.print("\nNeeds", style="bold")
     console.print(_needs(plan))
     if any(need.met is False for need in plan.needs):
         says = "the run is refused, or what stands there is lost; --scale-to-fit cuts the dataset until it fits"
         console.print(f"  NOT ENOUGH: {says}", soft_wrap=True)
-    console.print(f"  written by estimate: {format_size(plan.estimated_written_bytes)}{_budget(plan)}", markup=False)
+    console.print(f"  written by estimate: {format_size(plan.estimated_written_bytes)}{_budget(plan)}")
     for warning in plan.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"))
 
@@ -117,12 +119,12 @@ def _print_steps(plan: Plan, console: Console) -> None:
     shown: set[tuple[str, ...]] = set()
     for number, step in enumerate(plan.steps, start=1):
         by = f" (as user {step.user})" if step.user else ""
-        console.print(f"  {number:>{width}}. {step.title}{by}", markup=False, soft_wrap=True)
+        console.print(f"  {number:>{width}}. {step.title}{by}", soft_wrap=True)
         if step.destroys:
             console.print(f"  {'':>{width}}  DESTROYS what is on {', '.join(step.destroys)}", style="bold red")
         if step.argv is not None and step.argv not in shown:
             shown.add(step.argv)
-            console.print(f"  {'':>{width}}  $ {' '.join(step.argv)}", markup=False, soft_wrap=True, style="dim")
+            console.print(f"  {'':>{width}}  $ {' '.join(step.argv)}", soft_wrap=True, style="dim")
 
 
 def _doomed(plan: Plan) -> Table:

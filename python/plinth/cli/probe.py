@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
-from rich.console import Console
 
+from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
@@ -83,7 +83,7 @@ def fsync(
     if as_json:
         print(json.dumps([one.model_dump(mode="json") for one in found]))
     else:
-        print_fsync(found, Console(highlight=False))
+        print_fsync(found, output_console())
     failed = [one for one in found if any(result.failed for result in one.results)]
     return FAILED if failed else 0
 
@@ -107,7 +107,7 @@ def _fsync(
 @contextmanager
 def progress(count: int, quiet: bool) -> Iterator[Any]:
     """A function that moves a bar on by one and shows what is measured; on stderr, and only on a terminal."""
-    console = Console(stderr=True, highlight=False)
+    console = error_console()
     if quiet or not console.is_terminal:
         yield lambda _: None
         return

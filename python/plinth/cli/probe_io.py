@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from rich.console import Console
 
+from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.probe import FAILED, progress
 from plinth.model.errors import UsageError
@@ -75,7 +75,7 @@ def io(
     if as_json:
         print(found.model_dump_json(indent=1))
     else:
-        print_io(found, Console(highlight=False))
+        print_io(found, output_console())
     return FAILED if any(result.unavailable for result in found.results) else 0
 
 

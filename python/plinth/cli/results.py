@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
+from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.model.analysis import Analysis
 from plinth.model.contents import BundleContents
@@ -99,7 +99,7 @@ def _print_table(analysis: Analysis, beside: PublishedBeside | None) -> None:
     """The ranked table on stdout, with what was published, as wide as the terminal and coloured where that is wanted."""
     from plinth.report import render_terminal
 
-    console = Console()
+    console = output_console()
     color = console.is_terminal and not console.no_color
     print(render_terminal(analysis, width=console.width, color=color, beside=beside), end="")
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson, Destroy, Overrides
 from plinth.model.facts import Fact, StorageFacts
 from plinth.model.units import format_size
@@ -47,7 +48,7 @@ def list_(
       plinth storage list
       plinth storage list mine.toml
     """
-    console = Console(highlight=False)
+    console = output_console()
     if file is None:
         _list_kinds(console)
     else:
@@ -72,7 +73,7 @@ def describe(
     if as_json:
         print(facts.model_dump_json(indent=1))
     else:
-        Console(highlight=False).print(_tree(facts))
+        output_console().print(_tree(facts))
     return 0
 
 
@@ -104,7 +105,7 @@ def prepare(
         _print_steps("To make it", making)
         _print_steps("To undo it", undoing)
         return 0
-    notes = Console(stderr=True, highlight=False)
+    notes = error_console()
     made = prepare_by_hand(
         loaded,
         name,
@@ -113,7 +114,7 @@ def prepare(
         lambda step: notes.print(Text(step.title, style="dim"), soft_wrap=True),
         lambda text: notes.print(Text(f"note: {text}"), soft_wrap=True),
     )
-    console = Console(highlight=False)
+    console = output_console()
     console.print(_tree(made.facts))
     where = made.storage.mount_point if not made.storage.is_raw else made.facts.path
     console.print(f"\n{where} is there; user {made.storage.owner.name} may write to it.", soft_wrap=True)
@@ -231,16 +232,20 @@ def _tree(facts: StorageFacts) -> Tree:
     above = [root]
     for node in facts.stack:
         sources = {fact.source for fact in node.facts}
-        common = f"  [dim]{sources.pop()}[/]" if len(sources) == 1 else ""  # said once, and not for each fact
-        branch = above[node.depth].add(f"[bold]{node.kind}[/] {node.name}{common}")
+        common = sources.pop() if len(sources) == 1 else None  # said once, and not for each fact
+        branch = above[node.depth].add(_with_source(Text.assemble((node.kind, "bold"), f" {node.name}"), common))
         above[node.depth + 1 :] = [branch]
         for fact in node.facts:
-            branch.add(f"{fact.name} = {_shown(fact)}" + ("" if common else f"  [dim]{fact.source}[/]"))
+            branch.add(_with_source(Text(f"{fact.name} = {_shown(fact)}"), None if common else fact.source))
     for gap in facts.gaps:
         root.add(f"{gap.what}: n/a: {gap.reason}")
     for note in facts.notes:
         root.add(f"note: {note}")
     return root
+
+
+def _with_source(text: Text, source: str | None) -> Text:
+    return text if source is None else text.append(f"  {source}", style="dim")
 
 
 def _shown(fact: Fact) -> str:

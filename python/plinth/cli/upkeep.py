@@ -3,9 +3,9 @@
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from rich.console import Console
 from rich.table import Table
 
+from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 
 
@@ -65,7 +65,7 @@ def servers(*, as_json: AsJson = False) -> int:
         table.add_row(installation.version, installation.origin, installation.bindir)
     for place, reason in survey.rejected:
         table.add_row("n/a", place.origin, f"{place.bindir}: {reason}")
-    Console(highlight=False).print(table)
+    output_console().print(table)
     return 0
 
 
