@@ -26,6 +26,7 @@ from plinth.model.columns import ColumnSpec
 from plinth.model.dataset import DatasetSpec
 from plinth.model.disk import Physics
 from plinth.model.doctor import DoctorRecord
+from plinth.model.drive import DriveSpec
 from plinth.model.endurance import Endurance
 from plinth.model.experiment import (
     Experiment,
@@ -63,6 +64,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     **{f"[dataset.columns] NAME.kind = {kinds_of(kind)}": kind for kind in COLUMN_KINDS},
     "[workload]": WorkloadSpec,
     "[measure]": MeasureSpec,
+    "[drive]": DriveSpec,
 }
 PUBLISHED_SECTIONS: dict[str, type[BaseModel]] = {
     "top of the file": Reference,

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from analyse_bundles import bundle, storage_facts
 
-from plinth.analyse.endurance import DAY_S, endurance, life_years, rated
+from plinth.analyse import analyse
+from plinth.analyse.endurance import DAY_S, endurance, life_years
 from plinth.analyse.postgres_writes import postgres_writes
 from plinth.analyse.window import whole_load
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
-from plinth.model.endurance import Rating, VariantEndurance
+from plinth.model.drive import DriveSpec, Rating
+from plinth.model.endurance import VariantEndurance
 from plinth.model.facts import StackNode
 from plinth.model.storage import ZfsStorage
 from plinth.model.trial import DeviceIo, Event, Sample
@@ -33,8 +35,7 @@ WRITTEN_PER_TRANSACTION = {"wal": 4000, "wal_written": 10_000, "data": 3000}
 def test_life_from_what_a_drive_is_rated_for(
     given: dict[str, Any], rated_bytes: int, bytes_per_s: int, years: float
 ) -> None:
-    rating = rated(**{"tbw_bytes": None, "pe_cycles": None, "capacity_bytes": None, "waf": 1.0, **given})
-    assert rating is not None
+    rating = DriveSpec(**given).rating()
     assert rating.rated_bytes == rated_bytes
     assert f"{rated_bytes / TB:,.0f} TB" in rating.source
     assert life_years(rating.rated_bytes, bytes_per_s * DAY_S) == pytest.approx(years, abs=0.05)
@@ -45,11 +46,35 @@ def test_three_megabytes_a_second_are_95_terabytes_a_year() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [(5, 6, 7, 1.0), (5, None, 7, 1.0), (None, 6, None, 1.0), (None, None, 7, 1.0)], ids=str
+    "given",
+    [
+        {},
+        {"tbw": 5, "pe_cycles": 6, "capacity": 7},
+        {"tbw": 5, "capacity": 7},
+        {"pe_cycles": 6},
+        {"capacity": "300GB"},
+        {"tbw": 5, "waf": 2},
+    ],
+    ids=str,
 )
-def test_a_rating_that_does_not_fit_together_is_refused(given: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError, match="--capacity"):
-        rated(*given)
+def test_a_rating_that_does_not_fit_together_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="capacity"):
+        DriveSpec.model_validate(given)
+
+
+def test_the_drive_that_the_experiment_states_is_that_of_the_analysis_unless_another_is_given() -> None:
+    contents = one_disk(100, 100, 100)
+    drive = DriveSpec(tbw_bytes=600 * TB)
+    experiment = contents.plan.experiment.model_copy(update={"drive": drive})
+    contents = replace(contents, plan=contents.plan.model_copy(update={"experiment": experiment}))
+    analysis = analyse(contents)
+    assert analysis.rating == drive.rating()
+    (account,) = (variant.endurance for variant in analysis.variants)
+    assert account == only(contents)
+    assert account is not None and account.devices[1].life_years is not None
+    assert account.devices[1].life_years.value == pytest.approx(600 * TB / (20_000 * 100 * DAY_S * 365.25))
+    other = only(contents, rating=Rating(rated_bytes=60 * TB, source="given")).devices[1].life_years
+    assert other is not None and other.value == pytest.approx(account.devices[1].life_years.value / 10)
 
 
 V13 = {

@@ -3,7 +3,8 @@
 import pytest
 
 from plinth.analyse.wording import Side, comparison_sentence, rate, times
-from plinth.model.analysis import Estimate, Interval, NoiseFloor, SafetyGrade, Verdict
+from plinth.model.analysis import NoiseFloor, SafetyGrade, Verdict
+from plinth.model.estimate import Estimate, Interval
 
 KEEPS: SafetyGrade = "keeps"
 LOSES: SafetyGrade = "does not keep"

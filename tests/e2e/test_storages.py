@@ -134,7 +134,7 @@ def _check_endurance(project) -> None:
     assert "5,000 P/E cycles x 300 GB = 1,500 TB" in for_people.stdout
     refused = project.plinth("endurance", project.bundle, "--pe-cycles", "5000")
     assert refused.returncode == 2
-    assert "--pe-cycles and --capacity go together" in refused.stderr
+    assert "give tbw, or pe_cycles with capacity" in refused.stderr
 
 
 _FLUSHES_OF_A_LOAD = 300

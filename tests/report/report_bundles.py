@@ -18,7 +18,7 @@ from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
 from plinth.model.step import Step
-from plinth.model.trial import Check, Event, Sample, Trial
+from plinth.model.trial import Check, DeviceIo, Event, Sample, Trial
 from plinth.plan.order import order_trials
 from plinth.plan.variants import expand
 
@@ -62,6 +62,9 @@ storage = ["disk", "memory"]
 warmup = "{warmup}s"
 duration = "{seconds}s"
 repeats = {repeats}
+
+[drive]
+tbw = "600TB"
 """
 
 ASKED_OF_TWO = "How much faster is PostgreSQL with its data directory in memory than on this machine's disk?"
@@ -264,11 +267,13 @@ def disk() -> StorageFacts:
             StackNode(
                 kind="partition",
                 name="testdisk0p1",
+                depth=2,
                 facts=(Fact(name="size_bytes", value=250 * 2**30, source="/sys/class/block/testdisk0p1/size"),),
             ),
             StackNode(
                 kind="disk",
                 name=DEVICE,
+                depth=3,
                 facts=(
                     Fact(name="model", value="Synthetic SSD 250", source="/sys/block/testdisk0/device/model"),
                     Fact(name="write_cache", value="write back", source="/sys/block/testdisk0/queue/write_cache"),
@@ -366,6 +371,7 @@ def _trial(
             server_version="18.6",
         ),
         checks=(Check(name="commits by pg_stat_database", expected=f"{done:,}", got=f"{done:,}", ok=True),),
+        devices=tuple(_devices(done, pace)),
     )
     checkpoint_ns = (warmup + measured // 2) * SECOND_NS
     events = (
@@ -382,6 +388,19 @@ def _trial(
         events=events,
         read_samples=lambda: list(_samples(np.random.default_rng(seed), pace, series)),
     )
+
+
+def _devices(done: int, pace: Pace) -> Iterator[DeviceIo]:
+    for device in ("testdisk0p1", DEVICE) if pace.write_share else ():
+        yield DeviceIo(
+            device=device,
+            roles=("data",),
+            reads=60,
+            read_bytes=491_520,
+            writes=done,
+            written_bytes=done * 14_000,
+            flushes=None if device != DEVICE else round(0.6 * done),
+        )
 
 
 def _series(rng: np.random.Generator, pace: Pace, warmup: int, measured: int) -> Iterator[Second]:
@@ -488,6 +507,10 @@ def _rates(tps: float, pace: Pace) -> dict[tuple[str, str, str], float]:
             ("device", device_name, metric): rate
             for metric, rate in device.items()
             for device_name in ("testdisk0p1", DEVICE)
+        }
+        | {
+            ("pg_io", "client backend/wal/normal", "write_bytes"): tps * 9000.0,
+            ("pg_io", "checkpointer/relation/normal", "write_bytes"): tps * 2500.0,
         }
         | {("pg_wal", "all", "insert_lsn_bytes"): tps * 2600.0, ("host", "all", "context_switches"): tps * 11}
     )

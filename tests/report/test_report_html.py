@@ -74,6 +74,15 @@ class TestInBrowser:
         assert "device_ops-left" in points and "device_ops-right" not in points
         assert [row["hatched"] for row in found["ranking"]] == [True, False, False]
         assert all("no block device is known under tmpfs" in text for text in found["gaps"])
+        written = {row[0]: row[1:] for row in found["written"]}  # of the last variant that has such a row
+        assert [name.split(" at ")[0] for name in written if name.endswith("transactions/s")] == [
+            "memory",
+            "disk",
+            "disk (A/A)",
+        ]
+        assert written["storage disk (data): testdisk0p1"][0].startswith("14 kB")
+        assert written["storage disk (data): testdisk0p1"][2].startswith("1.06")
+        assert written["device testdisk0 (data)"][3].startswith("1.1 years")
 
     def test_a_run_beside_a_published_study(self, studied: Reported, tmp_path: Path) -> None:
         code, found = check(render_html(studied.report), tmp_path)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reported import Reported
 
-from plinth.model.analysis import Estimate, Interval, NoiseFloor
+from plinth.model.analysis import NoiseFloor
+from plinth.model.estimate import Estimate, Interval
 from plinth.model.facts import Setting
 from plinth.model.load import Histogram
 from plinth.model.report import Report, SettingRow

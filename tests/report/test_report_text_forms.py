@@ -61,6 +61,14 @@ class TestTerminal:
         assert "number 7" not in text
         assert text.endswith("2 more warnings: in every form of `plinth report`\n")
 
+    def test_says_what_each_wrote_and_how_long_a_drive_lasts(self, ramdisk: Reported) -> None:
+        words = " ".join(render_terminal(ramdisk.analysis, width=80, color=False).split())
+        _, written = words.split("What each wrote: ")
+        assert "storage disk (data): testdisk0p1; a drive in place of testdisk0" in written
+        assert " lasts 1.1 y" in written
+        # A tmpfs stands on no device: that is no zero.
+        assert "memory: n/a: tmpfs on /srv/test/memory keeps its files in memory" in written
+
     def test_an_alarm_is_said(self, ramdisk: Reported) -> None:
         noise = ramdisk.analysis.noise
         assert noise is not None
@@ -108,6 +116,16 @@ class TestMarkdown:
         row = next(line for line in text.splitlines() if line.startswith("| 1 |"))
         assert "a\\|b &lt;script>" in row
         assert row.replace("\\|", "").count("|") == 9
+
+    def test_has_what_was_written_with_shares_and_gaps(self, ramdisk: Reported) -> None:
+        _, section = render_markdown(ramdisk.report).split("## Endurance\n\n")
+        rows = [line.split(" | ") for line in section.split("\n\n")[0].splitlines()]
+        assert rows[0][1:] == ["Written", "A transaction", "A day", "Amplification", "Life of a drive |"]
+        (below,) = (row for row in rows if row[:2] == ["| disk", "storage disk (data): testdisk0p1"])
+        assert below[2].startswith("14 kB") and below[3].endswith("TB]")
+        assert "Life: a drive rated for 600 TB written" in section
+        assert "- memory, disk, disk (A/A): full page images of PostgreSQL: n/a: pg_stat_wal told" in section
+        assert "- memory: devices of storage memory: n/a: tmpfs on /srv/test/memory" in section
 
     def test_a_fence_in_the_experiment_file_does_not_end_it(self, ramdisk: Reported) -> None:
         again = ramdisk.report.reproduction.model_copy(update={"experiment_toml": '# ```\nname = "x"'})

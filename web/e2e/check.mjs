@@ -8,7 +8,16 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
-import { clippedText, cursorState, lowContrast, panes, published, ranking } from "./page.mjs";
+import {
+  clippedText,
+  cursorState,
+  headsAside,
+  lowContrast,
+  panes,
+  published,
+  ranking,
+  written,
+} from "./page.mjs";
 
 const MAX_BYTES = 5_000_000;
 const MAX_READY_MS = 1000;
@@ -88,6 +97,8 @@ async function checkCharts(page) {
   findings.published = await page.evaluate(published);
   for (const line of findings.published.flat())
     if (line.outside) fail(`published: ${line.name}: a mark stands outside of the axis`);
+  findings.written = await page.evaluate(written);
+  for (const text of await page.evaluate(headsAside)) fail(text);
   findings.ranking = await page.evaluate(ranking);
   for (const row of findings.ranking) if (row.problem) fail(`ranking: ${row.variant}: ${row.problem}`);
 }

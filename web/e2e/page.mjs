@@ -39,6 +39,28 @@ export function published() {
   );
 }
 
+/** Heads of columns that stand otherwise than the figures below them. */
+export function headsAside() {
+  const found = new Set();
+  for (const table of document.querySelectorAll("table")) {
+    const heads = table.tHead ? [...table.tHead.rows[0].cells] : [];
+    for (const cell of table.querySelectorAll("tbody td.num")) {
+      const head = heads[cell.cellIndex];
+      if (head === undefined || cell.offsetParent === null) continue;
+      const [above, below] = [head, cell].map((each) => getComputedStyle(each).textAlign);
+      if (above !== below) found.add(`the head "${head.textContent}" is set ${above}, its figures ${below}`);
+    }
+  }
+  return [...found];
+}
+
+/** The rows of the section on endurance, as they are read. */
+export function written() {
+  return [...document.querySelectorAll("#endurance tbody tr")].map((row) =>
+    [...row.cells].map((cell) => cell.textContent),
+  );
+}
+
 /** Where the synced cursor stands in the charts of the time series. */
 export function cursorState() {
   const visible = (element) => element.offsetParent !== null;

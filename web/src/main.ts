@@ -9,6 +9,7 @@ import { initialFocus, Store } from "./model/focus";
 import { bottlenecksView } from "./views/bottlenecks";
 import { disclosureView } from "./views/disclosure";
 import { h } from "./views/dom";
+import { enduranceView } from "./views/endurance";
 import { latencyView } from "./views/latency";
 import { machineView } from "./views/machine";
 import { masthead } from "./views/masthead";
@@ -40,6 +41,7 @@ function page(report: Report): HTMLElement[] {
     bottlenecksView(report),
     settingsView(report),
     storageView(report),
+    enduranceView(report),
     machineView(report),
     odditiesView(report),
     disclosureView(report),

@@ -3,6 +3,7 @@
 from plinth.analyse import comparison, wording
 from plinth.analyse.caveats import caveats
 from plinth.analyse.comparison import Ratio
+from plinth.analyse.endurance import stated_rating, variant_endurance
 from plinth.analyse.safety import judge
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
@@ -25,6 +26,7 @@ def analyse(contents: BundleContents) -> Analysis:
         variants=tuple(results),
         comparisons=tuple(comparisons),
         noise=noise,
+        rating=stated_rating(contents),
         warnings=caveats(contents, measured, results, noise),
         trials_planned=len(contents.plan.trials),
         trials_counted=sum(len(one.counted) for one in measured.values()),
@@ -56,6 +58,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantR
         ceiling=ceiling_of(
             contents, variant, tps.value if tps else None, work.wal_bytes.value if work.wal_bytes else None
         ),
+        endurance=variant_endurance(contents, measured, stated_rating(contents)),
         trials=tuple(judged.point() for judged in measured.trials),
     )
 

@@ -13,7 +13,6 @@ from plinth.analyse.wait_classes import class_of
 from plinth.analyse.window import Window, measured_phase, why_unread
 from plinth.model.analysis import CommitCeiling
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
-from plinth.model.contents import TrialContents
 from plinth.model.trial import Sample, Trial
 from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of
 
@@ -47,9 +46,9 @@ class Where(NamedTuple):
         return self.in_class.get(kind, 0.0) / self.clients if self.clients else 0.0
 
 
-def read_window(contents: TrialContents) -> Window:
+def read_window(trial: Trial, samples: Iterable[Sample]) -> Window:
     """The samples of a trial's measured phase that attribution rests on."""
-    return measured_phase(contents.trial, contents.read_samples(), _is_wanted)
+    return measured_phase(trial, samples, _is_wanted)
 
 
 def _is_wanted(sample: Sample) -> bool:

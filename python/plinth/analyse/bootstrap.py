@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from plinth.model.analysis import Estimate, Interval
+from plinth.model.estimate import Estimate, Interval
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]

@@ -8,7 +8,8 @@ import numpy as np
 
 from plinth.analyse import permutation
 from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Pivot, estimate
-from plinth.model.analysis import Estimate, NoiseFloor, Verdict
+from plinth.model.analysis import NoiseFloor, Verdict
+from plinth.model.estimate import Estimate
 
 ALPHA = 1 - LEVEL
 EQUIVALENCE = 1.05

@@ -4,22 +4,21 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from plinth.analyse.bootstrap import of_trials
-from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
+from plinth.analyse.postgres_writes import PostgresWrites
 from plinth.analyse.trials import Measured, judge_trials
-from plinth.analyse.window import whole_load
-from plinth.model.analysis import Estimate, Interval
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.drive import Rating
 from plinth.model.endurance import (
     DeviceWritten,
     Endurance,
     Flow,
     FlowWritten,
-    Rating,
     StorageWritten,
     VariantEndurance,
     Written,
 )
+from plinth.model.estimate import Estimate, Interval
 from plinth.model.facts import StorageFacts
 from plinth.model.storage import ZfsStorage
 
@@ -35,8 +34,10 @@ _FLOWS: dict[Flow, str] = {
 
 
 def endurance(contents: BundleContents, tps: float | None = None, rating: Rating | None = None) -> Endurance:
-    """The account of a bundle, at the measured rate or at `tps` transactions a second. Pure."""
-    seed = contents.plan.experiment.measure.seed
+    """The account of a bundle, at the measured rate or at `tps` transactions a second; of a drive of the experiment's rating,
+    unless another is given. Pure.
+    """
+    rating = rating or stated_rating(contents)
     drives = contents.wear.disks if contents.wear else ()
     gaps = (
         list(contents.wear.gaps)
@@ -49,40 +50,29 @@ def endurance(contents: BundleContents, tps: float | None = None, rating: Rating
         rate="as measured" if tps is None else "as given",
         rating=rating,
         variants=tuple(
-            _Account(contents, measured, tps, rating, seed).variant() for measured in judge_trials(contents).values()
+            variant_endurance(contents, measured, rating, tps) for measured in judge_trials(contents).values()
         ),
         drives=drives,
         gaps=tuple(gaps),
     )
 
 
-def rated(tbw_bytes: int | None, pe_cycles: int | None, capacity_bytes: int | None, waf: float) -> Rating | None:
-    """What may be written to a drive: as its maker says, or as its cells bear it. None where nothing was given.
+def variant_endurance(
+    contents: BundleContents, measured: Measured, rating: Rating | None, tps: float | None = None
+) -> VariantEndurance:
+    """The account of one variant, at its measured rate or at `tps`."""
+    return _Account(contents, measured, tps, rating, contents.plan.experiment.measure.seed).variant()
 
-    P/E cycles x capacity is what the cells take; of that, 1/WAF comes from the host (JESD218 defines the write
-    amplification factor so). A rated TBW is the host's already. Raises ValueError when what was given does not fit together.
-    """
-    if tbw_bytes is not None:
-        if pe_cycles is not None or capacity_bytes is not None:
-            raise ValueError("give --tbw, or --pe-cycles with --capacity, not both")
-        return Rating(rated_bytes=tbw_bytes, source=f"rated for {_terabytes(tbw_bytes)} written")
-    if pe_cycles is None and capacity_bytes is None:
-        return None
-    if pe_cycles is None or capacity_bytes is None:
-        raise ValueError("--pe-cycles and --capacity go together")
-    rated_bytes = round(pe_cycles * capacity_bytes / waf)
-    factor = f" / write amplification {waf:g}" if waf != 1 else ""
-    cells = f"{pe_cycles:,} P/E cycles x {capacity_bytes / 1e9:,.0f} GB{factor}"
-    return Rating(rated_bytes=rated_bytes, source=f"{cells} = {_terabytes(rated_bytes)}")
+
+def stated_rating(contents: BundleContents) -> Rating | None:
+    """Of the drive that the experiment states."""
+    drive = contents.plan.experiment.drive
+    return drive.rating() if drive else None
 
 
 def life_years(rated_bytes: float, bytes_per_day: float) -> float:
     """How long until the rated bytes are written."""
     return rated_bytes / bytes_per_day / YEAR_DAYS
-
-
-def _terabytes(size_bytes: float) -> str:
-    return f"{size_bytes / 1e12:,.0f} TB"
 
 
 class _Trial(NamedTuple):
@@ -250,9 +240,8 @@ class _Account:
 def _trials(measured: Measured) -> Iterator[_Trial]:
     for judged in measured.counted:
         trial = judged.contents.trial
-        if trial.totals is not None and trial.totals.done and trial.tps:
-            writes = postgres_writes(whole_load(judged.contents.read_samples()))
-            yield _Trial(judged.contents, trial.totals.done, trial.tps, writes)
+        if trial.totals is not None and trial.totals.done and trial.tps and judged.writes is not None:
+            yield _Trial(judged.contents, trial.totals.done, trial.tps, judged.writes)
 
 
 def _topmost(facts: StorageFacts) -> tuple[str, ...]:

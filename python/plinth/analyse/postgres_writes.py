@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from plinth.analyse.window import Window
 
+SOURCES = frozenset({"pg_wal", "pg_io", "pg_checkpointer", "pg_bgwriter", "pg_slru", "pg_database"})
+"""Of the samples that it is told from."""
 BLOCK_BYTES = 8192
 """PostgreSQL's block, unless it was built with another."""
 _RELATIONS = ("/relation/", "/temp relation/")

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.postgres_writes import full_page_images, generated_wal
 from plinth.analyse.window import Window, why_unread
-from plinth.model.analysis import Estimate, ServerWork, TrialWork
+from plinth.model.analysis import ServerWork, TrialWork
 from plinth.model.base import Gap
+from plinth.model.estimate import Estimate
 from plinth.model.trial import Trial
 
 _FIGURES = {

@@ -9,12 +9,12 @@ from plinth.analyse.attribution import attribute, read_window, wait_shares
 from plinth.analyse.bootstrap import estimate
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements, merge_transactions
+from plinth.analyse.postgres_writes import SOURCES, PostgresWrites, postgres_writes
 from plinth.analyse.server_work import server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
-from plinth.analyse.window import Window
+from plinth.analyse.window import Window, whole_load
 from plinth.model.analysis import (
     CommitCeiling,
-    Estimate,
     LatencyPercentiles,
     OpenLoop,
     ServerWork,
@@ -24,6 +24,7 @@ from plinth.model.analysis import (
 )
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottleneck, WaitShare
 from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.estimate import Estimate
 from plinth.model.plan import Variant
 from plinth.model.trial import Trial
 
@@ -34,7 +35,7 @@ _CONFIDENCE = ("high", "medium", "low")
 class JudgedTrial:
     """A trial with what the analysis makes of it; `excluded` names the rule by which it does not count.
 
-    `seen`, `bottleneck` and `work` are None of a trial that was not completed.
+    `seen`, `bottleneck`, `work` and `writes` are None of a trial that was not completed.
     """
 
     contents: TrialContents
@@ -44,6 +45,7 @@ class JudgedTrial:
     seen: Window | None
     bottleneck: Bottleneck | None
     work: TrialWork | None
+    writes: PostgresWrites | None
 
     @property
     def number(self) -> int:
@@ -191,9 +193,11 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
     excluded = trial.excluded
     if excluded is None and trial.status == "complete" and not trial.tps:
         excluded = "no transaction was done in the measured phase"
-    seen = work = bottleneck = None
+    seen = work = bottleneck = writes = None
     if trial.status == "complete":
-        seen = read_window(contents)
+        samples = contents.read_samples()
+        seen = read_window(trial, samples)
+        writes = postgres_writes(whole_load(sample for sample in samples if sample.source in SOURCES))
         work = trial_work(trial, seen)
         ceiling = ceiling_of(bundle, variant, trial.tps, work.wal_bytes)
         is_open = workload.rate is not None
@@ -206,6 +210,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         seen,
         bottleneck,
         work,
+        writes,
     )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plinth.analyse.comparison import EQUIVALENCE, in_doubt
-from plinth.model.analysis import Comparison, Estimate, Interval, NoiseFloor, SafetyGrade, VariantResult, Verdict
+from plinth.model.analysis import Comparison, NoiseFloor, SafetyGrade, VariantResult, Verdict
+from plinth.model.estimate import Estimate, Interval
 from plinth.model.figures import times
 
 

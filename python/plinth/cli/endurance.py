@@ -26,18 +26,19 @@ def endurance(
     ] = None,
     capacity: Annotated[str | None, Parameter(name="--capacity", help="Of the drive, as in --capacity 300GB.")] = None,
     waf: Annotated[
-        float,
+        float | None,
         Parameter(
-            name="--waf", help="Bytes that the drive writes to its cells for each of the host's, with --pe-cycles."
+            name="--waf",
+            help="Bytes that the drive writes to its cells for each of the host's, with --pe-cycles. Default: 1.",
         ),
-    ] = 1.0,
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Show what a run's load wrote: per transaction and per day, to each device, and for what.
 
     PostgreSQL's own part is split into data, WAL and full-page images; what the devices wrote for each of its bytes is the
-    overhead of file system and log device. With a rating of the drive, also how long it lasts: with
-    --tbw 600TB, or with --pe-cycles 5000 --capacity 300GB. Every figure is the median of the trials with its 95 %
+    overhead of file system and log device. With a rating of the drive, also how long it lasts: that of [drive] in the
+    experiment, or --tbw 600TB, or --pe-cycles 5000 --capacity 300GB. Every figure is the median of the trials with its 95 %
     interval, or n/a with the reason.
 
     Works on any machine that has the bundle; nothing but the bundle is read.

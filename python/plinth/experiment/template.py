@@ -37,6 +37,12 @@ storage = ["disk", "memory"]
 # server.settings.shared_buffers = ["128MB", "1GB"]
 """
 
+_DRIVE = """\
+# What a drive is rated for; the report then says how long one lasts at the measured rates.
+# [drive]
+# tbw = "600TB"
+"""
+
 
 def template(name: str, file: str, question: str | None = None) -> str:
     """A valid, commented experiment file that compares this machine's disk with its memory."""
@@ -55,6 +61,7 @@ def template(name: str, file: str, question: str | None = None) -> str:
         _section("workload", WorkloadSpec, {"builtin": "tpcb-like", "clients": 8}),
         _MATRIX,
         _section("measure", MeasureSpec, {"warmup": "5s", "duration": "30s", "repeats": 5}),
+        _DRIVE,
     ]
     return "\n".join(sections)
 

@@ -6,30 +6,15 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
+from plinth.model.drive import Rating
+from plinth.model.endurance import VariantEndurance
+from plinth.model.estimate import Estimate
 from plinth.model.experiment import Level
 
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
 SafetyGrade = Literal["keeps", "unknown", "may lose recent commits", "does not keep"]
 """In order of severity; "unknown" where the facts to judge by could not be had."""
-
-
-class Interval(Frozen):
-    """A confidence interval at `level`."""
-
-    low: float
-    high: float
-    level: float = 0.95
-
-
-class Estimate(Frozen):
-    """A figure with its interval; the interval is None where too few trials allow one, and `note` says so."""
-
-    value: float
-    interval: Interval | None
-    n: int
-    method: str
-    note: str | None = None
 
 
 class Safety(Frozen):
@@ -162,6 +147,9 @@ class VariantResult(Frozen):
     work: ServerWork | None = Field(default=None, description="None in analyses of before it was worked out.")
     safety: Safety
     ceiling: CommitCeiling | None = Field(default=None, description="None in analyses of before it was worked out.")
+    endurance: VariantEndurance | None = Field(
+        default=None, description="What its trials wrote; None in analyses of before it was worked out."
+    )
     trials: tuple[TrialPoint, ...]
 
 
@@ -207,6 +195,9 @@ class Analysis(Frozen):
     variants: tuple[VariantResult, ...] = Field(description="Ranked, the fastest first.")
     comparisons: tuple[Comparison, ...]
     noise: NoiseFloor | None
+    rating: Rating | None = Field(
+        default=None, description="Of the drive that the experiment states; what lives are worked out from."
+    )
     warnings: tuple[str, ...] = Field(
         default=(), description="What a sceptical reader must know: gaps, failed checks, deviations."
     )

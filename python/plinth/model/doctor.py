@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from plinth.model.analysis import Estimate
 from plinth.model.base import Frozen, Gap
+from plinth.model.estimate import Estimate
 from plinth.model.facts import Fact
 
 DOCTOR_VERSION = 1

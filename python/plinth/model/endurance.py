@@ -4,8 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from plinth.model.analysis import Estimate
 from plinth.model.base import Frozen, Gap
+from plinth.model.drive import Rating
+from plinth.model.estimate import Estimate
 from plinth.model.wear import DiskWear
 
 ENDURANCE_VERSION = 1
@@ -57,13 +58,6 @@ class VariantEndurance(Frozen):
     storages: tuple[StorageWritten, ...]
     devices: tuple[DeviceWritten, ...]
     gaps: tuple[Gap, ...] = ()
-
-
-class Rating(Frozen):
-    """How much may be written to a drive in its life."""
-
-    rated_bytes: int
-    source: str = Field(description="How it was worked out.")
 
 
 class Endurance(Frozen):

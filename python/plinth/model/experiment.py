@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
+from plinth.model.drive import DriveSpec
 from plinth.model.files import Files, weighted
 from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, SizeBytes
@@ -334,6 +335,10 @@ class Experiment(Frozen):
         examples=[{"storage": ["disk", "memory"], "workload.clients": [1, 16]}],
     )
     measure: MeasureSpec = Field(default_factory=MeasureSpec)
+    drive: DriveSpec | None = Field(
+        default=None,
+        description="What a drive is rated for: the report then says how long one lasts at the measured rates.",
+    )
     reference: str | None = Field(
         default=None,
         min_length=1,

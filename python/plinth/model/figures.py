@@ -2,7 +2,7 @@
 
 import math
 
-from plinth.model.analysis import Estimate
+from plinth.model.estimate import Estimate
 
 
 def times(estimate: Estimate) -> str:

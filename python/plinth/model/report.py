@@ -7,9 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from plinth.model.analysis import Analysis, Estimate
+from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
 from plinth.model.doctor import DoctorRecord
+from plinth.model.estimate import Estimate
 from plinth.model.experiment import Level
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.load import LoadError

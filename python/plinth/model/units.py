@@ -77,6 +77,15 @@ def format_size(size_bytes: float) -> str:
     return f"{size_bytes:.1f} PiB"
 
 
+def format_decimal_size(size_bytes: float) -> str:
+    """A size in decimal units, as drives are rated in them, with three significant digits: 16000 -> "16 kB"."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if abs(size_bytes) < 999.5:  # what rounds to 1000 is said in the next unit
+            return f"{size_bytes:.3g} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:,.3g} PB" if size_bytes < 999.5 else f"{size_bytes:,.0f} PB"
+
+
 def format_duration(duration_s: float) -> str:
     """A duration in people's units: 0.0023 -> "2.30 ms", 135 -> "2 min 15 s"."""
     if duration_s < 1e-3:

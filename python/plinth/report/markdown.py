@@ -22,6 +22,7 @@ from plinth.report.text import (
     top_waits,
     variant_name,
 )
+from plinth.report.written import HEADS, HOW_TO_READ, rating_sentence, written_gaps, written_rows
 
 _MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
 
@@ -42,6 +43,7 @@ def render_markdown(report: Report) -> str:
         _section("Schedule", _schedule(report)),
         _section("Commit ceiling", _ceilings(report)),
         _section("Loaded", _loaded(report)),
+        _section("Endurance", _endurance(report)),
         _section("Written to disks", _wear(report)),
         _section("The machine before the run", _doctor(report)),
         _section("Warnings", _list(analysis.warnings)),
@@ -223,6 +225,20 @@ def _loaded(report: Report) -> str:
         "Pages a lookup touches",
     )
     return _table(heads, rows) if rows else ""
+
+
+def _endurance(report: Report) -> str:
+    """What each variant wrote, for what and to which device, and how long a drive lasts that way."""
+    accounts = [variant.endurance for variant in report.analysis.variants if variant.endurance is not None]
+    rows = [(account.label, *row) for account in accounts for row in written_rows(account)]
+    if not rows:
+        return ""
+    parts = (
+        _table(("Variant", *HEADS), rows),
+        _text(f"{HOW_TO_READ} {rating_sentence(report.analysis.rating)}"),
+        _list(written_gaps(accounts)),
+    )
+    return "\n\n".join(part for part in parts if part)
 
 
 def _wear(report: Report) -> str:

@@ -9,7 +9,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from plinth.model.analysis import Analysis, Comparison, Estimate, VariantResult
+from plinth.model.analysis import Analysis, Comparison, VariantResult
+from plinth.model.estimate import Estimate
 from plinth.model.experiment import Experiment, Level, factor_path, level_text, with_levels
 from plinth.model.plan import Plan, Variant
 from plinth.model.published import Levels, PublishedFigure, PublishedRatio

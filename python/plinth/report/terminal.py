@@ -28,6 +28,7 @@ from plinth.report.text import (
     top_waits,
     variant_name,
 )
+from plinth.report.written import written_sentence
 
 _SAFETY_STYLES: dict[SafetyGrade, str] = {
     "keeps": "green",
@@ -57,8 +58,8 @@ def _layouts(analysis: Analysis) -> list[_Layout]:
     return [_Layout(), *stacked]
 
 
-_MAX_HELD_BACK = 6
-"""Variants, the fastest first, of which it is said what held them back; every form of the report has all."""
+_MAX_TOLD = 6
+"""Variants, the fastest first, of which it is said what held them back and what they wrote; every form of the report has all."""
 _MAX_WARNINGS = 6
 """The weightiest come first; a screen of gaps would hide the answer."""
 
@@ -88,7 +89,7 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool, beside: Publ
         console.print()
         console.print(Text(analysis.answer, style="bold"))
         console.print(Text(noise_sentence(analysis.noise), style="bold yellow" if _alarming(analysis) else "dim"))
-        for line in [*_held_back(analysis), *_published(beside)]:
+        for line in (*_held_back(analysis), *_written(analysis), *_published(beside)):
             console.print(line)
         console.print(Text(observer_sentence(analysis), style="dim"))
         for warning in analysis.warnings[:_MAX_WARNINGS]:
@@ -109,11 +110,29 @@ def _held_back(analysis: Analysis) -> list[Text]:
             held_back(variant),
             (f"; waits: {top_waits(variant)}; a transaction: {_work(variant)}", "dim"),
         )
-        for variant in variants[:_MAX_HELD_BACK]
+        for variant in variants[:_MAX_TOLD]
     ]
-    left = len(variants) - _MAX_HELD_BACK
-    more = [Text(f"{left} more variants: in every form of `plinth report`", style="dim")] if left > 0 else []
-    return [Text("What held each back:", style="dim"), *lines, *more] if lines else []
+    return [Text("What held each back:", style="dim"), *lines, *_more(len(variants))] if lines else []
+
+
+def _written(analysis: Analysis) -> list[Text]:
+    """What each variant wrote to which storage, and how long a drive lasts that way."""
+    accounts = [
+        variant.endurance
+        for variant in analysis.variants
+        if variant.endurance is not None and variant.endurance.flows and not variant.is_aa_twin
+    ]
+    if not any(account.storages for account in accounts):
+        return []
+    lines = [
+        Text.assemble((f"{account.label}: ", "bold"), written_sentence(account)) for account in accounts[:_MAX_TOLD]
+    ]
+    return [Text("What each wrote:", style="dim"), *lines, *_more(len(accounts))]
+
+
+def _more(variants: int) -> list[Text]:
+    left = variants - _MAX_TOLD
+    return [Text(f"{left} more variants: in every form of `plinth report`", style="dim")] if left > 0 else []
 
 
 def _published(beside: PublishedBeside | None) -> list[Text]:

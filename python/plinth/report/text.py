@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from plinth.model.analysis import Analysis, CommitCeiling, Estimate, LatencyPercentiles, NoiseFloor, VariantResult
+from plinth.model.analysis import Analysis, CommitCeiling, LatencyPercentiles, NoiseFloor, VariantResult
+from plinth.model.estimate import Estimate
 from plinth.model.figures import times
 from plinth.model.report import PublishedBeside, PublishedRatioRow, PublishedRow
 from plinth.model.units import format_size

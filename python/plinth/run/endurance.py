@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
-from plinth.analyse.endurance import endurance, rated
+from pydantic import ValidationError
+
+from plinth.analyse.endurance import endurance
 from plinth.bundle import read_bundle
+from plinth.model.drive import DriveSpec, Rating
 from plinth.model.endurance import Endurance
 from plinth.model.errors import UsageError
 
@@ -14,13 +17,29 @@ def endurance_of_bundle(
     tbw_bytes: int | None = None,
     pe_cycles: int | None = None,
     capacity_bytes: int | None = None,
-    waf: float = 1.0,
+    waf: float | None = None,
 ) -> Endurance:
-    """The account of the bundle at `path`. Raises UsageError when it is no bundle, or when a rating makes no sense."""
-    if any(value is not None and value <= 0 for value in (tps, tbw_bytes, pe_cycles, capacity_bytes)) or waf < 1:
-        raise UsageError("rates and sizes are above 0, and a write amplification factor is 1 or more")
-    try:
-        rating = rated(tbw_bytes, pe_cycles, capacity_bytes, waf)
-    except ValueError as error:
-        raise UsageError(str(error), hint="`plinth endurance --help` has an example of each") from error
+    """The account of the bundle at `path`, for a drive as its experiment states it, unless one is given here.
+
+    Raises UsageError when it is no bundle, or when a rating makes no sense.
+    """
+    if tps is not None and tps <= 0:
+        raise UsageError(f"--tps {tps:g}: a rate is above 0")
+    given = {"tbw": tbw_bytes, "pe_cycles": pe_cycles, "capacity": capacity_bytes, "waf": waf}
+    rating = _rating({name: value for name, value in given.items() if value is not None})
     return endurance(read_bundle(path), tps, rating)
+
+
+def _rating(given: dict[str, float]) -> Rating | None:
+    if not given:
+        return None
+    try:
+        return DriveSpec.model_validate(given, by_alias=True, by_name=False).rating()
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{''.join(f'{place}: ' for place in problem['loc'])}{problem['msg'].removeprefix('Value error, ')}"
+            for problem in error.errors()
+        )
+        raise UsageError(
+            f"a drive's rating: {problems}", hint="`plinth endurance --help` has an example of each"
+        ) from error

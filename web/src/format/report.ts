@@ -81,6 +81,10 @@ export interface Analysis {
   comparisons: Comparison[];
   noise: NoiseFloor | null;
   /**
+   * Of the drive that the experiment states; what lives are worked out from.
+   */
+  rating: Rating | null;
+  /**
    * What a sceptical reader must know: gaps, failed checks, deviations.
    */
   warnings: string[];
@@ -126,6 +130,10 @@ export interface VariantResult {
    * None in analyses of before it was worked out.
    */
   ceiling: CommitCeiling | null;
+  /**
+   * What its trials wrote; None in analyses of before it was worked out.
+   */
+  endurance: VariantEndurance | null;
   trials: TrialPoint[];
 }
 /**
@@ -333,6 +341,73 @@ export interface CommitCeiling {
   unavailable: string | null;
 }
 /**
+ * What the trials of one variant say. Estimates are over its counted trials.
+ */
+export interface VariantEndurance {
+  id: string;
+  label: string;
+  /**
+   * The rate that bytes per day are worked out at.
+   */
+  tps: Estimate | null;
+  flows: FlowWritten[];
+  storages: StorageWritten[];
+  devices: DeviceWritten[];
+  gaps: Gap[];
+}
+/**
+ * What PostgreSQL itself wrote of one kind.
+ */
+export interface FlowWritten {
+  bytes_per_transaction: Estimate;
+  bytes_per_day: Estimate;
+  flow: "data" | "wal" | "wal_written" | "full_page_images";
+  /**
+   * For people: what is counted, and where.
+   */
+  what: string;
+}
+/**
+ * What the devices directly below a storage's file system wrote, and how that compares with PostgreSQL's own.
+ */
+export interface StorageWritten {
+  bytes_per_transaction: Estimate;
+  bytes_per_day: Estimate;
+  /**
+   * More than one where they stand on the same devices.
+   */
+  storages: string[];
+  /**
+   * What of the cluster stands on it: data, WAL, tablespace NAME.
+   */
+  roles: string[];
+  devices: string[];
+  /**
+   * Device bytes for each byte that PostgreSQL gave to what stands on it; below 1 where pages were overwritten in the page cache before they were written out.
+   */
+  amplification: Estimate | null;
+}
+/**
+ * What one block device wrote, whatever stands above or below it.
+ */
+export interface DeviceWritten {
+  bytes_per_transaction: Estimate;
+  bytes_per_day: Estimate;
+  /**
+   * Kernel name, as in /proc/diskstats.
+   */
+  device: string;
+  roles: string[];
+  /**
+   * What it is to a ZFS pool: data, log, cache, special; empty elsewhere.
+   */
+  uses: string[];
+  /**
+   * Until the rated bytes are written; None without a rating.
+   */
+  life_years: Estimate | null;
+}
+/**
  * One trial of a variant, kept and shown whether it counts or not.
  */
 export interface TrialPoint {
@@ -425,6 +500,16 @@ export interface NoiseFloor {
    * The pair, which is the same, was told apart: distrust small differences.
    */
   alarm: boolean;
+}
+/**
+ * How much may be written to a drive in its life.
+ */
+export interface Rating {
+  rated_bytes: number;
+  /**
+   * How it was worked out.
+   */
+  source: string;
 }
 /**
  * What a variant was made of; what it achieved is in `analysis`.

@@ -35,6 +35,19 @@ export function size(bytes: number): string {
   ]);
 }
 
+/** Decimal sizes, as drives are rated in them, with three significant digits: 16 kB. */
+export function decimalSize(bytes: number): string {
+  const rounded = Number(bytes.toPrecision(3));
+  return scaled(rounded, [
+    [1e15, "PB"],
+    [1e12, "TB"],
+    [1e9, "GB"],
+    [1e6, "MB"],
+    [1e3, "kB"],
+    [1, "B"],
+  ]);
+}
+
 /** 45 s, 3 min 05 s, 1 h 20 min. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds);

@@ -3,6 +3,7 @@ import type { Evidence, Report, VariantResult, WaitShare } from "../format/repor
 import { waitsByKind, workCells } from "../model/bottlenecks";
 import { number, withUnit } from "../model/units";
 import { h, notAvailable, scrolling, section } from "./dom";
+import { tableHead } from "./table";
 
 /** Nothing where no trial counts. */
 export function bottlenecksView(report: Report): HTMLElement | null {
@@ -24,7 +25,7 @@ function summary(variants: readonly VariantResult[]): HTMLElement {
   return h(
     "table",
     { class: "held" },
-    h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    tableHead(heads, ["Trials"]),
     h("tbody", {}, ...variants.map(summaryRow)),
   );
 }
@@ -53,11 +54,7 @@ function workTable(variants: readonly VariantResult[]): HTMLElement | null {
       "table",
       {},
       h("caption", {}, "What a transaction took of the server, by its own counters"),
-      h(
-        "thead",
-        {},
-        h("tr", {}, ...heads.map((head, i) => h("th", { scope: "col", class: i > 0 && "num" }, head))),
-      ),
+      tableHead(heads, heads.slice(1)),
       h(
         "tbody",
         {},

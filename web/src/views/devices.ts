@@ -3,6 +3,7 @@ import type { Report } from "../format/report";
 import { type DeviceRow, deviceRows } from "../model/devices";
 import { withUnit } from "../model/units";
 import { h, notAvailable, scrolling } from "./dom";
+import { tableHead } from "./table";
 
 const HEADS = ["Variant", "Holds", "Device", "written", "read", "writes", "flushes"];
 
@@ -21,12 +22,7 @@ export function devicesTable(report: Report): HTMLElement | null {
     ),
     scrolling(
       "What went to which device",
-      h(
-        "table",
-        {},
-        h("thead", {}, h("tr", {}, ...HEADS.map((head) => h("th", { scope: "col" }, head)))),
-        h("tbody", {}, ...rows.map(deviceRow)),
-      ),
+      h("table", {}, tableHead(HEADS, HEADS.slice(3)), h("tbody", {}, ...rows.map(deviceRow))),
     ),
   );
 }

@@ -5,6 +5,7 @@ import type { Report, StorageFlushes } from "../format/report";
 import { ceilingRows, drawnFigures, type FlushRow, flushName, flushRows } from "../model/flushes";
 import { h, notAvailable, scrolling } from "./dom";
 import { entry } from "./key";
+import { tableHead } from "./table";
 
 const CEILING_HEADS = [
   "Variant",
@@ -67,15 +68,7 @@ function table(label: string, heads: readonly string[], rows: readonly FlushRow[
     h(
       "table",
       {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          ...heads.map((head, place) => h("th", { scope: "col", class: place > 0 && "num" }, head)),
-        ),
-      ),
+      tableHead(heads, heads.slice(1)),
       h("tbody", {}, ...rows.map((row) => line(row, heads.length - 1))),
     ),
   );

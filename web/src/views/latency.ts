@@ -9,6 +9,7 @@ import { colourPlaces } from "../model/variants";
 import { h, scrolling, section } from "./dom";
 import { focusedVariants } from "./focused";
 import { variantKey } from "./key";
+import { tableHead } from "./table";
 
 const PERCENTILES = [
   ["p50", "p50_ns"],
@@ -58,11 +59,7 @@ function percentileTable(report: Report): HTMLElement {
   return h(
     "table",
     {},
-    h(
-      "thead",
-      {},
-      h("tr", {}, ...heads.map((head, i) => h("th", { scope: "col", class: i > 0 && "num" }, head))),
-    ),
+    tableHead(heads, heads.slice(1)),
     h(
       "tbody",
       {},
@@ -105,16 +102,7 @@ function statementTables(report: Report, variants: readonly string[]): HTMLEleme
       h(
         "table",
         { class: "statements" },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            h("th", { scope: "col" }, "Statement"),
-            ...heads.map((head) => h("th", { scope: "col", class: "num" }, head)),
-          ),
-        ),
+        tableHead(["Statement", ...heads], heads),
         h("tbody", {}, ...[...rows.values()].map((row) => statementRow(row, shown.length))),
       ),
     ),

@@ -2,6 +2,7 @@
 import type { LoadedDataset, LoadedTable, Report } from "../format/report";
 import { duration, number, size } from "../model/units";
 import { h, scrolling } from "./dom";
+import { tableHead } from "./table";
 
 const HEADS = ["Table", "Rows", "Size", "Indexes", "Levels above leaves", "Pages a lookup touches"];
 
@@ -25,12 +26,7 @@ function loadedBox(loaded: LoadedDataset): HTMLElement {
     ),
     scrolling(
       `Loaded into ${loaded.cluster}`,
-      h(
-        "table",
-        {},
-        h("thead", {}, h("tr", {}, ...HEADS.map((head) => h("th", { scope: "col" }, head)))),
-        h("tbody", {}, ...loaded.tables.map(tableRow)),
-      ),
+      h("table", {}, tableHead(HEADS, HEADS.slice(1)), h("tbody", {}, ...loaded.tables.map(tableRow))),
     ),
   );
 }

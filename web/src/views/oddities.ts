@@ -2,6 +2,7 @@
 import type { Report } from "../format/report";
 import { number } from "../model/units";
 import { h, notAvailable, scrolling, section } from "./dom";
+import { tableHead } from "./table";
 
 export function odditiesView(report: Report): HTMLElement {
   return section(
@@ -40,17 +41,7 @@ function gaps(report: Report): HTMLElement {
     h(
       "table",
       {},
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, "What"),
-          h("th", { scope: "col" }, "Where"),
-          h("th", { scope: "col" }, "Why"),
-        ),
-      ),
+      tableHead(["What", "Where", "Why"]),
       h(
         "tbody",
         {},
@@ -85,7 +76,7 @@ function errors(report: Report): DocumentFragment {
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+        tableHead(heads, ["Failures"]),
         h(
           "tbody",
           {},
@@ -94,7 +85,7 @@ function errors(report: Report): DocumentFragment {
               "tr",
               {},
               h("td", {}, String(trial)),
-              h("td", {}, number(error.count)),
+              h("td", { class: "num" }, number(error.count)),
               h("td", {}, error.sqlstate ? `${error.kind} ${error.sqlstate}` : error.kind),
               h("td", {}, error.script ? `${error.script}${error.line ? `, line ${error.line}` : ""}` : "–"),
               h("td", {}, error.message),

@@ -60,7 +60,7 @@ function table(
           {},
           h("th", { scope: "col" }, first),
           h("th", { scope: "col", class: "marks" }, axis(at, ticks)),
-          ...heads.map((head) => h("th", { scope: "col" }, head)),
+          ...heads.map((head) => h("th", { scope: "col", class: "num" }, head)),
         ),
       ),
       h("tbody", {}, ...lines.map((line) => tableRow(line, at))),

@@ -3,6 +3,7 @@ import type { Report, SettingRow } from "../format/report";
 import { differs, MAX_COLUMNS, shortList, valueFor } from "../model/settings";
 import { h, scrolling, section } from "./dom";
 import { labelOf } from "./focused";
+import { tableHead } from "./table";
 
 export function settingsView(report: Report): HTMLElement {
   const variants = report.analysis.variants;
@@ -47,7 +48,7 @@ function matrix(rows: readonly SettingRow[], variants: readonly string[], report
   return h(
     "table",
     { class: "settings" },
-    h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    tableHead(heads),
     h(
       "tbody",
       {},
@@ -77,7 +78,7 @@ function list(rows: readonly SettingRow[], report: Report): HTMLElement {
   return h(
     "table",
     { class: "settings" },
-    h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+    tableHead(heads),
     h(
       "tbody",
       {},

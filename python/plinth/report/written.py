@@ -1,0 +1,116 @@
+"""What variants wrote, for people: the same in the terminal, in Markdown and in `plinth endurance`."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from plinth.model.base import Gap
+from plinth.model.drive import Rating
+from plinth.model.endurance import DeviceWritten, Flow, StorageWritten, VariantEndurance, Written
+from plinth.model.estimate import Estimate
+from plinth.model.units import format_decimal_size
+from plinth.report.text import NOT_AVAILABLE
+
+_FLOWS: dict[Flow, str] = {
+    "data": "data",
+    "wal": "WAL, generated",
+    "wal_written": "WAL, as written",
+    "full_page_images": "full-page images, at most",
+}
+HEADS = ("Written", "A transaction", "A day", "Amplification", "Life of a drive")
+HOW_TO_READ = (
+    "Medians of the trials with their 95% intervals, warm-up included; a day is one at the rate of the table. Amplification: what "
+    "the devices directly below the file system wrote for each byte that PostgreSQL gave to what stands on them. A disk that "
+    "others use counts their writes, too; devices that stand on one another each count the same bytes."
+)
+
+
+class WrittenRow(NamedTuple):
+    """What was written of one kind or to one place; each figure with its interval, "" where there can be none."""
+
+    name: str
+    of_transaction: str
+    of_day: str
+    amplification: str
+    life: str
+
+
+def written_rows(account: VariantEndurance) -> Iterator[WrittenRow]:
+    """By PostgreSQL itself, then to the storages, then to every device below them."""
+    for flow in account.flows:
+        share = _share_of_wal(account) if flow.flow == "full_page_images" else ""
+        yield WrittenRow(f"PostgreSQL: {_FLOWS[flow.flow]}{share}", *_figures(flow), "", "")
+    for storage in account.storages:
+        ratio = figure(storage.amplification, lambda value: f"{value:.2f}x")
+        yield WrittenRow(storage_name(storage), *_figures(storage), ratio, "")
+    for device in account.devices:
+        yield WrittenRow(_device_name(device), *_figures(device), "", figure(device.life_years, years))
+
+
+def storage_name(storage: StorageWritten) -> str:
+    """The storages, what of the cluster stands on them, and the devices directly below."""
+    return f"storage {', '.join(storage.storages)} ({', '.join(storage.roles)}): {', '.join(storage.devices)}"
+
+
+def _device_name(device: DeviceWritten) -> str:
+    uses = f"; ZFS {', '.join(device.uses)}" if device.uses else ""
+    return f"device {device.device} ({', '.join(device.roles)}{uses})"
+
+
+def rating_sentence(rating: Rating | None) -> str:
+    """What the lives are worked out from, or how to have them."""
+    if rating is None:
+        return "Life: n/a: state a [drive] in the experiment, or give `plinth endurance` --tbw 600TB, or --pe-cycles 5000 --capacity 300GB"
+    return f"Life: a drive {rating.source}, written to at this rate day and night."
+
+
+def written_sentence(account: VariantEndurance) -> str:
+    """In a line: what went to each storage, and which device wears out first."""
+    places = [
+        f"{figure(storage.bytes_per_transaction, format_decimal_size)} a transaction, "
+        f"{format_decimal_size(storage.bytes_per_day.value)} a day to {storage_name(storage)}"
+        for storage in account.storages
+    ]
+    if not places:
+        reason = next((gap.reason for gap in account.gaps if "devices of storage" in gap.what), None)
+        places = [f"{NOT_AVAILABLE}: {reason or 'no device was counted'}"]
+    lives = [(life.value, device.device) for device in account.devices if (life := device.life_years) is not None]
+    lasts = [f"a drive in place of {min(lives)[1]} lasts {years(min(lives)[0])}"] if lives else []
+    return "; ".join([*places, *lasts])
+
+
+def written_gaps(accounts: Iterable[VariantEndurance]) -> Iterator[str]:
+    """What could not be told and why; what several variants share is said once, with their labels."""
+    variants: dict[Gap, list[str]] = {}
+    for account in accounts:
+        for gap in account.gaps:
+            variants.setdefault(gap, []).append(account.label)
+    for gap, labels in variants.items():
+        yield f"{', '.join(labels)}: {gap.what}: {NOT_AVAILABLE}: {gap.reason}"
+
+
+def figure(estimate: Estimate | None, text: Callable[[float], str]) -> str:
+    """A figure with its interval: "16 kB [15.2 kB, 16.9 kB]"; "n/a" without one."""
+    if estimate is None:
+        return NOT_AVAILABLE
+    bounds = estimate.interval
+    return text(estimate.value) + (f" [{text(bounds.low)}, {text(bounds.high)}]" if bounds else "")
+
+
+def years(life_years: float) -> str:
+    """A life: 15 y, 7.6 y, 12 days."""
+    if life_years < 0.1:
+        return f"{life_years * 365.25:.2g} days"
+    return f"{life_years:,.0f} y" if life_years >= 10 else f"{life_years:.1f} y"
+
+
+def _figures(written: Written) -> tuple[str, str]:
+    """A transaction's and a day's."""
+    return figure(written.bytes_per_transaction, format_decimal_size), figure(
+        written.bytes_per_day, format_decimal_size
+    )
+
+
+def _share_of_wal(account: VariantEndurance) -> str:
+    """How much of the WAL the full-page images are, at most."""
+    sizes = {flow.flow: flow.bytes_per_transaction.value for flow in account.flows}
+    return f": {sizes['full_page_images'] / sizes['wal']:.0%} of the WAL" if sizes.get("wal") else ""
