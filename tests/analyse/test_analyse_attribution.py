@@ -91,6 +91,10 @@ C = "client backend/"
         ({C + "CPU": 6, "parallel worker/CPU": 6, C + "IO:DataFileRead": 4}, "server CPU"),
         ({C + "CPU": 1}, "client limit"),
         ({C + "Timeout:PgSleep": 15}, "client limit"),
+        ({C + "IPC:XactGroupUpdate": 9, C + "LWLock:XactSLRU": 3, C + "CPU": 2}, "locks"),
+        ({C + "LWLock:AioUringCompletion": 12, C + "CPU": 2}, "device reads"),
+        ({C + "IPC:ExecuteGather": 9, C + "CPU": 4}, "not known"),
+        ({C + "IPC:ExecuteGather": 3, "parallel worker/CPU": 6, C + "CPU": 4}, "server CPU"),
         ({"WALSync": 0, "IO:WALSync": 12}, "WAL flush"),
     ],
 )
@@ -128,6 +132,46 @@ def test_idle_backends_of_a_load_engine_without_cpu_are_its_doing(
     rows = samples({C + "CPU": 0.3}, cores | {"backends": 0.3}, delays | {"backends": 0.1})
     assert found(rows).kind == "load engine"
     assert found(rows, trial(threads=8)).kind == "client limit", "the same of eight threads is little"
+
+
+def test_what_could_not_be_looked_at_is_not_claimed() -> None:
+    seen_engine = found(samples({C + "CPU": 1}, {"load engine": 0.1}))
+    assert seen_engine.sentence.endswith("and the load engine was not busy")
+    unseen = found(samples({C + "CPU": 1}))
+    assert unseen.sentence.endswith("and the load engine could not be looked at")
+    assert (seen_engine.confidence, unseen.confidence) == ("high", "low")
+
+
+def test_cores_are_too_few_only_where_they_are_the_server_s() -> None:
+    waits = {C + "CPU": 3.5}
+    assert found(samples(waits, {"backends": 3.4})).kind == "server CPU"
+    assert found(samples(waits)).kind == "client limit", "a server elsewhere has cores of its own"
+
+
+def test_waits_that_tell_of_no_limit_are_named_and_are_no_idleness() -> None:
+    bottleneck = found(samples({C + "IPC:ExecuteGather": 8, C + "IPC:BtreePage": 2, C + "CPU": 2}))
+    assert bottleneck.sentence == (
+        "not known: 62% of the clients' time went to waits that tell of no limit, mostly IPC:ExecuteGather"
+    )
+    assert bottleneck.confidence == "low"
+    shares = {one.what: one.value for one in bottleneck.evidence}
+    assert shares["clients' time: other waits"] == pytest.approx(10 / 16)
+    assert shares["clients' time: idle"] == pytest.approx(4 / 16)
+
+
+def test_flushes_that_are_not_counted_are_no_evidence() -> None:
+    """pg_stat_wal counts none where the WAL is written with O_DSYNC: the view's zero is no figure."""
+    rows = samples({C + "IO:WalWrite": 12, C + "CPU": 1})
+    zeros = [Sample(second * S, "pg_wal", "all", "wal_sync", 0) for second in range(8)]
+    assert not [one for one in found(rows + zeros).evidence if one.source == "pg_wal"]
+    counted = [sample._replace(value=50.0 * sample.t_ns / S) for sample in zeros]
+    flushes = {one.what: one.value for one in found(rows + counted).evidence if one.source == "pg_wal"}
+    assert flushes == {"WAL flushes": pytest.approx(50), "transactions a WAL flush": pytest.approx(4)}
+
+
+def test_a_counter_that_began_anew_has_no_growth_though_it_came_further() -> None:
+    rows = [Sample(second * S, "device", "vda", "reads", value) for second, value in ((1, 5), (3, 2), (5, 9))]
+    assert seen(rows, trial()).growth("device", "vda", "reads") is None
 
 
 def test_a_schedule_that_is_kept_is_held_back_by_nothing() -> None:

@@ -7,6 +7,8 @@ import pytest
 from analyse_bundles import SECOND_NS, bundle
 
 from plinth.analyse import analyse
+from plinth.analyse.server_work import trial_work
+from plinth.analyse.window import measured_phase
 from plinth.model.analysis import VariantResult
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
@@ -63,6 +65,14 @@ def test_figures_are_of_the_measured_phase_and_of_each_transaction() -> None:
     assert work.gaps == ()
 
 
+def test_readings_that_do_not_stand_where_the_phase_begins_and_ends_make_no_transaction_dearer() -> None:
+    """Of 2.5 s, read once a second, the readings span 3."""
+    (contents,) = bundle({"disk": [100.0]}, aa=False).trials
+    short = contents.trial.model_copy(update={"warmup_ns": SECOND_NS, "measured_ns": 5 * SECOND_NS // 2})
+    samples = [Sample(s * SECOND_NS + 2_000_000, "pg_wal", "all", "wal_bytes", 120_000 * s) for s in range(5)]
+    assert trial_work(short, measured_phase(short, samples, lambda sample: True)).wal_bytes == pytest.approx(1200)
+
+
 def test_of_13_the_position_in_the_wal_tells_its_bytes_and_the_rest_is_a_gap_with_its_reason() -> None:
     reason = "PostgreSQL 13 does not have it; 14 and later do"
     variant, contents = counted(
@@ -74,10 +84,10 @@ def test_of_13_the_position_in_the_wal_tells_its_bytes_and_the_rest_is_a_gap_wit
     assert (work.full_page_images, work.buffer_hits) == (None, None)
     assert [(gap.what, gap.reason) for gap in work.gaps] == [
         ("full-page images of a transaction", reason),
-        ("buffer hit ratio", "the bundle has no samples of it"),
+        ("buffer hit ratio", "the bundle has no samples of it from the measured phase"),
     ]
     markdown = render_markdown(build_report(contents, analyse(contents)))
-    assert f"| 700 B | n/a: {reason} | n/a: the bundle has no samples of it |" in markdown
+    assert f"| 700 B | n/a: {reason} | n/a: the bundle has no samples of it from the measured phase |" in markdown
 
 
 def test_the_interval_of_a_share_near_one_stays_below_it() -> None:
@@ -101,7 +111,7 @@ def test_it_is_in_every_form() -> None:
     _, contents = counted(ALL, ALL, ALL)
     analysis = analyse(contents)
     report = build_report(contents, analysis)
-    shown = render_terminal(analysis, width=200, color=False)
+    shown = " ".join(render_terminal(analysis, width=200, color=False).split())
     assert "a transaction: WAL 1.2 KiB, full-page images 0.25, buffer hits 95 %" in shown
     assert "| 1.2 KiB | 0.25 | 95 % |" in render_markdown(report)
     head, first, *_ = render_csv(report).splitlines()

@@ -2,14 +2,14 @@
 
 In a closed loop every client is always somewhere: its backend works, waits for something, or is idle while the client has
 its turn. What most of that time goes to is what more of would help most. Idle backends are the clients' doing: the load
-engine's where its threads had no CPU, else their own pace. Of a schedule that was kept, nothing held back.
+engine's where its threads were busy or had no CPU, else their own pace. Of a schedule that was kept, nothing held back.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from plinth.analyse.evidence import evidence_of
-from plinth.analyse.wait_classes import class_of
+from plinth.analyse.wait_classes import class_of, is_pause
 from plinth.analyse.window import Window, measured_phase, why_unread
 from plinth.model.analysis import CommitCeiling
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
@@ -32,6 +32,8 @@ _SOURCES = frozenset({SOURCE, "process_cpu", "process_delay", "host_cpu", "devic
 class Where(NamedTuple):
     """Where the clients were, on the mean, in numbers of clients; `looks` is how often it was looked.
 
+    `other` are those in waits that are a sign of none of the kinds, such as for a parallel worker; `mostly` is the commonest.
+
     Who wants a CPU is known from the kernel too, where processes are: pg_stat_activity shows a backend as idle that was
     woken by its next statement and has not got a CPU yet, which on a busy host is most of them.
     """
@@ -39,6 +41,8 @@ class Where(NamedTuple):
     in_class: dict[BottleneckKind, float]
     clients: float
     idle: float
+    other: float
+    mostly: str | None
     looks: float
 
     def share(self, kind: BottleneckKind) -> float:
@@ -67,9 +71,11 @@ def attribute(
         sentence = f"not known: no wait events: {why_unread(trial, SOURCE)}"
         return Bottleneck(kind="not known", confidence="low", sentence=sentence, evidence=())
     kind = _kind(trial, seen, where, cores, open_loop)
-    evidence = evidence_of(kind, trial, seen, where.in_class, where.clients, where.idle, cores, ceiling)
-    confidence = _confidence(kind, where)
-    sentence = _sentence(kind, where, trial)
+    shares: dict[str, float] = {**where.in_class, "idle": where.idle, "other waits": where.other}
+    evidence = evidence_of(kind, trial, seen, shares, where.clients, cores, ceiling)
+    starved = starvation(trial, seen)
+    confidence = _confidence(kind, where, starved)
+    sentence = _sentence(kind, where, trial, starved)
     if kind == "WAL flush" and ceiling is not None and ceiling.reached is not None:
         sentence += f"; {ceiling.reached:.0%} of the commit ceiling was reached"
     return Bottleneck(kind=kind, confidence=confidence, sentence=sentence, evidence=evidence)
@@ -82,22 +88,27 @@ def where_clients_were(seen: Window, clients: int) -> Where | None:
     if active is None:
         return None
     in_class: dict[BottleneckKind, float] = {}
+    unclassed: dict[str, float] = {}
     for name in seen.objects(SOURCE):
         if name == ALL or not wait_of(name).of_clients:
             continue
-        processes = seen.mean(SOURCE, name, BACKENDS) or 0.0
-        kind = class_of(wait_of(name).event)
+        processes, event = seen.mean(SOURCE, name, BACKENDS) or 0.0, wait_of(name).event
+        kind = class_of(event)
         if kind is not None:
             in_class[kind] = in_class.get(kind, 0.0) + processes
+        elif not is_pause(event):
+            unclassed[event] = unclassed.get(event, 0.0) + processes
+    other = sum(unclassed.values())
     wanting = seen.rates("process_cpu", ["backends"], "user_s", "system_s")
     if wanting is not None:
         wanting += seen.rates("process_delay", ["backends"], "run_delay_s") or 0.0
         others = sum(n for kind, n in in_class.items() if kind != "server CPU")
-        most = max(0.0, max(float(clients), active) - others)
+        most = max(0.0, max(float(clients), active) - others - other)
         in_class["server CPU"] = max(in_class.get("server CPU", 0.0), min(wanting, most))
     looks = sum(value for t_ns, value in seen.samples.get((SOURCE, ALL, LOOKS), ()) if t_ns > seen.begin_ns)
     everyone = max(float(clients), active)
-    return Where(in_class, everyone, everyone - sum(in_class.values()), looks)
+    mostly = max(unclassed, key=lambda event: unclassed[event], default=None)
+    return Where(in_class, everyone, max(0.0, everyone - sum(in_class.values()) - other), other, mostly, looks)
 
 
 def wait_shares(windows: Iterable[Window]) -> tuple[WaitShare, ...]:
@@ -126,13 +137,21 @@ def _kind(trial: Trial, seen: Window, where: Where, cores: int, open_loop: bool)
     waits: dict[BottleneckKind, float] = {kind: n for kind, n in where.in_class.items() if kind != "server CPU"}
     top = max(waits, key=lambda kind: waits[kind], default=None)
     on_cpu = where.in_class.get("server CPU", 0.0)
+    if where.other > max(on_cpu, where.idle, *waits.values(), 0.0):
+        return "not known"
     if top is not None and waits[top] >= max(on_cpu, where.idle):
         return top
-    if on_cpu >= CROWDED * cores or on_cpu >= max(where.idle, max(waits.values(), default=0.0)):
+    if _crowded(seen, on_cpu, cores) or on_cpu >= max(where.idle, *waits.values(), 0.0):
         return "server CPU"
-    if starvation(trial, seen) >= STARVED:
+    if (starvation(trial, seen) or 0.0) >= STARVED:
         return "load engine"
     return "client limit"
+
+
+def _crowded(seen: Window, on_cpu: float, cores: int) -> bool:
+    """Whether backends want about all the cores; of a server elsewhere that is not known, since these are its clients' host's."""
+    is_here = seen.rates("process_cpu", ["backends"], "user_s", "system_s") is not None
+    return is_here and on_cpu >= CROWDED * cores
 
 
 def _schedule_was_kept(trial: Trial) -> bool:
@@ -140,24 +159,25 @@ def _schedule_was_kept(trial: Trial) -> bool:
     return totals is not None and totals.done >= KEPT * totals.scheduled
 
 
-def starvation(trial: Trial, seen: Window) -> float:
-    """The share of their time that the load engine's threads worked or waited for a CPU; 0 where it is not known."""
-    if trial.engine is None:
-        return 0.0
-    spent = seen.rates("process_cpu", ["load engine"], "user_s", "system_s") or 0.0
+def starvation(trial: Trial, seen: Window) -> float | None:
+    """The share of their time that the load engine's threads worked or waited for a CPU; None where it is not known."""
+    spent = seen.rates("process_cpu", ["load engine"], "user_s", "system_s")
+    if trial.engine is None or trial.engine.threads == 0 or spent is None:
+        return None
     waited = seen.rates("process_delay", ["load engine"], "run_delay_s") or 0.0
     return (spent + waited) / trial.engine.threads
 
 
-def _confidence(kind: BottleneckKind, where: Where) -> Confidence:
-    """By how far the winner is ahead of the next, and how often it was looked."""
-    if where.looks < MIN_LOOKS:
+def _confidence(kind: BottleneckKind, where: Where, starved: float | None) -> Confidence:
+    """By how far the winner is ahead of the next, how often it was looked, and whether the load engine could be looked at."""
+    if where.looks < MIN_LOOKS or kind == "not known" or (kind == "client limit" and starved is None):
         return "low"
     if kind == "none found":
         return "high" if where.idle >= 0.8 * where.clients else "medium"
     idle_is_it = kind in ("load engine", "client limit")
     winner = where.idle if idle_is_it else where.in_class.get(kind, 0.0)
     others = [n for other, n in where.in_class.items() if other != kind] + ([] if idle_is_it else [where.idle])
+    others.append(where.other)
     second = max(others, default=0.0)
     if winner >= 2 * second:
         return "high"
@@ -175,22 +195,27 @@ _WORDS: dict[BottleneckKind, str] = {
 }
 
 
-def _sentence(kind: BottleneckKind, where: Where, trial: Trial) -> str:
+def _sentence(kind: BottleneckKind, where: Where, trial: Trial, starved: float | None) -> str:
     idle = where.idle / where.clients
     if kind == "none found":
         done = (
             "" if trial.measured is None else f"{trial.measured.done:,} of {trial.measured.scheduled:,} due were done; "
         )
         return f"none found: {done}clients had nothing to do for {idle:.0%} of their time"
+    if kind == "not known":
+        share = where.other / where.clients
+        return f"not known: {share:.0%} of the clients' time went to waits that tell of no limit, mostly {where.mostly}"
     if kind == "load engine":
         return (
-            f"load engine: backends waited for the next statement {idle:.0%} of the time while its threads had no CPU"
+            f"load engine: backends waited for the next statement {idle:.0%} of the time, and its threads worked or waited for "
+            f"a CPU {starved or 0.0:.0%} of theirs"
         )
     if kind == "client limit":
-        return f"client limit: backends were idle {idle:.0%} of the time, and the load engine was not busy"
+        engine = "was not busy" if starved is not None else "could not be looked at"
+        return f"client limit: backends were idle {idle:.0%} of the time, and the load engine {engine}"
     sentence = f"{kind}: {where.share(kind):.0%} of the clients' time went to {_WORDS[kind]}"
     others: dict[BottleneckKind, float] = {other: n for other, n in where.in_class.items() if other != kind}
     if kind == "locks" and sum(others.values()) > 0:
         most, _ = max(others.items(), key=lambda item: item[1])
-        sentence += f"; those who held them were mostly {_WORDS[most]}"
+        sentence += f"; beside that, clients were mostly {_WORDS[most]}"
     return sentence

@@ -20,19 +20,19 @@ def evidence_of(
     kind: BottleneckKind,
     trial: Trial,
     seen: Window,
-    in_class: Mapping[BottleneckKind, float],
+    spent: Mapping[str, float],
     clients: float,
-    idle: float,
     cores: int,
     ceiling: CommitCeiling | None,
 ) -> tuple[Evidence, ...]:
-    """The shares of the clients' time, weightiest first, then what bears on this kind of bottleneck."""
-    shares: dict[str, float] = {name: n / clients for name, n in in_class.items()}
-    shares["idle"] = idle / clients
+    """The shares of the clients' time, weightiest first, then what bears on this kind of bottleneck.
+
+    `spent` is what `clients` were at, in numbers of clients.
+    """
     of_time = [
-        Evidence(what=f"clients' time: {name}", value=share, unit="fraction", source=SOURCE)
-        for name, share in sorted(shares.items(), key=lambda item: -item[1])
-        if share >= 0.005
+        Evidence(what=f"clients' time: {name}", value=n / clients, unit="fraction", source=SOURCE)
+        for name, n in sorted(spent.items(), key=lambda item: -item[1])
+        if n / clients >= 0.005
     ]
     if kind in ("device reads", "device writes"):
         of_time += _devices(trial, seen)
@@ -68,9 +68,9 @@ def _ceiling(of: CommitCeiling | None) -> Iterator[Evidence]:
 
 def _wal(trial: Trial, seen: Window) -> Iterator[Evidence]:
     syncs = seen.rate("pg_wal", "all", "wal_sync")
-    if syncs is not None:
+    if syncs:  # none are counted where the WAL is written with O_SYNC or O_DSYNC (wal_sync_method open_*)
         yield Evidence(what="WAL flushes", value=syncs, unit="per_s", source="pg_wal")
-        if syncs and trial.tps is not None:
+        if trial.tps is not None:
             yield Evidence(what="transactions a WAL flush", value=trial.tps / syncs, unit="count", source="pg_wal")
     took_s = seen.rate("pg_wal", "all", "wal_sync_time_s")
     if took_s is not None and syncs:

@@ -1,6 +1,6 @@
 """What PostgreSQL counted of a trial's transactions in its measured phase: WAL, full-page images, pages that it had at hand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.postgres_writes import full_page_images, generated_wal
@@ -21,12 +21,14 @@ _FIGURES = {
 def trial_work(trial: Trial, seen: Window) -> TrialWork:
     """The figures of one trial; None for each that cannot be had."""
 
-    def each(growth: Callable[[Window], float | None]) -> float | None:
-        grown, done = growth(seen), trial.measured.done if trial.measured else 0
-        return grown / done if grown is not None and done else None
+    def each(rate_per_s: float | None) -> float | None:
+        # Rates, since the readings that bound the growth do not stand exactly where the measured phase begins and ends.
+        return rate_per_s / trial.tps if rate_per_s is not None and trial.tps else None
 
     return TrialWork(
-        wal_bytes=each(generated_wal), full_page_images=each(full_page_images), buffer_hits=_buffer_hits(seen)
+        wal_bytes=each(generated_wal(seen, Window.rate)),
+        full_page_images=each(full_page_images(seen, Window.rate)),
+        buffer_hits=_buffer_hits(seen),
     )
 
 

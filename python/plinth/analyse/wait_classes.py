@@ -11,13 +11,16 @@ _WAL = {"io:walsync", "io:walsyncmethodassign", "io:walwrite", "io:walinitsync",
 # which 18 brought, all are reads.
 _READS = {
     *("io:datafileread", "io:datafileprefetch", "io:slruread", "io:buffileread", "io:copyfileread"),
-    *("io:aioiocompletion", "io:aioiouringexecution", "io:aioiouringsubmit", "lwlock:aioworkersubmissionqueue"),
+    *("io:aioiocompletion", "io:aioiouringexecution", "io:aioiouringsubmit"),
+    *("lwlock:aioworkersubmissionqueue", "lwlock:aiouringcompletion"),
     *("lwlock:bufferio", "ipc:bufferio"),
 }
 _WRITES = {
     *("io:datafilewrite", "io:datafileextend", "io:datafileflush", "io:datafilesync", "io:datafileimmediatesync"),
     *("io:datafiletruncate", "io:buffilewrite", "io:slruwrite", "io:slrusync", "io:slruflushsync", "lock:extend"),
 }
+# Backends that end their transactions at the same time leave that to one of them, who holds the lock for all.
+_LOCKS = {"ipc:procarraygroupupdate", "ipc:xactgroupupdate", "ipc:cloggroupupdate"}
 
 
 def class_of(event: str) -> BottleneckKind | None:
@@ -36,4 +39,10 @@ def class_of(event: str) -> BottleneckKind | None:
         return "replication"
     if name == "client:clientwrite":
         return "network"
-    return "locks" if kind in ("lock", "lwlock", "bufferpin", "buffer") else None
+    return "locks" if name in _LOCKS or kind in ("lock", "lwlock", "bufferpin", "buffer") else None
+
+
+def is_pause(event: str) -> bool:
+    """Whether who waits for `event` has nothing to do for now: a pause that was asked for, or the client's turn."""
+    kind, _, what = event.lower().partition(":")
+    return kind in ("timeout", "activity") or (kind == "client" and what == "clientread")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from plinth.model.trial import Sample, Trial
 
@@ -23,7 +24,7 @@ class Window:
     def growth(self, source: str, of: str, metric: str) -> float | None:
         """How far a counter advanced; None where it was not read twice, or began anew in between."""
         points = self.samples.get((source, of, metric), ())
-        if len(points) < 2 or points[-1][1] < points[0][1]:
+        if len(points) < 2 or any(after < before for (_, before), (_, after) in pairwise(points)):
             return None
         return points[-1][1] - points[0][1]
 
@@ -70,7 +71,7 @@ def why_unread(trial: Trial, source: str) -> str:
     """Why a trial has no samples of a source, or not of all its metrics."""
     named = re.compile(rf"\b{re.escape(source)}\b")
     reasons = [gap.reason for gap in trial.gaps if named.search(gap.what)]
-    return reasons[0] if reasons else "the bundle has no samples of it"
+    return reasons[0] if reasons else "the bundle has no samples of it from the measured phase"
 
 
 def _window(begin_ns: int, samples: Iterable[Sample]) -> Window:
