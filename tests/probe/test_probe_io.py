@@ -14,11 +14,11 @@ from probing import Command, left_in, mounted
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from emulated_disks import served
+from emulated_disks import run, served
 from plinth.cli.probe_io_view import print_io
 from plinth.model.disk import Fault
 from plinth.model.errors import Refused, UsageError
-from plinth.model.probe_io import IoProbe
+from plinth.model.probe_io import IoJob, IoProbe
 from plinth.probe.fio import job_text, run_job
 from plinth.probe.io_jobs import GRID_BLOCKS, grid, shapes
 from plinth.probe.job_file import ALLOWED, read_job_file
@@ -187,6 +187,26 @@ def test_a_disk_that_gives_errors_has_a_reason_and_no_figures(scratch: Path):
         disk.control.clear_faults()
     assert result.read is None and result.write is None
     assert "Input/output error" in (result.unavailable or "")
+
+
+def test_a_place_that_becomes_read_only_leaves_what_was_measured_and_reasons(scratch: Path):
+    """As ext4 does on a disk that gives errors: neither can the next jobs run nor the file be removed."""
+    jobs = [job for job in shapes(0.1) if job.name in ("sequential scan", "checkpoint", "WAL append")]
+    with mounted(scratch / "m", "-t", "tmpfs", "none") as point:
+
+        def tell(job: IoJob) -> None:
+            if job is jobs[1]:
+                run("mount", "-o", "remount,ro", str(point))
+
+        found = probe_io(point, "shapes", jobs, 8 * MIB, 0.1, tell)
+        (file,) = left_in(point)
+    first, *others = found.results
+    assert first.read is not None and len(others) == 2
+    for result in others:
+        assert (result.read, result.write) == (None, None)
+        assert "Read-only file system" in (result.unavailable or "")
+    (gap,) = found.gaps
+    assert gap.what == f"removal of {file}" and "read-only" in gap.reason
 
 
 def test_an_interrupt_ends_fio_and_leaves_no_file(scratch: Path):

@@ -28,6 +28,8 @@ def print_io(probe: IoProbe, console: Console) -> None:
         _print_table(probe.results, console)
     for note in probe.notes:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
+    for gap in probe.gaps:
+        console.print(f"n/a: {gap.what}: {gap.reason}", markup=False, soft_wrap=True)
 
 
 def _print_table(results: Sequence[IoResult], console: Console) -> None:
@@ -49,7 +51,8 @@ def _figures(side: IoSide | IoSyncs, result: IoResult) -> str:
     if isinstance(side, IoSide):
         rates = f"{side.iops:>10,.0f}{side.bytes_per_s / 1e6:>10,.1f}"
     else:
-        rates = f"{side.calls / (result.duration_s or 1):>10,.0f}{'-':>10}"
+        rate = f"{side.calls / result.duration_s:,.0f}" if result.duration_s else "-"
+        rates = f"{rate:>10}{'-':>10}"
     latencies = (side.percentiles_ns.get("50"), side.percentiles_ns.get("99"), side.max_ns)
     return rates + "".join(f"{'-' if value is None else latency(value):>10}" for value in latencies)
 

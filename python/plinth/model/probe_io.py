@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plinth.model.base import Frozen
+from plinth.model.base import Frozen, Gap
 from plinth.model.facts import StorageFacts
 
 IO_PROBE_VERSION = 1
@@ -65,3 +65,4 @@ class IoProbe(Frozen):
     kind: Literal["shapes", "grid", "job file"]
     results: tuple[IoResult, ...]
     notes: tuple[str, ...] = Field(default=(), description="What the place means for what was measured.")
+    gaps: tuple[Gap, ...] = ()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plinth.model.errors import MissingCapability
+from plinth.model.errors import Interrupted, MissingCapability, PlinthError
 from plinth.model.units import format_size
 from plinth.system.failures import from_os_error
 from plinth.system.patience import space_of
@@ -22,6 +22,8 @@ class OwnFile:
         """Make it. Raises a PlinthError when there is no room or right to."""
         self.path = directory / f"plinth-probe-{os.getpid()}.tmp"
         self.size_bytes = size_bytes
+        self.left: str | None = None
+        """Why it is still there, once it is over."""
         self._made()
 
     def restored(self) -> bool:
@@ -66,12 +68,20 @@ class OwnFile:
 
 @contextmanager
 def own_file(directory: Path, size_bytes: int) -> Iterator[OwnFile]:
-    """A new file in `directory` while this lasts. Raises a PlinthError when there is no room or right to make it."""
+    """A new file in `directory` while this lasts. Raises a PlinthError when there is no room or right to make it.
+
+    That it cannot be removed is in its `left`, and takes nothing from what was measured.
+    """
     file = OwnFile(directory, size_bytes)
     try:
         yield file
     finally:
-        file.remove()
+        try:
+            file.remove()
+        except Interrupted:
+            raise
+        except PlinthError as error:
+            file.left = error.message
 
 
 def _check_room(directory: Path, size_bytes: int) -> None:

@@ -1,15 +1,17 @@
 """Probing a place's I/O: the probe's file, and fio's jobs on it one after the other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from plinth.model.base import Gap
+from plinth.model.errors import Interrupted, PlinthError
 from plinth.model.place import meanings
 from plinth.model.probe_io import IoJob, IoProbe, IoResult
 from plinth.model.units import format_size
 from plinth.probe.fio import fio_version, run_job
 from plinth.probe.fsync import check_directory
-from plinth.probe.own_file import own_file
+from plinth.probe.own_file import OwnFile, own_file
 from plinth.storage import describe
 from plinth.system.runner import Runner
 
@@ -30,12 +32,9 @@ def probe_io(
     version = fio_version(runner)
     check_directory(path)
     facts = describe(path)
-    results = []
     with own_file(path, size_bytes) as file:
-        for job in jobs:
-            tell(job)
-            result = run_job(job, file.path, runner)
-            results.append(_beyond(job, size_bytes) if file.restored() else result)
+        results = tuple(_measured(jobs, file, runner, tell))
+    left = () if file.left is None else (Gap(what=f"removal of {file.path}", reason=file.left),)
     return IoProbe(
         path=str(path.resolve()),
         facts=facts,
@@ -43,9 +42,30 @@ def probe_io(
         file_bytes=size_bytes,
         duration_s=duration_s,
         kind=kind,
-        results=tuple(results),
+        results=results,
         notes=tuple(meaning.words for meaning in meanings(facts)),
+        gaps=left,
     )
+
+
+def _measured(
+    jobs: Sequence[IoJob], file: OwnFile, runner: Runner, tell: Callable[[IoJob], None]
+) -> Iterator[IoResult]:
+    """Each job's result. Once the file cannot be had any more, of the jobs after that only the reason."""
+    gone: str | None = None
+    for job in jobs:
+        tell(job)
+        if gone is not None:
+            yield IoResult(job=job, unavailable=gone)
+            continue
+        result = run_job(job, file.path, runner)
+        try:
+            restored = file.restored()
+        except Interrupted:
+            raise
+        except PlinthError as error:
+            gone, restored = error.message, False
+        yield _beyond(job, file.size_bytes) if restored else result
 
 
 def _beyond(job: IoJob, size_bytes: int) -> IoResult:
