@@ -1,7 +1,11 @@
 """Loading beside its peers: same server, same disk, turn and turn about.
 
 tpcb against `pgbench -i` (client-side, -I dtgvp, and server-side, -I dtGvp); numbers against one text COPY from a file
-that is followed by the primary key; and few rows of numbers against many, for memory and speed.
+that is followed by the primary key; and few rows of numbers against many, for memory and speed. Each work begins with a
+load that is not measured, so that nobody alone pays for new segments of WAL.
+
+Where a server has its defaults, Plinth chooses maintenance_work_mem and workers for the sessions that build keys; so each
+peer loads as it is, and once more with that memory.
 """
 
 import argparse
@@ -25,17 +29,19 @@ from engine_sides import found, libpq_environment
 from engine_vs_pgbench import installations, server
 from loading_report import Load, text, write
 from plinth.model.connection import Connection
+from plinth.model.dataset import LoadedTables
 from plinth.system.database import connect
 from plinth.system.owner import Owner, server_owner
+from plinth.workload.maintenance import Maintenance
 
 SETTINGS: dict[str, str | int] = {
     "shared_buffers": "1GB",
-    "maintenance_work_mem": "256MB",
     "autovacuum": "off",
     "checkpoint_timeout": "1h",
     "max_wal_size": "8GB",
 }
 ACCOUNTS = 100_000
+SAME_MEMORY = ", with Plinth's maintenance_work_mem"
 TABLES = "pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history, numbers, plinth_load"
 COLUMNS = "number bigint NOT NULL, operator smallint, region smallint"
 
@@ -52,7 +58,7 @@ class Bench:
 
     def plinth(self, work: str, loaded: int, how: str = "plinth", **dataset: Any) -> Load:
         """One load by Plinth, in a process of its own."""
-        asked = {"connection": self.to.model_dump(), "dataset": {"streams": self.options.streams, **dataset}}
+        asked = {"connection": self.to.model_dump(), "dataset": {"streams": self.options.streams} | dataset}
         argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
         with self.cleared() as wal_mib:
             done = subprocess.run(argv, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True)
@@ -61,13 +67,16 @@ class Bench:
         indexed_s = sum(figures["parts_s"][part] for part in ("load rows", "build keys"))
         return Load(work, how, loaded, indexed_s=indexed_s, wal_mib=wal, **figures)
 
-    def pgbench(self, steps: str, how: str) -> Load:
-        """One `pgbench -i`."""
+    def pgbench(self, steps: str, *, as_ours: bool = False) -> Load:
+        """One `pgbench -i`; `as_ours`: with the memory that Plinth takes for building keys."""
         scale = self.options.rows // ACCOUNTS
         argv = [str(self.bindir / "pgbench"), "-i", "-q", "-I", steps, "-s", str(scale)]
         with self.cleared() as wal_mib:
             began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-            done = subprocess.run(argv, env=libpq_environment(self.to), check=True, capture_output=True, text=True)
+            environment = libpq_environment(self.to) | (
+                {"PGOPTIONS": f"-c {self.memory(scale * ACCOUNTS)}"} if as_ours else {}
+            )
+            done = subprocess.run(argv, env=environment, check=True, capture_output=True, text=True)
             elapsed_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
             wal = wal_mib()
         generate_s = float(found(r"(?:client|server)-side generate ([0-9.]+) s", done.stderr))
@@ -75,7 +84,7 @@ class Bench:
         keys_s = float(found(r"primary keys ([0-9.]+) s", done.stderr))
         return Load(
             "tpcb",
-            how,
+            f"pgbench -I {steps}" + (SAME_MEMORY if as_ours else ""),
             scale * ACCOUNTS,
             elapsed_s,
             generate_s + keys_s,
@@ -84,10 +93,16 @@ class Bench:
             parts_s={"load rows": generate_s, "vacuum": vacuum_s, "build keys": keys_s},
         )
 
-    def copy(self) -> Load:
+    def memory(self, rows: int) -> str:
+        """What Plinth sets to build a key of so many rows."""
+        return f"maintenance_work_mem={Maintenance(LoadedTables(), rows, at_once=1).memory_mib}MB"
+
+    def copy(self, *, as_ours: bool = False) -> Load:
         """One text COPY by the server itself from a file, then the key; then vacuum and count, as Plinth does."""
         rows, parts = self.options.numbers, {}
         with self.cleared() as wal_mib, connect(self.to) as control:
+            if as_ours:
+                control.execute(f"SET {self.memory(rows)}".encode())
             for part, sql in {
                 "tables": f"CREATE TABLE numbers ({COLUMNS})",
                 "load rows": f"COPY numbers FROM '{self.file}'",
@@ -100,7 +115,8 @@ class Bench:
                 parts[part] = time.monotonic() - began
             wal = wal_mib()
         indexed_s = parts["load rows"] + parts["build keys"]
-        return Load("numbers", "COPY from a file", rows, sum(parts.values()), indexed_s, 0.0, wal, parts_s=parts)
+        how = "COPY from a file" + (SAME_MEMORY if as_ours else "")
+        return Load("numbers", how, rows, sum(parts.values()), indexed_s, 0.0, wal, parts_s=parts)
 
     def write_file(self) -> None:
         """The rows of numbers as text, by the server, from what Plinth has loaded."""
@@ -140,14 +156,16 @@ class Bench:
         name = f"plinth, {self.options.partitions} partitions"
         return {
             "tpcb": [
-                lambda: self.pgbench("dtgvp", "pgbench -I dtgvp"),
+                lambda: self.pgbench("dtgvp"),
                 lambda: self.plinth("tpcb", rows, **tpcb),
-                lambda: self.pgbench("dtGvp", "pgbench -I dtGvp"),
+                lambda: self.pgbench("dtGvp"),
+                lambda: self.pgbench("dtgvp", as_ours=True),
                 lambda: self.plinth("tpcb", rows, name, **tpcb, **parts),
             ],
             "numbers": [
                 self.copy,
                 lambda: self.plinth("numbers", numbers, **narrow),
+                lambda: self.copy(as_ours=True),
                 lambda: self.plinth("numbers", numbers, name, **narrow, **parts),
             ],
             "sizes": [
@@ -164,6 +182,7 @@ class Bench:
                 continue
             if name == "numbers":
                 self.write_file()
+            ways[0]()  # not measured: segments of WAL are new now, and used again later
             for turn in range(self.options.pairs):
                 first = turn % len(ways)
                 for way in ways[first:] + ways[:first]:
@@ -186,7 +205,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--work", action="append", choices=works, help="may be repeated (default: all)")
     parser.add_argument("--rows", type=int, default=20_000_000, help="accounts of tpcb; the others are scaled by it")
     parser.add_argument("--pairs", type=int, default=3, help="loads of each way (default: %(default)s)")
-    parser.add_argument("--streams", type=int, default=2, help="of Plinth (default: %(default)s)")
+    parser.add_argument("--streams", type=int, help="of Plinth (default: what it chooses)")
     parser.add_argument("--partitions", type=int, default=8, help="of the partitioned way (default: %(default)s)")
     parser.add_argument("--wal-level", default="replica", choices=("minimal", "replica"), help="(default: %(default)s)")
     parser.add_argument("--machine", default=machine_kind(), help="kind of machine, for names (default: %(default)s)")
@@ -229,7 +248,8 @@ def main() -> None:
         name: getattr(options, name) for name in ("rows", "numbers", "few", "many", "pairs", "streams", "partitions")
     }
     arguments = [f"--rows={options.rows}", f"--pairs={options.pairs}", f"--wal-level={options.wal_level}"]
-    arguments += [f"--streams={options.streams}", f"--partitions={options.partitions}"]
+    arguments += [f"--partitions={options.partitions}"]
+    arguments += [] if options.streams is None else [f"--streams={options.streams}"]
     command = shlex.join(["benchmarks/loading.py", *arguments, *(f"--work={work}" for work in options.work)])
     write(options.runs / f"{day}-{options.machine}-loading", day, named | {"server_settings": settings}, raw, command)
 

@@ -55,9 +55,10 @@ def aims(loads: Sequence[Load]) -> list[Aim]:
             ratio = of_tpcb["plinth"] / of_tpcb[peer]
             found.append(Aim(f"tpcb: at most 0.60 of the time of {peer}", ratio, ratio <= 0.6))
     of_numbers = medians([load for load in loads if load.work == "numbers"], "indexed_s")
-    if of_numbers:
-        ratio = of_numbers["COPY from a file"] / of_numbers["plinth"]
-        found.append(Aim("numbers, rows and key: at least 1.80x the speed of COPY from a file", ratio, ratio >= 1.8))
+    for peer in of_numbers:
+        if peer.startswith("COPY"):
+            ratio = of_numbers[peer] / of_numbers["plinth"]
+            found.append(Aim(f"numbers, rows and key: at least 1.80x the speed of {peer}", ratio, ratio >= 1.8))
     few, many = ([load for load in loads if load.work == f"numbers, {size}"] for size in ("few", "many"))
     if few and many:
         memory = medians(many, "peak_memory_mib")["plinth"] / medians(few, "peak_memory_mib")["plinth"]

@@ -19,6 +19,7 @@ question = "Does it go on?"
 [dataset]
 kind = "numbers"
 rows = 3_000_000
+streams = 2
 
 [workload]
 builtin = "numbers-update"

@@ -21,11 +21,11 @@ from plinth.system.database import connect
 from plinth.workload import dataset_of
 from plinth.workload.loading import gaps
 
-NUMBERS = {"kind": "numbers", "rows": 300_000}
+NUMBERS = {"kind": "numbers", "rows": 300_000, "streams": 2}
 PARTITIONED = {**NUMBERS, "partitions": 5}
 UNLOGGED = {**NUMBERS, "unlogged": True}
-TPCB = {"kind": "tpcb", "scale": 3}
-UPSERT = {"kind": "upsert", "rows": 30_000}
+TPCB = {"kind": "tpcb", "scale": 3, "streams": 2}
+UPSERT = {"kind": "upsert", "rows": 30_000, "streams": 2}
 PIECE_BYTES = 500_000
 STEPS = ("load rows", "build keys", "functions", "vacuum and count")
 
@@ -148,13 +148,15 @@ def go_on(
 
 @pytest.mark.long
 @pytest.mark.parametrize("server_too", [False, True], ids=["loader", "loader and server"])
+@pytest.mark.parametrize("streams", [1, 2])
 def test_tpcb_and_upsert_go_on_where_they_were(
-    own_server: Server, place: Callable[[], Connection], server_too: bool
+    own_server: Server, place: Callable[[], Connection], streams: int, server_too: bool
 ) -> None:
+    tpcb = {**TPCB, "streams": streams}
     for step in ("tables", "load rows", "build keys", "vacuum and count"):
         target = place()
-        killed(own_server, target, TPCB, step, server_too=server_too)
-        resumed(target, TPCB)
+        killed(own_server, target, tpcb, step, server_too=server_too)
+        resumed(target, tpcb)
         assert row(target, "SELECT count(*), sum(aid), sum(bid), count(filler) FROM pgbench_accounts") == (
             300_000,
             300_000 * 300_001 // 2,

@@ -21,12 +21,14 @@ class LoadedTables(Frozen):
     size_key: ClassVar[str | None] = None
     """The key that says how large it is, which --scale-to-fit cuts."""
 
-    streams: int = Field(
-        default=2,
+    streams: int | None = Field(
+        default=None,
         ge=1,
         le=256,
         description="Sessions of the load: COPY streams, then keys and vacuum of several tables at the same time. With 1 the rows "
-        "come frozen, each table in one transaction.",
+        "come frozen, each table in one transaction. Default: 2, but one COPY stream, frozen, for a table of at most 8 GiB on "
+        "PostgreSQL 14 and 15.",
+        examples=[4],
     )
     partitions: int = Field(
         default=0,
@@ -43,14 +45,16 @@ class LoadedTables(Frozen):
     maintenance_work_mem: str | None = Field(
         default=None,
         pattern=r"^\d+(kB|MB|GB|TB)$",
-        description="Memory for building each key, as PostgreSQL has it. Default: the server's.",
+        description="Memory for building each key, as PostgreSQL has it. Default: the server's; where that has its own "
+        "default and is reached by a Unix socket, what sorts the key in memory, if a quarter of free memory holds it.",
         examples=["1GB"],
     )
     maintenance_workers: int | None = Field(
         default=None,
         ge=0,
         le=1024,
-        description="max_parallel_maintenance_workers while keys are built. Default: the server's.",
+        description="max_parallel_maintenance_workers while keys are built. Default: the server's; where that has its own "
+        "default and is reached by a Unix socket, so many that all processors are busy.",
         examples=[2],
     )
     load_settings: dict[str, SettingValue] = Field(

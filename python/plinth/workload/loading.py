@@ -11,12 +11,19 @@ from plinth.model.step import Step
 from plinth.workload.at_once import Job, run_at_once
 from plinth.workload.bulk import copy
 from plinth.workload.ledger import LEDGER, PREPARE, Ledger
+from plinth.workload.maintenance import Maintenance
 
 if TYPE_CHECKING:
     import psycopg
 
 # Before it, a page that COPY FREEZE filled was not marked as all visible.
 _FREEZING_VERSION = 140_000
+
+# From it on tables grow by many pages at once; before, streams into one table waited for each other's pages.
+_GROWING_VERSION = 160_000
+# Of a table that one stream fills in one transaction, so that it is not long until it is there again after a kill.
+_MOST_IN_ONE_BYTES = 8 * 2**30
+_SESSIONS = 2
 
 # So large that a commit is nothing beside it; so small that little is sent again after a kill, and streams end together.
 _PIECE_BYTES = 32 * 2**20
@@ -63,25 +70,46 @@ class Recipe:
         return tuple(self.counts)
 
     @property
-    def freezes(self) -> bool:
+    def sessions(self) -> int:
+        """How many work at the same time."""
+        return self.spec.streams or _SESSIONS
+
+    def streams(self, server_version: int) -> int:
+        """Of COPY, where the dataset does not say: as many as there are sessions, or one, frozen, where more gain nothing."""
+        if self.spec.streams is not None or self.spec.partitions:
+            return self.sessions
+        is_small = self._largest * self.row_bytes <= _MOST_IN_ONE_BYTES
+        return 1 if is_small and _FREEZING_VERSION <= server_version < _GROWING_VERSION else self.sessions
+
+    def freezes(self, server_version: int) -> bool:
         """Rows can be frozen by COPY only in the transaction that has emptied the table: of one stream, or of partitions."""
-        return self.spec.streams == 1 or self.spec.partitions > 0
+        is_allowed = self.streams(server_version) == 1 or self.spec.partitions > 0
+        return is_allowed and server_version >= _FREEZING_VERSION
 
     def steps(self) -> list[Step]:
         """Tables, COPY, keys, vacuum, count: for the plan."""
-        frozen = ", frozen" if self.freezes else ""
-        partitions = f" into {self.spec.partitions} partitions" if self.spec.partitions else ""
+        words = self._maintenance().words()
         titles = [
             ("tables", "; ".join(self.create)),
-            ("copy", f"COPY {self.rows:,} rows by {self.spec.streams} streams{partitions}{frozen}"),
+            ("copy", f"COPY {self.rows:,} rows {self._copy_words()}"),
             ("logged", f"make {', '.join(self.tables)} logged" if self.spec.unlogged else ""),
-            ("keys", "; ".join(statement for stage in self.keys for statement in stage)),
+            (
+                "keys",
+                "; ".join(statement for stage in self.keys for statement in stage) + (f" ({words})" if words else ""),
+            ),
             ("after", "; ".join(self.after)),
             ("vacuum", "; ".join(self._vacuum_sql())),
             ("analyze", self._analyze_sql() if self.spec.partitions else ""),
             ("count", "count the rows"),
         ]
         return [Step(id=f"dataset.{name}", title=title) for name, title in titles if title]
+
+    def _copy_words(self) -> str:
+        if self.spec.partitions:
+            return f"by {self.sessions} streams into {self.spec.partitions} partitions, frozen"
+        newer, older = self.streams(_GROWING_VERSION), self.streams(_FREEZING_VERSION)
+        by = "by 1 stream, frozen" if newer == 1 else f"by {newer} streams"
+        return by if newer == older else f"{by}; by 1 stream, frozen, into PostgreSQL 14 and 15"
 
     def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> Ledger:
         """Load what is not there yet, and verify the counts. Raises RunError, and Refused for tables that are not ours."""
@@ -107,7 +135,7 @@ class Recipe:
         return ledger
 
     def _copy(self, control: "psycopg.Connection", ledger: Ledger, target: Connection, report: Report) -> None:
-        freeze = self.freezes and control.info.server_version >= _FREEZING_VERSION
+        freeze = self.freezes(control.info.server_version)
         pieces = list(self._pieces(ledger, whole=freeze))
         left = sum(piece["rows"] for piece in pieces)
         if pieces:
@@ -122,7 +150,7 @@ class Recipe:
                 },
                 target,
                 report,
-                streams=min(self.spec.streams, len(pieces)),
+                streams=min(self.streams(control.info.server_version), len(pieces)),
                 size_key=f"dataset.{self.spec.size_key}",
                 there=self.rows - left,
                 row_bytes=self.row_bytes,
@@ -130,8 +158,7 @@ class Recipe:
 
     def _pieces(self, ledger: Ledger, *, whole: bool) -> Iterator[dict[str, Any]]:
         """The rows that are not there yet; `whole`: a part is one piece."""
-        rows = max(part.rows for part in self.parts) if self.parts else 0
-        most = max(1, round(_PIECE_BYTES / self.row_bytes), rows // _MOST_PIECES)
+        most = max(1, round(_PIECE_BYTES / self.row_bytes), self._largest // _MOST_PIECES)
         there = {table: ledger.pieces(table) for table in {part.table for part in self.parts}}
         for part in self.parts:
             for first, end in gaps(part.first_row, part.first_row + part.rows, there[part.table]):
@@ -158,7 +185,7 @@ class Recipe:
     ) -> None:
         """Do what of `steps`, statements by the name that the ledger has for them, is not done."""
         missing = {step: sql for step, sql in steps.items() if not ledger.has(step)}
-        settings = [*PREPARE, *self._settings_sql()]
+        settings = [*PREPARE, *self._maintenance().settings(control)]
 
         def job(step: str, sql: Sequence[str]) -> Job:
             mark = ledger.marking(step)
@@ -170,14 +197,17 @@ class Recipe:
         if not missing:
             return
         jobs = [job(step, sql) for step, sql in missing.items()]
-        run_at_once(target, jobs, sessions=self.spec.streams, glance=glance)
+        run_at_once(target, jobs, sessions=self.sessions, glance=glance)
         report(Progress(task, len(missing), len(missing), "statements"))
 
-    def _settings_sql(self) -> Iterator[str]:
-        if self.spec.maintenance_work_mem is not None:
-            yield f"SET maintenance_work_mem = '{self.spec.maintenance_work_mem}'"
-        if self.spec.maintenance_workers is not None:
-            yield f"SET max_parallel_maintenance_workers = {self.spec.maintenance_workers}"
+    @property
+    def _largest(self) -> int:
+        """Rows of the largest table or partition."""
+        return max((part.rows for part in self.parts), default=0)
+
+    def _maintenance(self) -> Maintenance:
+        alike = self.rows // max(1, self._largest)
+        return Maintenance(self.spec, self._largest, max(1, min(self.sessions, alike)))
 
     def _vacuum_sql(self) -> list[str]:
         """Partitions are analyzed with their table."""
