@@ -42,6 +42,7 @@ def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, st
     assert loaded.experiment.question.endswith("?")
     plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
     assert plan.warnings == ()
+    assert [need.sentence for need in plan.needs if need.where.startswith("storage.") and need.met is False] == []
     assert len(plan.variants) > 2
     assert plan.estimated_s < 15 * 60
     assert not state_dir.exists(), "planning touches nothing"

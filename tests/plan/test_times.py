@@ -54,6 +54,8 @@ def test_a_checkpoint_writes_what_the_trial_changed_and_at_most_all_there_is() -
     swept = disk._replace(write_bytes_per_s=100e6)
     assert restarts_s < seconds(swept) - seconds() < seconds(disk) - seconds()
     assert seconds(disk, builtin="select-only") == approx(seconds() + restarts_s), "nothing was changed"
+    instant = disk._replace(flush_s=1e-6, page_write_s=1e-6)
+    assert seconds(instant) - seconds() < 1, "clients commit no faster than they can ask"
     more = disk._replace(flush_s=0.02)
     assert seconds(more) < seconds(disk), "fewer commits change fewer pages"
 

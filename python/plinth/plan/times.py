@@ -17,6 +17,8 @@ _START_STOP_S = 2.0
 _PAGE_BYTES = 8192
 _FLUSHES_OF_A_RESTART = 30
 _PAGES_CHANGED_BY_A_COMMIT = 2
+_LEAST_COMMIT_S = 0.5e-3
+"""Of one client: a transaction takes that long where a flush takes next to nothing."""
 
 
 def estimated_s(
@@ -78,7 +80,7 @@ def _checkpoint_s(cluster: PlannedCluster, paces: Mapping[str, Pace], variant: V
         return _FLUSHES_OF_A_RESTART * flush_s
     at_random_s = data.page_write_s * cluster.data_bytes / _PAGE_BYTES
     if wal is not None and wal.flush_s > 0:
-        commits = variant.workload.clients * trial_s / wal.flush_s
+        commits = variant.workload.clients * trial_s / max(wal.flush_s, _LEAST_COMMIT_S)
         at_random_s = min(at_random_s, data.page_write_s * commits * _PAGES_CHANGED_BY_A_COMMIT)
     limit_s = cluster.data_bytes / data.write_bytes_per_s if data.write_bytes_per_s else at_random_s
     return min(at_random_s, limit_s) + _FLUSHES_OF_A_RESTART * flush_s
