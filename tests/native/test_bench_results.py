@@ -258,6 +258,7 @@ ABORTS = {
     "aset-name": ("select 1 as b \\; select 2 \\aset\n", ()),
     "sleep": ("\\sleep :x\nselect 1;\n", ("-D", "x=abc")),
     "if": ("\\if :x\nselect 1;\n\\endif\n", ("-D", "x=abc")),
+    "set-range": ("\\set y :x\nselect 1;\n", ("-D", "x=-9223372036854775809")),
     "set": ("\\set y :x + 1\nselect 1;\n", ("-D", "x=abc")),
     "shell": ("select 1;\n\\shell false\n", ()),
     "setshell": ("\\setshell x echo abc\nselect 1;\n", ()),

@@ -54,6 +54,9 @@ pub enum EvalReason {
         /// Its text.
         text: Box<str>,
     },
+    /// A variable holds text that looks like an integer, of more than 64 bits.
+    #[error("value \"{0}\" is out of range for type bigint")]
+    OutOfRange(Box<str>),
     /// A value of one type stands where another is needed.
     #[error("cannot coerce {from} to {to}")]
     Coercion {

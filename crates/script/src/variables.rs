@@ -52,6 +52,13 @@ impl Symbols {
     }
 }
 
+/// Whether a text is digits, with or without a sign.
+fn is_integer(text: &str) -> bool {
+    let text = text.trim_ascii_start();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
 /// What one client's variable holds.
 #[derive(Debug, Clone, Copy)]
 enum Holds {
@@ -144,10 +151,12 @@ impl Variables {
     /// The error of reading `slot` when [`Variables::get`] found no value.
     pub(crate) fn read_error(&self, slot: usize, name: &str) -> EvalError {
         let name = name.into();
-        match self.text(slot) {
+        let text = self.text(slot).map(String::from_utf8_lossy);
+        match text {
+            Some(text) if is_integer(&text) => EvalReason::OutOfRange(text.into()),
             Some(text) => EvalReason::MalformedVariable {
                 name,
-                text: String::from_utf8_lossy(text).into(),
+                text: text.into(),
             },
             None => EvalReason::UndefinedVariable(name),
         }
