@@ -74,7 +74,7 @@ class Bench:
         with self.cleared() as wal_mib:
             began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
             environment = libpq_environment(self.to) | (
-                {"PGOPTIONS": f"-c {self.memory(scale * ACCOUNTS)}"} if as_ours else {}
+                {"PGOPTIONS": f"-c maintenance_work_mem={self.memory(scale * ACCOUNTS)}"} if as_ours else {}
             )
             done = subprocess.run(argv, env=environment, check=True, capture_output=True, text=True)
             elapsed_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -94,15 +94,15 @@ class Bench:
         )
 
     def memory(self, rows: int) -> str:
-        """What Plinth sets to build a key of so many rows."""
-        return f"maintenance_work_mem={Maintenance(LoadedTables(), rows, at_once=1).memory_mib}MB"
+        """The maintenance_work_mem that Plinth takes to build a key of so many rows."""
+        return f"{Maintenance(LoadedTables(), rows, at_once=1).memory_mib}MB"
 
     def copy(self, *, as_ours: bool = False) -> Load:
         """One text COPY by the server itself from a file, then the key; then vacuum and count, as Plinth does."""
         rows, parts = self.options.numbers, {}
         with self.cleared() as wal_mib, connect(self.to) as control:
             if as_ours:
-                control.execute(f"SET {self.memory(rows)}".encode())
+                control.execute(f"SET maintenance_work_mem = '{self.memory(rows)}'".encode())
             for part, sql in {
                 "tables": f"CREATE TABLE numbers ({COLUMNS})",
                 "load rows": f"COPY numbers FROM '{self.file}'",
