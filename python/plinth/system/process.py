@@ -8,6 +8,9 @@ from time import monotonic
 from typing import NamedTuple, Self
 
 
+_ROOT = 0
+
+
 class ProcessMark(NamedTuple):
     """What names a process for good: its pid, when it started, and the boot that this happened in."""
 
@@ -71,12 +74,12 @@ def started_ticks(pid: int) -> int | None:
 
 
 def arguments(process: Path) -> list[str]:
-    """The command line of a process of ours, given as /proc/PID; nothing of one that has ended or is another user's.
+    """The command line of a process of ours or root's, given as /proc/PID; nothing of others, or of one that has ended.
 
     Anybody may start a program with any arguments: by them alone no process is known to be ours.
     """
     try:
-        if process.stat().st_uid != os.geteuid():
+        if process.stat().st_uid not in (os.geteuid(), _ROOT):
             return []
         return (process / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
     except (FileNotFoundError, ProcessLookupError):
