@@ -134,6 +134,16 @@ def test_idle_backends_of_a_load_engine_without_cpu_are_its_doing(
     assert found(rows, trial(threads=8)).kind == "client limit", "the same of eight threads is little"
 
 
+def test_of_a_driver_it_is_told_as_its_processes_which_have_no_more_than_all_of_their_time() -> None:
+    """Its foreman works beside them, and is counted with them."""
+    engine = trial().engine
+    assert engine is not None
+    rows = samples({C + "CPU": 0.2}, {"load engine": 1.9}, {"load engine": 1.8})
+    told = found(rows, trial(engine=engine.model_copy(update={"driver": "psycopg 3"}).model_dump()))
+    assert told.sentence.startswith("client driver: ")
+    assert told.sentence.endswith("its processes worked or waited for a CPU 100% of theirs")
+
+
 def test_what_could_not_be_looked_at_is_not_claimed() -> None:
     seen_engine = found(samples({C + "CPU": 1}, {"load engine": 0.1}))
     assert seen_engine.sentence.endswith("and the load engine was not busy")

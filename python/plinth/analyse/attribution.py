@@ -165,7 +165,7 @@ def starvation(trial: Trial, seen: Window) -> float | None:
     if trial.engine is None or trial.engine.threads == 0 or spent is None:
         return None
     waited = seen.rates("process_delay", ["load engine"], "run_delay_s") or 0.0
-    return (spent + waited) / trial.engine.threads
+    return min(1.0, (spent + waited) / trial.engine.threads)  # a driver's foreman works and waits beside its clients
 
 
 def _confidence(kind: BottleneckKind, where: Where, starved: float | None) -> Confidence:
@@ -206,8 +206,10 @@ def _sentence(kind: BottleneckKind, where: Where, trial: Trial, starved: float |
         share = where.other / where.clients
         return f"not known: {share:.0%} of the clients' time went to waits that tell of no limit, mostly {where.mostly}"
     if kind == "load engine":
+        is_driver = trial.engine is not None and trial.engine.driver is not None
+        who, its = ("client driver", "processes") if is_driver else ("load engine", "threads")
         return (
-            f"load engine: backends waited for the next statement {idle:.0%} of the time, and its threads worked or waited for "
+            f"{who}: backends waited for the next statement {idle:.0%} of the time, and its {its} worked or waited for "
             f"a CPU {starved or 0.0:.0%} of theirs"
         )
     if kind == "client limit":
