@@ -7,7 +7,6 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Self
 
-
 _ROOT = 0
 
 
