@@ -155,6 +155,21 @@ def test_the_output_may_be_cut_short():
     writer.wait(30)
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["--help"], ["schema"], ["bench", "--help"]])
+def test_output_that_cannot_be_written_is_an_error_that_says_so(words, unbuffered):
+    with Path("/dev/full").open("w") as full:
+        environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run([*PLINTH, *words], stdout=full, stderr=subprocess.PIPE, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (1, "error: cannot write the output: No space left on device\n")
+
+
+def test_a_script_from_a_closed_standard_input_is_an_error_that_says_so():
+    done = subprocess.run(["sh", "-c", '"$@" <&-', "sh", *PLINTH, "bench", "-f", "-"], capture_output=True, text=True)
+    said = 'plinth bench: error: could not read file "-": standard input is closed\n'
+    assert (done.returncode, done.stderr) == (1, said)
+
+
 def test_progress_that_nobody_reads_any_more_is_lost_and_no_error():
     program = """
 import sys

@@ -37,6 +37,8 @@ def builtin(asked: str) -> BenchScript:
 def script_file(asked: str) -> BenchScript:
     """The script in the file of `asked`, "FILE" or "FILE@WEIGHT"; "-" is standard input. It is checked."""
     name, weight = _weighted(asked)
+    if name == "-" and sys.stdin is None:  # the caller has closed it
+        raise BenchFailure('could not read file "-": standard input is closed')
     try:
         raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

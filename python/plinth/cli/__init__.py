@@ -29,7 +29,13 @@ def help_text() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    from plinth.cli.ending import with_output
+
     words = sys.argv[1:] if arguments is None else arguments
+    return with_output(lambda: _run(words))
+
+
+def _run(words: list[str]) -> int:
     if words in ([], ["--help"], ["-h"], ["help"]):
         print(help_text())
         return 0
@@ -45,15 +51,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _bench(words: list[str]) -> int:
     from plinth.bench import run_bench
-    from plinth.cli.ending import INTERRUPTED, die_interrupted, nobody_reads
+    from plinth.cli.ending import INTERRUPTED, die_interrupted
 
-    try:
-        code = run_bench(words)
-        if code == INTERRUPTED:
-            die_interrupted()
-        return code
-    except BrokenPipeError:
-        return nobody_reads()
+    code = run_bench(words)
+    if code == INTERRUPTED:
+        die_interrupted()
+    return code
 
 
 __all__ = ["COMMANDS", "Command", "help_text", "main"]

@@ -7,7 +7,7 @@ from cyclopts import App, CycloptsError
 from plinth import __version__
 from plinth.cli.commands import COMMANDS
 from plinth.cli.console import error_console
-from plinth.cli.ending import INTERRUPTED, nobody_reads
+from plinth.cli.ending import INTERRUPTED
 from plinth.cli.help import HelpFormatter
 from plinth.model.errors import ExperimentError, PlinthError
 
@@ -40,8 +40,6 @@ def call(words: list[str]) -> int:
     except PlinthError as error:
         show_error(error)
         return error.exit_code
-    except BrokenPipeError:
-        return nobody_reads()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
