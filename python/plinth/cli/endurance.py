@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
+from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.model.errors import UsageError
 from plinth.model.units import parse_size
@@ -53,7 +53,7 @@ def endurance(
     if as_json:
         print(account.model_dump_json(indent=1))
     else:
-        show_endurance(account, Console(highlight=False))
+        show_endurance(account, output_console())
     return 0
 
 
