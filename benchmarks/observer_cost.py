@@ -40,9 +40,10 @@ def measure(cluster: Cluster, ticks: int) -> dict[str, float]:
     )
     observer.start(time.monotonic_ns())
     time.sleep(ticks * INTERVAL_S)
+    samplers = tuple(observer._samplers)  # which it lets go of at its end
     seen = observer.stop()
     seconds = seen.duration_ns / 1e9 / INTERVAL_S
-    threads = {f"thread of {one.name}": one.cpu_ns - one.start_cpu_ns for one in observer._samplers}
+    threads = {f"thread of {one.name}": one.cpu_ns - one.start_cpu_ns for one in samplers}
     backends = {"backends of the observer": seen.cost_cpu_ns - sum(threads.values())}
     return {name: cpu_ns / 1e3 / seconds for name, cpu_ns in (threads | backends).items()}
 

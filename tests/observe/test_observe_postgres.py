@@ -1,16 +1,18 @@
 """PostgreSQL's views on real servers: each version gives what it has, says what it lacks, and counts what was done."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from psycopg import pq
 from watching import ask, client, major, wait_until, watching
 
 from plinth.model.waits import ALL
+from plinth.observe.postgres import view_sources
+from plinth.observe.session import Session
 from plinth.observe.slow_views import SLOW_VIEWS
 from plinth.observe.view import Extension, Traits, build_query
-from plinth.observe.views import VIEWS
+from plinth.observe.views import SLOTS, VIEWS
 from plinth.server import Cluster
 
 TRANSACTIONS = 137
@@ -164,6 +166,34 @@ def test_a_standby_a_slot_and_a_copy_under_way_are_told(every_server: Cluster) -
         assert work.startswith("copy postgres ") and samples[-1].value > 0
     else:
         assert not copied
+
+
+@pytest.fixture
+def session(server: Cluster) -> Iterator[Session]:
+    session = Session(server.connection, local=True)
+    yield session
+    session.close()
+
+
+def test_what_is_refused_of_queries_in_one_round_trip_takes_nothing_with_it(session: Session) -> None:
+    refused = {"SELECT 1 / count(*) FROM pg_class WHERE false": "division by zero", "SELECT nothing": "does not exist"}
+    for _ in range(2):  # the second time all that can be is prepared
+        answers = session.query_all(["SELECT 1", *refused, "SELECT $1::text, NULL", "SELECT 2 WHERE false"])
+        for sql, reason in refused.items():
+            assert reason in str(answers.pop(sql))
+        assert list(answers.values()) == [[("1",)], [("postgres", None)], []]
+
+
+def test_what_is_seldom_there_is_found_a_few_ticks_after_it_came(session: Session, server: Cluster) -> None:
+    (slots,) = view_sources(session, [SLOTS])
+    assert slots.read().readings == []
+    with client(server) as control:
+        control.execute("SELECT pg_create_physical_replication_slot('late', true)")
+        try:
+            found = [{reading.object for reading in slots.read().readings} for _ in range(6)]
+        finally:
+            control.execute("SELECT pg_drop_replication_slot('late')")
+    assert found == [set()] * 4 + [{"late"}] * 2
 
 
 def test_statements_are_told_where_the_extension_is_loaded(start_server: Callable[..., Cluster]) -> None:

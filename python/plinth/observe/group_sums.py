@@ -22,6 +22,8 @@ class GroupSums:
 
     def advance(self, group: str, pid: int, now: Counters) -> None:
         """Add to `group` what process `pid` counted since its last reading, or since its birth."""
+        if self._last.get(pid) == now:
+            return  # most processes do nothing most of the time
         if any(new < old for new, old in zip(now, self._last.get(pid, self._zero), strict=True)):
             self.end([pid])  # another process that was given the same number
         last = self._last.get(pid, self._zero)

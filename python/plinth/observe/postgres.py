@@ -1,35 +1,42 @@
-"""Each of PostgreSQL's statistics views as a source."""
+"""Each of PostgreSQL's statistics views as a source; those of one session are asked for together."""
 
 from collections.abc import Sequence
 
-from plinth.observe.session import Session
+from plinth.observe.session import Row, Session
 from plinth.observe.source import Reading, Readout, Source, Unreadable
 from plinth.observe.view import Query, View, build_query
+
+_TICKS_OF_REST = 4
+"""How many ticks are left out after a look that found none of what is seldom there."""
 
 
 class ViewSource:
     """One view, asked for what this server's version and settings have of it."""
 
-    def __init__(self, session: Session, view: View) -> None:
+    def __init__(self, batch: "_Batch", view: View) -> None:
         self.name = view.source
         self.sparse = view.absent == "zero"
-        self._session = session
+        self._batch = batch
         self._view = view
         self._query: Query | None = None
         self._built_for: object = None
+        self._resting = 0
+
+    def due(self) -> str | None:
+        """What is to be asked of the server at this tick, if anything. Raises Unreadable."""
+        return None if self._resting else self._query_now().sql
 
     def read(self) -> Readout:
-        """One round trip. Raises Unreadable."""
-        server = self._session.connect()
-        if self._query is None or self._built_for is not server:
-            self._query = build_query(self._view, server)
-            self._built_for = server
-        sql, metrics, missing = self._query
-        if sql is None:
+        """The view's rows of this tick. Raises Unreadable."""
+        sql, metrics, missing = self._query_now()
+        if sql is None or self._resting:
+            self._resting = max(0, self._resting - 1)
             return Readout([], missing)
-        rows = self._session.query(sql)
+        rows = self._batch.take(sql)
         if not rows and self._view.absent == "gap":
             raise Unreadable("the view has no row of it")
+        if not rows and self._view.seldom:
+            self._resting = _TICKS_OF_REST
         # A null is a cell that has no meaning, such as the fsyncs of temporary relations.
         readings = [
             Reading(of or "", metric, float(value))
@@ -39,7 +46,35 @@ class ViewSource:
         ]
         return Readout(readings, missing)
 
+    def _query_now(self) -> Query:
+        server = self._batch.session.connect()
+        if self._query is None or self._built_for is not server:
+            self._query, self._built_for, self._resting = build_query(self._view, server), server, 0
+        return self._query
+
+
+class _Batch:
+    """The answers to all that is due at a tick: had by the first source that takes one."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.sources: list[ViewSource] = []
+        self._answers: dict[str, list[Row] | Unreadable] = {}
+
+    def take(self, sql: str) -> list[Row]:
+        """The rows of a query, once. Raises Unreadable."""
+        if sql not in self._answers:
+            self._answers = self.session.query_all(
+                [due for source in self.sources if (due := source.due()) is not None]
+            )
+        answer = self._answers.pop(sql)
+        if isinstance(answer, Unreadable):
+            raise answer
+        return answer
+
 
 def view_sources(session: Session, views: Sequence[View]) -> list[Source]:
     """Sources of these views; what the server's version lacks is missing with that reason."""
-    return [ViewSource(session, view) for view in views]
+    batch = _Batch(session)
+    batch.sources = [ViewSource(batch, view) for view in views]
+    return list(batch.sources)

@@ -7,6 +7,7 @@ from pathlib import Path
 # Places in what stat_fields gives; proc(5) counts from 1, with two fields before them.
 STATE, PARENT, UTIME, STIME, CUTIME, CSTIME = 0, 1, 11, 12, 13, 14
 _CHUNK = 1 << 16
+_SHORT = 1 << 12
 _ENDED_STATES = (b"Z", b"X")
 
 
@@ -61,7 +62,7 @@ class KeptFiles:
                 return read_once(path)
             fd = self._fds[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.pread(fd, _CHUNK, 0)
+            return os.pread(fd, _SHORT, 0)
         except OSError as error:
             os.close(self._fds.pop(path))
             raise OSError(error.errno, error.strerror, path) from error
@@ -82,7 +83,7 @@ def read_once(path: str) -> bytes:
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(fd, _CHUNK)
+        return os.read(fd, _SHORT)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error
     finally:
@@ -95,7 +96,7 @@ def stat_fields(path: str, read: Callable[[str], bytes] = read_once) -> list[byt
     Raises ProcessLookupError for a process that has ended, though its parent has not yet looked.
     """
     stat = read(f"{path}/stat")
-    fields = stat[stat.rindex(b")") + 2 :].split()
+    fields = stat[stat.rindex(b")") + 2 :].split(None, CSTIME + 1)
     if fields[STATE] in _ENDED_STATES:
         raise ProcessLookupError(f"{path} has ended")
     return fields

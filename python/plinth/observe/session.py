@@ -1,6 +1,8 @@
 """The observer's own connections: lost without harm, made anew, and out of the load's database where they can be."""
 
+import itertools
 import os
+import select
 import socket
 import time
 from collections.abc import Sequence
@@ -26,8 +28,13 @@ _CONNECT_TIMEOUT_S = 2
 _RETRY_AFTER_NS = 500_000_000
 _COST_EVERY_NS = 1_000_000_000
 # The load's limits and planner settings are not to bear on the observer.
-_OWN_SETTINGS = {"statement_timeout": "5s", "jit": "off", "default_transaction_isolation": "read committed"}
-_OPTIONS = "-c statement_timeout=5s -c jit=off"
+_OWN_SETTINGS = {
+    "statement_timeout": "5s",
+    "jit": "off",
+    "default_transaction_isolation": "read committed",
+    "plan_cache_mode": "force_generic_plan",  # planned once, though a parameter says of which database
+}
+_OPTIONS = "-c statement_timeout=5s -c jit=off -c plan_cache_mode=force_generic_plan"
 _OWN_SETTINGS_SINCE_15 = {"stats_fetch_consistency": "none"}
 
 Row = tuple[str | None, ...]
@@ -86,10 +93,31 @@ class Session:
             result = self._rolled_back(wire, sql) if self._within else self._execute(wire, sql)
         except psycopg.Error as error:  # the connection has ended
             raise self._lost(_first_line(error)) from error
-        if time.monotonic_ns() - self._cost_noted_ns > _COST_EVERY_NS:
-            self.note_cost()
-        columns = range(result.nfields)
-        return [tuple(_text(result.get_value(row, column)) for column in columns) for row in range(result.ntuples)]
+        self._note_cost_now_and_then()
+        return _rows(result)
+
+    def query_all(self, queries: Sequence[str]) -> dict[str, "list[Row] | Unreadable"]:
+        """As `query` of each, in one round trip and one transaction; what the server refuses has the reason in its place.
+
+        Raises Unreadable when there is no connection. Each round trip wakes two processes, which costs more than most queries.
+        """
+        self.connect()
+        assert self._connection is not None
+        wire = self._connection.pgconn
+        answers: dict[str, list[Row] | Unreadable] = {}
+        try:
+            if not self._within:
+                answers = self._at_once(wire, queries)
+        except psycopg.Error as error:  # the connection has ended
+            raise self._lost(_first_line(error)) from error
+        for sql in queries:
+            if sql not in answers:  # one that was refused ended the transaction of those after it
+                try:
+                    answers[sql] = self.query(sql)
+                except Unreadable as refused:
+                    answers[sql] = refused
+        self._note_cost_now_and_then()
+        return answers
 
     def setting(self, name: str) -> str | None:
         """One of SHOWN_SETTINGS as it was when last connected; None where that never was."""
@@ -174,13 +202,62 @@ class Session:
                 self._check(wire.exec_(b"ROLLBACK"))
 
     def _execute(self, wire: pq.abc.PGconn, sql: str) -> pq.abc.PGresult:
+        return self._check(wire.exec_prepared(self._name_of(wire, sql), self._parameters(sql)))
+
+    def _at_once(self, wire: pq.abc.PGconn, queries: Sequence[str]) -> dict[str, "list[Row] | Unreadable"]:
+        """The answers up to the first that is refused, by libpq's pipeline; those of queries that cannot be prepared are not there."""
+        names = {sql: name for sql in queries if (name := self._prepared_name(wire, sql)) is not None}
+        wire.enter_pipeline_mode()
+        try:
+            for sql, name in names.items():
+                wire.send_query_prepared(name, self._parameters(sql))
+            wire.pipeline_sync()
+            results = self._results(wire)
+        finally:
+            if wire.status == pq.ConnStatus.OK:
+                wire.exit_pipeline_mode()
+        answered = itertools.takewhile(
+            lambda pair: pair[1].status == pq.ExecStatus.TUPLES_OK, zip(names, results, strict=False)
+        )
+        return {sql: _rows(result) for sql, result in answered}
+
+    def _results(self, wire: pq.abc.PGconn) -> list[pq.abc.PGresult]:
+        """Up to the end of the pipeline. Waits in poll(2), for libpq's own wait would keep all other threads waiting, too."""
+        results: list[pq.abc.PGresult] = []
+        arrived = select.poll()
+        arrived.register(wire.socket, select.POLLIN)
+        while True:
+            while wire.is_busy():
+                arrived.poll()
+                wire.consume_input()
+            result = wire.get_result()
+            if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
+                return results
+            if result is not None:
+                results.append(result)
+            elif wire.status != pq.ConnStatus.OK:
+                raise psycopg.OperationalError(wire.get_error_message())
+
+    def _prepared_name(self, wire: pq.abc.PGconn, sql: str) -> bytes | None:
+        try:
+            return self._name_of(wire, sql)
+        except Unreadable:
+            return None  # to be asked for alone, which tells why
+
+    def _name_of(self, wire: pq.abc.PGconn, sql: str) -> bytes:
         name = self._prepared.get(sql)
         if name is None:
             name = b"q%d" % len(self._prepared)
             self._check(wire.prepare(name, sql.encode()))
             self._prepared[sql] = name
-        parameters: Sequence[bytes] = [self._target.database.encode()] if "$1" in sql else []
-        return self._check(wire.exec_prepared(name, parameters))
+        return name
+
+    def _parameters(self, sql: str) -> Sequence[bytes]:
+        return [self._target.database.encode()] if "$1" in sql else []
+
+    def _note_cost_now_and_then(self) -> None:
+        if time.monotonic_ns() - self._cost_noted_ns > _COST_EVERY_NS:
+            self.note_cost()
 
     def _check(self, result: pq.abc.PGresult) -> pq.abc.PGresult:
         assert self._connection is not None
@@ -201,6 +278,11 @@ class Session:
 def _databases(of_load: str, local: bool) -> tuple[str, ...]:
     others = ("postgres", "template1") if local else ("postgres",)
     return (*(name for name in others if name != of_load), of_load)
+
+
+def _rows(result: pq.abc.PGresult) -> list[Row]:
+    columns = range(result.nfields)
+    return [tuple(_text(result.get_value(row, column)) for column in columns) for row in range(result.ntuples)]
 
 
 def _text(value: bytes | None) -> str | None:

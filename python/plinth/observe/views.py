@@ -94,6 +94,7 @@ REPLICATION = View(
     {13: f"pg_stat_replication CROSS JOIN {_POSITION}"},
     object="concat_ws('/', application_name, pid)",
     absent="nothing",
+    seldom=True,
     columns=(
         *(Column(f"{step}_behind_bytes", f"lsn - {step}_lsn") for step in ("sent", "write", "flush", "replay")),
         # Null while nothing is behind.
@@ -106,6 +107,7 @@ SLOTS = View(
     {13: _SLOTS, 14: f"{_SLOTS} LEFT JOIN pg_stat_replication_slots USING (slot_name)"},
     object="slot_name",
     absent="nothing",
+    seldom=True,
     columns=(
         Column("active", "active::int"),
         Column("retained_bytes", "lsn - restart_lsn"),
@@ -119,6 +121,7 @@ WAL_RECEIVER = View(
     "pg_wal_receiver",
     {13: "pg_stat_wal_receiver"},
     absent="nothing",
+    seldom=True,
     columns=tuple(
         Column(f"{name}_lsn_bytes", f"{name}_lsn - '0/0'::pg_lsn") for name in ("written", "flushed", "latest_end")
     ),
@@ -150,6 +153,7 @@ PROGRESS = View(
     },
     object="work",
     absent="nothing",
+    seldom=True,
     columns=tuple(
         Column(f"{unit}_{how_much}", f"CASE unit WHEN '{unit}' THEN {how_much} END")
         for unit in ("blocks", "bytes")
