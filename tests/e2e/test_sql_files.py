@@ -78,6 +78,23 @@ def test_sql_files_are_run_and_kept(orders, nothing_left):
     assert "order.sql@3, sql/look.sql" in again.stdout
 
 
+def test_a_load_that_fills_the_place_of_the_wal_says_so(orders, nothing_left):
+    """Its size was said too small, so that no plan can tell: the server ends, and its client only sees it go."""
+    (orders.folder / "sql" / "load.sql").write_text(
+        "INSERT INTO orders SELECT n, 0 FROM generate_series(1, 10000000) n;\n"
+    )
+    orders.write(
+        SQL_FILES.replace("600MiB", "200MiB").replace(
+            "[dataset]", "[server.settings]\nmax_wal_size = '32MB'\n\n[dataset]"
+        )
+    )
+    done = orders.run()
+    assert done.returncode == 1, done.stderr
+    assert "sql/load.sql:1" in done.stderr
+    assert "No space left on device" in done.stderr and "the storage is full" in done.stderr
+    nothing_left()
+
+
 def transactions(bundle, trial, script):
     """Of one script, as its histogram counts them."""
     histograms = read_histograms(bundle / "trials" / f"{trial['number']:04}-{trial['variant']}" / "hist.parquet")

@@ -234,9 +234,18 @@ class Provision:
         if broken is not None:
             self._give_up(broken)
         else:
+            self._add_last_words(planned, error)
             self.losses.add_cluster(planned.id, error)
             self._listener.note(f"cluster {planned.id} is lost: {reason_of(error)}")
             self._end(planned.id)
+
+    def _add_last_words(self, planned: PlannedCluster, error: PlinthError) -> None:
+        """What a server that crashed has written to its log, where all that its client saw is that it went."""
+        cluster = self._managed.get(planned.id)
+        words = [line for line in cluster.log_tail() if "PANIC:" in line] if cluster is not None else []
+        error.details = (*error.details, *(line for line in words[:1] if line not in error.details))
+        if error.hint is None and any("No space left on device" in line for line in words):
+            error.hint = "the storage is full: give it a larger size, or load less"
 
     def _prepare_managed(
         self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter
