@@ -71,17 +71,20 @@ def test_one_that_is_full_once_a_second_file_grows(probe: Command, scratch: Path
 
 def test_no_permission(scratch: Path, in_child):
     scratch.chmod(0o755)
-    command = ["plinth", "probe", "fsync", str(scratch)]
+    closed = scratch / "closed"
+    closed.mkdir(mode=0o700)
 
-    def as_another() -> str:
+    def as_another(place: Path) -> str:
         from plinth.cli.app import application
         from plinth.model.errors import MissingCapability
 
         with pytest.raises(MissingCapability) as refusal:
-            application()(command[1:], exit_on_error=False, print_error=False)
+            application()(["probe", "fsync", str(place)], exit_on_error=False, print_error=False)
+        assert not refusal.value.details, "of a file that was never made nothing is left"
         return f"{refusal.value.message} {refusal.value.hint}"
 
-    assert "permission denied" in in_child(as_another, "nobody").value
+    for place in (scratch, closed):
+        assert "permission denied" in in_child(lambda place=place: as_another(place), "nobody").value
 
 
 def test_file_systems_of_the_kernel_make_no_files(probe: Command):

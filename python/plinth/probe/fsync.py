@@ -103,7 +103,7 @@ def _left(error: _native.ProbeError) -> tuple[str, ...]:
         return ()
     try:
         Path(error.path).lstat()
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # where we may not enter we made nothing
         return ()
     except OSError as unseen:
         return (f"whether {error.path} is left cannot be seen: {unseen.strerror}",)
