@@ -19,7 +19,7 @@ name = "external"
 question = "What does this server do with one client, and with four?"
 
 [server]
-connection = "service=mine"
+connection = "service=mine password='s3cr3t \\"word'"
 
 [dataset]
 kind = "tpcb"
@@ -96,6 +96,10 @@ def test_an_external_server_is_left_as_it_was(project, service):
     assert all(check["ok"] for trial in trials for check in trial["checks"])
     assert all(trial["gaps"][0]["what"] == "CHECKPOINT before the trial" for trial in trials)
     assert "is not known" in done.stdout
+    kept = [path for path in project.bundle.rglob("*") if path.is_file()]
+    assert kept
+    assert not [path for path in kept if b"s3cr3t" in path.read_bytes()]
+    assert 'connection = "service=mine"' in (project.bundle / "experiment.toml").read_text()
     with psycopg.connect(string) as control:
         schemas = control.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'plinth%'").fetchall()
         assert schemas == []

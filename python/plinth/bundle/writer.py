@@ -21,6 +21,7 @@ from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Loss, Manifest, RunStatus
 from plinth.model.plan import Plan, kept_path
 from plinth.model.probe import FsyncProbe
+from plinth.model.secrets import without_passwords
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
 
@@ -44,21 +45,22 @@ class BundleWriter:
                 where=str(path),
                 hint="give another --bundle, or `plinth resume` to go on with a bundle that was cut short",
             )
+        bare = _Bare(plan)
         manifest = Manifest(
             plinth_version=plinth_version,
             run_id=plan.run_id,
             experiment=plan.experiment.name,
             created_unix_ns=time.time_ns(),
             status="running",
-            overrides=plan.overrides,
+            overrides=tuple(bare(override) for override in plan.overrides),
         )
         with writing(path):
             for folder in ("trials", "env", "logs"):
                 (path / folder).mkdir()
             for name in plan.named_files:
                 (path / kept_path(name)).parent.mkdir(parents=True, exist_ok=True)
-        write_durably(path / "experiment.toml", experiment_toml)
-        write_durably(path / "plan.json", plan.model_dump_json(indent=1))
+        write_durably(path / "experiment.toml", bare(experiment_toml))
+        write_durably(path / "plan.json", bare(plan.model_dump_json(indent=1)))
         for name, text in plan.named_files.items():
             write_durably(path / kept_path(name), text)
         writer = cls(path, manifest)
@@ -149,6 +151,22 @@ class BundleWriter:
 
     def _write_manifest(self) -> None:
         write_durably(self.path / "manifest.json", json.dumps(self.manifest.model_dump(mode="json"), indent=1))
+
+
+class _Bare:
+    """Takes the passwords of the plan's connection strings out of what the bundle, which is passed on, keeps as text."""
+
+    def __init__(self, plan: Plan) -> None:
+        found = {cluster.server.connection for cluster in plan.clusters}
+        self._connections = sorted((one for one in found if one is not None), key=len, reverse=True)
+
+    def __call__(self, text: str) -> str:
+        for connection in self._connections:
+            bare = without_passwords(connection)
+            text = text.replace(connection, bare)
+            # As JSON and TOML write it, if it has quotes.
+            text = text.replace(json.dumps(connection)[1:-1], json.dumps(bare)[1:-1])
+        return text
 
 
 def _write_parts(

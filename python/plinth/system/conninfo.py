@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from plinth.model.connection import Connection, Host, Tcp, Tls, TlsVersion
 from plinth.model.errors import MissingCapability, UsageError
+from plinth.model.secrets import masked
 
 _WHERE = "connection string"
 _FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
@@ -17,8 +18,6 @@ _FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/ben
 # set to nonsense, makes it stop before it connects: what it came to can be read, and nothing was sent.
 _STOP = {"load_balance_hosts": "stop here"}
 _STOP_EARLIER = {"target_session_attrs": "stop here"}
-_URI_PASSWORD = re.compile(r"(://[^:/@\s]*:)[^@\s]*@")
-_KEYWORD_PASSWORD = re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&\"]*)")
 # Variables that become parameters of the session, and that libpq does not count among its own.
 _SESSION_VARIABLES = {"PGDATESTYLE": "datestyle", "PGTZ": "timezone", "PGGEQO": "geqo"}
 _USUAL_SSLMODE = "prefer"
@@ -172,16 +171,12 @@ class _Probe:
 
     def _usage(self, message: str, hint: str = _FORMS_HINT) -> UsageError:
         return UsageError(
-            f"the connection string cannot be read: {_without_secrets(message.strip())}", where=self._where, hint=hint
+            f"the connection string cannot be read: {masked(message.strip())}", where=self._where, hint=hint
         )
 
 
 def _parameters(stopped: Any) -> dict[str, str]:
     return {option.keyword.decode(): option.val.decode() for option in stopped.info if option.val}
-
-
-def _without_secrets(text: str) -> str:
-    return _KEYWORD_PASSWORD.sub(r"\1***", _URI_PASSWORD.sub(r"\1***@", text))
 
 
 def _refuse(found: Mapping[str, str], where: str) -> None:

@@ -1,0 +1,18 @@
+"""Passwords in connection strings, which nothing that is kept or shown may have."""
+
+import re
+
+_OF_URI = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
+_KEYWORD = r"\b((?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&\"]*)"
+_OF_KEYWORD = re.compile(_KEYWORD)
+_KEYWORD_AND_SEPARATOR = re.compile(_KEYWORD + r"(?:&|\s+|$)")
+
+
+def masked(text: str) -> str:
+    """`text`, which has connection strings in it or is one, with *** for each password."""
+    return _OF_KEYWORD.sub(r"\1***", _OF_URI.sub(r"\1:***@", text))
+
+
+def without_passwords(connection: str) -> str:
+    """A connection string that leads to the same place for whoever has the password in PGPASSWORD or ~/.pgpass."""
+    return _KEYWORD_AND_SEPARATOR.sub("", _OF_URI.sub(r"\1@", connection)).rstrip(" ?&")
