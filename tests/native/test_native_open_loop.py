@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -37,6 +38,26 @@ def percentile_ns(histogram: Histogram, share: float) -> int:
     return next(
         value for (value, _), sum_ in zip(histogram.buckets, counts, strict=True) if sum_ >= share * histogram.count
     )
+
+
+@pytest.mark.parametrize(
+    ("script", "changes", "policy"),
+    [
+        ("select 1;", {}, os.SCHED_BATCH),
+        ("select 1;", {"rate": steady(100.0)}, os.SCHED_OTHER),
+        ("\\sleep 1 ms\nselect 1;", {}, os.SCHED_OTHER),
+    ],
+)
+def test_only_threads_that_keep_no_time_wait_for_their_turn(
+    server: Server, load: Load, script: str, changes: dict[str, object], policy: int
+) -> None:
+    run = load(server.connection(), script, duration_s=60.0, **changes)
+    run.start()
+    while json.loads(run.progress())["done"] == 0:
+        assert not run.wait(0.01), "the run ended"
+    threads = [task for task in Path("/proc/self/task").iterdir() if (task / "comm").read_text() == "plinth-load-0\n"]
+    assert [os.sched_getscheduler(int(task.name)) for task in threads] == [policy]
+    run.stop()
 
 
 @pytest.mark.parametrize("arrivals", ["uniform", "poisson"])

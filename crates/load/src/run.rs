@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use plinth_connect::{ConnectError, Dialer};
-use plinth_script::Seeds;
+use plinth_script::{Command, Seeds};
 use plinth_thread::{GLANCE, do_not_preempt, wait_in_glances, work_for_others};
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use thiserror::Error;
 use crate::config::{Config, ConfigError, nanoseconds};
 use crate::control::{Connecting, Control};
 use crate::events::Event;
-use crate::program::{Programs, ScriptError};
+use crate::program::{Programs, ScriptError, Step};
 use crate::report::RunResult;
 use crate::series::SeriesRow;
 use crate::timeline::{Phase, Timeline};
@@ -315,12 +315,22 @@ impl Drop for LoadRun {
 }
 
 impl Prepared {
+    /// Whether clients do something at a given time: transactions of an open loop, or sleeps.
+    fn keeps_time(&self) -> bool {
+        let sleeps = |step: &Step| matches!(step, Step::Meta(Command::Sleep(_)));
+        let mut steps = self.programs.programs.iter().flat_map(|one| &one.steps);
+        self.config.rate.is_some() || steps.any(sleeps)
+    }
+
     /// The life of a thread. Whatever happens to it, the others and the caller get to know.
     fn work(&self, thread: usize, dialer: &Arc<Dialer>, log: Option<File>) {
         let mut has_connected = false;
         let report = work_for_others(|| {
-            // Where it cannot be had the engine costs more, and its CPU figures say so.
-            let _ = do_not_preempt();
+            // What is due at a time must not wait for its turn. Where the policy cannot be had the engine costs more,
+            // and its CPU figures say so.
+            if !self.keeps_time() {
+                let _ = do_not_preempt();
+            }
             let assignment = Assignment {
                 thread,
                 config: &self.config,
