@@ -244,7 +244,8 @@ class Provision:
         cluster = self._managed.get(planned.id)
         words = [line for line in cluster.log_tail() if "PANIC:" in line] if cluster is not None else []
         error.details = (*error.details, *(line for line in words[:1] if line not in error.details))
-        if error.hint is None and any("No space left on device" in line for line in words):
+        if any("No space left on device" in line for line in words):
+            # Whatever the server told its client: to check the disk, or to connect again in a moment.
             error.hint = "the storage is full: give it a larger size, or load less"
 
     def _prepare_managed(

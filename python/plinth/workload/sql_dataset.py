@@ -159,7 +159,7 @@ def _failure(error: "psycopg.Error", statement: Statement) -> RunError:
     return RunError(
         f"the SQL failed: {_first_line(error)}{state}",
         where=f"{statement.file}:{line}",
-        hint=error.diag.message_hint or full,
+        hint=full or error.diag.message_hint,
         details=[f"in the statement: {statement.title}", *(part for part in further if part)],
     )
 
