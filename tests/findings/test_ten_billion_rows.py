@@ -54,7 +54,7 @@ class TestRows:
     @pytest.mark.parametrize("work", ["select", "update"])
     def test_beyond_it_more_rows_cost_little(self, shape: Shape, work: str) -> None:
         """Published, ten times as many rows: 0.8; updates 0.6 to 0.8. Here four times as many."""
-        assert 0.4 <= shape.ratio(f"2000000-rows-numbers-{work}", to=f"500000-rows-numbers-{work}") <= 1.15
+        assert 0.4 <= shape.ratio(f"2000000-rows-numbers-{work}", to=f"500000-rows-numbers-{work}") <= 1.05
 
 
 class TestSharedBuffers:
@@ -75,7 +75,7 @@ class TestFsync:
     def test_the_published_two_to_three_times_lie_between_a_quick_flush_and_a_slow_one(self, shape: Shape) -> None:
         """How long a flush took on the study's drive is not known: 300 us give as much, the profile's 900 us more."""
         quick, slow = (shape.ratio(f"{flush}-fsync-off", to=f"{flush}-fsync-on") for flush in ("6ms", "18ms"))
-        assert 1.7 <= quick <= 4
+        assert 1.7 <= quick <= 3.5
         assert 2 <= slow <= 6
         assert quick < slow
 

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -212,58 +213,53 @@ def test_a_living_run_is_left_alone_until_it_is_dead(state_dir: Path) -> None:
     assert clean().runs == ()
 
 
-def test_a_full_disk_stops_a_step_before_it_is_done_and_tears_no_line(
-    scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def tiny(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file system of 64 kB, with the journals on it."""
     tiny = scratch / "tiny"
     tiny.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "plinth-test", tiny], check=True)
-    try:
-        monkeypatch.setenv("PLINTH_STATE_DIR", str(tiny / "state"))
-        journal = Journal.create("r1")
-        filler = tiny / "filler"
-        with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
-            while True:
-                file.write(bytes(4096))
-        with pytest.raises(MissingCapability, match="no space left") as full:
-            for number in range(200):  # until the journal's last page is full too
-                journal.record(directory_step(tiny / str(number), journal))
-        assert full.value.exit_code == 5
-        recorded = len(journal.entries)
-        assert len(lines_of(journal)) == recorded + 1
-        filler.unlink()
-        journal.record(directory_step(tiny / "after", journal))
-        assert [line["entry"] for line in lines_of(journal)[1:]] == list(range(1, recorded + 2))
-        journal.close()
-    finally:
-        subprocess.run(["umount", tiny], check=True)
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(tiny / "state"))
+    yield tiny
+    subprocess.run(["umount", tiny], check=True)
 
 
-def test_a_full_disk_keeps_nothing_from_being_undone(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stops_a_step_before_it_is_done_and_tears_no_line(tiny: Path) -> None:
+    journal = Journal.create("r1")
+    filler = tiny / "filler"
+    with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        while True:
+            file.write(bytes(4096))
+    with pytest.raises(MissingCapability, match="no space left") as full:
+        for number in range(200):  # until the journal's last page is full too
+            journal.record(directory_step(tiny / str(number), journal))
+    assert full.value.exit_code == 5
+    recorded = len(journal.entries)
+    assert len(lines_of(journal)) == recorded + 1
+    filler.unlink()
+    journal.record(directory_step(tiny / "after", journal))
+    assert [line["entry"] for line in lines_of(journal)[1:]] == list(range(1, recorded + 2))
+    journal.close()
+
+
+def test_a_full_disk_keeps_nothing_from_being_undone(tiny: Path, scratch: Path) -> None:
     """The strikes of what is undone cannot be written: else no space would ever come free."""
-    tiny = scratch / "tiny"
-    tiny.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "plinth-test", tiny], check=True)
-    try:
-        monkeypatch.setenv("PLINTH_STATE_DIR", str(tiny / "state"))
-        journal = Journal.create("r1")
-        outer, inner = scratch / "outer", scratch / "outer" / "inner"
-        for path in (outer, inner):
-            journal.record(directory_step(path, journal))
-            make_directory(path, journal.label, server_owner())
-        with (tiny / "filler").open("wb", buffering=0) as file, pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
-            while True:
-                file.write(bytes(4096))
-        room = -journal.path.stat().st_size % 4096
-        journal.keep("x" * (room - len('{"kept": ""}\n')))  # now its last page is full
-        with pytest.raises(MissingCapability, match="no space left"):
-            journal.record(Step(id="s", title="t"))
-        assert journal.undo_all(Runner()) == ()
-        assert not outer.exists()
-        journal.close()
-        assert pending_journals() == ()
-    finally:
-        subprocess.run(["umount", tiny], check=True)
+    journal = Journal.create("r1")
+    outer, inner = scratch / "outer", scratch / "outer" / "inner"
+    for path in (outer, inner):
+        journal.record(directory_step(path, journal))
+        make_directory(path, journal.label, server_owner())
+    with (tiny / "filler").open("wb", buffering=0) as file, pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        while True:
+            file.write(bytes(4096))
+    room = -journal.path.stat().st_size % 4096
+    journal.keep("x" * (room - len('{"kept": ""}\n')))  # now its last page is full
+    with pytest.raises(MissingCapability, match="no space left"):
+        journal.record(Step(id="s", title="t"))
+    assert journal.undo_all(Runner()) == ()
+    assert not outer.exists()
+    journal.close()
+    assert pending_journals() == ()
 
 
 def test_undo_goes_backwards_and_reports(state_dir: Path) -> None:
