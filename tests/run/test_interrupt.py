@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 
 import pytest
@@ -52,6 +53,30 @@ def test_a_signal_in_a_callback_of_fork_is_not_lost():
                 os._exit(0)
             threading.Event().wait(10)
         os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGALRM], ids=lambda n: n.name)
+def test_a_thread_that_is_being_started_is_let_start(by, monkeypatch):
+    """What was raised between its birth and its entry among the threads made it fail, with a traceback on stderr."""
+    thread = threading.Thread(target=lambda: None)
+    failed = []
+    with InterruptGuard(lambda text: None) as guard:
+        name = "_start_joinable_thread" if hasattr(threading, "_start_joinable_thread") else "_start_new_thread"
+        start = getattr(threading, name)
+
+        def interrupted(*arguments, **named):
+            identity = start(*arguments, **named)
+            guard.stop(BudgetSpent("enough")) if by == signal.SIGALRM else signal.raise_signal(by)
+            return identity
+
+        monkeypatch.setattr(threading, name, interrupted)
+        hook = sys.unraisablehook
+        monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: (failed.append(unraisable), hook(unraisable)))
+        with pytest.raises(Interrupted):
+            thread.start()
+            threading.Event().wait(10)
+    thread.join()
+    assert failed == []
 
 
 def test_another_thread_ends_the_work_wherever_it_is():

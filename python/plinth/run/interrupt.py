@@ -17,8 +17,9 @@ class InterruptGuard:
     """While it is entered, the first signal raises Interrupted in the main thread, wherever that is.
 
     The journal is written before each step, so that work may end at any instant. Within `shielded` (undoing what
-    was made) signals are only told to `held_back`. Python cannot pass on what is raised in some callbacks, those of
-    fork among them; there it is raised again a moment later. Other threads end all work by `stop`, and a piece of it by `call_off`.
+    was made) signals are only told to `held_back`. Python cannot pass on what is raised in some callbacks, those of fork
+    among them, and a thread that is being started would fail of it; there it is raised a moment later. Other threads end
+    all work by `stop`, and a piece of it by `call_off`.
     """
 
     def __init__(self, held_back: Callable[[str], None]) -> None:
@@ -77,13 +78,18 @@ class InterruptGuard:
             self._lost = reason
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
 
-    def _on_signal(self, number: int, _: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         name = signal.Signals(number).name
         if self._shielded:
             self._held_back(f"{name}: still undoing what this run made; `plinth clean` would have to do it otherwise")
             return
         self._shielded = True  # what follows is the way out, until the guard is left
-        raise Interrupted(f"interrupted by {name}")
+        reason = Interrupted(f"interrupted by {name}")
+        if _starts_a_thread(frame):
+            self._lost = reason
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
+        else:
+            raise reason
 
     def _on_unraisable(self, unraisable: "sys.UnraisableHookArgs") -> None:
         match unraisable.exc_value:
@@ -96,7 +102,10 @@ class InterruptGuard:
                 return
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
 
-    def _raise_again(self, number: int, _: FrameType | None) -> None:
+    def _raise_again(self, number: int, frame: FrameType | None) -> None:
+        if _starts_a_thread(frame):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
+            return
         called_off, self._called_off = self._called_off, None
         if called_off is not None and self._may_be_called_off:
             raise called_off
@@ -104,6 +113,15 @@ class InterruptGuard:
         if lost is not None:
             self._shielded = True
             raise lost
+
+
+def _starts_a_thread(frame: FrameType | None) -> bool:
+    """Whether a thread is being started: one that its starter has given up fails with a KeyError of Python's own."""
+    while frame is not None:
+        if frame.f_code is threading.Thread.start.__code__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_for_nohup(number: signal.Signals) -> bool:
