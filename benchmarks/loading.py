@@ -3,9 +3,6 @@
 tpcb against `pgbench -i` (client-side, -I dtgvp, and server-side, -I dtGvp); numbers against one text COPY from a file
 that is followed by the primary key; and few rows of numbers against many, for memory and speed. Each work begins with a
 load that is not measured, so that nobody alone pays for new segments of WAL.
-
-Where a server has its defaults, Plinth chooses maintenance_work_mem and workers for the sessions that build keys; so each
-peer loads as it is, and once more with that memory.
 """
 
 import argparse
@@ -29,10 +26,8 @@ from engine_sides import found, libpq_environment
 from engine_vs_pgbench import installations, server
 from loading_report import Load, text, write
 from plinth.model.connection import Connection
-from plinth.model.dataset import LoadedTables
 from plinth.system.database import connect
 from plinth.system.owner import Owner, server_owner
-from plinth.workload.maintenance import Maintenance
 
 SETTINGS: dict[str, str | int] = {
     "shared_buffers": "1GB",
@@ -41,7 +36,6 @@ SETTINGS: dict[str, str | int] = {
     "max_wal_size": "8GB",
 }
 ACCOUNTS = 100_000
-SAME_MEMORY = ", with Plinth's maintenance_work_mem"
 TABLES = "pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history, numbers, plinth_load"
 COLUMNS = "number bigint NOT NULL, operator smallint, region smallint"
 
@@ -67,16 +61,13 @@ class Bench:
         indexed_s = sum(figures["parts_s"][part] for part in ("load rows", "build keys"))
         return Load(work, how, loaded, indexed_s=indexed_s, wal_mib=wal, **figures)
 
-    def pgbench(self, steps: str, *, as_ours: bool = False) -> Load:
-        """One `pgbench -i`; `as_ours`: with the memory that Plinth takes for building keys."""
+    def pgbench(self, steps: str) -> Load:
+        """One `pgbench -i`."""
         scale = self.options.rows // ACCOUNTS
         argv = [str(self.bindir / "pgbench"), "-i", "-q", "-I", steps, "-s", str(scale)]
         with self.cleared() as wal_mib:
             began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-            environment = libpq_environment(self.to) | (
-                {"PGOPTIONS": f"-c maintenance_work_mem={self.memory(scale * ACCOUNTS)}"} if as_ours else {}
-            )
-            done = subprocess.run(argv, env=environment, check=True, capture_output=True, text=True)
+            done = subprocess.run(argv, env=libpq_environment(self.to), check=True, capture_output=True, text=True)
             elapsed_s, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
             wal = wal_mib()
         generate_s = float(found(r"(?:client|server)-side generate ([0-9.]+) s", done.stderr))
@@ -84,7 +75,7 @@ class Bench:
         keys_s = float(found(r"primary keys ([0-9.]+) s", done.stderr))
         return Load(
             "tpcb",
-            f"pgbench -I {steps}" + (SAME_MEMORY if as_ours else ""),
+            f"pgbench -I {steps}",
             scale * ACCOUNTS,
             elapsed_s,
             generate_s + keys_s,
@@ -93,16 +84,10 @@ class Bench:
             parts_s={"load rows": generate_s, "vacuum": vacuum_s, "build keys": keys_s},
         )
 
-    def memory(self, rows: int) -> str:
-        """The maintenance_work_mem that Plinth takes to build a key of so many rows."""
-        return f"{Maintenance(LoadedTables(), rows, at_once=1).memory_mib}MB"
-
-    def copy(self, *, as_ours: bool = False) -> Load:
+    def copy(self) -> Load:
         """One text COPY by the server itself from a file, then the key; then vacuum and count, as Plinth does."""
         rows, parts = self.options.numbers, {}
         with self.cleared() as wal_mib, connect(self.to) as control:
-            if as_ours:
-                control.execute(f"SET maintenance_work_mem = '{self.memory(rows)}'".encode())
             for part, sql in {
                 "tables": f"CREATE TABLE numbers ({COLUMNS})",
                 "load rows": f"COPY numbers FROM '{self.file}'",
@@ -115,8 +100,7 @@ class Bench:
                 parts[part] = time.monotonic() - began
             wal = wal_mib()
         indexed_s = parts["load rows"] + parts["build keys"]
-        how = "COPY from a file" + (SAME_MEMORY if as_ours else "")
-        return Load("numbers", how, rows, sum(parts.values()), indexed_s, 0.0, wal, parts_s=parts)
+        return Load("numbers", "COPY from a file", rows, sum(parts.values()), indexed_s, 0.0, wal, parts_s=parts)
 
     def write_file(self) -> None:
         """The rows of numbers as text, by the server, from what Plinth has loaded."""
@@ -159,13 +143,11 @@ class Bench:
                 lambda: self.pgbench("dtgvp"),
                 lambda: self.plinth("tpcb", rows, **tpcb),
                 lambda: self.pgbench("dtGvp"),
-                lambda: self.pgbench("dtgvp", as_ours=True),
                 lambda: self.plinth("tpcb", rows, name, **tpcb, **parts),
             ],
             "numbers": [
                 self.copy,
                 lambda: self.plinth("numbers", numbers, **narrow),
-                lambda: self.copy(as_ours=True),
                 lambda: self.plinth("numbers", numbers, name, **narrow, **parts),
             ],
             "sizes": [

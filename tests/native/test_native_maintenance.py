@@ -1,4 +1,4 @@
-"""What Plinth chooses for a load where nobody has said: streams by the server's version, memory and workers for keys."""
+"""What Plinth chooses for a load where nobody has said: streams by the server's version, workers for keys."""
 
 from collections.abc import Iterator
 
@@ -7,16 +7,11 @@ import pytest
 from native_server import Server
 
 from plinth.model.dataset import NumbersDataset, TpcbDataset
-from plinth.system.capacity import available_memory_bytes, processors
+from plinth.system.capacity import processors
 from plinth.workload.loading import Part, Recipe
 from plinth.workload.maintenance import Maintenance
 
-MIB = 2**20
-ROWS = 2_000_000
-CHOSEN = [
-    "SET maintenance_work_mem = '153MB'",
-    f"SET max_parallel_maintenance_workers = {processors() - 1}",
-]
+CHOSEN = [f"SET max_parallel_maintenance_workers = {processors() - 1}"]
 
 
 def recipe(rows: int, partitions: int = 0, streams: int | None = None) -> Recipe:
@@ -68,21 +63,17 @@ def settings(server: Server, maintenance: Maintenance) -> list[str]:
     return [statement for statement in found if statement != ring]
 
 
-def test_a_key_is_sorted_in_memory_by_all_processors_where_nobody_has_said(server: Server, database: str) -> None:
+def test_a_key_is_built_by_all_processors_where_nobody_has_said(server: Server, database: str) -> None:
     spec = TpcbDataset(kind="tpcb")
-    assert settings(server, Maintenance(spec, ROWS, 1)) == CHOSEN
+    assert settings(server, Maintenance(spec, 1)) == CHOSEN
     # Of several at the same time, each has its share of processors.
-    assert settings(server, Maintenance(spec, ROWS, 2 * processors()))[1].endswith("= 0")
-    # What does not fit is not tried; PostgreSQL's default is the least.
-    rows = available_memory_bytes() // 80
-    assert settings(server, Maintenance(spec, rows, 1)) == CHOSEN[1:]
-    assert settings(server, Maintenance(spec, 1_000, 1))[0] == "SET maintenance_work_mem = '64MB'"
+    assert settings(server, Maintenance(spec, 2 * processors())) == ["SET max_parallel_maintenance_workers = 0"]
 
 
 def test_what_dataset_or_server_say_is_obeyed(server: Server, database: str) -> None:
     asked = TpcbDataset(kind="tpcb", maintenance_work_mem="7MB", maintenance_workers=5)
     obeyed = ["SET maintenance_work_mem = '7MB'", "SET max_parallel_maintenance_workers = 5"]
-    assert settings(server, Maintenance(asked, ROWS, 1)) == obeyed
-    assert Maintenance(asked, ROWS, 1).words() == ""
-    server.execute("ALTER DATABASE maintenance SET maintenance_work_mem = '100MB'")
-    assert settings(server, Maintenance(TpcbDataset(kind="tpcb"), ROWS, 1)) == CHOSEN[1:]
+    assert settings(server, Maintenance(asked, 1)) == obeyed
+    assert Maintenance(asked, 1).words() == ""
+    server.execute("ALTER DATABASE maintenance SET max_parallel_maintenance_workers = 1")
+    assert settings(server, Maintenance(TpcbDataset(kind="tpcb"), 1)) == []

@@ -45,8 +45,7 @@ class LoadedTables(Frozen):
     maintenance_work_mem: str | None = Field(
         default=None,
         pattern=r"^\d+(kB|MB|GB|TB)$",
-        description="Memory for building each key, as PostgreSQL has it. Default: the server's; where that has its own "
-        "default and is reached by a Unix socket, what sorts the key in memory, if a quarter of free memory holds it.",
+        description="Memory for building each key, as PostgreSQL has it. Default: the server's.",
         examples=["1GB"],
     )
     maintenance_workers: int | None = Field(

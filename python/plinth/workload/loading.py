@@ -207,7 +207,7 @@ class Recipe:
 
     def _maintenance(self) -> Maintenance:
         alike = self.rows // max(1, self._largest)
-        return Maintenance(self.spec, self._largest, max(1, min(self.sessions, alike)))
+        return Maintenance(self.spec, max(1, min(self.sessions, alike)))
 
     def _vacuum_sql(self) -> list[str]:
         """Partitions are analyzed with their table."""
