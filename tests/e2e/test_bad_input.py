@@ -175,6 +175,11 @@ def test_settings_that_the_server_would_refuse(project, setting, said):
     fails(project, 2, said, words=(*ONE, "--set", f"server.settings.{setting}"))
 
 
+def test_memory_for_keys_that_the_server_would_refuse_once_the_rows_are_there(project):
+    told = "dataset.maintenance_work_mem: invalid value"
+    fails(project, 2, told, words=(*ONE, "--set", "dataset.maintenance_work_mem=9999TB"))
+
+
 def test_a_bundle_folder_that_cannot_be(project):
     project.bundle.write_text("a file")
     fails(project, 2, str(project.bundle))

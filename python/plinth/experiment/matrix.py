@@ -1,5 +1,7 @@
 """Factors and levels: every level is checked by validating the experiment that it makes."""
 
+import itertools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -7,7 +9,7 @@ from pydantic import ValidationError
 from plinth.experiment.problems import problems_of
 from plinth.experiment.storages import check_storages, valid_storages
 from plinth.model.errors import Problem
-from plinth.model.experiment import Experiment, factor_path, with_levels
+from plinth.model.experiment import Experiment, factor_path, level_text, with_levels
 from plinth.model.nearest import nearest
 from plinth.model.storage import factors_by_storage
 
@@ -38,12 +40,51 @@ def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem
     matrix = document.get("matrix")
     if not isinstance(matrix, dict):
         return []
-    problems = []
-    for factor, levels in matrix.items():
-        if not isinstance(levels, list) or not all(map(_is_level, levels)):
-            continue  # the type is reported with the experiment itself
+    # What is no list of levels is reported with the experiment itself.
+    factors = {
+        factor: levels for factor, levels in matrix.items() if isinstance(levels, list) and all(map(_is_level, levels))
+    }
+    problems = _same_keys(factors)
+    for factor, levels in factors.items():
         problems += _check_factor(document, factor, levels, known)
-    return problems
+    return problems if problems or known else _check_together(document, factors)
+
+
+def _same_keys(factors: Iterable[str]) -> list[Problem]:
+    """Factors that write to the same key: only the last would count."""
+    first: dict[tuple[str, ...], str] = {}
+    return [
+        Problem(f"{factor!r} is the same key as {other!r}", path=["matrix", factor], hint="leave one out")
+        for factor in factors
+        if (other := first.setdefault(factor_path(factor), factor)) != factor
+    ]
+
+
+def _check_together(document: dict[str, Any], factors: Mapping[str, list[Any]]) -> list[Problem]:
+    """What is wrong with the first combination of levels that are right one by one, but not together."""
+    for levels in itertools.product(*factors.values()):
+        combination = dict(zip(factors, levels, strict=True))
+        changed = with_levels(document, combination)
+        try:
+            Experiment.model_validate(changed, by_alias=True, by_name=False)
+        except ValidationError as error:
+            found = problems_of(error, changed, Experiment)
+            return [
+                Problem(
+                    f"{_of_table(combination, problem.path[0])}: {problem.key}: {problem.message}",
+                    path=["matrix"],
+                    hint=problem.hint
+                    or "every level is combined with all levels of the others: ask in two experiments",
+                )
+                for problem in found
+            ]
+    return []
+
+
+def _of_table(combination: Mapping[str, Any], table: str | int) -> str:
+    """The levels of a combination that are written to one table: "workload.driver = 'psycopg' with workload.rate = 100"."""
+    told = {factor: level for factor, level in combination.items() if factor_path(factor)[0] == table}
+    return " with ".join(f"{factor} = {level!r}" for factor, level in (told or combination).items())
 
 
 def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], known: list[Problem]) -> list[Problem]:
@@ -59,13 +100,31 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
                 hint=close,
             )
         ]
+    if (barred := _barred(document, factor)) is not None:
+        return [Problem(f"{barred!r} is a value, not a table", path=path)]
     if first == "storage" and (problem := _check_storage_factor(document, factor, rest[0])):
         return [problem]
     if not levels:
         return [Problem("a factor needs at least one level", path=path)]
-    repeated = [level for index, level in enumerate(levels) if level in levels[:index]]
+    repeated = [level for index, level in enumerate(levels) if any(_alike(level, one) for one in levels[:index])]
     problems = [Problem(f"the level {level!r} is there twice", path=path) for level in repeated[:1]]
     return problems + [problem for level in levels for problem in _check_level(document, factor, level, known)]
+
+
+def _barred(document: dict[str, Any], factor: str) -> str | None:
+    """The key on a factor's way that is a value, where a table must be."""
+    table: Any = document
+    way = factor_path(factor)
+    for place, key in enumerate(way[:-1], start=1):
+        table = table.get(key, {}) if isinstance(table, dict) else table
+        if not isinstance(table, dict):
+            return ".".join(way[:place])
+    return None
+
+
+def _alike(level: Any, other: Any) -> bool:
+    """1000 and 1000.0, or "on" and true."""
+    return level == other or (not isinstance(level, list) and level_text(level) == level_text(other))
 
 
 def _is_level(level: Any) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from plinth.model.base import NAME_PATTERN
 from plinth.model.errors import Problem
 from plinth.model.nearest import nearest
 
@@ -66,7 +67,13 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
         allowed = [part.strip("' ") for part in str(context["expected"]).replace(" or ", ", ").split(",")]
         return Problem(f"got {got!r}; allowed: {', '.join(allowed)}", path=path, hint=nearest(str(got), allowed))
     if kind == "string_pattern_mismatch":
-        return Problem(f"got {got!r}; allowed: a letter, then letters, digits, - and _, at most 40", path=path)
+        is_name = context["pattern"] == NAME_PATTERN
+        allowed = (
+            "a letter, then letters, digits, - and _, at most 40" if is_name else f"what {context['pattern']} matches"
+        )
+        return Problem(f"got {got!r}; allowed: {allowed}", path=path)
+    if kind in ("model_attributes_type", "model_type", "dict_type"):
+        return Problem(f"got {_shown(got)}; must be a table", path=path)
     if kind == "value_error":
         reason = str(context["error"])
         return Problem(f"got {got!r}: {reason}" if not isinstance(got, dict) else reason, path=path)

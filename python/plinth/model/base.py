@@ -4,7 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
+NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 """A name that can stand in a path: a letter, then letters, digits, - and _, at most 40."""
 
 SettingValue = bool | int | float | str

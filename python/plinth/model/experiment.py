@@ -5,7 +5,7 @@ Field descriptions here are the reference: the JSON Schema, `plinth init` and do
 
 from collections.abc import Iterable
 from copy import deepcopy
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -13,13 +13,16 @@ from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.drive import DriveSpec
-from plinth.model.files import Files, weighted
+from plinth.model.files import MOST_WEIGHT, Files, weighted
 from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, SizeBytes
 
 SPEC_VERSION = 1
 DEFAULT_TABLESPACE = "pg_default"
 """The tablespace that every cluster has: within its data directory."""
+
+HIGHEST_TPS = 1e9
+"""Of a rate, as the load engine has it (crates/load/src/arrivals.rs)."""
 
 Level = bool | int | float | str | tuple[str, ...]
 """One value of a factor; a list where the key takes one, such as a storage's mount_options."""
@@ -95,8 +98,12 @@ class ServerSpec(Frozen):
 class RateStage(Frozen):
     """A rate that holds for a while, or changes linearly to another."""
 
-    tps: float = Field(ge=0, description="Transactions due a second; at its beginning, if it changes.", examples=[100])
-    to_tps: float | None = Field(default=None, alias="to", ge=0, description="At its end.", examples=[500])
+    tps: float = Field(
+        ge=0, le=HIGHEST_TPS, description="Transactions due a second; at its beginning, if it changes.", examples=[100]
+    )
+    to_tps: float | None = Field(
+        default=None, alias="to", ge=0, le=HIGHEST_TPS, description="At its end.", examples=[500]
+    )
     duration_s: DurationS | None = Field(
         default=None, alias="duration", gt=0, description="Default, of the last only: until the end.", examples=["30s"]
     )
@@ -189,7 +196,7 @@ class WorkloadSpec(Frozen):
     max_tries: int = Field(
         default=1, ge=1, description="Tries of a transaction after a serialization failure or deadlock; 1 is no retry."
     )
-    rate: float | list[RateStage] | None = Field(
+    rate: Annotated[float, Field(le=HIGHEST_TPS)] | list[RateStage] | None = Field(
         default=None,
         description="Transactions that are due each second, over all clients, however long others take (an open loop); one "
         "number, or stages that step and ramp from the start of measuring. Default: a client begins when it has finished.",
@@ -208,7 +215,7 @@ class WorkloadSpec(Frozen):
         examples=["100ms"],
     )
     reconnect: bool = Field(default=False, description="A new connection for each transaction, whose time is recorded.")
-    variables: dict[str, int | float | str] = Field(
+    variables: dict[Annotated[str, Field(pattern=r"^\w+$")], int | float | str] = Field(
         default_factory=dict, description="Variables of the script, as pgbench -D.", examples=[{"rows": 1000}]
     )
 
@@ -226,6 +233,8 @@ class WorkloadSpec(Frozen):
             raise ValueError("script: the same path is there twice")
         if not any(weights):
             raise ValueError("script: every weight is 0: nothing would ever be run")
+        if max(weights) > MOST_WEIGHT:
+            raise ValueError(f"script: got a weight of {max(weights)}; allowed are at most {MOST_WEIGHT}")
         return self
 
     @model_validator(mode="after")

@@ -18,6 +18,10 @@ Files = Annotated[
 """One path, or a list of them."""
 
 
+MOST_WEIGHT = 2**31 - 1
+"""As pgbench has it."""
+
+
 def weighted(script: str) -> tuple[str, int]:
     """The path and the weight of a script that is named as pgbench has it, "PATH@WEIGHT"; a weight of 1 where none is said."""
     match = re.fullmatch(r"(.+)@(\d+)", script)

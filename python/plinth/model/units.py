@@ -4,6 +4,7 @@ Sizes follow IEC 80000-13 (KiB = 1024 bytes) and SI (kB = 1000 bytes). PostgreSQ
 not parsed here: there kB means 1024 bytes.
 """
 
+import math
 import re
 from typing import Annotated
 
@@ -16,6 +17,8 @@ SIZE_UNITS = {
 }
 LATENCY_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_LONGEST_S = 366 * DURATION_UNITS["d"]
+"""As the load engine has it (crates/load/src/config.rs)."""
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -26,7 +29,10 @@ def _quantity(text: str, units: dict[str, int] | dict[str, float], example: str)
     number, unit = match.groups()
     if unit not in units:
         raise ValueError(f"unknown unit {unit!r}; allowed: {', '.join(units)}, as in {example}")
-    return float(number) * units[unit]
+    quantity = float(number) * units[unit]
+    if quantity == math.inf:
+        raise ValueError("that is more than any number has room for")
+    return quantity
 
 
 def parse_size(value: object) -> int:
@@ -40,11 +46,12 @@ def parse_size(value: object) -> int:
 
 def parse_duration(value: object) -> float:
     """Seconds of a duration such as "30s" or of a number of seconds. Raises ValueError."""
-    if isinstance(value, str):
-        return _quantity(value, DURATION_UNITS, '"30s"')
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return float(value)
-    raise ValueError('expected a duration such as "30s" or a number of seconds')
+    seconds = _quantity(value, DURATION_UNITS, '"30s"') if isinstance(value, str) else value
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:  # which nan is not
+        raise ValueError('expected a duration such as "30s" or a number of seconds')
+    if seconds > _LONGEST_S:
+        raise ValueError(f"allowed are at most {_LONGEST_S / DURATION_UNITS['d']:g} d")
+    return float(seconds)
 
 
 def parse_latency(value: object) -> int:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from plinth.drivers import check_driver
 from plinth.experiment import LoadedExperiment
-from plinth.model.dataset import DatasetSpec, SqlDataset
+from plinth.model.base import SettingValue
+from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
@@ -156,9 +157,10 @@ class _Planner:
                     problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
         for cluster in expanded.clusters:
             probe = self._probe(installations.get(cluster.id))
-            for problem in probe.problems(load_settings(cluster.dataset)) if probe else ():
-                path = ["dataset", "load_settings", *problem.path[2:]]
-                problems.setdefault(problem.message, Problem(problem.message, path=path, hint=problem.hint))
+            for path, settings in _settings_of_load(cluster.dataset):
+                for problem in probe.problems(settings) if probe else ():
+                    placed = Problem(problem.message, path=[*path, *problem.path[2:]], hint=problem.hint)
+                    problems.setdefault(problem.message, placed)
         if problems:
             raise self.loaded.error(list(problems.values()))
         return lacking
@@ -168,6 +170,13 @@ class _Planner:
         if installation is None:
             return None
         return self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
+
+
+def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[str, SettingValue]]]:
+    """What the server must take while it loads, with the table of the file that says so."""
+    yield ["dataset", "load_settings"], dict(load_settings(dataset))
+    if isinstance(dataset, LoadedTables) and dataset.maintenance_work_mem is not None:
+        yield ["dataset"], {"maintenance_work_mem": dataset.maintenance_work_mem}
 
 
 def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:
