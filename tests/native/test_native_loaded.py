@@ -61,6 +61,22 @@ def test_every_table_is_there_and_one_without_rows_has_no_lookup(
     assert lookups["pgbench_branches"] == [2]
 
 
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("text", r"O'Brien \ Söhne"),
+        ("uuid", "0198c5a0-0000-7000-8000-000000000000"),
+        ("bytea", r"\x00ff"),
+        ("bool", "t"),
+    ],
+)
+def test_keys_of_any_type_are_looked_up(control: psycopg.Connection[Any], type_: str, value: str) -> None:
+    control.execute(f'CREATE TABLE "Kunden ""neu""" ("Schlüssel ""1""" {type_} PRIMARY KEY)'.encode())
+    control.execute('INSERT INTO "Kunden ""neu""" VALUES (%s)', (value,))
+    (table,), gaps = loaded_tables(control)
+    assert ([index.lookup_buffers for index in table.indexes], gaps) == ([2], ())
+
+
 def test_who_may_not_look_gets_a_gap(server: Server, control: psycopg.Connection[Any]) -> None:
     control.execute("CREATE ROLE plain; GRANT ALL ON SCHEMA public TO plain; SET ROLE plain")
     try:

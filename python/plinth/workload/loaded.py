@@ -69,13 +69,16 @@ def _levels(control: "psycopg.Connection[Any]", index: str, gaps: dict[Gap, None
 
 def _lookup_buffers(control: "psycopg.Connection[Any]", table: str, key: str) -> int | None:
     """Pages that a lookup of the first key touches, in memory or not. None of a table without rows."""
-    value = control.execute(f"SELECT min({key})::text FROM {table}".encode()).fetchone()
-    if value is None or value[0] is None:
+    # Not min(), which not every type that can be a key has.
+    first = control.execute(
+        f"SELECT quote_literal({key}::text) FROM {table} ORDER BY {key} LIMIT 1".encode()
+    ).fetchone()
+    if first is None:
         return None
     with control.transaction(force_rollback=True):
         control.execute("SET LOCAL enable_seqscan = off")
         control.execute("SET LOCAL enable_bitmapscan = off")
-        query = f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {table} WHERE {key} = '{value[0]}'"
+        query = f"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM {table} WHERE {key} = {first[0]}"
         row = control.execute(query.encode()).fetchone()
     assert row is not None, "EXPLAIN gives one row"
     (explained,) = row[0] if isinstance(row[0], list) else json.loads(row[0])
