@@ -19,7 +19,7 @@ Counts = Mapping[tuple[str, str], float]
 """Growth a transaction of (source, metric)."""
 ALL: Counts = {
     ("pg_wal", "wal_bytes"): 1200.0,
-    ("pg_wal", "insert_lsn_bytes"): 9999.0,
+    ("pg_wal", "insert_lsn_bytes"): 1200.0,
     ("pg_wal", "wal_fpi"): 0.25,
     ("pg_database", "blks_hit"): 19.0,
     ("pg_database", "blks_read"): 1.0,
@@ -52,15 +52,14 @@ def counted(*counts: Counts, gaps: tuple[Gap, ...] = ()) -> tuple[VariantResult,
 
 
 def test_figures_are_of_the_measured_phase_and_of_each_transaction() -> None:
-    more = {**ALL, ("pg_wal", "wal_bytes"): 1400.0}
-    variant, _ = counted(ALL, more, {**ALL, ("pg_wal", "wal_bytes"): 1300.0})
+    variant, _ = counted(ALL, *({**ALL, ("pg_wal", "insert_lsn_bytes"): size} for size in (1400.0, 1300.0)))
     of_trials = [point.work for point in variant.trials]
     assert [work.wal_bytes for work in of_trials if work] == pytest.approx([1200, 1400, 1300])
     work = variant.work
     assert work is not None and work.wal_bytes and work.full_page_images and work.buffer_hits
     assert work.wal_bytes.value == pytest.approx(1300)
     assert work.wal_bytes.interval is not None and work.wal_bytes.interval.low < 1300
-    assert work.full_page_images.value == pytest.approx(0.25)
+    assert work.full_page_images.value == pytest.approx(0.25 * 1300 / 1200)  # of WAL that the view had not told of yet
     assert work.buffer_hits.value == pytest.approx(0.95)
     assert work.gaps == ()
 
@@ -71,6 +70,29 @@ def test_readings_that_do_not_stand_where_the_phase_begins_and_ends_make_no_tran
     short = contents.trial.model_copy(update={"warmup_ns": SECOND_NS, "measured_ns": 5 * SECOND_NS // 2})
     samples = [Sample(s * SECOND_NS + 2_000_000, "pg_wal", "all", "wal_bytes", 120_000 * s) for s in range(5)]
     assert trial_work(short, measured_phase(short, samples, lambda sample: True)).wal_bytes == pytest.approx(1200)
+
+
+def test_what_the_views_do_not_tell_yet_is_a_gap_and_no_zero() -> None:
+    """A backend tells of its work at most once a second: of a phase of one second, nothing, or others' work alone."""
+    late = {("pg_wal", "wal_bytes"): 0.0, ("pg_wal", "wal_fpi"): 0.0, ("pg_database", "xact_commit"): 0.001}
+    variant, _ = counted({**ALL, **late})
+    work = variant.work
+    assert work is not None and work.wal_bytes is not None
+    assert work.wal_bytes.value == pytest.approx(1200)
+    assert (work.full_page_images, work.buffer_hits) == (None, None)
+    reason = "the server had told of less than half of the transactions when the phase ended: measure for longer"
+    assert [(gap.what, gap.reason) for gap in work.gaps] == [
+        ("full-page images of a transaction", reason),
+        ("buffer hit ratio", reason),
+    ]
+
+
+def test_what_writes_nothing_has_no_images() -> None:
+    nothing = {("pg_wal", metric): 0.0 for metric in ("wal_bytes", "insert_lsn_bytes", "wal_fpi")}
+    variant, _ = counted({**ALL, **nothing, ("pg_database", "xact_commit"): 1.0})
+    work = variant.work
+    assert work is not None and work.wal_bytes is not None and work.full_page_images is not None
+    assert (work.wal_bytes.value, work.full_page_images.value, work.gaps) == (0, 0, ())
 
 
 def test_of_13_the_position_in_the_wal_tells_its_bytes_and_the_rest_is_a_gap_with_its_reason() -> None:

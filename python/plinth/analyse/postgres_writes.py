@@ -1,6 +1,5 @@
 """What PostgreSQL itself wrote in a trial, from its statistics views, which tell it differently by version."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from plinth.analyse.window import Window
@@ -9,8 +8,6 @@ SOURCES = frozenset({"pg_wal", "pg_io", "pg_checkpointer", "pg_bgwriter", "pg_sl
 """Of the samples that it is told from."""
 BLOCK_BYTES = 8192
 """PostgreSQL's block, unless it was built with another."""
-How = Callable[[Window, str, str, str], float | None]
-"""Window.growth or Window.rate."""
 _RELATIONS = ("/relation/", "/temp relation/")
 _WAL = ("/wal/",)
 
@@ -48,7 +45,7 @@ def postgres_writes(seen: Window) -> PostgresWrites:
             missing[field] = reason
         return value
 
-    wal = generated_wal(seen)
+    wal = _generated_wal(seen)
     images = full_page_images(seen)
     return PostgresWrites(
         data=told("data", _data(seen), "the views of checkpointer, background writer and I/O were not read"),
@@ -67,15 +64,15 @@ def postgres_writes(seen: Window) -> PostgresWrites:
     )
 
 
-def generated_wal(seen: Window, how: How = Window.growth) -> float | None:
-    """Bytes of WAL that the server generated: their growth, or their rate a second."""
-    told = how(seen, "pg_wal", "all", "wal_bytes")
-    return how(seen, "pg_wal", "all", "insert_lsn_bytes") if told is None else told  # 13 has no pg_stat_wal
+def full_page_images(seen: Window) -> float | None:
+    """How many there are of them in the WAL."""
+    return seen.growth("pg_wal", "all", "wal_fpi")
 
 
-def full_page_images(seen: Window, how: How = Window.growth) -> float | None:
-    """How many there are of them in that WAL: their growth, or their rate a second."""
-    return how(seen, "pg_wal", "all", "wal_fpi")
+def _generated_wal(seen: Window) -> float | None:
+    """Bytes of WAL that the server generated."""
+    told = seen.growth("pg_wal", "all", "wal_bytes")
+    return seen.growth("pg_wal", "all", "insert_lsn_bytes") if told is None else told  # 13 has no pg_stat_wal
 
 
 def _data(seen: Window) -> float | None:

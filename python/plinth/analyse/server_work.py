@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from plinth.analyse.bootstrap import of_trials
-from plinth.analyse.postgres_writes import full_page_images, generated_wal
+from plinth.analyse.postgres_writes import full_page_images
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import ServerWork, TrialWork
 from plinth.model.base import Gap
@@ -11,37 +11,39 @@ from plinth.model.estimate import Estimate
 from plinth.model.trial import Trial
 
 _FIGURES = {
-    "wal_bytes": ("WAL of a transaction", "pg_wal"),
-    "full_page_images": ("full-page images of a transaction", "pg_wal"),
-    "buffer_hits": ("buffer hit ratio", "pg_database"),
+    "wal_bytes": ("WAL of a transaction", "pg_wal", "insert_lsn_bytes"),
+    "full_page_images": ("full-page images of a transaction", "pg_wal", "wal_fpi"),
+    "buffer_hits": ("buffer hit ratio", "pg_database", "blks_hit"),
 }
-"""Field of TrialWork and ServerWork: what it is for people, and the source that it comes from."""
+"""Field of TrialWork and ServerWork: what it is for people, and the source and metric that it comes from."""
+_TOLD_LATER = "the server had told of less than half of the transactions when the phase ended: measure for longer"
 
 
 def trial_work(trial: Trial, seen: Window) -> TrialWork:
-    """The figures of one trial; None for each that cannot be had."""
+    """The figures of one trial; of each that cannot be had None, and why.
 
-    def each(rate_per_s: float | None) -> float | None:
-        # Rates, since the readings that bound the growth do not stand exactly where the measured phase begins and ends.
-        return rate_per_s / trial.tps if rate_per_s is not None and trial.tps else None
+    The position in the WAL is that of the moment. Everything else a server's process tells of itself at most once a
+    second, so that in a short phase what the views tell is too little, or of others' work alone.
+    """
+    figures = {
+        "wal_bytes": _each(trial, _wal_rate(seen)),
+        "full_page_images": _each(trial, _images_rate(seen)),
+        "buffer_hits": _buffer_hits(trial, seen),
+    }
+    missing = {field: _why_missing(trial, seen, field) for field, figure in figures.items() if figure is None}
+    return TrialWork(**figures, missing=missing)
 
-    return TrialWork(
-        wal_bytes=each(generated_wal(seen, Window.rate)),
-        full_page_images=each(full_page_images(seen, Window.rate)),
-        buffer_hits=_buffer_hits(seen),
-    )
 
-
-def server_work(trials: Sequence[tuple[Trial, TrialWork]], seed: int) -> ServerWork:
+def server_work(works: Sequence[TrialWork], seed: int) -> ServerWork:
     """Medians of a variant's counted trials; what one of them lacks is a gap with its reason."""
     gaps: list[Gap] = []
     figures: dict[str, Estimate | None] = {}
-    for field, (what, source) in _FIGURES.items():
-        known = [value for _, work in trials if (value := getattr(work, field)) is not None]
+    for field, (what, *_) in _FIGURES.items():
+        known = [value for work in works if (value := getattr(work, field)) is not None]
         estimate = _share if field == "buffer_hits" else of_trials
-        figures[field] = estimate(known, seed) if known and len(known) == len(trials) else None
+        figures[field] = estimate(known, seed) if known and len(known) == len(works) else None
         if figures[field] is None:
-            lacking = [why_unread(trial, source) for trial, work in trials if getattr(work, field) is None]
+            lacking = [work.missing[field] for work in works if field in work.missing]
             gaps.append(Gap(what=what, reason=lacking[0] if lacking else "no trial counts"))
     return ServerWork(**figures, gaps=tuple(gaps))
 
@@ -54,8 +56,41 @@ def _share(shares: Sequence[float], seed: int) -> Estimate:
     return misses.model_copy(update={"value": 1 - misses.value, "interval": turned})
 
 
-def _buffer_hits(seen: Window) -> float | None:
+def _why_missing(trial: Trial, seen: Window, field: str) -> str:
+    _, source, metric = _FIGURES[field]
+    if seen.growth_of_all(source, metric) is None:
+        return why_unread(trial, source)
+    return "no page was asked for" if field == "buffer_hits" and _has_told(trial, seen) else _TOLD_LATER
+
+
+def _each(trial: Trial, rate_per_s: float | None) -> float | None:
+    # Rates, since the readings that bound the growth do not stand exactly where the measured phase begins and ends.
+    return rate_per_s / trial.tps if rate_per_s is not None and trial.tps else None
+
+
+def _wal_rate(seen: Window) -> float | None:
+    position = seen.rate("pg_wal", "all", "insert_lsn_bytes")
+    return seen.rate("pg_wal", "all", "wal_bytes") if position is None else position  # a standby has none
+
+
+def _images_rate(seen: Window) -> float | None:
+    """As many as the view has for its bytes of WAL, in all bytes that there are."""
+    images, told, wal = full_page_images(seen), seen.growth("pg_wal", "all", "wal_bytes"), _wal_rate(seen)
+    if images is None or wal == 0:
+        return images
+    return images / told * wal if told and wal is not None else None
+
+
+def _buffer_hits(trial: Trial, seen: Window) -> float | None:
     """Of the pages asked for in the load's database, the share that was in shared buffers; None where none was asked for."""
     hits = seen.growth_of_all("pg_database", "blks_hit")
     reads = seen.growth_of_all("pg_database", "blks_read")
-    return hits / (hits + reads) if hits is not None and reads is not None and hits + reads > 0 else None
+    if hits is None or reads is None or hits + reads == 0 or not _has_told(trial, seen):
+        return None
+    return hits / (hits + reads)
+
+
+def _has_told(trial: Trial, seen: Window) -> bool:
+    """Whether the server's processes have told of at least half of what they did; where that is not known, it is believed."""
+    commits = seen.growth_of_all("pg_database", "xact_commit")
+    return commits is None or trial.measured is None or commits >= trial.measured.done / 2

@@ -165,9 +165,7 @@ class Measured:
 
     def work(self, seed: int) -> ServerWork:
         """What PostgreSQL counted of the counted trials' transactions."""
-        return server_work(
-            [(judged.contents.trial, judged.work) for judged in self.counted if judged.work is not None], seed
-        )
+        return server_work([judged.work for judged in self.counted if judged.work is not None], seed)
 
     def _counted_trials(self) -> Iterator[Trial]:
         return (judged.contents.trial for judged in self.counted)

@@ -32,6 +32,7 @@ class TrialWork(Frozen):
     buffer_hits: float | None = Field(
         description="Of the pages asked for in the load's database, the share that was in shared buffers."
     )
+    missing: dict[str, str] = Field(default_factory=dict, description="Why a figure is None, by its name.")
 
 
 class ServerWork(Frozen):

@@ -454,6 +454,12 @@ export interface TrialWork {
    * Of the pages asked for in the load's database, the share that was in shared buffers.
    */
   buffer_hits: number | null;
+  /**
+   * Why a figure is None, by its name.
+   */
+  missing: {
+    [k: string]: string;
+  };
 }
 /**
  * A variant against the baseline: ratio of their tps, above 1 is faster.
