@@ -1,8 +1,8 @@
 """A load that is killed in any of its steps, with or without its server, goes on where it was: no row twice, none missing."""
 
-import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -20,6 +20,7 @@ from plinth.model.progress import Progress
 from plinth.system.database import connect
 from plinth.workload import dataset_of
 from plinth.workload.loading import gaps
+from waiting import until
 
 NUMBERS = {"kind": "numbers", "rows": 300_000, "streams": 2}
 PARTITIONED = {**NUMBERS, "partitions": 5}
@@ -66,12 +67,15 @@ def loader(target: Connection, spec: dict[str, Any], step: str) -> "subprocess.P
 
 
 def crash(server: Server) -> None:
-    """SIGKILL to the postmaster and its children."""
-    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-    os.kill(server.pid, signal.SIGSTOP)  # it must not begin to restart what is killed
-    for pid in children:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGKILL)
+    """SIGKILL to the postmaster and its children, whose shared memory the next one must not find in use."""
+    process = Path(f"/proc/{server.pid}")
+    os.kill(server.pid, signal.SIGSTOP)  # it must not begin to restart what is killed, nor start any that is not
+    until(lambda: (process / "stat").read_text().rpartition(")")[2].split()[0] == "T")
+    for pid in (process / "task" / process.name / "children").read_text().split():
+        child = os.pidfd_open(int(pid))  # that of a zombie, too, as long as the postmaster cannot take leave of it
+        signal.pidfd_send_signal(child, signal.SIGKILL)
+        select.select([child], [], [])  # until it has ended
+        os.close(child)
     server.stop(signal.SIGKILL)
 
 

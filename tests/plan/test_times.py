@@ -42,6 +42,18 @@ def test_loading_goes_at_the_bandwidth_of_the_disk() -> None:
     assert seconds(fast) == seconds()
 
 
+def test_updates_after_loading_wait_for_the_pages_that_memory_does_not_hold() -> None:
+    def of(rows: int, updates_per_row: float) -> float:
+        place = Place("1", "/", 1000 * GIB, pace=Pace(0, 0, None, page_read_s=0.001))
+        numbers = {"kind": "numbers", "rows": rows, "updates_per_row": updates_per_row}
+        e = experiment(**ONE, matrix={"storage": ["disk"]}, dataset=numbers, workload={"builtin": "numbers-select"})
+        return plan_of(e, places={"disk": place, "wal": place}).estimated_s
+
+    assert of(10**6, 1) - of(10**6, 0) < 60, "all in memory: what the server works"
+    read_s = 10**9 * 2 * 0.001
+    assert 0.8 * read_s < of(10**9, 1) - of(10**9, 0) < 1.1 * read_s
+
+
 def test_flushes_are_waited_for_at_every_restart() -> None:
     assert seconds(Pace(flush_s=0.1, page_write_s=0, write_bytes_per_s=None)) == approx(seconds() + 3 * 30 * 0.1)
 

@@ -36,10 +36,12 @@ class DatasetSize(NamedTuple):
 
     tables_bytes: int
     indexes_bytes: int
+    sorts_bytes: int = 0
+    """Of temporary files, while the keys are built."""
 
     @property
     def total_bytes(self) -> int:
-        """Both."""
+        """Of what stays: tables and indexes."""
         return self.tables_bytes + self.indexes_bytes
 
 
@@ -52,6 +54,8 @@ class Pace(NamedTuple):
     """Of a page of 8 KiB in a random place."""
     write_bytes_per_s: float | None
     """None without a limit."""
+    page_read_s: float = 0.0
+    """Of a page of 8 KiB in a random place."""
 
 
 class PlannedCluster(Frozen):

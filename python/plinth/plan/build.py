@@ -78,7 +78,9 @@ def build_plan(
         needs=tuple(needs_of(surroundings.host, clusters, variants, places)),
         doomed=tuple(surroundings.doomed(clusters)),
         estimated_written_bytes=written,
-        estimated_s=estimated_s(experiment, clusters, load_s, variant_of, trials, places),
+        estimated_s=estimated_s(
+            experiment, clusters, load_s, variant_of, trials, places, surroundings.host.memory_available_bytes
+        ),
         warnings=tuple(_warnings(experiment, variants, written)),
     )
 

@@ -32,23 +32,29 @@ def setting_bytes(value: SettingValue, unit_bytes: int) -> int | None:
 def cluster_bytes(
     server: ServerSpec, dataset: DatasetSpec, size: DatasetSize, variants: Sequence[Variant], trial_s: float
 ) -> dict[str, int]:
-    """What a cluster takes of each of its storages, once loaded and while trials run; nothing when it is external."""
+    """What a cluster takes of each of its storages at most: while the keys are built, or in trials; nothing when it is
+    external."""
     if server.storage is None:
         return {}
-    taken = dict.fromkeys(server.tablespaces.values(), 0)
-    taken[server.storage] = EMPTY_DATA_BYTES
-
-    def add(storage: str, size_bytes: float) -> None:
-        taken[storage] = round(taken.get(storage, 0) + size_bytes)
-
     of_tablespace = {DEFAULT_TABLESPACE: server.storage, **server.tablespaces}
-    for name, size_bytes in (
-        (getattr(dataset, "tablespace", None), size.tables_bytes),
-        (getattr(dataset, "index_tablespace", None), size.indexes_bytes),
-    ):
-        add(of_tablespace[name or DEFAULT_TABLESPACE], size_bytes * _GROWTH)
-    add(server.wal_storage or server.storage, EMPTY_WAL_BYTES + _wal_bytes(size.total_bytes, variants, trial_s))
-    return taken
+    tables = of_tablespace[getattr(dataset, "tablespace", None) or DEFAULT_TABLESPACE]
+    keys = of_tablespace[getattr(dataset, "index_tablespace", None) or DEFAULT_TABLESPACE]
+    wal_bytes = EMPTY_WAL_BYTES + _wal_bytes(size.total_bytes, variants, trial_s)
+    wal = (server.wal_storage or server.storage, wal_bytes)
+    always = [*((storage, 0) for storage in server.tablespaces.values()), (server.storage, EMPTY_DATA_BYTES), wal]
+    trials = [(tables, size.tables_bytes * _GROWTH), (keys, size.indexes_bytes * _GROWTH)]
+    # Temporary files stand in the default tablespace, wherever the key is built.
+    building = [(tables, size.tables_bytes), (keys, size.indexes_bytes), (server.storage, size.sorts_bytes)]
+    moments = [_by_storage([*always, *trials]), _by_storage([*always, *building])]
+    if getattr(dataset, "unlogged", False):  # SET LOGGED writes every table once more before it takes the first away
+        moments.append(_by_storage([*always, (tables, 2 * size.tables_bytes)]))
+    return {storage: max(moment.get(storage, 0) for moment in moments) for storage in moments[0]}
+
+
+def _by_storage(parts: Sequence[tuple[str, float]]) -> dict[str, int]:
+    """Sums of (storage, bytes)."""
+    storages = dict.fromkeys(storage for storage, _ in parts)
+    return {storage: round(sum(size for other, size in parts if other == storage)) for storage in storages}
 
 
 def _wal_bytes(dataset_bytes: int, variants: Sequence[Variant], trial_s: float) -> float:

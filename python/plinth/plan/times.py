@@ -6,6 +6,7 @@ server's stop ends with, writes the pages that the trial has changed, and waits 
 
 from collections.abc import Mapping, Sequence
 
+from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import Experiment
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.plan.needs import Place
@@ -17,6 +18,8 @@ _START_STOP_S = 2.0
 _PAGE_BYTES = 8192
 _FLUSHES_OF_A_RESTART = 30
 _PAGES_CHANGED_BY_A_COMMIT = 2
+_PAGES_READ_BY_AN_UPDATE = 2
+"""The key's leaf and the row's; the levels above are in memory."""
 _LEAST_COMMIT_S = 0.5e-3
 """Of one client: a transaction takes that long where a flush takes next to nothing."""
 
@@ -28,16 +31,19 @@ def estimated_s(
     variants: Mapping[str, Variant],
     trials: Sequence[PlannedTrial],
     places: Mapping[str, Place],
+    memory_bytes: int,
 ) -> float:
     """Time of the whole run: a probe of each storage, `load_s` of each cluster's dataset, then start, warm-up and load of
     each trial.
 
-    `variants` are by id; `places` has every storage that is used.
+    `variants` are by id; `places` has every storage that is used; `memory_bytes` is what is free.
     """
     paces = {cluster.id: _paces(cluster, places) for cluster in clusters}
     by_id = {cluster.id: cluster for cluster in clusters}
     loading_s = sum(
-        _INITDB_S + max(usual_s, _writing_s(cluster, paces[cluster.id]))
+        _INITDB_S
+        + max(usual_s, _writing_s(cluster, paces[cluster.id]))
+        + _updating_s(cluster, paces[cluster.id], memory_bytes)
         for cluster, usual_s in zip(clusters, load_s, strict=True)
     )
     storages = {storage for cluster in clusters for storage in cluster.roles.values()}
@@ -67,6 +73,16 @@ def _writing_s(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
         for name, pace in paces.items()
         if pace.write_bytes_per_s is not None
     )
+
+
+def _updating_s(cluster: PlannedCluster, paces: Mapping[str, Pace], memory_bytes: int) -> float:
+    """Of the pages that random updates after loading wait for, one after the other, as far as memory does not hold them."""
+    data = paces.get(cluster.storage or "")
+    if data is None or not isinstance(cluster.dataset, NumbersDataset):
+        return 0.0
+    updates = cluster.dataset.rows * cluster.dataset.updates_per_row
+    missing = max(0.0, 1 - memory_bytes / max(1, cluster.data_bytes))
+    return updates * _PAGES_READ_BY_AN_UPDATE * missing * data.page_read_s
 
 
 def _checkpoint_s(cluster: PlannedCluster, paces: Mapping[str, Pace], variant: Variant, trial_s: float) -> float:

@@ -87,11 +87,13 @@ class Emulated(BlockStorage[EmulatedStorage]):
         changed = {name: value for name, value in self.spec.physics if value is not None}
         usual, physics = profile.physics, profile.physics.model_copy(update=changed)
         write_ns = (physics.write_latency_ns or 0) - (usual.write_latency_ns or 0)
+        read_ns = (physics.read_latency_ns or 0) - (usual.read_latency_ns or 0)
         flush_ns = (physics.flush_latency_ns or 0) - (usual.flush_latency_ns or 0)
         return Pace(
             flush_s=max(0, profile.depth_one.log_write_ns + write_ns + flush_ns) / 1e9,
             page_write_s=max(0, profile.depth_one.random_write_ns + write_ns) / 1e9,
             write_bytes_per_s=physics.write_bytes_per_s or None,
+            page_read_s=max(0, profile.depth_one.random_read_ns + read_ns) / 1e9,
         )
 
     def device_paths(self) -> list[Path]:

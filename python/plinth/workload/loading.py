@@ -11,7 +11,7 @@ from plinth.model.step import Step
 from plinth.workload.at_once import Job, run_at_once
 from plinth.workload.bulk import copy
 from plinth.workload.ledger import LEDGER, PREPARE, Ledger
-from plinth.workload.maintenance import Maintenance
+from plinth.workload.maintenance import Maintenance, sessions_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -23,7 +23,6 @@ _FREEZING_VERSION = 140_000
 _GROWING_VERSION = 160_000
 # Of a table that one stream fills in one transaction, so that it is not long until it is there again after a kill.
 _MOST_IN_ONE_BYTES = 8 * 2**30
-_SESSIONS = 2
 
 # So large that a commit is nothing beside it; so small that little is sent again after a kill, and streams end together.
 _PIECE_BYTES = 32 * 2**20
@@ -72,7 +71,7 @@ class Recipe:
     @property
     def sessions(self) -> int:
         """How many work at the same time."""
-        return self.spec.streams or _SESSIONS
+        return sessions_of(self.spec)
 
     def streams(self, server_version: int) -> int:
         """Of COPY, where the dataset does not say: as many as there are sessions, or one, frozen, where more gain nothing."""

@@ -10,6 +10,21 @@ from plinth.system.capacity import processors
 if TYPE_CHECKING:
     import psycopg
 
+_SESSIONS = 2
+# Of a key of 8 bytes in a run of a sort: its tuple of 16 and the length before it.
+_SORTED_KEY_BYTES = 20
+
+
+def sessions_of(spec: LoadedTables) -> int:
+    """How many work at the same time."""
+    return spec.streams or _SESSIONS
+
+
+def sorts_bytes(spec: LoadedTables, rows: int) -> int:
+    """Of the temporary files of keys of `rows` rows, as for one that does not fit in maintenance_work_mem."""
+    share = min(1.0, sessions_of(spec) / spec.partitions) if spec.partitions else 1.0
+    return round(rows * share * _SORTED_KEY_BYTES)
+
 
 @dataclass(frozen=True)
 class Maintenance:

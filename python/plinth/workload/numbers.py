@@ -39,9 +39,9 @@ class Numbers:
 
     def size(self) -> DatasetSize:
         """About 45 bytes a row, and 22 of its key; once more for each update of every row."""
-        tables_bytes, indexes_bytes = self._table.size()
+        tables_bytes, indexes_bytes, sorts = self._table.size()
         versions = 1 + self.spec.updates_per_row
-        return DatasetSize(round(tables_bytes * versions), round(indexes_bytes * versions))
+        return DatasetSize(round(tables_bytes * versions), round(indexes_bytes * versions), sorts)
 
     def load_s(self) -> float:
         """By its size, and its updates."""

@@ -7,6 +7,7 @@ from plinth.model.dataset import LoadedTables
 from plinth.model.plan import DatasetSize
 from plinth.workload.bulk import LOAD_BYTES_PER_S
 from plinth.workload.loading import Recipe
+from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
 
 _PAGE_BYTES = 8192 - 24
@@ -43,7 +44,9 @@ class Table:
     def size(self) -> DatasetSize:
         """From the widths of the columns: rows are aligned to 8 bytes and lie in whole pages."""
         pages = -(-self.rows // self._rows_a_page())
-        return DatasetSize(pages * 8192, round(self.rows * _KEY_BYTES) if self.key else 0)
+        if self.key is None:
+            return DatasetSize(pages * 8192, 0)
+        return DatasetSize(pages * 8192, round(self.rows * _KEY_BYTES), sorts_bytes(self.spec, self.rows))
 
     def load_s(self) -> float:
         """By its size, as measured on two cores."""

@@ -16,6 +16,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.workload.bulk import LOAD_BYTES_PER_S
 from plinth.workload.loading import Part, Recipe
+from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
 from plinth.workload.sql import numbers_of
 
@@ -42,7 +43,8 @@ class Tpcb:
     def size(self) -> DatasetSize:
         """About 15.8 MB for each unit of scale, more with a lower fill factor."""
         tables = self.spec.scale * _HEAP_BYTES_PER_SCALE * 100 / self.spec.fillfactor
-        return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE)
+        sorts = sorts_bytes(self.spec, self.spec.scale * ROWS_PER_SCALE["pgbench_accounts"])
+        return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE, sorts)
 
     def load_s(self) -> float:
         """COPY, keys and vacuum together at about 40 MB/s, as measured on two cores."""
