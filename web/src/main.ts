@@ -1,7 +1,11 @@
 /** The page: reads the report in it, and shows it from top to bottom. */
 import "./styles/fonts.css";
 import "./styles/page.css";
-import "./styles/parts.css";
+import "./styles/tables.css";
+import "./styles/ranking.css";
+import "./styles/charts.css";
+import "./styles/facts.css";
+import "./styles/narrow.css";
 import { type ChartContent, contents } from "./charts/chart";
 import { parseReport } from "./format/read";
 import type { Report } from "./format/report";
