@@ -337,6 +337,18 @@ def test_a_storage_takes_its_space_of_the_one_that_it_stands_on():
     }
 
 
+@pytest.mark.parametrize(("clients", "met"), [(1_000, True), (100_000, False)])
+def test_many_connections_take_memory(clients, met):
+    (need,) = [
+        need
+        for need in plan_of(experiment(workload={"builtin": "tpcb-like", "clients": clients})).needs
+        if need.where == "memory"
+    ]
+    assert need.what == f"memory for shared_buffers and {clients:,} connections and storage memory"
+    assert need.needed_bytes == plan_of(experiment()).needs[-1].needed_bytes + clients * 2 * 2**20
+    assert need.met is met
+
+
 def test_members_take_space_and_hold_no_data_themselves():
     places = {
         "vdev": Place("1", "/", 100 * GIB, takes_bytes=4 * GIB),

@@ -32,7 +32,7 @@ def scale_to_fit(experiment: Experiment, plan_of: Callable[[Experiment], Plan]) 
             "the experiment does not fit this machine even with the smallest dataset",
             details=[need.sentence for need in plan_of(_capped(experiment, 1)).needs if not _roomy(need)],
             hint=f"each need may take {_USED_SHARE:.0%} of what is there; cut by hand what does not grow with the scale: "
-            "sizes of storages, shared_buffers, max_wal_size",
+            "sizes of storages, shared_buffers, max_wal_size, clients",
         )
     cut = _capped(experiment, fitting)
     sizes = _sizes(cut)

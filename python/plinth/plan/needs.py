@@ -9,6 +9,11 @@ from plinth.model.plan import Need, Pace, PlannedCluster, Variant
 from plinth.plan.sizes import DEFAULT_SHARED_BUFFERS_BYTES, setting_bytes
 
 MEMORY = "memory"
+_FEW_CONNECTIONS = 100
+"""PostgreSQL's default: up to it they are not counted."""
+_CONNECTION_BYTES = 2 * 2**20
+"""Of a server's process that has prepared tpcb-like's statements, its page tables and its share of the lock tables: 1.7 MiB with
+128 MB of shared_buffers."""
 
 
 @dataclass(frozen=True)
@@ -111,12 +116,17 @@ def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | No
         or DEFAULT_SHARED_BUFFERS_BYTES
         for variant in variants
     )
+    clients = max(variant.workload.clients for variant in variants)
+    many = clients if clients > _FEW_CONNECTIONS else 0
+    server_bytes = buffers_bytes + many * _CONNECTION_BYTES
     taken = in_memory or _Taken(Place(), {}, {})
-    enough = buffers_bytes <= host.memory_available_bytes
+    enough = server_bytes <= host.memory_available_bytes
+    connections = [f"{many:,} connections"] if many else []
+    storages = [f"storage {name}" for name in reversed(taken.by_storage)]
     return Need(
-        what=" and ".join(["memory for shared_buffers", *(f"storage {name}" for name in reversed(taken.by_storage))]),
+        what=" and ".join(["memory for shared_buffers", *connections, *storages]),
         where=MEMORY,
-        needed_bytes=buffers_bytes + taken.size_bytes,
+        needed_bytes=server_bytes + taken.size_bytes,
         available_bytes=host.memory_available_bytes,
-        storages=taken.too_much(host.memory_available_bytes, buffers_bytes) if enough else (),
+        storages=taken.too_much(host.memory_available_bytes, server_bytes) if enough else (),
     )
