@@ -1,4 +1,4 @@
-"""The native module: the load engine, the bulk loader, the script language, the emulated disk and the fsync probe.
+"""The native module: the load engine, the bulk loader, the page writer, the script language, the emulated disk and the fsync probe.
 
 Configurations go in and results come out as JSON; `plinth.model.load` has their types. A run has threads of its
 own: it is started, polled, stopped if need be, and waited for. Its methods may be called from any thread;
@@ -222,6 +222,47 @@ class BulkLoad:
         Returns JSON: {"rows", "bytes_sent", "elapsed_ns", "user_cpu_ns", "system_cpu_ns", "interrupted",
         "errors": [{"kind", "sqlstate", "table", "stream", "message"}]}.
         Raises EngineError as long as the load has not ended.
+        """
+
+@final
+class PageLoad:
+    """The page writer: generated rows, written into the files of empty tables of a server that does not run.
+
+    It leaves what COPY FREEZE and ADD PRIMARY KEY leave. A file is put in place when it is whole and durable; one that is
+    there, of the right size, is kept, so that a load that was killed is gone on with by the same configuration.
+    """
+
+    def __new__(cls, config_json: str) -> PageLoad:
+        """Checks the configuration. Touches no file.
+
+        JSON: {"generator": as of BulkLoad, "threads", "checksums": whether the cluster has them, "relations": [{"table": its
+        number, "first_row", "rows", "name", "columns": [{"type": of pg_type, "length": of bpchar and varchar}], "heap": its
+        file, "fillfactor", "index": {"path", "column": its number, "fillfactor"} or null}]}. Paths are absolute.
+        Raises ConfigError, also where a table cannot be written as pages: rows wider than 2032 bytes, keys that do not ascend.
+        """
+
+    def start(self) -> None:
+        """Starts to write. May be called once."""
+
+    def progress(self) -> str:
+        """How far it is.
+
+        Returns JSON: {"rows_done": rows' worth of what has been written or kept, keys included, "rows_total", "rows_kept":
+        what of it was there before, "bytes_written", "finished"}.
+        """
+
+    def stop(self) -> None:
+        """Ends it; files that are not whole are removed. Returns at once."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits for the end, at most `timeout_s` seconds; whether it has come."""
+
+    def result(self) -> str:
+        """The result.
+
+        Returns JSON: {"rows": in files that are whole, "bytes_written", "elapsed_ns", "user_cpu_ns", "system_cpu_ns",
+        "interrupted", "errors": [{"kind": "no_space", "io" or "unsupported", "table", "message", "path"}]}.
+        Raises EngineError as long as it has not ended.
         """
 
 def disk_profiles() -> str:

@@ -91,7 +91,7 @@ impl Generator {
         }
     }
 
-    fn validate(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::Tpcb(tpcb) => tpcb.validate(),
             Self::Columns(columns) => columns.validate(),

@@ -1,60 +1,53 @@
-//! What the streams share: the pieces still to be sent, counters, and who must know of whom.
+//! What the threads of a run share: the pieces still to be done, counters, and who must know of whom.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::crew::Report;
 use plinth_connect::ConnectError;
-use serde::Serialize;
 
-use crate::run::StreamReport;
-
-/// How far a load is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Progress {
-    /// Rows sent; they are in the table when their COPY has ended well.
-    pub rows_done: u64,
-    /// Rows to send.
-    pub rows_total: u64,
-    /// Bytes sent, protocol included.
-    pub bytes_sent: u64,
-    /// Streams that have not ended.
-    pub streams_open: usize,
-    /// Whether all streams have ended.
-    pub finished: bool,
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Rows counted so far.
+    pub(crate) rows: u64,
+    /// Bytes counted so far.
+    pub(crate) bytes: u64,
+    /// Threads that have not ended.
+    pub(crate) threads_open: usize,
 }
 
-/// Why a stream has to withdraw.
+/// Why a thread has to withdraw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Withdrawal {
-    /// Somebody stopped the load.
+    /// Somebody stopped the run.
     Stopped,
-    /// Another stream failed.
+    /// Another thread failed.
     OtherFailed,
 }
 
-/// Shared by all streams of a load.
+/// Shared by all threads of a run, whose failures are `F`.
 #[derive(Debug)]
-pub(crate) struct Control {
-    rows_total: u64,
+pub(crate) struct Control<F> {
     next_piece: AtomicUsize,
-    rows_sent: AtomicU64,
-    bytes_sent: AtomicU64,
-    streams_open: AtomicUsize,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+    threads_open: AtomicUsize,
     is_withdrawing: AtomicBool,
-    roll: Mutex<Roll>,
+    roll: Mutex<Roll<F>>,
     roll_changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Roll {
+struct Roll<F> {
     connecting: usize,
     running: usize,
     began: Option<Instant>,
     withdrawal: Option<(Withdrawal, Instant)>,
     connect_error: Option<ConnectError>,
-    reports: Vec<StreamReport>,
+    reports: Vec<Report<F>>,
 }
 
 /// Where connecting stands.
@@ -64,18 +57,17 @@ pub(crate) enum Connecting {
     Failed(ConnectError),
 }
 
-impl Control {
-    pub(crate) fn new(streams: usize, rows_total: u64) -> Self {
+impl<F> Control<F> {
+    pub(crate) fn new(threads: usize) -> Self {
         Self {
-            rows_total,
             next_piece: AtomicUsize::new(0),
-            rows_sent: AtomicU64::new(0),
-            bytes_sent: AtomicU64::new(0),
-            streams_open: AtomicUsize::new(streams),
+            rows: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            threads_open: AtomicUsize::new(threads),
             is_withdrawing: AtomicBool::new(false),
             roll: Mutex::new(Roll {
-                connecting: streams,
-                running: streams,
+                connecting: threads,
+                running: threads,
                 began: None,
                 withdrawal: None,
                 connect_error: None,
@@ -85,36 +77,33 @@ impl Control {
         }
     }
 
-    fn roll(&self) -> MutexGuard<'_, Roll> {
+    fn roll(&self) -> MutexGuard<'_, Roll<F>> {
         self.roll.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     // --- pieces and counters ---
 
-    /// The number of a piece that nobody else sends.
+    /// The number of a piece that nobody else does.
     pub(crate) fn take_piece(&self) -> usize {
         self.next_piece.fetch_add(1, Relaxed)
     }
 
-    pub(crate) fn count_sent(&self, rows: u64, bytes: usize) {
-        self.rows_sent.fetch_add(rows, Relaxed);
-        self.bytes_sent.fetch_add(bytes as u64, Relaxed);
+    pub(crate) fn count(&self, rows: u64, bytes: usize) {
+        self.rows.fetch_add(rows, Relaxed);
+        self.bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    pub(crate) fn progress(&self) -> Progress {
-        let streams_open = self.streams_open.load(Relaxed);
-        Progress {
-            rows_done: self.rows_sent.load(Relaxed),
-            rows_total: self.rows_total,
-            bytes_sent: self.bytes_sent.load(Relaxed),
-            streams_open,
-            finished: streams_open == 0,
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            rows: self.rows.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+            threads_open: self.threads_open.load(Relaxed),
         }
     }
 
     // --- withdrawing ---
 
-    /// Tells all streams to withdraw; the first reason is the one that counts.
+    /// Tells all threads to withdraw; the first reason is the one that counts.
     pub(crate) fn withdraw(&self, reason: Withdrawal) {
         self.roll()
             .withdrawal
@@ -127,7 +116,7 @@ impl Control {
         self.is_withdrawing.load(Relaxed)
     }
 
-    /// Why the streams withdraw, and for how long they have been told to; `None` when they have not.
+    /// Why the threads withdraw, and for how long they have been told to; `None` when they have not.
     pub(crate) fn withdrawal(&self) -> Option<(Withdrawal, Duration)> {
         self.roll()
             .withdrawal
@@ -136,7 +125,7 @@ impl Control {
 
     // --- the roll ---
 
-    /// A stream has connected, or not; waits for the others. Whether all have.
+    /// A thread has connected, or not; waits for the others. Whether all have.
     pub(crate) fn connected(&self, error: Option<ConnectError>) -> bool {
         let mut roll = self.roll();
         roll.connecting -= 1;
@@ -151,14 +140,14 @@ impl Control {
             roll.began = Some(Instant::now());
         }
         self.roll_changed.notify_all();
-        let still = |roll: &mut Roll| roll.connecting > 0 && roll.withdrawal.is_none();
+        let still = |roll: &mut Roll<F>| roll.connecting > 0 && roll.withdrawal.is_none();
         let roll = self.roll_changed.wait_while(roll, still);
         roll.unwrap_or_else(PoisonError::into_inner)
             .withdrawal
             .is_none()
     }
 
-    /// Waits at most `timeout` for all streams to have tried to connect.
+    /// Waits at most `timeout` for all threads to have tried to connect.
     pub(crate) fn wait_connected(&self, timeout: Duration) -> Connecting {
         let waited = self
             .roll_changed
@@ -171,17 +160,17 @@ impl Control {
         }
     }
 
-    /// A stream has ended; when it never got to [`Control::connected`], it says so.
-    pub(crate) fn ended(&self, report: StreamReport, has_connected: bool) {
+    /// A thread has ended; when it never got to [`Control::connected`], it says so.
+    pub(crate) fn ended(&self, report: Report<F>, has_connected: bool) {
         let mut roll = self.roll();
         roll.connecting -= usize::from(!has_connected);
         roll.running -= 1;
         roll.reports.push(report);
-        self.streams_open.fetch_sub(1, Relaxed);
+        self.threads_open.fetch_sub(1, Relaxed);
         self.roll_changed.notify_all();
     }
 
-    /// Waits at most `timeout` for all streams to end; whether they have.
+    /// Waits at most `timeout` for all threads to end; whether they have.
     pub(crate) fn wait_ended(&self, timeout: Duration) -> bool {
         let waited = self
             .roll_changed
@@ -189,8 +178,8 @@ impl Control {
         waited.unwrap_or_else(PoisonError::into_inner).0.running == 0
     }
 
-    /// When the streams began to send, and what they reported.
-    pub(crate) fn take_reports(&self) -> (Option<Instant>, Vec<StreamReport>) {
+    /// When the threads began to work, and what they reported.
+    pub(crate) fn take_reports(&self) -> (Option<Instant>, Vec<Report<F>>) {
         let mut roll = self.roll();
         (roll.began, std::mem::take(&mut roll.reports))
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::control::Control;
+use crate::run::Control;
 use crate::session::{Session, SessionError};
 use crate::table::Table;
 
@@ -41,7 +41,7 @@ pub(crate) fn copy(
         let count = write_message(table, &mut rows, &mut message);
         session.send(&message)?;
         sent += count;
-        control.count_sent(count, message.len());
+        control.count(count, message.len());
         session.glance()?;
     }
     session.until(|said| said.ready)?;

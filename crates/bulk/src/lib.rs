@@ -1,15 +1,19 @@
-//! The bulk loader: generated rows, sent by several COPY streams at once.
+//! The bulk loader: generated rows, sent by several COPY streams at once, or written into a stopped server's files.
 //!
 //! A [`BulkRun`] opens one session a stream, each on a thread of its own with a blocking socket. The streams share the
 //! [`Piece`]s of the dataset. Each is a transaction, together with its row in a ledger where one is kept: so whatever ends a
 //! load, the next one sends what is not there yet, and nothing twice. When a stream fails, or the run is stopped, the
 //! others withdraw the piece that they are sending.
+//!
+//! A [`PageRun`] writes the pages of tables and keys itself; both are jobs of a crew of threads.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod columns;
 mod config;
 mod control;
 mod copy;
+mod crew;
+mod pages;
 mod piece;
 mod run;
 mod session;
@@ -18,7 +22,11 @@ mod tpcb;
 
 pub use columns::{Column, ColumnsGenerator};
 pub use config::{Config, ConfigError, Generator};
-pub use control::Progress;
+pub use crew::RunError;
+pub use pages::{
+    ColumnType, IndexFile, PageColumn, PageConfig, PageFailure, PageProgress, PageResult, PageRun,
+    Relation,
+};
 pub use piece::Piece;
-pub use run::{BulkResult, BulkRun, Failure, RunError};
+pub use run::{BulkResult, BulkRun, Failure, Progress};
 pub use tpcb::TpcbGenerator;

@@ -1,37 +1,36 @@
 //! A load from the outside: start it, watch it, stop it, take its result.
 
-use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use plinth_connect::{ConnectError, Dialer, Opened};
-use plinth_thread::{CpuTime, GLANCE, wait_in_glances, work_for_others};
 use serde::Serialize;
-use thiserror::Error;
 
 use crate::config::{Config, ConfigError};
-use crate::control::{Connecting, Control, Progress, Withdrawal};
+use crate::control;
 use crate::copy::copy;
+use crate::crew::{self, Crew, Job, Opener, RunError};
 use crate::piece::Piece;
 use crate::session::{Session, SessionError};
 use crate::table::Table;
 
-/// A load that did not do what it should, for reasons that are not in its result.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// A stream could not connect.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// A thread could not be started.
-    #[error("cannot start a thread: {0}")]
-    Thread(io::Error),
-    /// A call at the wrong time.
-    #[error("{0}")]
-    State(&'static str),
-    /// A defect of the loader.
-    #[error("the bulk loader broke: {0}")]
-    Broken(String),
+/// What the streams of a load share.
+pub(crate) type Control = control::Control<Failure>;
+type StreamReport = crew::Report<Failure>;
+
+/// How far a load is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Rows sent; they are in the table when their COPY has ended well.
+    pub rows_done: u64,
+    /// Rows to send.
+    pub rows_total: u64,
+    /// Bytes sent, protocol included.
+    pub bytes_sent: u64,
+    /// Streams that have not ended.
+    pub streams_open: usize,
+    /// Whether all streams have ended.
+    pub finished: bool,
 }
 
 /// What went wrong in a stream.
@@ -68,32 +67,10 @@ pub struct BulkResult {
     pub errors: Vec<Failure>,
 }
 
-/// What one stream brings home.
-#[derive(Debug, Default)]
-pub(crate) struct StreamReport {
-    rows: u64,
-    failure: Option<Failure>,
-    /// It ended without having sent its share, for reasons that are not its own.
-    is_withdrawn: bool,
-    cpu: CpuTime,
-    ended: Option<Instant>,
-    broken: Option<String>,
-}
-
 /// A bulk load, its threads, and what they share. May be used from several threads.
 #[derive(Debug)]
 pub struct BulkRun {
-    shared: Arc<Shared>,
-    is_started: Mutex<bool>,
-    result: Mutex<Option<BulkResult>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    config: Config,
-    control: Control,
-    tables: Vec<Box<dyn Table>>,
-    pieces: Vec<Piece>,
+    crew: Crew<Copying>,
 }
 
 impl BulkRun {
@@ -105,17 +82,12 @@ impl BulkRun {
         config.validate()?;
         let tables = config.generator.tables();
         let pieces = config.pieces();
-        let rows_total = pieces.iter().map(|piece| piece.rows).sum();
-        let control = Control::new(config.streams, rows_total);
         Ok(Self {
-            shared: Arc::new(Shared {
+            crew: Crew::new(Copying {
                 config,
-                control,
                 tables,
                 pieces,
             }),
-            is_started: Mutex::new(false),
-            result: Mutex::new(None),
         })
     }
 
@@ -124,68 +96,31 @@ impl BulkRun {
     ///
     /// # Errors
     /// When a stream cannot connect; when the load was started before.
-    pub fn start(&self, mut keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
-        self.spawn()?;
-        loop {
-            match self.shared.control.wait_connected(GLANCE) {
-                Connecting::UnderWay if keep_waiting() => {}
-                Connecting::UnderWay => {
-                    self.stop();
-                    return Ok(());
-                }
-                Connecting::Failed(error) => return Err(error.into()),
-                Connecting::Done => return Ok(()),
-            }
-        }
-    }
-
-    fn spawn(&self) -> Result<(), RunError> {
-        let mut is_started = self
-            .is_started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if *is_started {
-            return Err(RunError::State(
-                "the load was started before; make a new one",
-            ));
-        }
-        let config = &self.shared.config;
-        let dialer = Dialer::new(config.connection.clone(), Some(config.connect_timeout()))?;
-        *is_started = true;
-        for stream in 0..self.shared.config.streams {
-            let shared = Arc::clone(&self.shared);
-            let dialer = Arc::clone(&dialer);
-            let spawned = thread::Builder::new()
-                .name(format!("plinth-bulk-{stream}"))
-                .spawn(move || shared.work(stream, &dialer));
-            if let Err(error) = spawned {
-                // The streams that do run must not wait for those that never will.
-                self.shared.control.withdraw(Withdrawal::OtherFailed);
-                for _ in stream..self.shared.config.streams {
-                    self.shared.control.ended(StreamReport::default(), false);
-                }
-                return Err(RunError::Thread(error));
-            }
-        }
-        Ok(())
+    pub fn start(&self, keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
+        self.crew.start(keep_waiting)
     }
 
     /// How far the load is.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        self.shared.control.progress()
+        let counts = self.crew.counts();
+        Progress {
+            rows_done: counts.rows,
+            rows_total: self.crew.job().pieces.iter().map(|piece| piece.rows).sum(),
+            bytes_sent: counts.bytes,
+            streams_open: counts.threads_open,
+            finished: counts.threads_open == 0,
+        }
     }
 
     /// Ends the load: the streams withdraw what they are copying. Returns at once.
     pub fn stop(&self) {
-        self.shared.control.withdraw(Withdrawal::Stopped);
+        self.crew.stop();
     }
 
     /// Waits at most `timeout` for the load to end; whether it has. `keep_waiting` is asked now and then.
     pub fn wait(&self, timeout: Duration, keep_waiting: impl FnMut() -> bool) -> bool {
-        wait_in_glances(timeout, keep_waiting, |glance| {
-            self.shared.control.wait_ended(glance)
-        })
+        self.crew.wait(timeout, keep_waiting)
     }
 
     /// The result of a load that has ended.
@@ -193,66 +128,46 @@ impl BulkRun {
     /// # Errors
     /// When it has not, or when a thread broke.
     pub fn result(&self) -> Result<BulkResult, RunError> {
-        if !*self
-            .is_started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            return Err(RunError::State("the load was not started"));
-        }
-        if !self.shared.control.wait_ended(Duration::ZERO) {
-            return Err(RunError::State(
-                "the load has not ended: wait for it, or stop it",
-            ));
-        }
-        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
-        if result.is_none() {
-            *result = Some(self.shared.sum_up()?);
-        }
-        result
-            .clone()
-            .ok_or(RunError::State("the load has no result"))
+        let sum = self.crew.sum()?;
+        Ok(BulkResult {
+            rows: sum.rows,
+            bytes_sent: sum.bytes,
+            elapsed_ns: sum.elapsed_ns,
+            user_cpu_ns: sum.user_cpu_ns,
+            system_cpu_ns: sum.system_cpu_ns,
+            interrupted: sum.interrupted,
+            errors: sum.failures,
+        })
     }
 }
 
-impl Drop for BulkRun {
-    fn drop(&mut self) {
-        self.stop();
-    }
+/// What the streams do.
+#[derive(Debug)]
+struct Copying {
+    config: Config,
+    tables: Vec<Box<dyn Table>>,
+    pieces: Vec<Piece>,
 }
 
-impl Shared {
-    /// The life of a thread. Whatever happens to it, the others and the caller get to know.
-    fn work(&self, stream: usize, dialer: &Arc<Dialer>) {
-        let mut has_connected = false;
-        let mut report = StreamReport::default();
-        let outcome = work_for_others(|| {
-            let (opened, error) = match dialer.open() {
-                Ok(opened) => (Some(opened), None),
-                Err(error) => (None, Some(error)),
-            };
-            has_connected = true;
-            let all_connected = self.control.connected(error);
-            match opened {
-                Some(opened) if all_connected => self.load(stream, opened, &mut report),
-                _ => report.is_withdrawn = true,
-            }
-            report.cpu = CpuTime::of_this_thread()?;
-            Ok(())
-        });
-        report.broken = outcome.err();
-        report.ended = Some(Instant::now());
-        if report.broken.is_some() || report.failure.is_some() {
-            self.control.withdraw(Withdrawal::OtherFailed);
-        }
-        self.control.ended(report, has_connected);
+impl Job for Copying {
+    type Failure = Failure;
+    type Session = Opened;
+
+    fn threads(&self) -> usize {
+        self.config.streams
+    }
+
+    fn opener(&self) -> Result<Opener<Opened>, ConnectError> {
+        let timeout = self.config.connect_timeout();
+        let dialer = Dialer::new(self.config.connection.clone(), Some(timeout))?;
+        Ok(Arc::new(move || dialer.open()))
     }
 
     /// Sends pieces until none is left.
-    fn load(&self, stream: usize, opened: Opened, report: &mut StreamReport) {
-        let mut session = Session::new(opened, &self.control);
+    fn work(&self, stream: usize, opened: Opened, control: &Control, report: &mut StreamReport) {
+        let mut session = Session::new(opened, control);
         let mut under_way = self.tables[0].name();
-        match self.send_pieces(&mut session, report, &mut under_way) {
+        match self.send_pieces(&mut session, control, report, &mut under_way) {
             Ok(()) => session.close(),
             Err(error) => {
                 if self.config.replace {
@@ -262,10 +177,13 @@ impl Shared {
             }
         }
     }
+}
 
+impl Copying {
     fn send_pieces<'a>(
         &'a self,
         session: &mut Session<'_>,
+        control: &Control,
         report: &mut StreamReport,
         under_way: &mut &'a str,
     ) -> Result<(), SessionError> {
@@ -276,16 +194,10 @@ impl Shared {
             session.execute("BEGIN")?;
             session.execute(&self.config.generator.truncate())?;
         }
-        while let Some(piece) = self.pieces.get(self.control.take_piece()) {
+        while let Some(piece) = self.pieces.get(control.take_piece()) {
             *under_way = piece.target(&self.tables);
             let table = self.tables[piece.table].as_ref();
-            report.rows += copy(
-                session,
-                &self.control,
-                &self.sql(piece),
-                table,
-                piece.range(),
-            )?;
+            report.rows += copy(session, control, &self.sql(piece), table, piece.range())?;
         }
         if self.config.replace {
             session.execute("COMMIT")?;
@@ -316,35 +228,6 @@ impl Shared {
             sql += &format!("; INSERT INTO {ledger} VALUES ({table}, {first_row}, {rows})");
         }
         sql
-    }
-
-    fn sum_up(&self) -> Result<BulkResult, RunError> {
-        let (began, reports) = self.control.take_reports();
-        if let Some(broken) = reports.iter().find_map(|report| report.broken.clone()) {
-            return Err(RunError::Broken(broken));
-        }
-        let mut cpu = CpuTime::default();
-        for report in &reports {
-            cpu += report.cpu;
-        }
-        let ended = reports.iter().filter_map(|report| report.ended).max();
-        let elapsed = began
-            .zip(ended)
-            .map_or(Duration::ZERO, |(began, ended)| ended - began);
-        let was_stopped = matches!(self.control.withdrawal(), Some((Withdrawal::Stopped, _)));
-        Ok(BulkResult {
-            rows: reports.iter().map(|report| report.rows).sum(),
-            bytes_sent: self.control.progress().bytes_sent,
-            elapsed_ns: elapsed.as_nanos() as u64,
-            user_cpu_ns: cpu.user_ns,
-            system_cpu_ns: cpu.system_ns,
-            // A stop that came when all was done interrupted nothing.
-            interrupted: was_stopped && reports.iter().any(|report| report.is_withdrawn),
-            errors: reports
-                .into_iter()
-                .filter_map(|report| report.failure)
-                .collect(),
-        })
     }
 }
 

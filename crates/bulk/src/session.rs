@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use crate::control::Control;
+use crate::run::Control;
 
 /// How long it is waited for the server before it is looked whether to withdraw.
 const GLANCE: Timespec = Timespec {

@@ -45,7 +45,8 @@ impl BulkLoad {
     }
 }
 
-fn bulk_error(py: Python<'_>, error: &RunError) -> PyErr {
+/// A load that did not do what it should.
+pub(crate) fn bulk_error(py: Python<'_>, error: &RunError) -> PyErr {
     match error {
         RunError::Connect(error) => connect_error(py, error.sqlstate(), &error.to_string()),
         error => EngineError::new_err(error.to_string()),

@@ -8,13 +8,14 @@ mod draws;
 mod errors;
 mod json;
 mod load;
+mod pages;
 mod patience;
 mod probe;
 mod script;
 
 use pyo3::prelude::*;
 
-/// The native module: the load engine, the bulk loader, the script language, the emulated disk and the fsync probe.
+/// The native module: the load engine, the bulk loader, the page writer, the script language, the emulated disk and the fsync probe.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -24,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ConnectError", py.get_type::<errors::ConnectError>())?;
     module.add("ScriptError", py.get_type::<errors::ScriptError>())?;
     module.add_class::<bulk::BulkLoad>()?;
+    module.add_class::<pages::PageLoad>()?;
     module.add("DiskError", py.get_type::<errors::DiskError>())?;
     module.add_class::<disk::DiskServer>()?;
     module.add_class::<load::LoadRun>()?;

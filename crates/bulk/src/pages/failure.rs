@@ -1,0 +1,53 @@
+//! What goes wrong while pages are written.
+
+use std::io;
+use std::path::Path;
+
+use serde::Serialize;
+
+/// What went wrong in a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PageFailure {
+    /// `no_space` (the file system is full, or a quota is), `io`, or `unsupported` (not what can be written as pages).
+    pub kind: &'static str,
+    /// The table or partition that was being filled.
+    pub table: String,
+    /// What was done, and what the system said.
+    pub message: String,
+    /// The file.
+    pub path: String,
+}
+
+/// Why a piece could not be written; not yet of which table.
+#[derive(Debug)]
+pub(crate) enum PieceError {
+    /// The system said no, while this was done.
+    Io(&'static str, io::Error),
+    /// It cannot be written as pages, or what is there cannot be replaced by them.
+    Unsupported(String),
+    /// Told to withdraw; not a failure of this thread.
+    Withdrawn,
+}
+
+impl PieceError {
+    /// The failure to report; none for a withdrawal.
+    pub(crate) fn failure(self, table: &str, path: &Path) -> Option<PageFailure> {
+        let (kind, message) = match self {
+            Self::Withdrawn => return None,
+            Self::Unsupported(message) => ("unsupported", message),
+            Self::Io(what, error) => {
+                let kind = match error.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "no_space",
+                    _ => "io",
+                };
+                (kind, format!("cannot {what} {}: {error}", path.display()))
+            }
+        };
+        Some(PageFailure {
+            kind,
+            table: table.to_owned(),
+            message,
+            path: path.display().to_string(),
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! A file that is written beside the one that it is to replace.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use crate::pages::failure::PieceError;
+use crate::pages::relation::with_suffix;
+
+const SUFFIX: &str = ".plinth";
+const PRIVATE: u32 = 0o600;
+
+/// A new file, which is removed when it is dropped before it was put in place.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    file: File,
+    path: PathBuf,
+    target: PathBuf,
+}
+
+/// A part of a file, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) at: u64,
+    pub(crate) bytes: u64,
+}
+
+impl NewFile {
+    /// Makes it beside `target`, with the owner, group and mode of `model`.
+    pub(crate) fn create(target: &Path, model: &Path) -> Result<Self, PieceError> {
+        let wanted =
+            fs::metadata(model).map_err(|error| PieceError::Io("look at the table's", error))?;
+        let path = with_suffix(target, SUFFIX);
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(PRIVATE)
+            .open(&path)
+            .map_err(|error| PieceError::Io("make a file beside", error))?;
+        let new = Self {
+            file,
+            path,
+            target: target.to_owned(),
+        };
+        new.belong_as(&wanted)
+            .map_err(|error| PieceError::Io("give the server a file beside", error))?;
+        Ok(new)
+    }
+
+    fn belong_as(&self, wanted: &fs::Metadata) -> io::Result<()> {
+        let now = self.file.metadata()?;
+        if (now.uid(), now.gid()) != (wanted.uid(), wanted.gid()) {
+            fchown(&self.file, Some(wanted.uid()), Some(wanted.gid()))?;
+        }
+        self.file
+            .set_permissions(Permissions::from_mode(wanted.mode() & 0o7777))
+    }
+
+    pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), PieceError> {
+        let written = self.file.write_all_at(bytes, at);
+        written.map_err(|error| PieceError::Io("write", error))
+    }
+
+    /// Has the kernel begin to write `begun` to the disk, and waits until `ended` is there: so there is always something
+    /// to write, never much, and the last flush is short.
+    pub(crate) fn flush(&self, begun: Part, ended: Option<Part>) -> Result<(), PieceError> {
+        let begin = libc::SYNC_FILE_RANGE_WRITE;
+        let end = libc::SYNC_FILE_RANGE_WAIT_BEFORE | begin | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        self.sync_range(begun, begin)
+            .and_then(|()| ended.map_or(Ok(()), |ended| self.sync_range(ended, end)))
+            .map_err(|error| PieceError::Io("flush", error))
+    }
+
+    fn sync_range(&self, part: Part, flags: libc::c_uint) -> io::Result<()> {
+        #[allow(
+            unsafe_code,
+            reason = "no safe binding; by value, about a file that is open"
+        )]
+        let result = unsafe {
+            libc::sync_file_range(
+                self.file.as_raw_fd(),
+                part.at as i64,
+                part.bytes as i64,
+                flags,
+            )
+        };
+        match result {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Makes it durable and puts it in the place of the other. That it is there is durable when its folder is.
+    pub(crate) fn put_in_place(&self) -> Result<(), PieceError> {
+        let error = |error| PieceError::Io("flush", error);
+        self.file.sync_all().map_err(error)?;
+        fs::rename(&self.path, &self.target).map_err(|error| PieceError::Io("replace", error))
+    }
+}
+
+impl Drop for NewFile {
+    /// Where it was put in place, it is no longer there to be removed. What fails here failed before, and was told.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Makes durable which files a folder has.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), PieceError> {
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| PieceError::Io("flush the folder of", error))
+}

@@ -1,0 +1,27 @@
+//! The page writer: a stopped server's files of empty tables, filled directly with generated rows.
+//!
+//! What it leaves is what `COPY FREEZE` and `ADD PRIMARY KEY` leave: heap pages whose rows are frozen and visible to all, the
+//! visibility map that says so, and the B-tree of the key. Rows are taken from [`Table`](crate::table::Table) in COPY's text
+//! format, so there is one source of rows. `docs/internals/page-writer.md` tells the formats, and what makes it safe.
+//!
+//! Any page can be written without those before it: all rows of a relation are equally wide, so that a page holds a
+//! known number of them, and keys ascend evenly, so that the key of any row is known. So threads share the files in
+//! pieces of some MB, and a file that stands whole under its own name need not be looked into by whoever goes on.
+
+mod btree;
+mod checksum;
+mod config;
+mod failure;
+mod file;
+mod heap;
+mod index;
+mod page;
+mod relation;
+mod run;
+mod segment;
+mod text;
+mod tuple;
+
+pub use config::{ColumnType, IndexFile, PageColumn, PageConfig, Relation};
+pub use failure::PageFailure;
+pub use run::{PageProgress, PageResult, PageRun};

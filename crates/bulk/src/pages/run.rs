@@ -1,0 +1,306 @@
+//! A page load from the outside, and what its threads do.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use plinth_connect::ConnectError;
+use serde::Serialize;
+
+use crate::config::ConfigError;
+use crate::control;
+use crate::crew::{self, Crew, Job, Opener, RunError};
+use crate::pages::config::PageConfig;
+use crate::pages::failure::{PageFailure, PieceError};
+use crate::pages::file::{NewFile, Part, sync_folder};
+use crate::pages::page::{PAGE_BYTES, Page};
+use crate::pages::relation::{Fork, Planned, seal};
+use crate::pages::segment::{Access, SEGMENT_BLOCKS, Segment, piece_of, segments};
+use crate::table::Table;
+
+type Control = control::Control<PageFailure>;
+type Report = crew::Report<PageFailure>;
+
+/// Pages that are filled before they are written: half a MiB, which a processor's cache holds.
+const WRITE_BLOCKS: usize = 64;
+
+/// How far a page load is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct PageProgress {
+    /// Rows' worth of what has been written, keys included.
+    pub rows_done: u64,
+    /// Rows to write.
+    pub rows_total: u64,
+    /// Of those done, what was there before.
+    pub rows_kept: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// Whether all threads have ended.
+    pub finished: bool,
+}
+
+/// What a page load gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PageResult {
+    /// Rows in files of the heap that are whole, those that were there before among them.
+    pub rows: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+    /// From the first thread's beginning to the last one's end.
+    pub elapsed_ns: u64,
+    /// CPU time of the writer itself, in the program.
+    pub user_cpu_ns: u64,
+    /// CPU time of the writer itself, in the kernel.
+    pub system_cpu_ns: u64,
+    /// A stop ended it before its time.
+    pub interrupted: bool,
+    /// Failures of threads; those that withdrew because of them are not among them.
+    pub errors: Vec<PageFailure>,
+}
+
+/// A page load, its threads, and what they share. May be used from several threads.
+#[derive(Debug)]
+pub struct PageRun {
+    crew: Crew<Writing>,
+}
+
+impl PageRun {
+    /// Checks the configuration and works out the pages; touches no file.
+    ///
+    /// # Errors
+    /// The first key that is wrong; a table that cannot be written as pages.
+    pub fn new(config: PageConfig) -> Result<Self, ConfigError> {
+        Ok(Self {
+            crew: Crew::new(Writing::new(config, SEGMENT_BLOCKS)?),
+        })
+    }
+
+    /// Starts to write; goes on in threads of its own. The server whose files they are must not run.
+    ///
+    /// # Errors
+    /// When it was started before, or a thread cannot be.
+    pub fn start(&self, keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
+        self.crew.start(keep_waiting)
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> PageProgress {
+        let job = self.crew.job();
+        let counts = self.crew.counts();
+        let kept = job.kept_bytes.load(Relaxed);
+        PageProgress {
+            rows_done: job.rows_in(counts.bytes + kept),
+            rows_total: job.rows_total(),
+            rows_kept: job.rows_in(kept),
+            bytes_written: counts.bytes,
+            finished: counts.threads_open == 0,
+        }
+    }
+
+    /// Ends it: files that are not whole are removed. Returns at once.
+    pub fn stop(&self) {
+        self.crew.stop();
+    }
+
+    /// Waits at most `timeout` for its end; whether it has come. `keep_waiting` is asked now and then.
+    pub fn wait(&self, timeout: Duration, keep_waiting: impl FnMut() -> bool) -> bool {
+        self.crew.wait(timeout, keep_waiting)
+    }
+
+    /// The result, once it has ended.
+    ///
+    /// # Errors
+    /// When it has not, or when a thread broke.
+    pub fn result(&self) -> Result<PageResult, RunError> {
+        let sum = self.crew.sum()?;
+        Ok(PageResult {
+            rows: sum.rows,
+            bytes_written: sum.bytes,
+            elapsed_ns: sum.elapsed_ns,
+            user_cpu_ns: sum.user_cpu_ns,
+            system_cpu_ns: sum.system_cpu_ns,
+            interrupted: sum.interrupted,
+            errors: sum.failures,
+        })
+    }
+}
+
+/// What the threads do.
+#[derive(Debug)]
+struct Writing {
+    threads: usize,
+    checksums: bool,
+    tables: Vec<Box<dyn Table>>,
+    relations: Vec<Planned>,
+    segments: Vec<Segment>,
+    folders: BTreeSet<PathBuf>,
+    kept_bytes: AtomicU64,
+}
+
+/// What a thread keeps from piece to piece.
+struct Desk {
+    pages: Vec<u8>,
+    text: Vec<u8>,
+    /// The piece that it wrote last, which may still be on its way to the disk.
+    under_way: Option<(Arc<NewFile>, Part)>,
+}
+
+impl Writing {
+    fn new(config: PageConfig, segment_blocks: u64) -> Result<Self, ConfigError> {
+        config.validate()?;
+        let tables = config.generator.tables();
+        let mut relations = Vec::new();
+        for relation in config.relations {
+            if relation.rows > 0 {
+                let table = tables[relation.table].as_ref();
+                relations.push(Planned::new(relation, table)?);
+            }
+        }
+        let segments = segments(&relations, segment_blocks);
+        let folders = segments.iter().filter_map(|segment| segment.path.parent());
+        Ok(Self {
+            threads: config.threads,
+            checksums: config.checksums,
+            tables,
+            folders: folders.map(Path::to_owned).collect(),
+            relations,
+            segments,
+            kept_bytes: AtomicU64::new(0),
+        })
+    }
+
+    fn rows_total(&self) -> u64 {
+        self.relations.iter().map(|planned| planned.heap.rows).sum()
+    }
+
+    /// The share of all rows that so many bytes are of all bytes.
+    fn rows_in(&self, bytes: u64) -> u64 {
+        let total: u64 = self.segments.iter().map(Segment::bytes).sum();
+        (u128::from(self.rows_total()) * u128::from(bytes) / u128::from(total.max(1))) as u64
+    }
+
+    fn write_piece(
+        &self,
+        segment: &Segment,
+        blocks: std::ops::Range<u64>,
+        desk: &mut Desk,
+        control: &Control,
+    ) -> Result<u64, PieceError> {
+        let planned = &self.relations[segment.relation];
+        let file = match segment.access(&planned.relation.heap)? {
+            Access::Write(file) => file,
+            Access::Kept { is_news } => {
+                let news = if is_news { segment } else { return Ok(0) };
+                self.kept_bytes.fetch_add(news.bytes(), Relaxed);
+                return Ok(news.rows(planned));
+            }
+        };
+        let mut block = blocks.start;
+        while block < blocks.end {
+            if control.is_withdrawing() {
+                return Err(PieceError::Withdrawn);
+            }
+            let count = WRITE_BLOCKS.min((blocks.end - block) as usize);
+            self.fill(segment, block, count, desk)?;
+            let bytes = &desk.pages[..count * PAGE_BYTES];
+            file.write(in_file(segment, block), bytes)?;
+            control.count(0, bytes.len());
+            block += count as u64;
+        }
+        let part = Part {
+            at: in_file(segment, blocks.start),
+            bytes: (blocks.end - blocks.start) * PAGE_BYTES as u64,
+        };
+        desk.flush(file, part)?;
+        let is_whole = segment.piece_written()?;
+        Ok(if is_whole { segment.rows(planned) } else { 0 })
+    }
+
+    /// Fills the first `count` pages of the desk.
+    fn fill(
+        &self,
+        segment: &Segment,
+        first: u64,
+        count: usize,
+        desk: &mut Desk,
+    ) -> Result<(), PieceError> {
+        let planned = &self.relations[segment.relation];
+        let table = self.tables[planned.relation.table].as_ref();
+        let (pages, _) = desk.pages.as_chunks_mut::<PAGE_BYTES>();
+        for (block, page) in (first..).zip(&mut pages[..count]) {
+            if segment.fork == Fork::Index && block == 0 {
+                read_first_page(&segment.path, page)?;
+            }
+            planned.fill(segment.fork, block, table, page, &mut desk.text)?;
+            seal(page, block, self.checksums);
+        }
+        Ok(())
+    }
+}
+
+impl Job for Writing {
+    type Failure = PageFailure;
+    type Session = ();
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn opener(&self) -> Result<Opener<()>, ConnectError> {
+        Ok(Arc::new(|| Ok(())))
+    }
+
+    /// Writes pieces until none is left.
+    fn work(&self, _: usize, (): (), control: &Control, report: &mut Report) {
+        let mut desk = Desk {
+            pages: vec![0; WRITE_BLOCKS * PAGE_BYTES],
+            text: Vec::new(),
+            under_way: None,
+        };
+        while let Some((segment, blocks)) = piece_of(&self.segments, control.take_piece() as u64) {
+            match self.write_piece(segment, blocks, &mut desk, control) {
+                Ok(rows) => report.rows += rows,
+                Err(error) => {
+                    segment.abandon();
+                    let name = &self.relations[segment.relation].relation.name;
+                    report.failure = error.failure(name, &segment.path);
+                    report.is_withdrawn = report.failure.is_none();
+                    return;
+                }
+            }
+        }
+        // Whoever comes last makes the names of all files durable.
+        for folder in &self.folders {
+            if let Err(error) = sync_folder(folder) {
+                report.failure = error.failure("all tables", folder);
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// Has a piece written to the disk, and waits for the one before it in the same file.
+    fn flush(&mut self, file: Arc<NewFile>, part: Part) -> Result<(), PieceError> {
+        let before = self.under_way.take();
+        let same = before.filter(|(earlier, _)| Arc::ptr_eq(earlier, &file));
+        file.flush(part, same.map(|(_, part)| part))?;
+        self.under_way = Some((file, part));
+        Ok(())
+    }
+}
+
+/// Where a page is in its file.
+fn in_file(segment: &Segment, block: u64) -> u64 {
+    (block - segment.blocks.start) * PAGE_BYTES as u64
+}
+
+fn read_first_page(path: &Path, page: &mut Page) -> Result<(), PieceError> {
+    let read = File::open(path).and_then(|file| file.read_exact_at(page, 0));
+    read.map_err(|error| PieceError::Io("read the metapage of", error))
+}

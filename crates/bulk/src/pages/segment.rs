@@ -1,0 +1,189 @@
+//! A file of a relation's fork: at most 1 GiB, written in pieces by several threads, then put in place whole.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::pages::failure::PieceError;
+use crate::pages::file::NewFile;
+use crate::pages::page::PAGE_BYTES;
+use crate::pages::relation::{Fork, Planned, with_suffix};
+
+/// `RELSEG_SIZE`: 1 GiB. Servers that were built with another are refused by the sizes of their files.
+pub(crate) const SEGMENT_BLOCKS: u64 = 131_072;
+/// What a thread writes before it looks for more: 4 MiB.
+pub(crate) const PIECE_BLOCKS: u64 = 512;
+
+/// A file.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// Of the relation, in the plan.
+    pub(crate) relation: usize,
+    pub(crate) fork: Fork,
+    pub(crate) path: PathBuf,
+    /// Of the fork's pages, those that are in it.
+    pub(crate) blocks: Range<u64>,
+    /// Its first piece, among those of all files.
+    first_piece: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Untouched,
+    Open {
+        file: Arc<NewFile>,
+        pieces_left: u64,
+    },
+    /// It was there, whole.
+    Kept,
+    Whole,
+    Abandoned,
+}
+
+/// What a thread finds that is to write a piece.
+#[derive(Debug)]
+pub(crate) enum Access {
+    Write(Arc<NewFile>),
+    /// It was there before; whether this is the first that is seen of it.
+    Kept {
+        is_news: bool,
+    },
+}
+
+/// The files of relations, and the pieces that they are written in, in order.
+pub(crate) fn segments(relations: &[Planned], segment_blocks: u64) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    let mut first_piece = 0;
+    for (number, relation) in relations.iter().enumerate() {
+        for fork in relation.forks() {
+            let (path, blocks) = (relation.path(fork), relation.blocks(fork));
+            for (segment, start) in (0..blocks).step_by(segment_blocks as usize).enumerate() {
+                let segment = Segment {
+                    relation: number,
+                    fork,
+                    path: segment_path(&path, segment),
+                    blocks: start..blocks.min(start + segment_blocks),
+                    first_piece,
+                    state: Mutex::new(State::Untouched),
+                };
+                first_piece += segment.pieces();
+                segments.push(segment);
+            }
+        }
+    }
+    segments
+}
+
+/// The file and the pages of a piece; `None` behind the last.
+pub(crate) fn piece_of(segments: &[Segment], piece: u64) -> Option<(&Segment, Range<u64>)> {
+    let number = segments.partition_point(|segment| segment.first_piece <= piece);
+    let segment = &segments[number.checked_sub(1)?];
+    let start = segment.blocks.start + (piece - segment.first_piece) * PIECE_BLOCKS;
+    let blocks = start..segment.blocks.end.min(start + PIECE_BLOCKS);
+    (!blocks.is_empty()).then_some((segment, blocks))
+}
+
+fn segment_path(first: &Path, number: usize) -> PathBuf {
+    match number {
+        0 => first.to_owned(),
+        number => with_suffix(first, &format!(".{number}")),
+    }
+}
+
+impl Segment {
+    fn pieces(&self) -> u64 {
+        (self.blocks.end - self.blocks.start).div_ceil(PIECE_BLOCKS)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.blocks.end - self.blocks.start) * PAGE_BYTES as u64
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is to be done about a piece of it. The first to ask looks what is there.
+    pub(crate) fn access(&self, heap: &Path) -> Result<Access, PieceError> {
+        let mut state = self.state();
+        match &*state {
+            State::Open { file, .. } => return Ok(Access::Write(Arc::clone(file))),
+            State::Kept => return Ok(Access::Kept { is_news: false }),
+            State::Whole | State::Abandoned => return Err(PieceError::Withdrawn),
+            State::Untouched => {}
+        }
+        if self.is_there()? {
+            *state = State::Kept;
+            return Ok(Access::Kept { is_news: true });
+        }
+        let file = Arc::new(NewFile::create(&self.path, heap)?);
+        *state = State::Open {
+            file: Arc::clone(&file),
+            pieces_left: self.pieces(),
+        };
+        Ok(Access::Write(file))
+    }
+
+    /// Whether it was written whole before. A visibility map is always written anew: a server that ran in between
+    /// makes one of what is there by then.
+    fn is_there(&self) -> Result<bool, PieceError> {
+        if self.fork == Fork::VisibilityMap {
+            return Ok(false);
+        }
+        let is_first = self.blocks.start == 0;
+        let empty_bytes = if is_first && self.fork == Fork::Index {
+            PAGE_BYTES as u64
+        } else {
+            0
+        };
+        match fs::metadata(&self.path).map(|metadata| metadata.len()) {
+            Ok(bytes) if bytes == self.bytes() => Ok(true),
+            Ok(bytes) if bytes == empty_bytes => Ok(false),
+            Ok(bytes) => Err(PieceError::Unsupported(format!(
+                "{} has {bytes} bytes; allowed are {empty_bytes}, as of an empty one, and {}, as of one that is done",
+                self.path.display(),
+                self.bytes()
+            ))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !is_first => Ok(false),
+            Err(error) => Err(PieceError::Io("look at", error)),
+        }
+    }
+
+    /// A piece is written; with the last one, the file is put in place. Whether it was.
+    pub(crate) fn piece_written(&self) -> Result<bool, PieceError> {
+        let mut state = self.state();
+        let State::Open { file, pieces_left } = &mut *state else {
+            return Err(PieceError::Withdrawn);
+        };
+        *pieces_left -= 1;
+        if *pieces_left > 0 {
+            return Ok(false);
+        }
+        let file = Arc::clone(file);
+        *state = State::Whole;
+        drop(state);
+        file.put_in_place()?;
+        Ok(true)
+    }
+
+    /// Lets go of a file that will not be finished; it is removed when nobody writes to it any more.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.state();
+        if matches!(*state, State::Untouched | State::Open { .. }) {
+            *state = State::Abandoned;
+        }
+    }
+
+    /// The rows in it, where they are those of `relation`'s heap.
+    pub(crate) fn rows(&self, relation: &Planned) -> u64 {
+        let rows = relation.heap.rows_on(self.blocks.clone());
+        if self.fork == Fork::Heap {
+            rows.end - rows.start
+        } else {
+            0
+        }
+    }
+}

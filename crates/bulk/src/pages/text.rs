@@ -1,0 +1,202 @@
+//! COPY's text format, read: fields between tabs, a row a line (PostgreSQL's manual, COPY, "Text Format").
+
+use thiserror::Error;
+
+/// Julian day of 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE`).
+const EPOCH_JULIAN_DAY: i64 = 2_451_545;
+const US_PER_DAY: i64 = 86_400_000_000;
+/// So many digits fit in 64 bits, whatever they are.
+const SAFE_DIGITS: usize = 18;
+
+/// Why a field cannot be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum FieldError {
+    #[error("the row ends before it, or goes on behind it")]
+    Shape,
+    #[error("null in some rows and not in others")]
+    Nulls,
+    #[error(
+        "a text of another size than the first row's {0} bytes; all rows have to be equally wide"
+    )]
+    Width(usize),
+    #[error("does not fit in {0}")]
+    Range(&'static str),
+    #[error("not an integer")]
+    Integer,
+    #[error("not a timestamp as the generators write it (J2451545 00:00:00.000000)")]
+    Timestamp,
+    #[error("a character beyond ASCII, which is stored as the database's encoding has it")]
+    Ascii,
+    #[error("an escape that is not known: \\b \\f \\n \\r \\t \\v \\\\ and \\N are")]
+    Escape,
+}
+
+/// Fields of rows, one after the other.
+#[derive(Debug)]
+pub(crate) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+/// A field, as it is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Value<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(rows: &'a [u8]) -> Self {
+        Self { rest: rows }
+    }
+
+    /// The next field, and whether it is the last one of its row.
+    #[inline]
+    pub(crate) fn next(&mut self, is_last: bool) -> Result<Value<'a>, FieldError> {
+        let end = if is_last { b'\n' } else { b'\t' };
+        let found = self
+            .rest
+            .iter()
+            .position(|byte| matches!(byte, b'\t' | b'\n'));
+        let length = found.ok_or(FieldError::Shape)?;
+        let (field, rest) = self.rest.split_at(length);
+        if rest[0] != end {
+            return Err(FieldError::Shape);
+        }
+        self.rest = &rest[1..];
+        Ok(Value(field))
+    }
+
+    /// Whether all has been read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
+impl Value<'_> {
+    pub(crate) fn is_null(self) -> bool {
+        self.0 == b"\\N"
+    }
+
+    #[inline]
+    pub(crate) fn integer(self) -> Result<i64, FieldError> {
+        let (is_negative, digits) = match self.0 {
+            [b'-', digits @ ..] => (true, digits),
+            digits => (false, digits),
+        };
+        if digits.is_empty() || digits.len() > SAFE_DIGITS {
+            let text = std::str::from_utf8(self.0).map_err(|_| FieldError::Integer)?;
+            return text.parse().map_err(|_| FieldError::Integer);
+        }
+        let value = number(digits).ok_or(FieldError::Integer)?;
+        Ok(if is_negative { -value } else { value })
+    }
+
+    /// Microseconds since 2000-01-01, of a Julian day and a time of day.
+    pub(crate) fn timestamp(self) -> Result<i64, FieldError> {
+        self.julian().ok_or(FieldError::Timestamp)
+    }
+
+    fn julian(self) -> Option<i64> {
+        let [b'J', rest @ ..] = self.0 else {
+            return None;
+        };
+        let (day, time) = rest.split_at_checked(rest.iter().position(|byte| *byte == b' ')?)?;
+        let [
+            b' ',
+            h1,
+            h2,
+            b':',
+            m1,
+            m2,
+            b':',
+            s1,
+            s2,
+            b'.',
+            fraction @ ..,
+        ] = time
+        else {
+            return None;
+        };
+        if fraction.len() != 6 || day.is_empty() || day.len() > SAFE_DIGITS {
+            return None;
+        }
+        let (hours, minutes, seconds) = (
+            number(&[*h1, *h2])?,
+            number(&[*m1, *m2])?,
+            number(&[*s1, *s2])?,
+        );
+        if hours > 23 || minutes > 59 || seconds > 59 {
+            return None;
+        }
+        let us = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + number(fraction)?;
+        let days = number(day)? - EPOCH_JULIAN_DAY;
+        days.checked_mul(US_PER_DAY)?.checked_add(us)
+    }
+
+    /// How many bytes it has as text.
+    pub(crate) fn text_bytes(self) -> Result<usize, FieldError> {
+        let mut count = 0;
+        self.each_byte(|_| {
+            count += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    /// Writes it to the front of `slot`; how many bytes.
+    #[inline]
+    pub(crate) fn text(self, slot: &mut [u8]) -> Result<usize, FieldError> {
+        let room = slot.len();
+        if self.0.len() <= room && !self.0.contains(&b'\\') && self.0.is_ascii() {
+            slot[..self.0.len()].copy_from_slice(self.0);
+            return Ok(self.0.len());
+        }
+        let mut count = 0;
+        self.each_byte(|byte| {
+            *slot.get_mut(count).ok_or(FieldError::Width(room))? = byte;
+            count += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    }
+
+    fn each_byte(
+        self,
+        mut take: impl FnMut(u8) -> Result<(), FieldError>,
+    ) -> Result<(), FieldError> {
+        let mut bytes = self.0.iter();
+        while let Some(&byte) = bytes.next() {
+            let byte = match byte {
+                b'\\' => escaped(bytes.next())?,
+                b'\0' | 0x80.. => return Err(FieldError::Ascii),
+                plain => plain,
+            };
+            take(byte)?;
+        }
+        Ok(())
+    }
+}
+
+fn escaped(letter: Option<&u8>) -> Result<u8, FieldError> {
+    Ok(match letter {
+        Some(b'b') => 0x08,
+        Some(b'f') => 0x0C,
+        Some(b'n') => b'\n',
+        Some(b'r') => b'\r',
+        Some(b't') => b'\t',
+        Some(b'v') => 0x0B,
+        Some(b'\\') => b'\\',
+        _ => return Err(FieldError::Escape),
+    })
+}
+
+/// The value of at most [`SAFE_DIGITS`] digits.
+#[inline]
+fn number(digits: &[u8]) -> Option<i64> {
+    let mut value = 0;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(value)
+}

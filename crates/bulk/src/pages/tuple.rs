@@ -1,0 +1,239 @@
+//! Rows as a heap has them: PostgreSQL's `htup_details.h`, and `heap_form_tuple` in `heaptuple.c`.
+//!
+//! All rows of a relation are equally wide and have the same nulls, so that all that differs from row to row lies at
+//! known places: the first row becomes a template, and the others are patched into copies of it.
+
+use crate::pages::config::{ColumnType, PageColumn};
+use crate::pages::page::{max_align, put_item_pointer, put_u16};
+use crate::pages::text::{FieldError, Fields, Value};
+
+/// `SizeofHeapTupleHeader`.
+const HEADER_BYTES: usize = 23;
+const CTID_AT: usize = 12;
+const INFOMASK2_AT: usize = 18;
+const INFOMASK_AT: usize = 20;
+const HOFF_AT: usize = 22;
+const NULLS_AT: usize = HEADER_BYTES;
+const HAS_NULL: u16 = 0x0001;
+const HAS_VAR_WIDTH: u16 = 0x0002;
+/// `HEAP_XMIN_FROZEN`: whoever inserted it did so before all that anybody remembers.
+const XMIN_FROZEN: u16 = 0x0300;
+const XMAX_INVALID: u16 = 0x0800;
+/// `FrozenTransactionId`, which no server asks the commit log about.
+const FROZEN_XID: u32 = 2;
+/// `TOAST_TUPLE_THRESHOLD`: what is wider is compressed or stored elsewhere.
+const WIDEST: usize = 2032;
+/// Of data with a header of one byte (`VARATT_CAN_MAKE_SHORT`).
+const LONGEST_SHORT: usize = 126;
+const LONG_HEADER_BYTES: usize = 4;
+
+/// The form that all rows of a relation have.
+#[derive(Debug)]
+pub(crate) struct TupleShape {
+    /// A row, padded to its alignment, with zeroes or blanks where values go.
+    template: Vec<u8>,
+    width: usize,
+    fields: Vec<Field>,
+}
+
+/// A column's values, and where in the row they are.
+#[derive(Debug, Clone, Copy)]
+struct Field {
+    column: PageColumn,
+    at: usize,
+    /// Of its data, without headers; 0 of a null.
+    bytes: usize,
+    is_null: bool,
+}
+
+impl TupleShape {
+    /// The form of a row in COPY's text format.
+    ///
+    /// # Errors
+    /// In words: the column, and why it cannot be.
+    pub(crate) fn of(columns: &[PageColumn], row: &[u8]) -> Result<Self, String> {
+        let mut fields = Fields::new(row);
+        let mut values = Vec::new();
+        for (number, column) in columns.iter().enumerate() {
+            let field = fields
+                .next(number + 1 == columns.len())
+                .and_then(|field| Ok((field.is_null(), stored_bytes(*column, field)?)));
+            values.push(field.map_err(|error| in_column(number, &error))?);
+        }
+        Self::build(columns, &values)
+    }
+
+    fn build(columns: &[PageColumn], values: &[(bool, usize)]) -> Result<Self, String> {
+        let has_null = values.iter().any(|(is_null, _)| *is_null);
+        let null_bytes = if has_null {
+            columns.len().div_ceil(8)
+        } else {
+            0
+        };
+        let hoff = max_align(HEADER_BYTES + null_bytes);
+        let mut template = vec![0; hoff];
+        let mut infomask = XMIN_FROZEN | XMAX_INVALID;
+        let mut fields = Vec::new();
+        for (number, (column, &(is_null, bytes))) in columns.iter().zip(values).enumerate() {
+            if is_null {
+                infomask |= HAS_NULL;
+            } else {
+                if has_null {
+                    template[NULLS_AT + number / 8] |= 1 << (number % 8);
+                }
+                infomask |= place(*column, bytes, &mut template);
+            }
+            fields.push(Field {
+                column: *column,
+                at: template.len() - bytes,
+                bytes,
+                is_null,
+            });
+        }
+        let width = template.len();
+        if width > WIDEST {
+            return Err(format!(
+                "a row has {width} bytes, allowed are up to {WIDEST}: PostgreSQL compresses wider ones or stores them \
+                 out of line"
+            ));
+        }
+        template[0..4].copy_from_slice(&FROZEN_XID.to_le_bytes());
+        put_u16(&mut template, INFOMASK2_AT, columns.len() as u16);
+        put_u16(&mut template, INFOMASK_AT, infomask);
+        template[HOFF_AT] = hoff as u8;
+        template.resize(max_align(width), 0);
+        Ok(Self {
+            template,
+            width,
+            fields,
+        })
+    }
+
+    /// Bytes of a row, as its line pointer has them.
+    pub(crate) fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Bytes that it takes of a page.
+    pub(crate) fn aligned(&self) -> usize {
+        self.template.len()
+    }
+
+    /// Makes the next row of `rows` a tuple in `slot`, which is as large as [`Self::aligned`], with the item pointer
+    /// of its own place.
+    ///
+    /// # Errors
+    /// In words, where it has another form, or a value that its column cannot hold.
+    pub(crate) fn fill(
+        &self,
+        rows: &mut Fields<'_>,
+        slot: &mut [u8],
+        block: u32,
+        number: u16,
+    ) -> Result<(), String> {
+        slot.copy_from_slice(&self.template);
+        put_item_pointer(slot, CTID_AT, block, number);
+        let last = self.fields.len() - 1;
+        for (column, field) in self.fields.iter().enumerate() {
+            let patched = rows
+                .next(column == last)
+                .and_then(|value| field.patch(value, slot));
+            patched.map_err(|error| in_column(column, &error))?;
+        }
+        Ok(())
+    }
+
+    /// The integer in a column of a tuple that [`Self::fill`] made.
+    pub(crate) fn integer(&self, tuple: &[u8], column: usize) -> i64 {
+        let Field { at, bytes, .. } = self.fields[column];
+        let negative = bytes > 0 && tuple[at + bytes - 1] & 0x80 != 0;
+        let mut wide = [if negative { 0xFF } else { 0 }; 8];
+        wide[..bytes].copy_from_slice(&tuple[at..at + bytes]);
+        i64::from_le_bytes(wide)
+    }
+
+    /// Whether a column is null in all rows.
+    pub(crate) fn is_null(&self, column: usize) -> bool {
+        self.fields[column].is_null
+    }
+}
+
+fn in_column(number: usize, error: &FieldError) -> String {
+    format!("column {number}: {error}")
+}
+
+/// How many bytes of data the first row's value takes; none of a null.
+fn stored_bytes(column: PageColumn, value: Value<'_>) -> Result<usize, FieldError> {
+    if value.is_null() {
+        return Ok(0);
+    }
+    Ok(match column.kind {
+        ColumnType::Int2 => 2,
+        ColumnType::Int4 => 4,
+        ColumnType::Int8 | ColumnType::Timestamp => 8,
+        ColumnType::Bpchar => column.length.unwrap_or_default(),
+        ColumnType::Text | ColumnType::Varchar => value.text_bytes()?,
+    })
+}
+
+/// Appends room for a value, aligned as `att_align_datum` and `fill_val` do; what it adds to the infomask.
+fn place(column: PageColumn, bytes: usize, template: &mut Vec<u8>) -> u16 {
+    let (alignment, header) = match column.kind {
+        ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 | ColumnType::Timestamp => {
+            template.resize(template.len().next_multiple_of(bytes), 0);
+            template.resize(template.len() + bytes, 0);
+            return 0;
+        }
+        // `SET_VARSIZE_SHORT` and `SET_VARSIZE`, which count themselves.
+        _ if bytes <= LONGEST_SHORT => (1, vec![(bytes as u8 + 1) << 1 | 1]),
+        _ => (
+            4,
+            (((bytes + LONG_HEADER_BYTES) as u32) << 2)
+                .to_le_bytes()
+                .to_vec(),
+        ),
+    };
+    template.resize(template.len().next_multiple_of(alignment), 0);
+    template.extend(header);
+    template.resize(template.len() + bytes, b' '); // what bpchar is padded with
+    HAS_VAR_WIDTH
+}
+
+impl Field {
+    #[inline]
+    fn patch(&self, value: Value<'_>, tuple: &mut [u8]) -> Result<(), FieldError> {
+        if value.is_null() != self.is_null {
+            return Err(FieldError::Nulls);
+        }
+        if self.is_null {
+            return Ok(());
+        }
+        let slot = &mut tuple[self.at..self.at + self.bytes];
+        match self.column.kind {
+            ColumnType::Int2 => {
+                let value =
+                    i16::try_from(value.integer()?).map_err(|_| FieldError::Range("int2"))?;
+                slot.copy_from_slice(&value.to_le_bytes());
+            }
+            ColumnType::Int4 => {
+                let value =
+                    i32::try_from(value.integer()?).map_err(|_| FieldError::Range("int4"))?;
+                slot.copy_from_slice(&value.to_le_bytes());
+            }
+            ColumnType::Int8 => slot.copy_from_slice(&value.integer()?.to_le_bytes()),
+            ColumnType::Timestamp => slot.copy_from_slice(&value.timestamp()?.to_le_bytes()),
+            ColumnType::Bpchar => {
+                value.text(slot)?;
+            }
+            ColumnType::Text | ColumnType::Varchar => {
+                if self.column.length.is_some_and(|most| self.bytes > most) {
+                    return Err(FieldError::Range("the varchar"));
+                }
+                if value.text(slot)? != self.bytes {
+                    return Err(FieldError::Width(self.bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+}
