@@ -1,5 +1,6 @@
 """A server of somebody else's: measured in a schema of its own, and left as it was."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -105,6 +106,21 @@ def test_an_external_server_is_left_as_it_was(project, service):
         assert schemas == []
         assert control.execute("SELECT aid FROM pgbench_accounts").fetchall() == [("precious",)]
     assert project.left_behind() == []
+
+
+def test_a_password_among_the_levels_is_neither_shown_nor_kept(project, service):
+    string, _ = service
+    levels = [f"{string} password=s3cr3t{number}" for number in (1, 2)]
+    project.write(EXTERNAL.replace("workload.clients = [1, 4]", f"server.connection = {json.dumps(levels)}"))
+    other = ("--set", 'server.connection="host=/elsewhere password=s3cr3t3"')
+    run = ("run", "x.toml", "--bundle", project.bundle)
+    for words in (("plan", "x.toml"), ("plan", "x.toml", *other), ("plan", "x.toml", "--json", *other), run):
+        done = project.plinth(*words)
+        assert done.returncode in (0, 3), done.stderr
+        assert "s3cr3t" not in done.stdout + done.stderr
+        assert "user=bench" in done.stdout or words[0] == "plan"
+    kept = [path for path in project.bundle.rglob("*") if path.is_file()]
+    assert not [path for path in kept if b"s3cr3t" in path.read_bytes() or "s3cr3t" in str(path)]
 
 
 def test_a_server_that_cannot_be_reached_is_said_so(project):

@@ -21,7 +21,7 @@ from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Loss, Manifest, RunStatus
 from plinth.model.plan import Plan, kept_path
 from plinth.model.probe import FsyncProbe
-from plinth.model.secrets import without_passwords
+from plinth.model.secrets import Bare
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
 
@@ -45,7 +45,7 @@ class BundleWriter:
                 where=str(path),
                 hint="give another --bundle, or `plinth resume` to go on with a bundle that was cut short",
             )
-        bare = _Bare(plan)
+        bare = Bare(plan.connections)
         manifest = Manifest(
             plinth_version=plinth_version,
             run_id=plan.run_id,
@@ -151,22 +151,6 @@ class BundleWriter:
 
     def _write_manifest(self) -> None:
         write_durably(self.path / "manifest.json", json.dumps(self.manifest.model_dump(mode="json"), indent=1))
-
-
-class _Bare:
-    """Takes the passwords of the plan's connection strings out of what the bundle, which is passed on, keeps as text."""
-
-    def __init__(self, plan: Plan) -> None:
-        found = {cluster.server.connection for cluster in plan.clusters}
-        self._connections = sorted((one for one in found if one is not None), key=len, reverse=True)
-
-    def __call__(self, text: str) -> str:
-        for connection in self._connections:
-            bare = without_passwords(connection)
-            text = text.replace(connection, bare)
-            # As JSON and TOML write it, if it has quotes.
-            text = text.replace(json.dumps(connection)[1:-1], json.dumps(bare)[1:-1])
-        return text
 
 
 def _write_parts(

@@ -184,6 +184,12 @@ class Plan(Frozen):
     warnings: tuple[str, ...] = ()
 
     @property
+    def connections(self) -> set[str]:
+        """The connection strings of its external servers, as written; also one that the matrix replaces."""
+        found = {cluster.server.connection for cluster in self.clusters} | {self.experiment.server.connection}
+        return {one for one in found if one is not None}
+
+    @property
     def named_files(self) -> dict[str, str]:
         """The text of every file that the experiment names, by its path as written: scripts, and SQL of the dataset."""
         scripts = (script for variant in self.variants if variant.workload.script for script in variant.scripts)

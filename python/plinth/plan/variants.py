@@ -16,6 +16,7 @@ from plinth.model.experiment import (
     with_levels,
 )
 from plinth.model.plan import ScriptText, Variant
+from plinth.model.secrets import without_passwords
 from plinth.model.storage import StorageSpec, mounted_storages
 from plinth.plan.storages import ConcreteStorages
 
@@ -158,6 +159,8 @@ def _label(levels: dict[str, Level]) -> str:
             parts.append(f"{factor.removeprefix('server.settings.')}={level_text(level)}")
         elif factor.startswith("server.tablespaces."):
             parts.append(f"{factor.removeprefix('server.tablespaces.')} on {level}")
+        elif factor == "server.connection":
+            parts.append(without_passwords(str(level)))
         elif factor in _PREFIXES:
             parts.append(f"{_PREFIXES[factor]} {level}")
         elif isinstance(level, int | float):  # on, off or a number, which say nothing by themselves
