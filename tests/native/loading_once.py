@@ -37,6 +37,10 @@ def copy_half(load: dict[str, Any], target: Connection, report: Report, **option
 
 def report(progress: Progress) -> None:
     if progress.task == step:
+        with connect(
+            target
+        ) as other:  # a load does not wait for its commits to be on disk, which a crash would then take back
+            other.execute("SELECT pg_logical_emit_message(true, 'plinth', 'a commit that waits')")
         stand_still()
 
 
