@@ -74,7 +74,10 @@ class TestFsync:
 
     def test_the_published_two_to_three_times_lie_between_a_quick_flush_and_a_slow_one(self, shape: Shape) -> None:
         """How long a flush took on the study's drive is not known: 300 us give as much, the profile's 900 us more."""
-        quick, slow = (shape.ratio(f"{flush}-fsync-off", to=f"{flush}-fsync-on") for flush in ("6ms", "18ms"))
+        quick, slow = (
+            shape.ratio(f"flush-latency-{flush}-fsync-off", to=f"flush-latency-{flush}-fsync-on")
+            for flush in ("6ms", "18ms")
+        )
         assert 1.7 <= quick <= 3.5
         assert 2 <= slow <= 6
         assert quick < slow

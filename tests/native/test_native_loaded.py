@@ -10,7 +10,9 @@ from pydantic import TypeAdapter
 
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
+from plinth.model.errors import RunError
 from plinth.model.progress import Progress
+from plinth.system.database import database_errors
 from plinth.workload import Dataset, dataset_of, loaded_tables
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
@@ -75,6 +77,14 @@ def test_keys_of_any_type_are_looked_up(control: psycopg.Connection[Any], type_:
     control.execute('INSERT INTO "Kunden ""neu""" VALUES (%s)', (value,))
     (table,), gaps = loaded_tables(control)
     assert ([index.lookup_buffers for index in table.indexes], gaps) == ([2], ())
+
+
+def test_a_full_disk_is_told_as_such_whatever_the_server_hints(control: psycopg.Connection[Any]) -> None:
+    raising = "DO $$ BEGIN RAISE 'no space' USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END $$"
+    with pytest.raises(RunError) as caught, database_errors("load the dataset", "1-disk"):
+        control.execute(raising)
+    assert caught.value.message == "cannot load the dataset: no space (SQLSTATE 53100)"
+    assert caught.value.hint == "the storage is full: give it a larger size, or load less"
 
 
 def test_who_may_not_look_gets_a_gap(server: Server, control: psycopg.Connection[Any]) -> None:

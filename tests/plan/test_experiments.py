@@ -30,7 +30,12 @@ measure = { warmup = 0, duration = "1s", repeats = 1, aa = false }
 VARIANTS = {
     "The WAL": ["WAL on slow", "WAL on fast"],
     "Tablespaces": ["keys in bulk", "keys in keys"],
-    "A field of a storage as a factor": ["ext4, 1ms", "ext4, 8ms", "xfs, 1ms", "xfs, 8ms"],
+    "A field of a storage as a factor": [
+        "ext4, flush latency 1ms",
+        "ext4, flush latency 8ms",
+        "xfs, flush latency 1ms",
+        "xfs, flush latency 8ms",
+    ],
     "Storages on storages": ["tank", "file"],
 }
 

@@ -93,6 +93,14 @@ def test_the_terminal_shows_both_where_ours_was_measured(studied: Reported) -> N
     assert "published" not in render_terminal(studied.analysis, width=200, color=False)
 
 
+def test_the_terminal_tells_apart_pairs_that_one_ratio_stands_beside(studied: Reported) -> None:
+    of = beside(studied)
+    (first,) = [row for row in of.ratios if row.variant]
+    of = of.model_copy(update={"ratios": (first, first.model_copy(update={"variant": "slower, memory"}))})
+    text = render_terminal(studied.analysis, width=200, color=False, beside=of)
+    assert f"{first.what} ({first.variant}): published" in text and f"{first.what} (slower, memory): published" in text
+
+
 def test_markdown_shows_both_with_the_source(studied: Reported) -> None:
     text = render_markdown(studied.report)
     section = text.partition("## Beside the published study\n")[2].partition("\n## ")[0]

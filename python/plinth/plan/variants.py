@@ -163,7 +163,7 @@ def _label(levels: dict[str, Level]) -> str:
             parts.append(without_passwords(str(level)))
         elif factor in _PREFIXES:
             parts.append(f"{_PREFIXES[factor]} {level}")
-        elif isinstance(level, int | float):  # on, off or a number, which say nothing by themselves
+        elif isinstance(level, int | float) or level_text(level)[:1].isdigit():  # "on" or "6ms" says nothing by itself
             parts.append(f"{factor.rpartition('.')[2].replace('_', ' ')} {level_text(level)}")
         else:
             parts.append(level_text(level))

@@ -1,6 +1,7 @@
 """The ranked table and the answer, for a terminal."""
 
 import io
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -139,12 +140,18 @@ def _published(beside: PublishedBeside | None) -> list[Text]:
     """Figures and ratios of a study beside ours, as far as they were measured here."""
     if beside is None:
         return []
+    ratios = [row for row in beside.ratios if row.variant]
+    pairs = Counter(row.what for row in ratios)
     rows = [
         *((row.label, row.stands_for, published_figure(row), our_figure(row)) for row in beside.figures if row.variant),
         *(
-            (row.what, row.stands_for, published_ratio(row), times(row.ratio) if row.ratio else NOT_AVAILABLE)
-            for row in beside.ratios
-            if row.variant
+            (
+                row.what if pairs[row.what] == 1 else f"{row.what} ({row.variant})",
+                row.stands_for,
+                published_ratio(row),
+                times(row.ratio) if row.ratio else NOT_AVAILABLE,
+            )
+            for row in ratios
         ),
     ]
     if not rows:

@@ -22,6 +22,7 @@ from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
 from plinth.server import Cluster, ExternalServer, connect, database_errors
 from plinth.storage import Storage
+from plinth.system.database import STORAGE_FULL
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of, load_settings
@@ -246,7 +247,7 @@ class Provision:
         error.details = (*error.details, *(line for line in words[:1] if line not in error.details))
         if any("No space left on device" in line for line in words):
             # Whatever the server told its client: to check the disk, or to connect again in a moment.
-            error.hint = "the storage is full: give it a larger size, or load less"
+            error.hint = STORAGE_FULL
 
     def _prepare_managed(
         self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import psycopg
 
 CONNECT_TIMEOUT_S = 10
+DISK_FULL = "53100"
+STORAGE_FULL = "the storage is full: give it a larger size, or load less"
+"""The hint for that SQLSTATE, whatever the server says: to check the disk, or nothing."""
 
 
 def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.Connection[tuple[Any, ...]]":
@@ -71,6 +74,10 @@ def database_errors(doing: str, where: str, hint: str | None = None) -> Iterator
     except psycopg.Error as error:
         state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
         first, *further = str(error).strip().splitlines() or [type(error).__name__]
+        full = STORAGE_FULL if error.sqlstate == DISK_FULL else None
         raise RunError(
-            f"cannot {doing}: {first}{state}", where=where, hint=error.diag.message_hint or hint, details=further
+            f"cannot {doing}: {first}{state}",
+            where=where,
+            hint=full or error.diag.message_hint or hint,
+            details=further,
         ) from error

@@ -7,6 +7,7 @@ from typing import Any
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, RunError
 from plinth.model.progress import Progress, Report
+from plinth.system.database import DISK_FULL
 
 LOAD_BYTES_PER_S = 40e6
 """COPY, keys and vacuum together, by bytes of tables and indexes, as measured on two cores."""
@@ -67,10 +68,12 @@ def copy(
 
 def _failure(errors: list[dict[str, object]], size_key: str) -> RunError:
     first = errors[0]
-    no_space = first.get("sqlstate") == "53100"
+    no_space = first.get("sqlstate") == DISK_FULL
+    others = dict.fromkeys(str(error.get("message")) for error in errors)  # each stream tells its own
+    others.pop(str(first.get("message")))
     return RunError(
         f"loading the dataset failed: {first.get('message')}",
         where=f"COPY, SQLSTATE {first.get('sqlstate')}" if first.get("sqlstate") else "COPY",
         hint=f"the storage is full: a larger size, or a smaller {size_key}" if no_space else None,
-        details=[str(error.get("message")) for error in errors[1:4]],
+        details=[*others][:3],
     )

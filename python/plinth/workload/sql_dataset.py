@@ -13,6 +13,7 @@ from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.system.database import DISK_FULL, STORAGE_FULL
 from plinth.workload.bulk import LOAD_BYTES_PER_S
 from plinth.workload.sql import numbers_of
 from plinth.workload.sql_text import Statement, statements_of
@@ -155,7 +156,7 @@ def _failure(error: "psycopg.Error", statement: Statement) -> RunError:
     line = statement.line + statement.text.count("\n", 0, position - 1)
     state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
     further = (error.diag.message_detail, error.diag.context)
-    full = "the storage is full: give it a larger size, or load less" if error.sqlstate == "53100" else None
+    full = STORAGE_FULL if error.sqlstate == DISK_FULL else None
     return RunError(
         f"the SQL failed: {_first_line(error)}{state}",
         where=f"{statement.file}:{line}",
