@@ -78,15 +78,17 @@ fn per_page(first_bytes: usize, fillfactor: usize, reserve: usize) -> u64 {
 
 impl TreeLayout {
     pub(crate) fn new(entries: u64, fillfactor: usize) -> Self {
-        let mut levels = vec![Level::new(
-            entries,
-            per_page(ENTRY_BYTES, fillfactor, TID_BYTES),
-        )];
+        let per_leaf = per_page(ENTRY_BYTES, fillfactor, TID_BYTES);
         let per_inner_page = per_page(LEAST_ENTRY_BYTES, INNER_FILLFACTOR, 0);
+        Self::build(entries, per_leaf, per_inner_page)
+    }
+
+    fn build(entries: u64, per_leaf: u64, per_inner_page: u64) -> Self {
+        let mut levels = vec![Level::new(entries, per_leaf)];
         while let Some(level) = levels.last().filter(|level| level.pages > 1) {
             levels.push(Level::new(level.pages, per_inner_page));
         }
-        let blocks = 1 + levels.iter().map(|level| level.pages).sum::<u64>();
+        let blocks = METAPAGE + 1 + levels.iter().map(|level| level.pages).sum::<u64>();
         let mut tree = Self {
             levels,
             late: Vec::new(),
@@ -263,18 +265,7 @@ mod tests {
     fn every_page_is_where_nbtsort_puts_it() {
         for (leaf, inner) in [(2, 3), (3, 3), (5, 4)] {
             for rows in 1..=250 {
-                let mut tree = TreeLayout::new(1, 90);
-                tree.levels = vec![Level::new(rows, leaf)];
-                while tree.levels[tree.levels.len() - 1].pages > 1 {
-                    tree.levels
-                        .push(Level::new(tree.levels[tree.levels.len() - 1].pages, inner));
-                }
-                tree.blocks = 1 + tree.levels.iter().map(|level| level.pages).sum::<u64>();
-                let begun = tree.begun(tree.levels[0].pages);
-                tree.late = (0..tree.levels.len())
-                    .filter(|level| tree.levels[*level].pages > begun[*level])
-                    .collect();
-
+                let tree = TreeLayout::build(rows, leaf, inner);
                 let mut sort = Sort {
                     per_page: vec![leaf, inner],
                     ..Sort::default()

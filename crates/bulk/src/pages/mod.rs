@@ -19,6 +19,8 @@ mod page;
 mod relation;
 mod run;
 mod segment;
+#[cfg(test)]
+mod tests;
 mod text;
 mod tuple;
 

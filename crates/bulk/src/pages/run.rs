@@ -75,8 +75,16 @@ impl PageRun {
     /// # Errors
     /// The first key that is wrong; a table that cannot be written as pages.
     pub fn new(config: PageConfig) -> Result<Self, ConfigError> {
+        Self::with_segments(config, SEGMENT_BLOCKS)
+    }
+
+    pub(crate) fn with_segments(
+        config: PageConfig,
+        segment_blocks: u64,
+    ) -> Result<Self, ConfigError> {
+        let writing = Writing::new(config, segment_blocks)?;
         Ok(Self {
-            crew: Crew::new(Writing::new(config, SEGMENT_BLOCKS)?),
+            crew: Crew::new(writing),
         })
     }
 

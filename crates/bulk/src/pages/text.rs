@@ -200,3 +200,95 @@ fn number(digits: &[u8]) -> Option<i64> {
     }
     Some(value)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// As COPY TO writes it.
+    fn escape(text: &str) -> String {
+        let mut escaped = String::new();
+        for character in text.chars() {
+            let letter = match character {
+                '\u{8}' => 'b',
+                '\u{c}' => 'f',
+                '\n' => 'n',
+                '\r' => 'r',
+                '\t' => 't',
+                '\u{b}' => 'v',
+                '\\' => '\\',
+                plain => {
+                    escaped.push(plain);
+                    continue;
+                }
+            };
+            escaped.extend(['\\', letter]);
+        }
+        escaped
+    }
+
+    fn read(value: Value<'_>) -> Result<Option<Vec<u8>>, FieldError> {
+        if value.is_null() {
+            return Ok(None);
+        }
+        let mut text = vec![0; value.text_bytes()?];
+        assert_eq!(value.text(&mut text), Ok(text.len()));
+        Ok(Some(text))
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_read_as_they_were_written(
+            rows in prop::collection::vec(prop::collection::vec(prop::option::of("[\u{1}-\u{7f}]{0,9}"), 3), 0..5)
+        ) {
+            let field = |text: &Option<String>| text.as_deref().map_or("\\N".to_owned(), escape);
+            let line = |row: &Vec<_>| row.iter().map(field).collect::<Vec<_>>().join("\t") + "\n";
+            let text: String = rows.iter().map(line).collect();
+            let mut fields = Fields::new(text.as_bytes());
+            for row in &rows {
+                for (number, wanted) in row.iter().enumerate() {
+                    let got = read(fields.next(number == 2).unwrap()).unwrap();
+                    prop_assert_eq!(&got, &wanted.clone().map(String::into_bytes));
+                }
+            }
+            prop_assert!(fields.is_empty());
+        }
+
+        #[test]
+        fn integers_are_those_of_the_standard_library(value in any::<i64>(), text in "-?[0-9+-]{0,21}") {
+            prop_assert_eq!(Value(value.to_string().as_bytes()).integer(), Ok(value));
+            let plain = !text.contains('+');
+            let wanted = text.parse().map_err(|_| FieldError::Integer);
+            prop_assert!(!plain || Value(text.as_bytes()).integer() == wanted, "{}", text);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(prop::sample::select(b"\\\t\nNJ0123456789 :.-\x00\xFF".to_vec()), 0..40)) {
+            let mut fields = Fields::new(&bytes);
+            while let Ok(value) = fields.next(false).or_else(|_| fields.next(true)) {
+                let _ = (value.integer(), value.timestamp(), read(value), value.text(&mut [0; 2]));
+            }
+        }
+    }
+
+    #[test]
+    fn timestamps_are_counted_from_2000() {
+        let table = [
+            ("J2451545 00:00:00.000000", Ok(0)),
+            ("J2451546 01:02:03.000004", Ok(90_123_000_004)),
+            ("J2451544 23:59:59.999999", Ok(-1)),
+            ("J2451545 24:00:00.000000", Err(FieldError::Timestamp)),
+            ("J2451545 00:00:00.00000", Err(FieldError::Timestamp)),
+            ("2451545 00:00:00.000000", Err(FieldError::Timestamp)),
+            (
+                "J999999999999999999 00:00:00.000000",
+                Err(FieldError::Timestamp),
+            ),
+        ];
+        for (text, wanted) in table {
+            assert_eq!(Value(text.as_bytes()).timestamp(), wanted, "{text}");
+        }
+    }
+}

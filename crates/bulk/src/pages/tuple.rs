@@ -172,7 +172,13 @@ fn stored_bytes(column: PageColumn, value: Value<'_>) -> Result<usize, FieldErro
         ColumnType::Int4 => 4,
         ColumnType::Int8 | ColumnType::Timestamp => 8,
         ColumnType::Bpchar => column.length.unwrap_or_default(),
-        ColumnType::Text | ColumnType::Varchar => value.text_bytes()?,
+        ColumnType::Text => value.text_bytes()?,
+        ColumnType::Varchar => match value.text_bytes()? {
+            bytes if column.length.is_some_and(|most| bytes > most) => {
+                return Err(FieldError::Range("the varchar"));
+            }
+            bytes => bytes,
+        },
     })
 }
 
@@ -223,17 +229,120 @@ impl Field {
             ColumnType::Int8 => slot.copy_from_slice(&value.integer()?.to_le_bytes()),
             ColumnType::Timestamp => slot.copy_from_slice(&value.timestamp()?.to_le_bytes()),
             ColumnType::Bpchar => {
-                value.text(slot)?;
+                value.text(slot).map_err(|error| match error {
+                    FieldError::Width(_) => FieldError::Range("the bpchar"),
+                    other => other,
+                })?;
             }
             ColumnType::Text | ColumnType::Varchar => {
-                if self.column.length.is_some_and(|most| self.bytes > most) {
-                    return Err(FieldError::Range("the varchar"));
-                }
                 if value.text(slot)? != self.bytes {
                     return Err(FieldError::Width(self.bytes));
                 }
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(types: &[(ColumnType, Option<usize>)]) -> Vec<PageColumn> {
+        let column = |&(kind, length)| PageColumn { kind, length };
+        types.iter().map(column).collect()
+    }
+
+    fn made(types: &[(ColumnType, Option<usize>)], rows: &str) -> Result<Vec<u8>, String> {
+        let shape = TupleShape::of(&columns(types), rows.as_bytes())?;
+        let mut fields = Fields::new(rows.as_bytes());
+        let mut tuple = vec![0xAA; shape.aligned()];
+        while !fields.is_empty() {
+            shape.fill(&mut fields, &mut tuple, 0x1_0002, 3)?;
+        }
+        tuple.truncate(shape.width());
+        Ok(tuple)
+    }
+
+    const INT2: (ColumnType, Option<usize>) = (ColumnType::Int2, None);
+    const INT8: (ColumnType, Option<usize>) = (ColumnType::Int8, None);
+    const TEXT: (ColumnType, Option<usize>) = (ColumnType::Text, None);
+
+    #[test]
+    fn a_row_without_nulls_has_a_header_and_aligned_values() {
+        let tuple = made(&[INT2, INT8], "-2\t258\n").unwrap();
+        assert_eq!(
+            tuple,
+            [
+                2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 3, 0, 2, 0, 0, 0x0B, 24, 0, 0xFE,
+                0xFF, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0
+            ]
+        );
+    }
+
+    #[test]
+    fn nulls_take_a_bit_and_texts_a_header() {
+        let bpchar = (ColumnType::Bpchar, Some(3));
+        let tuple = made(&[TEXT, INT2, bpchar], "ab\t\\N\tx\n").unwrap();
+        assert_eq!(
+            &tuple[18..],
+            [3, 0, 3, 0x0B, 24, 0b101, 7, b'a', b'b', 9, b'x', b' ', b' ']
+        );
+        let long = format!("1\t{}\n", "z".repeat(127));
+        let tuple = made(&[INT2, TEXT], &long).unwrap();
+        assert_eq!(
+            &tuple[24..33],
+            [1, 0, 0, 0, 12, 2, 0, 0, b'z'],
+            "(127 + 4) << 2, aligned to 4"
+        );
+        assert_eq!(tuple.len(), 32 + 127);
+    }
+
+    #[test]
+    fn what_is_no_such_row_is_told() {
+        let varchar = (ColumnType::Varchar, Some(2));
+        let bpchar = (ColumnType::Bpchar, Some(2));
+        let timestamp = (ColumnType::Timestamp, None);
+        let wide = format!("{}\n", "w".repeat(2030));
+        let table: [(&[_], &str, &str); 14] = [
+            (&[INT2], "32768\n", "column 0: does not fit in int2"),
+            (&[INT8], "9223372036854775808\n", "column 0: not an integer"),
+            (&[INT8], "\n", "column 0: not an integer"),
+            (&[INT8], "1-2\n", "column 0: not an integer"),
+            (&[INT8, INT8], "1\n", "column 0: the row ends before it"),
+            (
+                &[INT8],
+                "1\t2\n",
+                "column 0: the row ends before it, or goes on behind it",
+            ),
+            (&[INT8], "1", "column 0: the row ends before it"),
+            (&[varchar], "abc\n", "column 0: does not fit in the varchar"),
+            (&[bpchar], "abc\n", "column 0: does not fit in the bpchar"),
+            (
+                &[TEXT],
+                "ab\nabc\n",
+                "column 0: a text of another size than the first row's 2 bytes",
+            ),
+            (
+                &[INT2, TEXT],
+                "1\t\\N\n1\tx\n",
+                "column 1: null in some rows and not in others",
+            ),
+            (&[TEXT], "\u{e9}\n", "column 0: a character beyond ASCII"),
+            (
+                &[timestamp],
+                "2000-01-01 00:00:00\n",
+                "column 0: not a timestamp",
+            ),
+            (
+                &[TEXT],
+                &wide,
+                "a row has 2058 bytes, allowed are up to 2032",
+            ),
+        ];
+        for (types, rows, message) in table {
+            let error = made(types, rows).unwrap_err();
+            assert!(error.starts_with(message), "{rows:?}: {error}");
+        }
     }
 }
