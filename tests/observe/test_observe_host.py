@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plinth.observe import host_facts
 from plinth.observe.devices import Devices, flushes_uncounted, real_devices
-from plinth.observe.host import CPU_MODES, HostActivity, HostCpu, HostMemory, cpu_seconds, pressure
+from plinth.observe.host import CPU_MODES, HostActivity, HostCpu, HostMemory, HostStat, cpu_seconds, pressure
+from plinth.observe.proc import number_of
 from plinth.observe.source import Source
 from plinth.storage import describe
 
@@ -39,7 +42,7 @@ def burn(seconds: float) -> None:
 
 def test_cpu_time_of_the_host_grows_with_work() -> None:
     began = time.monotonic()
-    modes = grown(HostCpu(), lambda: burn(0.3))
+    modes = grown(HostCpu(HostStat()), lambda: burn(0.3))
     passed = time.monotonic() - began
     assert set(modes) == {f"{mode}_s" for mode in CPU_MODES}
     assert modes["user_s"] + modes["system_s"] >= 0.2
@@ -66,12 +69,30 @@ def test_switches_forks_and_written_pages_are_counted(scratch: Path) -> None:
             file.write(bytes(WRITTEN_BYTES))
             os.fsync(file.fileno())
 
-    more = grown(HostActivity(), work)
+    stat = HostStat()
+    activity = HostActivity(stat)
+
+    def tick() -> dict[str, float]:
+        stat.look()
+        return read(activity)
+
+    before = tick()
+    work()
+    more = {metric: value - before[metric] for metric, value in tick().items()}
     assert more["forks"] >= 1
     assert more["context_switches"] >= 1
     # The kernel gathers these counts by core, and is up to a hundred pages of each behind.
     assert more["dirtied_bytes"] >= 0.8 * WRITTEN_BYTES
     assert more["written_bytes"] >= 0.8 * WRITTEN_BYTES
+    assert not activity.read().missing
+
+
+@given(st.dictionaries(st.from_regex(r"\A[a-z_]{1,12}:?\Z"), st.integers(0, 2**64 - 1)), st.integers(1, 9))
+def test_the_number_of_a_line_is_found_whatever_stands_around_it(numbers: dict[str, int], spaces: int) -> None:
+    text = "".join(f"{name}{' ' * spaces}{number} 5 kB\n" for name, number in numbers.items()).encode()
+    for name, number in numbers.items():
+        assert number_of(text, f"{name} ".encode()) == number
+    assert number_of(text, b"Absent ") is None
 
 
 def test_pressure_is_in_seconds() -> None:

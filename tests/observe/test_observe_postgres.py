@@ -89,7 +89,7 @@ def test_waits_are_told_by_event_and_ours_are_not_among_them(every_server: Clust
         with watching(every_server) as watched:
             with pytest.raises(Exception, match="lock timeout"):
                 waiter.execute("SELECT pg_advisory_lock(1)")
-            watched.wait_for_readings("pg_wait", 20)
+            watched.wait_for_readings("pg_wait", 2)
     waits = watched.named("pg_wait")
     locked = [sample.value for sample in waits["client backend/Lock:advisory", "backends"]]
     assert max(locked) == 1

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from watching import ask, client, wait_until, watching
 
 from plinth.observe.group_sums import GroupSums
+from plinth.observe.host import HostStat
 from plinth.observe.proc import KeptFiles
 from plinth.observe.process_groups import POSTGRES_GROUPS, group_of_title
 from plinth.observe.process_sources import ProcessCpu, ProcessIo
@@ -184,6 +185,45 @@ def test_work_in_a_backend_is_its_groups(every_server: Cluster) -> None:
     assert watched.grown("process_io", "observer", "rchar") > 0
 
 
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files of processes that were read, in their order."""
+    told: list[str] = []
+    real = KeptFiles.read
+
+    def read(files: KeptFiles, path: str) -> bytes:
+        told.append(path)
+        return real(files, path)
+
+    monkeypatch.setattr(KeptFiles, "read", read)
+    return told
+
+
+@pytest.mark.parametrize("has_schedstat", [True, False])
+def test_a_process_is_read_when_it_has_run_or_where_that_cannot_be_told(
+    server: Cluster, reads: list[str], has_schedstat: bool
+) -> None:
+    processes = Processes(
+        postmaster_pid=server.postmaster_pid, engine_pid=os.getpid(), own_backends=lambda: (), own_threads=list
+    )
+    processes._has_schedstat = has_schedstat
+    cpu, io = ProcessCpu(processes, HostStat()), ProcessIo(processes)
+
+    def tick() -> set[str]:
+        reads.clear()
+        told = [*cpu.read().readings, *io.read().readings]
+        assert {reading.object for reading in told} >= {*POSTGRES_GROUPS, "load engine"}
+        return {path for path in reads if path in files}
+
+    with client(server) as idle:
+        files = {f"/proc/{idle.info.backend_pid}/{file}" for file in ("stat", "io")}
+        assert tick() == files
+        again = tick()
+        idle.execute("SELECT 1")
+        assert tick() == files
+    assert again == (set() if has_schedstat else files)
+
+
 def test_backends_that_came_and_went_between_readings_are_other_postgres(server: Cluster) -> None:
     burned = 0.0
     with watching(server, interval_s=30) as watched:
@@ -252,7 +292,7 @@ def test_what_may_not_be_read_is_a_gap(in_child: Callable[..., object]) -> None:
 
     def look() -> tuple[set[str], dict[str, str], set[str]]:
         processes = Processes(postmaster_pid=1, engine_pid=os.getpid(), own_backends=lambda: (), own_threads=list)
-        cpu, io = ProcessCpu(processes).read(), ProcessIo(processes).read()
+        cpu, io = ProcessCpu(processes, HostStat()).read(), ProcessIo(processes).read()
         return {r.object for r in cpu.readings}, dict(io.missing), {r.object for r in io.readings}
 
     result = in_child(look, "nobody" if os.geteuid() == 0 else None)

@@ -1,5 +1,6 @@
 """The sampler's schedule, its gaps, and the figures of the moment."""
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -34,6 +35,43 @@ class Scripted:
 
 def one(look: int) -> Readout:
     return Readout([Reading("all", "looks", look)])
+
+
+class Looked:
+    """A source that tells which of its looks came since it was read last, but for those that are to fail."""
+
+    name = "looked at"
+    sparse = False
+
+    def __init__(self, failing: range = range(0)) -> None:
+        self.looked_ns: list[int] = []
+        self._failing = failing
+        self._since: list[int] = []
+
+    @property
+    def looks(self) -> int:
+        return len(self.looked_ns)
+
+    def look(self) -> None:
+        self.looked_ns.append(time.monotonic_ns())
+        if self.looks in self._failing:
+            raise Unreadable("closed today")
+        self._since.append(self.looks)
+
+    def read(self) -> Readout:
+        since, self._since = self._since, []
+        if not since:
+            raise Unreadable("no look")
+        missing = {self.name: "closed today"} if self.looks in self._failing else {}
+        return Readout([Reading("all", "look", look) for look in since], missing)
+
+
+def run_looked_at(source: Looked, looks: int, t0_ns: int) -> Sampler:
+    sampler = Sampler("it", [], t0_ns=t0_ns, interval_s=0.1, looked_at=[source], looks=5)
+    sampler.start()
+    wait_until(lambda: source.looks >= looks, f"{looks} looks")
+    assert stop_all([sampler], 1.0) == []
+    return sampler
 
 
 def run(source: Scripted, looks: int, interval_s: float, t0_ns: int | None = None) -> Sampler:
@@ -100,6 +138,31 @@ def test_whatever_a_source_raises_is_a_gap_with_an_end(error: Exception, reason:
     assert [happening.kind for happening in sampler.outages.happenings()] == ["gap", "gap_end"]
 
 
+def test_what_is_looked_at_is_read_with_the_last_look_of_each_interval() -> None:
+    t0_ns = time.monotonic_ns()
+    source = Looked()
+    sampler = run_looked_at(source, 24, t0_ns)
+    series = sampler.series["looked at"]
+    assert [reading.value for _, readings in series for reading in readings] == list(range(1, source.looks + 1))
+    each = sorted(len(readings) for _, readings in series[1:-1])
+    assert each[len(each) // 2] == 5
+    into = sorted((read_ns - t0_ns) % (S // 10) for read_ns, _ in series[1:-1])
+    assert into[len(into) // 2] >= S // 10 * 0.8, "of the interval that ends, not of the one that begins"
+
+
+def test_looks_that_fail_are_a_gap_from_the_first_to_the_next_that_does_not() -> None:
+    t0_ns = time.monotonic_ns()
+    source = Looked(failing=range(8, 19))
+    sampler = run_looked_at(source, 30, t0_ns)
+    begin, end = sampler.outages.happenings()
+    assert (begin.text, end.text) == ("looked at: closed today", "looked at")
+    looked_ns = source.looked_ns
+    assert looked_ns[6] < begin.seen_ns <= looked_ns[7], "it begins with the eighth look"
+    assert looked_ns[17] < end.seen_ns <= looked_ns[18], "and ends with the nineteenth"
+    told = [reading.value for _, readings in sampler.series["looked at"] for reading in readings]
+    assert told == [look for look in range(1, source.looks + 1) if not 8 <= look < 19]
+
+
 def test_what_a_sparse_source_leaves_out_is_zero_wherever_it_was_read() -> None:
     def act(look: int) -> Readout:
         if look == 3:
@@ -152,6 +215,12 @@ def test_the_figures_of_the_moment() -> None:
         "dirty_bytes": 7,
     }, "the highest of a stack's devices; a counter that fell says nothing"
     assert latest_figures(found, 60 * S, 2.0) == {}, "old figures are not shown"
+
+
+def test_beside_a_load_python_does_not_look_through_the_whole_program_for_garbage(server: Cluster) -> None:
+    with watching(server):
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0
 
 
 def test_the_cost_stays_small(server: Cluster) -> None:

@@ -40,6 +40,7 @@ class Devices:
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(dict.fromkeys(names)) or real_devices()
+        self._named = {name.encode(): name for name in self._names}
         self._uncounted = {name: reason for name in self._names if (reason := flushes_uncounted(name))}
         self._diskstats = ProcFile("/proc/diskstats")
 
@@ -50,7 +51,8 @@ class Devices:
         lines: dict[str, list[bytes]] = {}
         for line in self._diskstats.read().splitlines():
             _, _, name, rest = line.split(None, 3)
-            lines[name.decode()] = rest.split()
+            if (known := self._named.get(name)) is not None:  # a host may have a hundred loop devices
+                lines[known] = rest.split()
         readings: list[Reading] = []
         missing: dict[str, str] = {}
         for name in self._names:

@@ -37,6 +37,11 @@ class Outages:
             self._begin(source, part, tick_ns, reason)
         self._known.add(source)
 
+    def found(self, source: str, tick_ns: int) -> None:
+        """Something came of `source` again; what was missing of it beside that stays so."""
+        if (outage := self._open.pop((source, source), None)) is not None:
+            self._closed.append(replace(outage, until_ns=tick_ns))
+
     def _begin(self, source: str, part: str, tick_ns: int, reason: str) -> None:
         if (source, part) not in self._open:
             what = source if part == source else f"{source}: {part}"

@@ -54,5 +54,7 @@ class GroupSums:
 
     def never_falling(self, group: str, now: Counters) -> Counters:
         """`now`, or what was shown of `group` before where that is higher."""
-        self._shown[group] = tuple(map(max, self._shown.get(group, now), now))
+        before = self._shown.get(group)
+        if before != now:
+            self._shown[group] = now if before is None else tuple(map(max, before, now))
         return self._shown[group]

@@ -1,9 +1,9 @@
 """The host as a whole: CPU by mode, memory, run queue, switches, paging and pressure."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from plinth.observe.proc import ProcFile
+from plinth.observe.proc import ProcFile, number_of
 from plinth.observe.source import Reading, Readout, reason_of
 
 ALL = "all"
@@ -11,33 +11,33 @@ TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 CPU_MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 _MEMORY = {
-    b"MemTotal:": "total_bytes",
-    b"MemFree:": "free_bytes",
-    b"MemAvailable:": "available_bytes",
-    b"Buffers:": "buffers_bytes",
-    b"Cached:": "cached_bytes",
-    b"Dirty:": "dirty_bytes",
-    b"Writeback:": "writeback_bytes",
-    b"AnonPages:": "anon_bytes",
-    b"Shmem:": "shmem_bytes",
-    b"Slab:": "slab_bytes",
-    b"PageTables:": "page_tables_bytes",
-    b"SwapTotal:": "swap_total_bytes",
-    b"SwapFree:": "swap_free_bytes",
+    b"MemTotal: ": ("total_bytes", 1024),
+    b"MemFree: ": ("free_bytes", 1024),
+    b"MemAvailable: ": ("available_bytes", 1024),
+    b"Buffers: ": ("buffers_bytes", 1024),
+    b"Cached: ": ("cached_bytes", 1024),
+    b"Dirty: ": ("dirty_bytes", 1024),
+    b"Writeback: ": ("writeback_bytes", 1024),
+    b"AnonPages: ": ("anon_bytes", 1024),
+    b"Shmem: ": ("shmem_bytes", 1024),
+    b"Slab: ": ("slab_bytes", 1024),
+    b"PageTables: ": ("page_tables_bytes", 1024),
+    b"SwapTotal: ": ("swap_total_bytes", 1024),
+    b"SwapFree: ": ("swap_free_bytes", 1024),
 }
 _ACTIVITY = {
-    b"ctxt": "context_switches",
-    b"intr": "interrupts",
-    b"processes": "forks",
-    b"procs_running": "procs_running",
-    b"procs_blocked": "procs_blocked",
+    b"ctxt ": ("context_switches", 1),
+    b"intr ": ("interrupts", 1),
+    b"processes ": ("forks", 1),
+    b"procs_running ": ("procs_running", 1),
+    b"procs_blocked ": ("procs_blocked", 1),
 }
 _PAGING = {
-    b"pgmajfault": ("major_faults", 1),
-    b"pswpin": ("swap_in_bytes", PAGE_BYTES),
-    b"pswpout": ("swap_out_bytes", PAGE_BYTES),
-    b"nr_dirtied": ("dirtied_bytes", PAGE_BYTES),
-    b"nr_written": ("written_bytes", PAGE_BYTES),
+    b"pgmajfault ": ("major_faults", 1),
+    b"pswpin ": ("swap_in_bytes", PAGE_BYTES),
+    b"pswpout ": ("swap_out_bytes", PAGE_BYTES),
+    b"nr_dirtied ": ("dirtied_bytes", PAGE_BYTES),
+    b"nr_written ": ("written_bytes", PAGE_BYTES),
 }
 _PRESSURES = ("cpu", "memory", "io")
 
@@ -48,18 +48,42 @@ def cpu_seconds(proc_stat: bytes) -> list[float]:
     return [int(ticks) * TICK_S for ticks in first_line.split()[1 : 1 + len(CPU_MODES)]]
 
 
+class HostStat:
+    """/proc/stat, which several sources take their part of: read once a tick, by the first of them."""
+
+    def __init__(self) -> None:
+        self._file = ProcFile("/proc/stat")
+        self._seen: bytes | OSError | None = None
+
+    def look(self) -> bytes:
+        """Read it anew. Raises OSError."""
+        try:
+            self._seen = self._file.read()
+        except OSError as error:
+            self._seen = error
+        return self.seen()
+
+    def seen(self) -> bytes:
+        """What the last look found, or the first when there was none. Raises OSError when it found nothing."""
+        if self._seen is None:
+            return self.look()
+        if isinstance(self._seen, OSError):
+            raise self._seen
+        return self._seen
+
+
 class HostCpu:
-    """CPU time of all cores by mode."""
+    """CPU time of all cores by mode. The first source of a tick that asks for /proc/stat."""
 
     name = "host_cpu"
     sparse = False
 
-    def __init__(self) -> None:
-        self._stat = ProcFile("/proc/stat")
+    def __init__(self, stat: HostStat) -> None:
+        self._stat = stat
 
     def read(self) -> Readout:
         """The first line of /proc/stat."""
-        seconds = cpu_seconds(self._stat.read())
+        seconds = cpu_seconds(self._stat.look())
         return Readout([Reading(ALL, f"{mode}_s", value) for mode, value in zip(CPU_MODES, seconds, strict=False)])
 
 
@@ -74,12 +98,7 @@ class HostMemory:
 
     def read(self) -> Readout:
         """Some lines of /proc/meminfo, where kB are 1024 bytes."""
-        readings = []
-        for line in self._meminfo.read().splitlines():
-            fields = line.split()
-            if metric := _MEMORY.get(fields[0]):
-                readings.append(Reading(ALL, metric, int(fields[1]) * 1024))
-        return Readout(readings, _absent(_MEMORY.values(), readings, self._meminfo))
+        return _numbers(self._meminfo.read(), self._meminfo.path, _MEMORY)
 
 
 class HostActivity:
@@ -88,23 +107,16 @@ class HostActivity:
     name = "host"
     sparse = False
 
-    def __init__(self) -> None:
-        self._stat = ProcFile("/proc/stat")
+    def __init__(self, stat: HostStat) -> None:
+        self._stat = stat
         self._vmstat = ProcFile("/proc/vmstat")
         self._pressures = {what: ProcFile(f"/proc/pressure/{what}") for what in _PRESSURES}
 
     def read(self) -> Readout:
         """Lines of /proc/stat and /proc/vmstat, and /proc/pressure."""
-        readings = []
-        for line in self._stat.read().splitlines():
-            key, _, rest = line.partition(b" ")
-            if metric := _ACTIVITY.get(key):
-                readings.append(Reading(ALL, metric, int(rest.split(None, 1)[0])))
-        for line in self._vmstat.read().splitlines():
-            key, _, value = line.partition(b" ")
-            if known := _PAGING.get(key):
-                readings.append(Reading(ALL, known[0], int(value) * known[1]))
-        missing = _absent((metric for metric, _ in _PAGING.values()), readings, self._vmstat)
+        readings, missing = _numbers(self._stat.seen(), "/proc/stat", _ACTIVITY)
+        paging, no_paging = _numbers(self._vmstat.read(), self._vmstat.path, _PAGING)
+        readings, missing = readings + paging, {**missing, **no_paging}
         for what, file in self._pressures.items():
             try:
                 readings += pressure(what, file.read())
@@ -113,9 +125,17 @@ class HostActivity:
         return Readout(readings, missing)
 
 
-def _absent(metrics: Iterable[str], readings: Iterable[Reading], file: ProcFile) -> dict[str, str]:
-    found = {reading.metric for reading in readings}
-    return {metric: f"not in {file.path}" for metric in metrics if metric not in found}
+def _numbers(text: bytes, path: str, wanted: Mapping[bytes, tuple[str, int]]) -> Readout:
+    """The wanted lines' numbers: beginning of a line -> metric and unit."""
+    readings: list[Reading] = []
+    missing: dict[str, str] = {}
+    for key, (metric, unit) in wanted.items():
+        number = number_of(text, key)
+        if number is None:
+            missing[metric] = f"not in {path}"
+        else:
+            readings.append(Reading(ALL, metric, number * unit))
+    return Readout(readings, missing)
 
 
 def pressure(what: str, text: bytes) -> list[Reading]:

@@ -1,5 +1,6 @@
 """The observer: threads beside the load that read the host and the server once a second."""
 
+import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,13 +14,13 @@ from plinth.model.trial import Event, Sample
 from plinth.observe.arrays import MdArrays, Zfs, pools_of
 from plinth.observe.checkpoints import Happening, ServerLog, counted_checkpoints
 from plinth.observe.devices import Devices
-from plinth.observe.host import HostActivity, HostCpu, HostMemory
+from plinth.observe.host import HostActivity, HostCpu, HostMemory, HostStat
 from plinth.observe.latest import latest_figures
 from plinth.observe.process_sources import ProcessCpu, ProcessDelay, ProcessIo
 from plinth.observe.processes import Processes
 from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.samples import to_samples
-from plinth.observe.source import Source, Unreadable
+from plinth.observe.source import LookedAt, Source, Unreadable
 
 if TYPE_CHECKING:
     from plinth.observe.session import Session
@@ -98,14 +99,15 @@ class Observer:
             own_threads=self._thread_ids,
             further_engines=further_engines,
         )
+        stat = HostStat()
         self._host_sources: list[Source] = [
-            HostCpu(),
+            HostCpu(stat),
             HostMemory(),
-            HostActivity(),
+            HostActivity(stat),
             Devices(devices),
             MdArrays(devices),
             Zfs(pools_of(storages)),
-            ProcessCpu(processes),
+            ProcessCpu(processes, stat),
             ProcessDelay(processes),
             ProcessIo(processes),
         ]
@@ -121,14 +123,17 @@ class Observer:
         """
         self._t0_ns = t0_monotonic_ns
         # The server first: by the time that processes are told apart, our own backends are known.
-        often_s, seldom_s = self._interval_s / _LOOKS_PER_INTERVAL, self._interval_s * _INTERVALS_BETWEEN_SIZES
+        seldom_s = self._interval_s * _INTERVALS_BETWEEN_SIZES
         # And before it the session within the load's database, so that its start is not counted with the load.
         self._begin(self._of_server("the sizes", self._slow_session, self._slow_sources, seldom_s))
         self._begin(
             self._of_server("the server", self._session, self._server_sources, self._interval_s),
-            self._of_server("the waits", self._wait_session, [self._wait_profile], often_s, self._interval_s),
+            self._of_server("the waits", self._wait_session, [], self._interval_s, [self._wait_profile]),
         )
         self._begin(Sampler("the host", self._host_sources, t0_ns=self._t0_ns, interval_s=self._interval_s))
+        # Readings pile up, and make Python look through all objects of the program for garbage, in whichever thread it happens:
+        # 30 ms at a time. What is there by now can wait until the end.
+        gc.freeze()
         self._started_ns = time.monotonic_ns()
         for session in self._sessions:
             session.note_cost()
@@ -140,14 +145,15 @@ class Observer:
         session: "Session",
         sources: Sequence[Source],
         interval_s: float,
-        mean_over_s: float | None = None,
+        looked_at: Sequence[LookedAt] = (),
     ) -> Sampler:
         return Sampler(
             name,
             sources,
             t0_ns=self._t0_ns,
             interval_s=interval_s,
-            mean_over_s=mean_over_s,
+            looked_at=looked_at,
+            looks=_LOOKS_PER_INTERVAL if looked_at else 1,
             interrupt=session.interrupt,
             close=session.close,
         )
@@ -182,6 +188,7 @@ class Observer:
             gaps.append(Gap(what="cost of the observer's queries in the server", reason=unknown))
         happenings = sorted(self._happenings(gaps), key=lambda happening: happening.seen_ns)
         samples = [sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)]
+        gc.unfreeze()
         # With them go the files that they keep open, now and not when Python looks for what nobody needs.
         self._samplers, self._host_sources = [], []
         return Observation(

@@ -8,6 +8,7 @@ from pathlib import Path
 STATE, PARENT, UTIME, STIME, CUTIME, CSTIME = 0, 1, 11, 12, 13, 14
 _CHUNK = 1 << 16
 _SHORT = 1 << 12
+_LONGEST_NUMBER = 40  # with the spaces before it
 _ENDED_STATES = (b"Z", b"X")
 
 
@@ -42,6 +43,18 @@ class ProcFile:
 
     def __del__(self) -> None:  # with the observer of a trial, of which an experiment may have hundreds
         self.close()
+
+
+def number_of(text: bytes, key: bytes) -> int | None:
+    """The first number in the line that begins with `key`; None where there is no such line.
+
+    It looks for the few lines that are used, where to split a file of hundreds of lines takes several times as long.
+    """
+    line = 0 if text.startswith(key) else text.find(b"\n" + key) + 1
+    if line == 0 and not text.startswith(key):
+        return None
+    begin = line + len(key)
+    return int(text[begin : begin + _LONGEST_NUMBER].split(None, 1)[0])
 
 
 class KeptFiles:

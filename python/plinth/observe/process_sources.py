@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plinth.observe.group_sums import Counters, GroupSums
-from plinth.observe.host import CPU_MODES, TICK_S, cpu_seconds
-from plinth.observe.proc import CSTIME, CUTIME, STIME, UTIME, ProcFile, stat_fields
+from plinth.observe.host import CPU_MODES, TICK_S, HostStat, cpu_seconds
+from plinth.observe.proc import CSTIME, CUTIME, STIME, UTIME, stat_fields
 from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, POSTGRES_GROUPS, REST_OF_HOST
-from plinth.observe.processes import Member, Processes
+from plinth.observe.processes import ENDED, Member, Processes
 from plinth.observe.source import Reading, Readout, Unreadable, reason_of
-
-_ENDED = (FileNotFoundError, ProcessLookupError)
 
 
 class Family(NamedTuple):
@@ -27,31 +25,31 @@ class Family(NamedTuple):
     of_parent: "Count"
 
 
-Read = Callable[[str], bytes]
-Count = Callable[[str, Read], Counters]
-"""Counters of the process or thread at a path below /proc."""
+Count = Callable[[Member, Processes], Counters]
+"""Counters of a process or thread."""
 
 
-def _cpu(path: str, read: Read) -> Counters:
-    fields = stat_fields(path, read)
+def _cpu(member: Member, processes: Processes) -> Counters:
+    fields = stat_fields(member.path, processes.read)
     return int(fields[UTIME]) * TICK_S, int(fields[STIME]) * TICK_S
 
 
-def _cpu_with_ended(path: str, read: Read) -> Counters:
-    fields = stat_fields(path, read)
+def _cpu_with_ended(member: Member, processes: Processes) -> Counters:
+    fields = stat_fields(member.path, processes.read)
     return (
         (int(fields[UTIME]) + int(fields[CUTIME])) * TICK_S,
         (int(fields[STIME]) + int(fields[CSTIME])) * TICK_S,
     )
 
 
-def _delay(path: str, read: Read) -> Counters:
-    # Second figure of schedstat (kernel documentation, sched-stats): of the main thread, and a backend has no other.
-    return (int(read(f"{path}/schedstat").split()[1]) / 1e9,)
+def _delay(member: Member, processes: Processes) -> Counters:
+    # The second figure: of the main thread, and a backend has no other.
+    schedstat = processes.ran.get(member.pid) or processes.schedstat(member)
+    return (int(schedstat.split()[1]) / 1e9,)
 
 
-def _io(path: str, read: Read) -> Counters:
-    return tuple(map(int, read(f"{path}/io").split()[1::2]))
+def _io(member: Member, processes: Processes) -> Counters:
+    return tuple(map(int, processes.read(f"{member.path}/io").split()[1::2]))
 
 
 _CPU = Family(("user_s", "system_s"), True, _cpu, _cpu_with_ended)
@@ -67,6 +65,8 @@ class _Groups:
         self._family = family
         self._processes = processes
         self._children: dict[int, Member] = {}
+        self._ran: dict[int, bytes | None] = {}
+        self._told: dict[str, tuple[Counters, list[Reading]]] = {}
         self.sums = GroupSums(len(family.metrics), heir=OTHER_POSTGRES if family.inherited else None)
 
     def read_server(self) -> dict[str, str]:
@@ -77,37 +77,49 @@ class _Groups:
         missing: dict[str, str] = {}
         try:
             # The parent before its children: what one leaves to it meanwhile is then missed for one reading, not counted twice.
-            of_parent = self._family.of_parent(parent.path, self._processes.read)
+            of_parent = self._family.of_parent(parent, self._processes)
             children = self._processes.children()
-        except _ENDED:
+        except ENDED:
             return dict.fromkeys(
                 POSTGRES_GROUPS, f"the postmaster, process {parent.pid}, has ended or is hidden from us"
             )
         except OSError as error:
             return dict.fromkeys(POSTGRES_GROUPS, reason_of(error))
         self.sums.advance(OTHER_POSTGRES, parent.pid, of_parent)
-        living = {child.pid: child for child in children if self._advance(child, missing)}
-        self.sums.end(self._children.keys() - living.keys())
+        ran, before = self._processes.ran, self._ran
+        living = {
+            child.pid: child
+            for child in children
+            # Who has not run since it was read is as it was: the kernel makes these files anew for each reading.
+            if (ran[child.pid] is not None and before.get(child.pid) == ran[child.pid]) or self._advance(child, missing)
+        }
+        ended = self._children.keys() - living.keys()
+        self.sums.end(ended)
+        for pid in ended:
+            self._ran.pop(pid, None)
         self._children = living
         return missing
 
     def _advance(self, child: Member, missing: dict[str, str]) -> bool:
+        """Add what a child counted; whether it still lives."""
         try:
-            self.sums.advance(child.group, child.pid, self._family.of_process(child.path, self._processes.read))
-        except _ENDED:
+            self.sums.advance(child.group, child.pid, self._family.of_process(child, self._processes))
+        except ENDED:
             return False
         except OSError as error:
             missing[child.group] = reason_of(error)
+        else:
+            self._ran[child.pid] = self._processes.ran[child.pid]
         return True
 
     def read_ourselves(self) -> dict[str, str]:
         """Read the load engine's process and the observer's threads in it."""
         engine = self._processes.engine
         try:
-            of_engine = self._family.of_process(engine.path, self._processes.read)
+            of_engine = self._family.of_process(engine, self._processes)
             threads = self._processes.own_threads()
             for thread in threads:
-                of_thread = self._family.of_process(thread.path, self._processes.read)
+                of_thread = self._family.of_process(thread, self._processes)
                 self.sums.advance(OBSERVER, thread.pid, of_thread)
                 if engine.pid == os.getpid():
                     of_engine = tuple(whole - part for whole, part in zip(of_engine, of_thread, strict=True))
@@ -115,8 +127,8 @@ class _Groups:
             return dict.fromkeys((LOAD_ENGINE, OBSERVER), reason_of(error))
         for process in self._processes.further_engines():
             try:
-                of_process = self._family.of_process(process.path, self._processes.read)
-            except _ENDED:
+                of_process = self._family.of_process(process, self._processes)
+            except ENDED:
                 continue  # what is shown of a group never falls
             of_engine = tuple(map(sum, zip(of_engine, of_process, strict=True)))
         self.sums.put(LOAD_ENGINE, self.sums.never_falling(LOAD_ENGINE, of_engine))
@@ -128,11 +140,16 @@ class _Groups:
 
     def readings(self, groups: Iterable[str]) -> list[Reading]:
         """The sums of these groups."""
-        return [
-            Reading(group, metric, value)
-            for group in groups
-            for metric, value in zip(self._family.metrics, self.sums.shown(group), strict=True)
-        ]
+        return [reading for group in groups for reading in self._of_group(group)]
+
+    def _of_group(self, group: str) -> list[Reading]:
+        """A group's readings: those of the last time where nothing came on top, as of most groups mostly nothing does."""
+        counters = self.sums.shown(group)
+        told, readings = self._told.get(group, (None, []))
+        if told != counters:
+            readings = [Reading(group, *pair) for pair in zip(self._family.metrics, counters, strict=True)]
+            self._told[group] = counters, readings
+        return readings
 
 
 class ProcessIo:
@@ -174,8 +191,8 @@ class ProcessDelay:
         try:
             for thread in self._processes.engine_threads():
                 try:
-                    self._groups.sums.advance(LOAD_ENGINE, thread.pid, _delay(thread.path, self._processes.read))
-                except _ENDED:
+                    self._groups.sums.advance(LOAD_ENGINE, thread.pid, _delay(thread, self._processes))
+                except ENDED:
                     continue  # what it waited for up to its last reading stays in the sum
         except OSError as error:
             return {LOAD_ENGINE: reason_of(error)}
@@ -191,10 +208,10 @@ class ProcessCpu:
     name = "process_cpu"
     sparse = False
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(self, processes: Processes, host: HostStat) -> None:
         self._processes = processes
         self._groups = _Groups(_CPU, processes)
-        self._host = ProcFile("/proc/stat")
+        self._host = host
 
     def read(self) -> Readout:
         """The groups; the rest is what the host counted as busy less all groups."""
@@ -209,7 +226,7 @@ class ProcessCpu:
         return Readout(readings + self._rest(), _told(missing))
 
     def _rest(self) -> list[Reading]:
-        mode = dict(zip(CPU_MODES, cpu_seconds(self._host.read()), strict=False))
+        mode = dict(zip(CPU_MODES, cpu_seconds(self._host.seen()), strict=False))
         user, system = self._groups.sums.total()
         host = (mode["user"] + mode["nice"] - user, mode["system"] + mode["irq"] + mode["softirq"] - system)
         rest = self._groups.sums.never_falling(REST_OF_HOST, host)

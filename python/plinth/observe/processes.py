@@ -1,13 +1,15 @@
 """Who is who among the processes: the server's, the load engine's, and what the observer itself uses."""
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from plinth.observe.proc import PARENT, KeptFiles, ProcFile, read_once, stat_fields
 from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, group_of_title
 
+ENDED = (FileNotFoundError, ProcessLookupError)
+"""What reading a process that has ended raises."""
 _MOST_KEPT_FILES = 192
 
 
@@ -43,8 +45,16 @@ class Processes:
         self._further_engines = further_engines
         self._children = _Children(postmaster_pid or 0)
         self._groups: dict[int, str] = {}
+        self._ours: Collection[int] = ()
+        self._members: list[Member] = []
         self._listed: list[Member] | OSError = []
         self._files = KeptFiles(_MOST_KEPT_FILES)
+        self._has_schedstat = Path("/proc/self/schedstat").exists()
+        self.ran: Mapping[int, bytes | None] = {}
+        """Each child's schedstat as of the last look: one whose is the same has not run, and so has done nothing.
+
+        None where it cannot be had.
+        """
 
     def look(self) -> None:
         """List the server's processes anew: once a tick, for all who count something of them."""
@@ -62,19 +72,38 @@ class Processes:
     def _list(self) -> list[Member]:
         if self.postmaster is None:
             return []
-        pids = self._children.pids()
+        pids, ours = self._children.pids(), self._own_backends()
+        if self._groups.keys() != set(pids) or ours != self._ours:
+            self._identify(pids, ours)
+        ran: dict[int, bytes | None] = {}
+        for child in self._members:
+            try:
+                ran[child.pid] = self.schedstat(child) if self._has_schedstat else None
+            except ENDED:
+                continue  # it did since it was listed
+            except OSError:
+                ran[child.pid] = None
+        self.ran = ran
+        return [child for child in self._members if child.pid in ran]
+
+    def _identify(self, pids: Sequence[int], ours: Collection[int]) -> None:
+        """Tell which group each is of; one that has no title yet is asked again at the next look."""
         known = self._groups
         self._groups = {pid: group for pid in pids if (group := known.get(pid) or _ask(pid))}
-        ours = self._own_backends()
-        children = [_process(OBSERVER if pid in ours else self._groups.get(pid, OTHER_POSTGRES), pid) for pid in pids]
-        if self._groups.keys() != known.keys():
-            kept = (*children, self.postmaster, self.engine, *self.own_threads())
-            self._files.keep({member.path for member in kept})
-        return children
+        self._ours = ours
+        self._members = [
+            _process(OBSERVER if pid in ours else self._groups.get(pid, OTHER_POSTGRES), pid) for pid in pids
+        ]
+        kept = (*self._members, self.postmaster, self.engine, *self.own_threads())
+        self._files.keep({member.path for member in kept if member is not None})
 
     def read(self, path: str) -> bytes:
         """The start of a file of one of the processes. Raises OSError, naming the file."""
         return self._files.read(path)
+
+    def schedstat(self, member: Member) -> bytes:
+        """Its schedstat (kernel documentation, sched-stats). Raises OSError, naming the file."""
+        return self._files.read(f"{member.path}/schedstat")
 
     def engine_threads(self) -> list[Member]:
         """The threads of the load engine's process, but for the observer's, and a driver's processes. Raises OSError when it has ended."""

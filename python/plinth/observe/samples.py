@@ -1,10 +1,8 @@
 """What a sampler read, as rows of the bundle's tables."""
 
 from collections.abc import Iterator
-from itertools import groupby
 
 from plinth.model.trial import Sample
-from plinth.model.waits import ALL, LOOKS
 from plinth.observe.sampler import Sampler, Series
 from plinth.observe.source import Reading
 
@@ -15,8 +13,6 @@ def to_samples(sampler: Sampler, t0_ns: int) -> Iterator[Sample]:
         series = sampler.series[source.name]
         if source.sparse:
             series = list(_filled(series))
-        if sampler.mean_over_ns is not None:
-            series = list(_means(series, t0_ns, sampler.mean_over_ns))
         for read_ns, readings in series:
             for reading in readings:
                 yield Sample(read_ns - t0_ns, source.name, reading.object, reading.metric, reading.value)
@@ -28,15 +24,3 @@ def _filled(series: Series) -> Iterator[tuple[int, list[Reading]]]:
     for read_ns, readings in series:
         had = {(of, metric) for of, metric, _ in readings}
         yield read_ns, [*readings, *(Reading(*key, 0.0) for key in seen if key not in had)]
-
-
-def _means(series: Series, t0_ns: int, over_ns: int) -> Iterator[tuple[int, list[Reading]]]:
-    """The means over each whole interval since `t0_ns`, at its last reading, and how many looks it had."""
-    for _, group in groupby(series, lambda look: (look[0] - t0_ns) // over_ns):
-        looks = list(group)
-        sums: dict[tuple[str, str], float] = {}
-        for _, readings in looks:
-            for of, metric, value in readings:
-                sums[of, metric] = sums.get((of, metric), 0.0) + value
-        means = [Reading(of, metric, total / len(looks)) for (of, metric), total in sums.items()]
-        yield looks[-1][0], [*means, Reading(ALL, LOOKS, len(looks))]

@@ -38,6 +38,7 @@ _OPTIONS = "-c statement_timeout=5s -c jit=off -c plan_cache_mode=force_generic_
 _OWN_SETTINGS_SINCE_15 = {"stats_fetch_consistency": "none"}
 
 Row = tuple[str | None, ...]
+Answer = pq.abc.PGresult
 
 
 class Session:
@@ -81,8 +82,8 @@ class Session:
         self._failure = None
         return self.server
 
-    def query(self, sql: str) -> list[Row]:
-        """All rows of a query, as text, where $1 is the load's database; prepared once. Raises Unreadable.
+    def answer(self, sql: str) -> Answer:
+        """What the server answers to a query, where $1 is the load's database; prepared once. Raises Unreadable.
 
         By libpq's own calls: psycopg's cursors take five times as much of our CPU for the same query.
         """
@@ -94,10 +95,10 @@ class Session:
         except psycopg.Error as error:  # the connection has ended
             raise self._lost(_first_line(error)) from error
         self._note_cost_now_and_then()
-        return _rows(result)
+        return result
 
     def query_all(self, queries: Sequence[str]) -> dict[str, "list[Row] | Unreadable"]:
-        """As `query` of each, in one round trip and one transaction; what the server refuses has the reason in its place.
+        """The rows of each, in one round trip and one transaction; what the server refuses has the reason in its place.
 
         Raises Unreadable when there is no connection. Each round trip wakes two processes, which costs more than most queries.
         """
@@ -113,7 +114,7 @@ class Session:
         for sql in queries:
             if sql not in answers:  # one that was refused ended the transaction of those after it
                 try:
-                    answers[sql] = self.query(sql)
+                    answers[sql] = rows_of(self.answer(sql))
                 except Unreadable as refused:
                     answers[sql] = refused
         self._note_cost_now_and_then()
@@ -219,7 +220,7 @@ class Session:
         answered = itertools.takewhile(
             lambda pair: pair[1].status == pq.ExecStatus.TUPLES_OK, zip(names, results, strict=False)
         )
-        return {sql: _rows(result) for sql, result in answered}
+        return {sql: rows_of(result) for sql, result in answered}
 
     def _results(self, wire: pq.abc.PGconn) -> list[pq.abc.PGresult]:
         """Up to the end of the pipeline. Waits in poll(2), for libpq's own wait would keep all other threads waiting, too."""
@@ -280,7 +281,8 @@ def _databases(of_load: str, local: bool) -> tuple[str, ...]:
     return (*(name for name in others if name != of_load), of_load)
 
 
-def _rows(result: pq.abc.PGresult) -> list[Row]:
+def rows_of(result: Answer) -> list[Row]:
+    """All rows of an answer, as text."""
     columns = range(result.nfields)
     return [tuple(_text(result.get_value(row, column)) for column in columns) for row in range(result.ntuples)]
 

@@ -42,6 +42,14 @@ class Source(Protocol):
         ...
 
 
+class LookedAt(Source, Protocol):
+    """A source that is looked at several times for each reading, which is then of all these looks."""
+
+    def look(self) -> None:
+        """Look once more. Raises Unreadable or OSError when nothing is to be seen."""
+        ...
+
+
 def reason_of(error: Exception) -> str:
     """An exception as the reason of a gap: the file first where one is named."""
     if isinstance(error, OSError) and error.strerror is not None:
