@@ -108,6 +108,32 @@ def test_an_external_server_is_left_as_it_was(project, service):
     assert project.left_behind() == []
 
 
+def schemas_of_ours(string: str) -> list[tuple[str]]:
+    with psycopg.connect(string) as control:
+        return control.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'plinth%' ORDER BY 1").fetchall()
+
+
+def test_datasets_that_differ_have_schemas_of_their_own_on_one_server(project, service):
+    string, _ = service
+    external = EXTERNAL.replace("workload.clients = [1, 4]", "dataset.scale = [1, 2]")
+    project.write(external.replace("service=mine password='s3cr3t \\\"word'", string))
+    running = project.start()
+    running.wait_for("trial 1 of")
+    running.signal(signal.SIGKILL)
+    running.end()
+    (first,), (second,) = schemas_of_ours(string)
+    assert second == f"{first}-2"
+    done = project.plinth("resume", project.bundle)
+    assert done.returncode in (0, 3), done.stderr
+    assert {trial["variant"]: trial["status"] for trial in project.trials()} == {
+        "scale-1": "complete",
+        "scale-1-aa": "complete",
+        "scale-2": "complete",
+    }
+    assert schemas_of_ours(string) == []
+    assert project.left_behind() == []
+
+
 def test_a_password_among_the_levels_is_neither_shown_nor_kept(project, service):
     string, _ = service
     levels = [f"{string} password=s3cr3t{number}" for number in (1, 2)]

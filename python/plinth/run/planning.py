@@ -105,7 +105,9 @@ class _Planner:
     def _provision_steps(self, site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
         steps = [step for storage in site.used_storages(clusters) for step in storage.steps()]
         for cluster in clusters:
-            steps += [external_step(site.run_id)] if cluster.storage is None else site.layout(cluster).steps()
+            steps += (
+                [external_step(site.run_id, cluster.id)] if cluster.storage is None else site.layout(cluster).steps()
+            )
             for step in self._dataset(cluster.dataset).steps():
                 steps.append(
                     step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})

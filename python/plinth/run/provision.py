@@ -269,7 +269,7 @@ class Provision:
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter) -> None:
         assert planned.server.connection is not None, "it is an external server"
         self._listener.phase("connect to the external server")
-        external = ExternalServer(planned.server.connection, self.plan.run_id)
+        external = ExternalServer(planned.server.connection, self.plan.run_id, planned.id)
         self._external[planned.id] = external
         goes_on = external.open(self._journal)
         self._load(planned, external.connection, writer, goes_on=goes_on)

@@ -75,7 +75,7 @@ def _undo_halves(plan: Plan, site: Site, journal: Journal, runner: Runner) -> li
             _remove_lock(layout, runner)
     for cluster in plan.clusters:
         if cluster.storage is None and not goes_on(cluster.dataset):
-            kept += journal.undo_steps(external_step(plan.run_id).id, runner)
+            kept += journal.undo_steps(external_step(plan.run_id, cluster.id).id, runner)
     for storage in reversed(site.used_storages(plan.clusters)):
         if not journal.has(storage.step_id("made")):
             kept += journal.undo_steps(storage.step_id(""), runner)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OLDEST_VERSION = 13
 _WHERE = "server.connection"
+_FIRST = "1-external"
 
 
 class ExternalServer:
@@ -27,13 +28,16 @@ class ExternalServer:
     find the tables that are there.
     """
 
-    def __init__(self, connection_string: str, run_id: str) -> None:
+    def __init__(self, connection_string: str, run_id: str, cluster_id: str = _FIRST) -> None:
         """Find out where the connection string leads, by libpq's rules: services, .pgpass and PG* variables count.
+
+        Each of a run's clusters has a schema of its own, for they may be on the same server.
 
         Raises RunError when there is no connecting, UsageError for a string that libpq does not take, MissingCapability
         for a way to connect that is not spoken, and for a server that is too old.
         """
-        self._label = label_of(run_id)
+        self._run_id, self._cluster_id = run_id, cluster_id
+        self._label = _label(run_id, cluster_id)
         self._found = resolve(connection_string)
         self._where = conninfo.place(self._found)
         self._entry: Entry | None = None
@@ -51,7 +55,7 @@ class ExternalServer:
 
     def step(self) -> Step:
         """Making our schema."""
-        return _step(self._label, self._where)
+        return _step(self._run_id, self._cluster_id, self._where)
 
     def open(self, journal: Journal) -> bool:
         """Make our schema; whether it is there already, as a run that was killed has made it, says its journal.
@@ -104,14 +108,20 @@ class ExternalServer:
             return connect(self._found)
 
 
-def external_step(run_id: str) -> Step:
-    """Making a run's schema, before it is known where the connection string leads."""
-    return _step(label_of(run_id), "the external server")
+def external_step(run_id: str, cluster_id: str = _FIRST) -> Step:
+    """Making a cluster's schema, before it is known where the connection string leads."""
+    return _step(run_id, cluster_id, "the external server")
 
 
-def _step(label: str, where: str) -> Step:
+def _label(run_id: str, cluster_id: str) -> str:
+    number = cluster_id.partition("-")[0]
+    return label_of(run_id) if number == "1" else f"{label_of(run_id)}-{number}"
+
+
+def _step(run_id: str, cluster_id: str, where: str) -> Step:
+    label = _label(run_id, cluster_id)
     return Step(
-        id="server.external.schema",
+        id=f"server.{cluster_id}.schema",
         title=f"make the schema {schema_of(label)} on {where}",
         undo=Undo(kind="drop_schema", path=where, label=label),
     )
