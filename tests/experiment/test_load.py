@@ -136,6 +136,57 @@ def test_invalid_toml_says_line_and_column():
     assert "column 8" in message
 
 
+EXTERNAL = "[server]\nconnection = 'host=x'\n[workload]"
+NO_STORAGE = VALID.replace(VALID[VALID.index("[storage.disk]") : VALID.index("[dataset]")], "").replace(
+    'storage = ["disk", "memory"]\n', ""
+)
+PAGES = VALID.replace("scale = 3", 'scale = 3\nloader = "pages"')
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "words"),
+    [
+        (PAGES.replace('"pages"', '"page"'), 14, "dataset.loader", "got 'page'; allowed: copy, pages"),
+        (
+            PAGES.replace("[workload]", "unlogged = true\n[workload]"),
+            11,
+            "dataset",
+            "unlogged: got True, with loader pages",
+        ),
+        (
+            PAGES.replace("[workload]", "maintenance_workers = 0\n[workload]"),
+            11,
+            "dataset",
+            "maintenance_workers: got 0, with loader pages; no key is built",
+        ),
+        (
+            PAGES.replace("[workload]", 'maintenance_work_mem = "1GB"\n[workload]'),
+            11,
+            "dataset",
+            "no key is sorted where pages are written: leave it out, or take loader copy",
+        ),
+        (
+            NO_STORAGE.replace("scale = 3", 'scale = 3\nloader = "pages"').replace("[workload]", EXTERNAL),
+            8,
+            "dataset.loader",
+            "an external server is neither ours to stop nor to write to",
+        ),
+        (
+            NO_STORAGE.replace("[workload]", EXTERNAL).replace(
+                "[matrix]", '[matrix]\ndataset.loader = ["copy", "pages"]'
+            ),
+            15,
+            "matrix.dataset.loader",
+            "an external server is neither ours to stop",
+        ),
+    ],
+)
+def test_pages_are_written_only_where_they_can_be(text, line, key, words):
+    ((where, got, message, _),) = problems(text)
+    assert (where, got) == (f"x.toml:{line}", key)
+    assert words in message
+
+
 def test_an_external_server_takes_no_settings_and_no_storage():
     text = VALID.replace("[workload]", "[server]\nconnection = 'host=x'\nsettings.fsync = false\n[workload]")
     found = problems(text)
@@ -299,3 +350,26 @@ def test_columns_that_make_no_sense(change, line, key, message):
     found = problems(WITH_COLUMNS.replace(*change, 1))
     assert (f"x.toml:{line}", key) in [(where, got) for where, got, *_ in found]
     assert any(message in got for _, _, got, _ in found), found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ('kind = "sequence"', 'kind = "sequence", step = -1'),
+            "key: 'id' descends, by 1; pages are written for keys that",
+        ),
+        (("size = 200", "size = 1983"), "columns: a row takes 2,040 bytes; pages are written of rows up to 2,032"),
+        (("size = 200", "size = 1976"), None),  # up to 2,032 with the timestamp, which is aligned behind it
+    ],
+)
+def test_pages_are_of_keys_that_ascend_and_rows_that_are_not_compressed(change, message):
+    text = WITH_COLUMNS.replace(*change, 1)
+    load(text)
+    paged = text.replace('key = "id"', 'key = "id"\nloader = "pages"')
+    if message is None:
+        assert load(paged).dataset.writes_pages
+    else:
+        assert [(where, key, message in said) for where, key, said, _ in problems(paged)] == [
+            ("x.toml:11", "dataset", True)
+        ]

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress, Report
+from plinth.run.loading import LoadSession
 from plinth.system.database import connect
 from plinth.workload import dataset_of, loading
 
@@ -52,5 +53,5 @@ with connect(target) as control:
         control.execute("CREATE TABLE pgbench_history ()")
         stand_still()
     dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(
-        control, target, report if step != "load rows" else lambda _: None
+        LoadSession(control, target), report if step != "load rows" else lambda _: None
     )

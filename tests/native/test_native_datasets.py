@@ -13,6 +13,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Refused, RunError
 from plinth.model.experiment import BUILTIN_DATASETS, WorkloadSpec
 from plinth.model.progress import Progress
+from plinth.run.loading import LoadSession
 from plinth.workload import Dataset, await_sessions, dataset_of, scripts_of
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
@@ -33,7 +34,7 @@ class Place:
         """Load a dataset; its progress is kept."""
         dataset = dataset_of(DATASETS.validate_python(spec))
         self.progress: list[Progress] = []
-        dataset.load(self.control, self.target, self.progress.append)
+        dataset.load(LoadSession(self.control, self.target), self.progress.append)
         return dataset
 
     def row(self, query: str) -> tuple[Any, ...]:

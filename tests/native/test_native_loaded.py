@@ -12,6 +12,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress
+from plinth.run.loading import LoadSession
 from plinth.system.database import database_errors
 from plinth.workload import Dataset, dataset_of, loaded_tables
 
@@ -31,7 +32,8 @@ def control(server: Server) -> Iterator[psycopg.Connection[Any]]:
 def load(server: Server, control: psycopg.Connection[Any], **spec: Any) -> tuple[Dataset, list[Progress]]:
     told: list[Progress] = []
     dataset = dataset_of(DATASETS.validate_python(spec))
-    dataset.load(control, Connection.model_validate(server.connection(database="loaded")), told.append)
+    target = Connection.model_validate(server.connection(database="loaded"))
+    dataset.load(LoadSession(control, target), told.append)
     return dataset, told
 
 

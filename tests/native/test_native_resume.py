@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.progress import Progress
+from plinth.run.loading import LoadSession
 from plinth.system.database import connect
 from plinth.workload import dataset_of
 from plinth.workload.loading import gaps
@@ -83,7 +84,7 @@ def resumed(target: Connection, spec: dict[str, Any]) -> list[Progress]:
     """Load again, to the end."""
     told: list[Progress] = []
     with connect(target) as control:
-        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(control, target, told.append)
+        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(LoadSession(control, target), told.append)
     return told
 
 
@@ -199,7 +200,7 @@ def test_a_statement_that_outlives_its_loader_is_waited_for(
                 other.execute("COMMIT")
             told.append(progress.task)
 
-        dataset_of(TypeAdapter(DatasetSpec).validate_python(TPCB)).load(control, target, report)
+        dataset_of(TypeAdapter(DatasetSpec).validate_python(TPCB)).load(LoadSession(control, target), report)
     assert told[0] == "wait for what a load before has begun"
     assert "load rows" not in told
     assert row(target, "SELECT count(*) FROM pg_index WHERE indrelid = 'pgbench_accounts'::regclass") == (1,)

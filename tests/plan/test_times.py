@@ -3,8 +3,10 @@
 from pytest import approx
 from test_plan import GIB, experiment, plan_of
 
-from plinth.model.plan import Pace
+from plinth.model.dataset import NumbersDataset
+from plinth.model.plan import DatasetSize, Pace
 from plinth.plan import Place
+from plinth.workload.loading import usual_load_s
 
 MEASURE = {"warmup": "1s", "duration": "9s", "repeats": 3, "aa": False}
 ONE = {"storage": {"disk": {"kind": "directory"}, "wal": {"kind": "directory"}}}
@@ -76,3 +78,17 @@ def test_only_what_stands_on_the_slow_disk_is_slow() -> None:
     wal = Pace(flush_s=0.01, page_write_s=0.005, write_bytes_per_s=None)
     assert seconds(wal_pace=wal) == seconds(), "the WAL is not there"
     assert seconds(wal_pace=wal, wal_storage="wal") == approx(seconds() + 3 * 30 * 0.01)
+
+
+def test_pages_are_loaded_faster_and_written_once() -> None:
+    size = DatasetSize(10**10, 5 * 10**9)
+    by_sql, by_pages = (
+        usual_load_s(NumbersDataset(kind="numbers", loader=loader), size) for loader in ("copy", "pages")
+    )
+    assert 2 < by_sql / by_pages < 10
+    document = {"kind": "tpcb", "scale": 100}
+    by_sql, by_pages = (
+        plan_of(experiment(dataset=document | {"loader": loader})).estimated_written_bytes
+        for loader in ("copy", "pages")
+    )
+    assert by_pages < by_sql

@@ -43,7 +43,23 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
     if "connection" not in server:
         within = ["dataset.tablespace", "dataset.index_tablespace"]
         problems += _check_names("tablespace", within, [*tablespaces, DEFAULT_TABLESPACE], document, matrix)
+    else:
+        problems += _check_loader(document, matrix)
     return problems + _check_baseline(document, matrix)
+
+
+def _check_loader(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
+    """Of an external server."""
+    return [
+        Problem(
+            "loader pages writes into the files of a server that is stopped for it; an external server is neither ours to "
+            "stop nor to write to",
+            path=path,
+            hint='loader = "copy", or a managed server: [storage.NAME] instead of server.connection',
+        )
+        for name, path in _named(["dataset.loader"], document, matrix)
+        if name == "pages"
+    ]
 
 
 def _check_names(

@@ -1,5 +1,6 @@
 """Columns whose values are generated, as `[dataset] kind = "generated"` has them."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -111,7 +112,7 @@ class TextColumn(Frozen):
     @property
     def width_bytes(self) -> int:
         """In a row: short texts have a header of one byte. Longer ones than 2 kB, that PostgreSQL compresses, may take less."""
-        return self.size + (1 if self.size < 127 else 4)
+        return self.size + (1 if self.size <= _LONGEST_SHORT_TEXT_BYTES else 4)
 
     def check(self, rows: int) -> None:
         """Any number of rows will do."""
@@ -157,6 +158,26 @@ class TimestampColumn(Frozen):
         """As crates/bulk takes it."""
         first, last = (_microseconds(instant) for instant in (self.first, self.last))
         return {"kind": "timestamp", "first_us": first, "last_us": last, "spaced": self.spaced}
+
+
+_TUPLE_HEADER_BYTES = 24
+_LONGEST_SHORT_TEXT_BYTES = 126
+"""A text up to it has a header of one byte and is not aligned."""
+
+
+def tuple_bytes(columns: "Iterable[ColumnSpec]") -> int:
+    """Of a row of these columns as PostgreSQL lays it out, its header and what aligns each value among them."""
+    end = _TUPLE_HEADER_BYTES
+    for column in columns:
+        aligned_to = _alignment_bytes(column)
+        end = -(-end // aligned_to) * aligned_to + column.width_bytes
+    return end
+
+
+def _alignment_bytes(column: "ColumnSpec") -> int:
+    if isinstance(column, TextColumn):
+        return 1 if column.size <= _LONGEST_SHORT_TEXT_BYTES else 4
+    return column.width_bytes
 
 
 ColumnSpec = Annotated[SequenceColumn | DrawnColumn | TextColumn | TimestampColumn, Field(discriminator="kind")]

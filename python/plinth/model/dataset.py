@@ -8,11 +8,13 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name, SettingValue
-from plinth.model.columns import ColumnSpec, SequenceColumn
+from plinth.model.columns import ColumnSpec, SequenceColumn, tuple_bytes
 from plinth.model.files import Files
 from plinth.model.units import SizeBytes
 
 MOST_ROWS = 10_000_000_000_000
+LONGEST_TUPLE_BYTES = 2032
+"""TOAST_TUPLE_THRESHOLD of PostgreSQL's pages of 8 kB: what is longer is compressed or stored elsewhere."""
 
 
 class LoadedTables(Frozen):
@@ -21,13 +23,20 @@ class LoadedTables(Frozen):
     size_key: ClassVar[str | None] = None
     """The key that says how large it is, which --scale-to-fit cuts."""
 
+    loader: Literal["copy", "pages"] = Field(
+        default="copy",
+        description="How rows and keys get into the tables. copy: by SQL. pages: into the files of a managed server while it is "
+        "stopped, without WAL: much faster where the server's CPU decides; it leaves what COPY FREEZE, the keys and VACUUM "
+        "leave.",
+        examples=["pages"],
+    )
     streams: int | None = Field(
         default=None,
         ge=1,
         le=256,
         description="Sessions of the load: COPY streams, then keys and vacuum of several tables at the same time. With 1 the rows "
         "come frozen, each table in one transaction. Default: 2, but one COPY stream, frozen, for a table of at most 8 GiB on "
-        "PostgreSQL 14 and 15.",
+        "PostgreSQL 14 and 15. With loader pages: threads that write, and by default as many as there are processors.",
         examples=[4],
     )
     partitions: int = Field(
@@ -75,6 +84,23 @@ class LoadedTables(Frozen):
     def kind_of_table(self) -> str:
         """What is created, as SQL has it."""
         return "UNLOGGED TABLE" if self.unlogged else "TABLE"
+
+    @property
+    def writes_pages(self) -> bool:
+        """Whether rows and keys are written into the files of a stopped server."""
+        return self.loader == "pages"
+
+    @model_validator(mode="after")
+    def _pages_without_sql(self) -> Self:
+        for key, reason in {
+            "unlogged": "pages are written without WAL anyway",
+            "maintenance_work_mem": "no key is sorted where pages are written",
+            "maintenance_workers": "no key is built by the server where pages are written",
+        }.items():
+            given = getattr(self, key)
+            if self.writes_pages and given != LoadedTables.model_fields[key].default:
+                raise ValueError(f"{key}: got {given}, with loader pages; {reason}: leave it out, or take loader copy")
+        return self
 
     @model_validator(mode="after")
     def _rows_for_each_partition(self) -> Self:
@@ -184,7 +210,22 @@ class GeneratedDataset(LoadedTables):
         column = self.columns[self.key] if self.key is not None else None
         if column is not None and (not isinstance(column, SequenceColumn) or column.step == 0):
             raise ValueError(f"key: values of {self.key!r} may repeat; only a sequence with a step is a key")
+        if self.writes_pages:
+            self._check_pages(column)
         return self
+
+    def _check_pages(self, key: SequenceColumn | None) -> None:
+        if key is not None and key.step < 0:
+            raise ValueError(
+                f"key: {self.key!r} descends, by {-key.step:,}; pages are written for keys that ascend: give a step above 0, "
+                "or take loader copy"
+            )
+        size_bytes = tuple_bytes(self.columns.values())
+        if size_bytes > LONGEST_TUPLE_BYTES:
+            raise ValueError(
+                f"columns: a row takes {size_bytes:,} bytes; pages are written of rows up to {LONGEST_TUPLE_BYTES:,}, since "
+                "PostgreSQL compresses longer ones: give shorter texts, or take loader copy"
+            )
 
 
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from plinth.model.base import SettingValue
-from plinth.model.dataset import DatasetSpec
+from plinth.model.dataset import DatasetSpec, LoadedTables
 from plinth.model.experiment import DEFAULT_TABLESPACE, Experiment, ServerSpec
 from plinth.model.pg_units import SIZES_BYTES
 from plinth.model.plan import DatasetSize, PlannedCluster, PlannedTrial, Variant
@@ -66,10 +66,16 @@ def _wal_bytes(dataset_bytes: int, variants: Sequence[Variant], trial_s: float) 
     return min(limit, dataset_bytes * _WAL_LOAD_FACTOR + trial_s * _WAL_BYTES_PER_S)
 
 
+def _writes_pages(dataset: DatasetSpec) -> bool:
+    return isinstance(dataset, LoadedTables) and dataset.writes_pages
+
+
 def estimated_written_bytes(
     experiment: Experiment, clusters: Sequence[PlannedCluster], trials: Sequence[PlannedTrial]
 ) -> int:
-    """Written to storages by the whole run: each cluster's data once more as WAL, then WAL and pages of each trial."""
+    """Written to storages by the whole run: each cluster's data, once more as WAL if by SQL, then WAL and pages of each trial."""
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
-    loaded = sum(2 * sum(cluster.bytes_by_storage.values()) for cluster in clusters)
+    loaded = sum(
+        (1 if _writes_pages(cluster.dataset) else 2) * sum(cluster.bytes_by_storage.values()) for cluster in clusters
+    )
     return round(loaded + len(trials) * 2 * trial_s * _WAL_BYTES_PER_S)

@@ -1,16 +1,18 @@
 """Loading a cluster's dataset: how long each part took, and what it came to."""
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from plinth.model.connection import Connection
+from plinth.model.errors import Refused
 from plinth.model.loaded import LoadedDataset, LoadTask
 from plinth.model.plan import PlannedCluster
 from plinth.model.progress import Progress, Report
-from plinth.workload import Dataset, loaded_tables
-
-if TYPE_CHECKING:
-    import psycopg
+from plinth.server import Cluster, connect
+from plinth.workload import Dataset, LoadServer, loaded_tables
 
 
 class TaskClock:
@@ -32,19 +34,49 @@ class TaskClock:
         return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._heard.items())
 
 
-def load_dataset(
-    planned: PlannedCluster,
-    dataset: Dataset,
-    control: "psycopg.Connection[Any]",
-    target: Connection,
-    report: Report,
-) -> LoadedDataset:
+if TYPE_CHECKING:
+    import psycopg
+
+
+class LoadSession:
+    """A server as a dataset asks for it: a managed one, which may be stopped for a while, or where there is no `cluster`
+    one that is left alone. Closed at the end of its block."""
+
+    def __init__(self, control: "psycopg.Connection[Any]", target: Connection, cluster: Cluster | None = None) -> None:
+        self.control = control
+        self.target = target
+        self._cluster = cluster
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.control.close()
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While it is entered, the server is shut down. Refused of one that Plinth has not started."""
+        if self._cluster is None:
+            raise Refused(
+                "the server is not ours to stop", where=str(self.target.host), hint='take dataset.loader "copy"'
+            )
+        settings = self._cluster.settings
+        self.control.close()
+        self._cluster.stop()
+        yield
+        self._cluster.start(settings)
+        self.control = connect(self.target)
+
+
+def load_dataset(planned: PlannedCluster, dataset: Dataset, server: LoadServer, report: Report) -> LoadedDataset:
     """Load `dataset`, and look at what it came to. Raises RunError."""
     clock = TaskClock(report)
     began = time.monotonic()
-    dataset.load(control, target, clock.report)
+    dataset.load(server, clock.report)
     load_s = time.monotonic() - began
-    tables, gaps = loaded_tables(control)
+    tables, gaps = loaded_tables(server.control)
     return LoadedDataset(
         cluster=planned.id, kind=planned.dataset.kind, load_s=load_s, tasks=clock.tasks(), tables=tables, gaps=gaps
     )

@@ -15,7 +15,7 @@ from plinth.run.budget import WriteBudget
 from plinth.run.doctor import examine_for_run, keep_examination
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
-from plinth.run.loading import load_dataset
+from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.losses import Losses, reason_of
 from plinth.run.site import Site, is_external
 from plinth.run.storage_probe import StorageProbe
@@ -277,9 +277,10 @@ class Provision:
     def _load(self, planned: PlannedCluster, target: Connection, writer: BundleWriter, *, goes_on: bool) -> None:
         """Load what is not there; `goes_on`: a run that was killed may have begun."""
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
-        with database_errors("load the dataset", planned.id), connect(target) as control:
+        cluster = self._managed.get(planned.id)
+        with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, cluster) as server:
             dataset = dataset_of(planned.dataset, self.plan.dataset_files)
-            loaded = load_dataset(planned, dataset, control, target, self._listener.progress)
+            loaded = load_dataset(planned, dataset, server, self._listener.progress)
         if goes_on and planned.id in read_loaded(writer.path):
             return  # it was looked at when all of it had been loaded
         if goes_on:

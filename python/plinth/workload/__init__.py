@@ -3,10 +3,12 @@
 from plinth.workload.dataset import Dataset, dataset_of, goes_on, load_settings
 from plinth.workload.loaded import loaded_tables
 from plinth.workload.scripts import check_scripts, check_working_set, scripts_of
+from plinth.workload.server import LoadServer
 from plinth.workload.written import await_sessions
 
 __all__ = [
     "Dataset",
+    "LoadServer",
     "await_sessions",
     "check_scripts",
     "check_working_set",

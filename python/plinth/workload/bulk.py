@@ -2,10 +2,11 @@
 
 import json
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from plinth.model.connection import Connection
-from plinth.model.errors import Interrupted, RunError
+from plinth.model.errors import RunError
 from plinth.model.progress import Progress, Report
 from plinth.system.database import DISK_FULL
 
@@ -14,6 +15,69 @@ LOAD_BYTES_PER_S = 40e6
 
 _POLL_S = 0.2
 _STOP_PATIENCE_S = 10.0
+
+
+class Loader(Protocol):
+    """What writes rows in threads of its own (crates/native): `BulkLoad`, `PageLoad`."""
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        ...
+
+    def progress(self) -> str:
+        """How far it is, as JSON."""
+        ...
+
+    def stop(self) -> None:
+        """Have it end soon."""
+        ...
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended within that time."""
+        ...
+
+    def result(self) -> str:
+        """What became of it, as JSON."""
+        ...
+
+
+def watched(
+    make: Callable[[], Loader], task: str, report: Report, *, row_bytes: float, there: int = 0
+) -> dict[str, Any]:
+    """Run a loader to its end and return its result. Raises RunError when it cannot begin.
+
+    Whatever is raised meanwhile, such as Interrupted by a signal, ends it. Of the rows, `there` are there already; one
+    takes about `row_bytes` in its table.
+    """
+    from plinth._native import EngineError
+
+    began = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        rate = done / max(time.monotonic() - began, 1e-3)
+        report(Progress(task, there + done, there + total, "rows", rate=rate, bytes_per_s=rate * row_bytes))
+
+    def look() -> None:
+        state = json.loads(loader.progress())
+        tell(state["rows_done"], state["rows_total"])
+
+    try:
+        loader = make()
+        look()
+        try:
+            loader.start()
+            while not loader.wait(_POLL_S):
+                look()
+        except BaseException:
+            loader.stop()
+            loader.wait(_STOP_PATIENCE_S)
+            raise
+        result = json.loads(loader.result())
+    except EngineError as error:
+        raise RunError(f"loading the dataset failed: {error}") from error
+    if not result["errors"]:
+        tell(result["rows"], result["rows"])
+    return result
 
 
 def copy(
@@ -26,12 +90,11 @@ def copy(
     there: int,
     row_bytes: float,
 ) -> None:
-    """Send what `load` says, keys of the bulk loader's configuration (crates/bulk). Raises RunError.
+    """Send what `load` says, keys of the bulk loader's configuration (crates/bulk), by COPY. Raises RunError.
 
-    `size_key` is what the user cuts when there is no space. Of the rows, `there` are there already; one takes about
-    `row_bytes` in its table.
+    `size_key` is what the user cuts when there is no space; `there` and `row_bytes` are those of `watched`.
     """
-    from plinth._native import BulkLoad, EngineError
+    from plinth._native import BulkLoad
 
     config = {
         "connection": target.model_dump(),
@@ -39,41 +102,27 @@ def copy(
         "connect_timeout_s": 10.0,
         **load,
     }
-    began = time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        rate = done / max(time.monotonic() - began, 1e-3)
-        report(Progress("load rows", there + done, there + total, "rows", rate=rate, bytes_per_s=rate * row_bytes))
-
-    try:
-        bulk = BulkLoad(json.dumps(config))
-        state = json.loads(bulk.progress())
-        tell(state["rows_done"], state["rows_total"])
-        try:
-            bulk.start()
-            while not bulk.wait(_POLL_S):
-                state = json.loads(bulk.progress())
-                tell(state["rows_done"], state["rows_total"])
-        except Interrupted:
-            bulk.stop()
-            bulk.wait(_STOP_PATIENCE_S)
-            raise
-        result = json.loads(bulk.result())
-    except EngineError as error:
-        raise RunError(f"loading the dataset failed: {error}") from error
+    result = watched(lambda: BulkLoad(json.dumps(config)), "load rows", report, row_bytes=row_bytes, there=there)
     if result["errors"]:
         raise _failure(result["errors"], size_key)
-    tell(result["rows"], result["rows"])
 
 
-def _failure(errors: list[dict[str, object]], size_key: str) -> RunError:
+def full_hint(size_key: str) -> str:
+    """What to do where there is no space."""
+    return f"the storage is full: a larger size, or a smaller {size_key}"
+
+
+def others_told(errors: list[dict[str, Any]]) -> list[str]:
+    """What the first error does not say: each thread or stream tells its own, often the same."""
+    first, *others = (str(error["message"]) for error in errors)
+    return [message for message in dict.fromkeys(others) if message != first][:3]
+
+
+def _failure(errors: list[dict[str, Any]], size_key: str) -> RunError:
     first = errors[0]
-    no_space = first.get("sqlstate") == DISK_FULL
-    others = dict.fromkeys(str(error.get("message")) for error in errors)  # each stream tells its own
-    others.pop(str(first.get("message")))
     return RunError(
         f"loading the dataset failed: {first.get('message')}",
         where=f"COPY, SQLSTATE {first.get('sqlstate')}" if first.get("sqlstate") else "COPY",
-        hint=f"the storage is full: a larger size, or a smaller {size_key}" if no_space else None,
-        details=[*others][:3],
+        hint=full_hint(size_key) if first.get("sqlstate") == DISK_FULL else None,
+        details=others_told(errors),
     )

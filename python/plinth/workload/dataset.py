@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from plinth.model.base import SettingValue
-from plinth.model.connection import Connection
 from plinth.model.dataset import (
     DatasetSpec,
     GeneratedDataset,
@@ -23,6 +22,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.workload.generated import Generated
 from plinth.workload.numbers import Numbers
+from plinth.workload.server import LoadServer
 from plinth.workload.sql_dataset import Sql
 from plinth.workload.tpcb import Tpcb
 from plinth.workload.upsert import Upsert
@@ -53,7 +53,7 @@ class Dataset(Protocol):
         """What `load` does, for the plan."""
         ...
 
-    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+    def load(self, server: LoadServer, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts. Raises RunError.
 
         Whatever is raised in it, such as Interrupted by a signal, ends the streams that it started.
@@ -90,7 +90,7 @@ class Nothing:
         """Nothing is done."""
         return []
 
-    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+    def load(self, server: LoadServer, report: Report) -> None:
         """Nothing is loaded."""
 
     def before_trial(self, control: "psycopg.Connection") -> Snapshot:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from plinth.model.connection import Connection
 from plinth.model.dataset import GeneratedDataset
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
@@ -10,6 +9,7 @@ from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.workload.server import LoadServer
 from plinth.workload.table import Column, Table
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ class Generated:
         """Those of its table."""
         return self._table.recipe().steps()
 
-    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+    def load(self, server: LoadServer, report: Report) -> None:
         """Make the table, its rows and its key, and verify the count."""
-        self._table.recipe().load(control, target, report)
+        self._table.recipe().load(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the dead rows of earlier trials; what scripts inserted stays, for they alone know it."""

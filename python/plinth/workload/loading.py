@@ -4,14 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.connection import Connection
 from plinth.model.dataset import LoadedTables
+from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.workload.at_once import Job, run_at_once
-from plinth.workload.bulk import copy
+from plinth.workload.bulk import LOAD_BYTES_PER_S, copy
 from plinth.workload.ledger import LEDGER, PREPARE, Ledger
 from plinth.workload.maintenance import Maintenance, sessions_of
+from plinth.workload.pages import PAGES_BYTES_PER_S, RESTART_S, write_pages
+from plinth.workload.server import LoadServer
 
 if TYPE_CHECKING:
     import psycopg
@@ -86,22 +88,39 @@ class Recipe:
         return is_allowed and server_version >= _FREEZING_VERSION
 
     def steps(self) -> list[Step]:
-        """Tables, COPY, keys, vacuum, count: for the plan."""
-        words = self._maintenance().words()
+        """Tables, rows, keys, vacuum, count: for the plan."""
         titles = [
             ("tables", "; ".join(self.create)),
-            ("copy", f"COPY {self.rows:,} rows {self._copy_words()}"),
-            ("logged", f"make {', '.join(self.tables)} logged" if self.spec.unlogged else ""),
-            (
-                "keys",
-                "; ".join(statement for stage in self.keys for statement in stage) + (f" ({words})" if words else ""),
-            ),
+            *(self._page_titles() if self.spec.writes_pages else self._copy_titles()),
             ("after", "; ".join(self.after)),
-            ("vacuum", "; ".join(self._vacuum_sql())),
+            ("vacuum", "; ".join(sql for statements in self._vacuum_sql() for sql in statements)),
             ("analyze", self._analyze_sql() if self.spec.partitions else ""),
             ("count", "count the rows"),
         ]
         return [Step(id=f"dataset.{name}", title=title) for name, title in titles if title]
+
+    def _page_titles(self) -> list[tuple[str, str]]:
+        by = "as many threads as there are processors" if self.spec.streams is None else f"{self.spec.streams} threads"
+        return [
+            ("keys", f"{self._keys_sql()} (of tables that are empty)"),
+            (
+                "pages",
+                f"stop the server, write {self.rows:,} rows and their keys into its files by {by}, and start it again"
+                if self.rows
+                else "",
+            ),
+        ]
+
+    def _copy_titles(self) -> list[tuple[str, str]]:
+        words = self._maintenance().words()
+        return [
+            ("copy", f"COPY {self.rows:,} rows {self._copy_words()}"),
+            ("logged", f"make {', '.join(self.tables)} logged" if self.spec.unlogged else ""),
+            ("keys", self._keys_sql() + (f" ({words})" if words else "")),
+        ]
+
+    def _keys_sql(self) -> str:
+        return "; ".join(statement for stage in self.keys for statement in stage)
 
     def _copy_words(self) -> str:
         if self.spec.partitions:
@@ -110,31 +129,50 @@ class Recipe:
         by = "by 1 stream, frozen" if newer == 1 else f"by {newer} streams"
         return by if newer == older else f"{by}; by 1 stream, frozen, into PostgreSQL 14 and 15"
 
-    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> Ledger:
+    def load(self, server: LoadServer, report: Report) -> Ledger:
         """Load what is not there yet, and verify the counts. Raises RunError, and Refused for tables that are not ours."""
-        ledger = Ledger(control, self.spec.model_dump_json())
+        ledger = self._ledger(server)
         ledger.await_others(report)
         if not ledger.is_begun():
             ledger.begin(self.create, self.tables, unlogged=self.spec.unlogged)
-        self._copy(control, ledger, target, report)
-        if self.spec.unlogged and not ledger.has("logged"):
-            self._make_logged(control, ledger, target, report)
-        for number, stage in enumerate(self.keys):
-            jobs = {f"key {number} {index}": (sql,) for index, sql in enumerate(stage)}
-            self._run(control, ledger, target, report, "build keys", jobs)
-        self._run(control, ledger, target, report, "functions", {"after": self.after} if self.after else {})
+        if self.spec.writes_pages:
+            self._make_keys(server, ledger, report)
+            ledger = self._write_pages(server, ledger, report)
+        else:
+            self._copy(server, ledger, report)
+            if self.spec.unlogged and not ledger.has("logged"):
+                self._make_logged(server, ledger, report)
+            self._make_keys(server, ledger, report)
+        self._run(server, ledger, report, "functions", {"after": self.after} if self.after else {})
         # Counting is a second session's work, while the first vacuums the large table.
-        last = {f"vacuum {number}": (sql,) for number, sql in enumerate(self._vacuum_sql())}
+        last: dict[str, Sequence[str]] = {f"vacuum {number}": sql for number, sql in enumerate(self._vacuum_sql())}
         last |= {f"count {table}": (ledger.counting(table),) for table in self.tables}
-        self._run(control, ledger, target, report, "vacuum and count", last, in_transaction=False)
+        self._run(server, ledger, report, "vacuum and count", last, in_transaction=False)
         if self.spec.partitions:
-            self._run(control, ledger, target, report, "analyze", {"analyze": (self._analyze_sql(),)})
+            self._run(server, ledger, report, "analyze", {"analyze": (self._analyze_sql(),)})
         for table, rows in self.counts.items():
             ledger.check_count(table, rows)
         return ledger
 
-    def _copy(self, control: "psycopg.Connection", ledger: Ledger, target: Connection, report: Report) -> None:
-        freeze = self.freezes(control.info.server_version)
+    def _ledger(self, server: LoadServer) -> Ledger:
+        return Ledger(server.control, self.spec.model_dump_json())
+
+    def _make_keys(self, server: LoadServer, ledger: Ledger, report: Report) -> None:
+        for number, stage in enumerate(self.keys):
+            jobs = {f"key {number} {index}": (sql,) for index, sql in enumerate(stage)}
+            self._run(server, ledger, report, "build keys", jobs)
+
+    def _write_pages(self, server: LoadServer, ledger: Ledger, report: Report) -> Ledger:
+        """Returns the ledger in the session that there is once the server has been started again."""
+        if self.parts and not ledger.has("pages"):
+            write_pages(server, self, report)
+            ledger = self._ledger(server)
+            ledger.mark("pages")
+        return ledger
+
+    def _copy(self, server: LoadServer, ledger: Ledger, report: Report) -> None:
+        version = server.control.info.server_version
+        freeze = self.freezes(version)
         pieces = list(self._pieces(ledger, whole=freeze))
         left = sum(piece["rows"] for piece in pieces)
         if pieces:
@@ -147,9 +185,9 @@ class Recipe:
                     # A crash of the server that takes back rows takes back what the ledger says of them.
                     "prepare": [*PREPARE, "SET synchronous_commit = off"],
                 },
-                target,
+                server.target,
                 report,
-                streams=min(self.streams(control.info.server_version), len(pieces)),
+                streams=min(self.streams(version), len(pieces)),
                 size_key=f"dataset.{self.spec.size_key}",
                 there=self.rows - left,
                 row_bytes=self.row_bytes,
@@ -166,16 +204,15 @@ class Recipe:
                     count = min(step, end - start)
                     yield {"table": part.table, "into": part.name, "first_row": start, "rows": count}
 
-    def _make_logged(self, control: "psycopg.Connection", ledger: Ledger, target: Connection, report: Report) -> None:
+    def _make_logged(self, server: LoadServer, ledger: Ledger, report: Report) -> None:
         """All at once, with the ledger: either all survive a crash, or it tells that none did."""
         sql = [f"ALTER TABLE {table} SET LOGGED" for table in (*self.stores, LEDGER)]
-        self._run(control, ledger, target, report, "make logged", {"logged": ("; ".join(sql),)})
+        self._run(server, ledger, report, "make logged", {"logged": ("; ".join(sql),)})
 
     def _run(
         self,
-        control: "psycopg.Connection",
+        server: LoadServer,
         ledger: Ledger,
-        target: Connection,
         report: Report,
         task: str,
         steps: Mapping[str, Sequence[str]],
@@ -184,19 +221,19 @@ class Recipe:
     ) -> None:
         """Do what of `steps`, statements by the name that the ledger has for them, is not done."""
         missing = {step: sql for step, sql in steps.items() if not ledger.has(step)}
-        settings = [*PREPARE, *self._maintenance().settings(control)]
+        settings = [*PREPARE, *self._maintenance().settings(server.control)]
 
         def job(step: str, sql: Sequence[str]) -> Job:
             mark = ledger.marking(step)
             return [*settings, *((("; ".join([*sql, mark])),) if in_transaction else (*sql, mark))]
 
         def glance(ended: int, pids: list[int]) -> None:
-            report(Progress(task, ended, len(missing), "statements", _under_way(control, pids)))
+            report(Progress(task, ended, len(missing), "statements", _under_way(server.control, pids)))
 
         if not missing:
             return
         jobs = [job(step, sql) for step, sql in missing.items()]
-        run_at_once(target, jobs, sessions=self.sessions, glance=glance)
+        run_at_once(server.target, jobs, sessions=self.sessions, glance=glance)
         report(Progress(task, len(missing), len(missing), "statements"))
 
     @property
@@ -208,13 +245,29 @@ class Recipe:
         alike = self.rows // max(1, self._largest)
         return Maintenance(self.spec, max(1, min(self.sessions, alike)))
 
-    def _vacuum_sql(self) -> list[str]:
-        """Partitions are analyzed with their table."""
-        return [f"VACUUM {'ANALYZE ' if table in self.tables else ''}{table}" for table in self.stores]
+    def _vacuum_sql(self) -> list[tuple[str, ...]]:
+        """The statements for each table. Partitions are analyzed with their table."""
+        return [self._vacuum_of(table) for table in self.stores]
+
+    def _vacuum_of(self, table: str) -> tuple[str, ...]:
+        if table not in self.tables:
+            return (f"VACUUM {table}",)
+        if (
+            self.spec.writes_pages
+        ):  # only an ANALYZE of its own looks at the size of a key that the server has not built
+            return f"VACUUM {table}", f"ANALYZE {table}"
+        return (f"VACUUM ANALYZE {table}",)
 
     def _analyze_sql(self) -> str:
         """Of tables that have partitions, with these."""
         return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
+
+
+def usual_load_s(spec: LoadedTables, size: DatasetSize) -> float:
+    """How long a load takes on a common SSD."""
+    if spec.writes_pages:
+        return RESTART_S + size.total_bytes / PAGES_BYTES_PER_S
+    return 0.5 + size.total_bytes / LOAD_BYTES_PER_S
 
 
 def gaps(first: int, end: int, there: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:

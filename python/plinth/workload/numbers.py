@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from plinth.model.connection import Connection
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
@@ -10,6 +9,7 @@ from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.workload.server import LoadServer
 from plinth.workload.table import Column, Table
 from plinth.workload.updates import UPDATES_PER_S, update_at_random
 from plinth.workload.written import check_written, rows_written
@@ -62,12 +62,12 @@ class Numbers:
         after = [Step(id="dataset.updates", title=f"update {updates:,} rows, each drawn at random")] if updates else []
         return [*self._table.recipe().steps(), *after]
 
-    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+    def load(self, server: LoadServer, report: Report) -> None:
         """Make the table, its rows and its key, and verify the count."""
-        ledger = self._table.recipe().load(control, target, report)
+        ledger = self._table.recipe().load(server, report)
         updates = round(self.spec.rows * self.spec.updates_per_row)
         if updates:
-            update_at_random(control, ledger, self.spec, updates, report)
+            update_at_random(server.control, ledger, self.spec, updates, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """Without the dead rows of earlier trials, unless they are to stay."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.connection import Connection
 from plinth.model.dataset import SqlDataset
 from plinth.model.errors import RunError
 from plinth.model.experiment import WorkloadSpec
@@ -15,6 +14,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.system.database import DISK_FULL, STORAGE_FULL
 from plinth.workload.bulk import LOAD_BYTES_PER_S
+from plinth.workload.server import LoadServer
 from plinth.workload.sql import numbers_of
 from plinth.workload.sql_text import Statement, statements_of
 
@@ -66,8 +66,9 @@ class Sql:
             steps.append(Step(id="dataset.count", title=f"count the rows of {', '.join(self.spec.checks)}"))
         return steps
 
-    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+    def load(self, server: LoadServer, report: Report) -> None:
         """Run the files, vacuum, and verify the counts. Raises RunError with file and line of what failed."""
+        control = server.control
         theirs = self._made_elsewhere(control)
         for key in _LOADING:
             statements = self._statements(key)

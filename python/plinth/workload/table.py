@@ -5,8 +5,7 @@ from typing import Any
 
 from plinth.model.dataset import LoadedTables
 from plinth.model.plan import DatasetSize
-from plinth.workload.bulk import LOAD_BYTES_PER_S
-from plinth.workload.loading import Recipe
+from plinth.workload.loading import Recipe, usual_load_s
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
 
@@ -49,8 +48,8 @@ class Table:
         return DatasetSize(pages * 8192, round(self.rows * _KEY_BYTES), sorts_bytes(self.spec, self.rows))
 
     def load_s(self) -> float:
-        """By its size, as measured on two cores."""
-        return 0.5 + self.size().total_bytes / LOAD_BYTES_PER_S
+        """By its size."""
+        return usual_load_s(self.spec, self.size())
 
     def recipe(self) -> Recipe:
         """How it is loaded."""

@@ -6,7 +6,6 @@ before vacuum here, so that one pass of vacuum sets the visibility map of what t
 
 from typing import TYPE_CHECKING
 
-from plinth.model.connection import Connection
 from plinth.model.dataset import TpcbDataset
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
@@ -14,10 +13,10 @@ from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
-from plinth.workload.bulk import LOAD_BYTES_PER_S
-from plinth.workload.loading import Part, Recipe
+from plinth.workload.loading import Part, Recipe, usual_load_s
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
+from plinth.workload.server import LoadServer
 from plinth.workload.sql import numbers_of
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ class Tpcb:
         return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE, sorts)
 
     def load_s(self) -> float:
-        """COPY, keys and vacuum together at about 40 MB/s, as measured on two cores."""
-        return 0.5 + self.size().total_bytes / LOAD_BYTES_PER_S
+        """By its size."""
+        return usual_load_s(self.spec, self.size())
 
     def variables(self) -> dict[str, str]:
         """The scale, as pgbench hands it to scripts, and how many accounts there are."""
@@ -58,9 +57,9 @@ class Tpcb:
         """Tables, COPY, keys, vacuum, count."""
         return self._recipe().steps()
 
-    def load(self, control: "psycopg.Connection", target: Connection, report: Report) -> None:
+    def load(self, server: LoadServer, report: Report) -> None:
         """Make tables, rows, keys and statistics, and verify the row counts."""
-        self._recipe().load(control, target, report)
+        self._recipe().load(server, report)
 
     def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
         """As pgbench without -n: vacuum the small tables and empty the history."""

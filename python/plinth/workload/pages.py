@@ -1,0 +1,100 @@
+"""Rows and keys that are written into the files of a stopped server, page by page, instead of being sent to it.
+
+The tables and their keys are there, and empty. Which files are theirs, and what a row looks like in them, the server's
+catalogs tell while it still runs.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.errors import MissingCapability, RunError
+from plinth.model.progress import Report
+from plinth.system.capacity import processors
+from plinth.workload.bulk import full_hint, others_told, watched
+from plinth.workload.server import LoadServer
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from plinth.workload.loading import Part, Recipe
+
+PAGES_BYTES_PER_S = 200e6
+"""Files, vacuum and count together, by bytes of tables and indexes, as measured on two cores."""
+RESTART_S = 1.5
+"""Of the server, before and after."""
+
+_LAYOUT = {"block_size": "8192", "segment_size": "1GB"}
+_KEY_FILLFACTOR = 90
+_FILES = """\
+SELECT current_setting('data_directory') || '/' || pg_relation_filepath(c.oid),
+       current_setting('data_directory') || '/' || pg_relation_filepath(i.indexrelid), i.indkey[0] - 1
+FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+WHERE c.oid = %s::regclass"""
+_COLUMNS = """\
+SELECT t.typname, CASE WHEN t.typname IN ('bpchar', 'varchar') THEN a.atttypmod - 4 END
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = %s::regclass AND a.attnum > 0 ORDER BY a.attnum"""
+
+
+def write_pages(server: LoadServer, recipe: "Recipe", report: Report) -> None:
+    """Stop the server, fill the files of the recipe's tables and keys, and start it again.
+
+    What an attempt that was killed has finished stays. Raises RunError, and then the server is left as it is: stopped.
+    """
+    from plinth._native import PageLoad
+
+    config = _config(server.control, recipe)
+    with server.stopped():
+        result = watched(lambda: PageLoad(json.dumps(config)), "write pages", report, row_bytes=recipe.row_bytes)
+        if result["errors"]:
+            raise _failure(result["errors"], f"dataset.{recipe.spec.size_key}")
+
+
+def _config(control: "psycopg.Connection", recipe: "Recipe") -> dict[str, Any]:
+    """As crates/bulk takes it. Raises MissingCapability of a server whose files are laid out otherwise than anybody's."""
+    for name, usual in _LAYOUT.items():
+        if (found := _setting(control, name)) != usual:
+            raise MissingCapability(
+                f"pages are written for {name} {usual}; this server was built with {found}",
+                hint='take dataset.loader "copy"',
+            )
+    return {
+        "generator": recipe.generator,
+        "threads": recipe.spec.streams or processors(),
+        "checksums": _setting(control, "data_checksums") == "on",
+        "relations": [_relation(control, part, recipe.spec.fillfactor) for part in recipe.parts],
+    }
+
+
+def _relation(control: "psycopg.Connection", part: "Part", fillfactor: int) -> dict[str, Any]:
+    """The files of a table or a partition and of its key, and its columns."""
+    row = control.execute(_FILES, (part.name,)).fetchone()
+    assert row is not None, "the table is there"
+    heap, index, column = row
+    columns = control.execute(_COLUMNS, (part.name,)).fetchall()
+    return {
+        "table": part.table,
+        "first_row": part.first_row,
+        "rows": part.rows,
+        "name": part.name,
+        "columns": [{"type": name} | ({} if length is None else {"length": length}) for name, length in columns],
+        "heap": heap,
+        "fillfactor": fillfactor,
+        "index": None if index is None else {"path": index, "column": column, "fillfactor": _KEY_FILLFACTOR},
+    }
+
+
+def _setting(control: "psycopg.Connection", name: str) -> str:
+    row = control.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    assert row is not None, "a function gives one row"
+    return str(row[0])
+
+
+def _failure(errors: list[dict[str, Any]], size_key: str) -> RunError:
+    first = errors[0]
+    return RunError(
+        f"loading the dataset failed: {first['message']}",
+        where=first["path"] or f"pages of {first['table']}",
+        hint=full_hint(size_key) if first["kind"] == "no_space" else None,
+        details=others_told(errors),
+    )

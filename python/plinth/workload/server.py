@@ -1,0 +1,30 @@
+"""What a dataset asks of the server that it is loaded into."""
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from plinth.model.connection import Connection
+
+if TYPE_CHECKING:
+    import psycopg
+
+
+class LoadServer(Protocol):
+    """A server while a dataset is loaded into it."""
+
+    @property
+    def control(self) -> "psycopg.Connection":
+        """The session that tables are made in; another one once the server has been stopped and started."""
+        ...
+
+    @property
+    def target(self) -> Connection:
+        """Where further sessions connect."""
+        ...
+
+    def stopped(self) -> AbstractContextManager[None]:
+        """While it is entered, the server is shut down and its files are at rest. Refused of one that we may not stop.
+
+        It is started again at the end, but not where something was raised within.
+        """
+        ...
