@@ -16,7 +16,8 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
     server = _table(document, "server")
     matrix = _table(document, "matrix")
     problems = []
-    if "connection" not in server and not storages:
+    is_external = "connection" in server or "server.connection" in matrix
+    if not is_external and not storages:
         problems.append(
             Problem(
                 "a managed server needs a storage",
@@ -24,7 +25,7 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
                 hint='add [storage.disk] with kind = "directory", or [server] connection for a server of your own',
             )
         )
-    if "connection" in server and storages:
+    if is_external and storages:
         problems.append(
             Problem(
                 "an external server stands on storage of its own; [storage.NAME] is for managed servers",
@@ -40,7 +41,7 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
         problems += _check_names("storage", standing, storages, document, matrix)
         for name, path in _named(standing, document, matrix):
             problems += check_data_directory(name, path, valid)
-    if "connection" not in server:
+    if not is_external:
         within = ["dataset.tablespace", "dataset.index_tablespace"]
         problems += _check_names("tablespace", within, [*tablespaces, DEFAULT_TABLESPACE], document, matrix)
     else:
