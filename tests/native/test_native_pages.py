@@ -150,8 +150,8 @@ class Cluster:
             "index": index,
         }
 
-    def checksums(self, what: str) -> None:
-        argv = [f"{self.server.installation.bindir}/pg_checksums", what, "-D", str(self.server.data)]
+    def checksums(self, *what: str) -> None:
+        argv = [f"{self.server.installation.bindir}/pg_checksums", *what, "-D", str(self.server.data)]
         done = subprocess.run(argv, capture_output=True, text=True)
         assert done.returncode == 0 or "already enabled" in done.stderr, done.stderr
 
@@ -193,12 +193,15 @@ class Cluster:
 LONG = ("16", "17")
 
 
-@pytest.fixture(params=[pytest.param(one, marks=pytest.mark.long) if one in LONG else one for one in VERSIONS])
+@pytest.fixture(
+    scope="module", params=[pytest.param(one, marks=pytest.mark.long) if one in LONG else one for one in VERSIONS]
+)
 def cluster(request: pytest.FixtureRequest, owner: Owner) -> Iterator[Cluster]:
+    """One that runs, for tests that leave it running."""
     installation = all_installations(owner, Runner())[request.param]
     server = Server(installation, owner, "max_wal_size = 4GB\n")
     cluster = Cluster(server)
-    cluster.checksums("--enable")
+    cluster.checksums("--enable", "--no-sync")
     server.start()
     yield cluster
     server.remove()
@@ -265,3 +268,66 @@ def test_tables_live_on(cluster: Cluster) -> None:
         server.execute("INSERT INTO numbers VALUES (4999, 1, 1)")
     server.stop()
     cluster.checksums("--check")
+    server.start()
+
+
+def empty_table(folder: Path) -> dict[str, Any]:
+    """The files of an empty table without a key, and what would fill it with 2 GB."""
+    (folder / "1").touch()
+    relation = {
+        "table": 0,
+        "first_row": 0,
+        "rows": 50_000_000,
+        "name": "numbers",
+        "columns": [INT8],
+        "heap": f"{folder}/1",
+        "fillfactor": 100,
+        "index": None,
+    }
+    column = {"kind": "sequence", "first": 1, "step": 1}
+    generator = {"kind": "columns", "table": "numbers", "rows": 50_000_000, "seed": 1, "columns": [column]}
+    return {"generator": generator, "threads": 2, "checksums": False, "relations": [relation]}
+
+
+def finished(load: _native.PageLoad) -> dict[str, Any]:
+    assert load.wait(60.0)
+    return json.loads(load.result())
+
+
+def test_a_full_disk_is_told_and_nothing_unfinished_is_left(tmp_path: Path) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", tmp_path], check=True)
+    try:
+        load = _native.PageLoad(json.dumps(empty_table(tmp_path)))
+        load.start()
+        result = finished(load)
+        assert {(one["kind"], one["table"], one["path"]) for one in result["errors"]} == {
+            ("no_space", "numbers", f"{tmp_path}/1")
+        }
+        assert "No space left on device" in result["errors"][0]["message"]
+        assert (result["rows"], result["interrupted"]) == (0, False)
+        assert [path.name for path in tmp_path.iterdir()] == ["1"]
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def test_a_stop_ends_it(scratch: Path) -> None:
+    load = _native.PageLoad(json.dumps(empty_table(scratch)))
+    load.start()
+    while json.loads(load.progress())["rows_done"] < 100_000:
+        assert not load.wait(0.01), load.result()
+    load.stop()
+    result = finished(load)
+    assert (result["interrupted"], result["errors"], result["rows"]) == (True, [], 0)
+    assert [path.name for path in scratch.iterdir()] == ["1"]
+    with pytest.raises(_native.EngineError, match="started before"):
+        load.start()
+
+
+def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    config = empty_table(tmp_path)
+    with pytest.raises(_native.ConfigError, match="unknown field `streams`"):
+        _native.PageLoad(json.dumps(config | {"streams": 1}))
+    with pytest.raises(_native.ConfigError, match="unknown variant `uuid`"):
+        _native.PageLoad(json.dumps(config).replace("int8", "uuid"))
+    with pytest.raises(_native.ConfigError, match="threads: got 0, allowed are 1 to 256"):
+        _native.PageLoad(json.dumps(config | {"threads": 0}))
