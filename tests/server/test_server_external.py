@@ -34,7 +34,7 @@ def start(layout: ClusterLayout, runner: Runner, journal: Journal, **settings: s
     with connect(cluster.connection) as control:
         control.execute("set password_encryption = 'scram-sha-256'")
         control.execute(f"create role bench login password '{PASSWORD.replace(chr(39), chr(39) * 2)}'")  # type: ignore[arg-type]
-        control.execute("create database bench owner bench")
+        control.execute("create database bench owner bench encoding 'SQL_ASCII' template template0")
     return cluster
 
 

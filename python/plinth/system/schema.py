@@ -70,7 +70,8 @@ def undo_schema(connection_string: str, label: str) -> None:
 
     hint = "give the password in PGPASSWORD or ~/.pgpass, then run plinth clean again"
     with database_errors(f"connect to drop the schema {schema_of(label)}", connection_string, hint):
-        control = psycopg.connect(connection_string, autocommit=True)
+        # As in `database.connect`; here PG* variables count.
+        control = psycopg.connect(connection_string, autocommit=True, client_encoding="UTF8")
     with control:
         drop_schema(control, label)
 
