@@ -80,7 +80,7 @@ def server(
     folder: Path,
     scale: int | None,
     settings: Mapping[str, SettingValue] = SETTINGS,
-) -> Iterator[Connection]:
+) -> Iterator[Cluster]:
     """A server of our own on a Unix socket, with pgbench's tables of that scale."""
     journal = Journal.create(f"bench-{installation.major}-{os.getpid()}")
     storage = folder / f"storage-{installation.major}"
@@ -92,11 +92,10 @@ def server(
     cluster.initdb()
     cluster.start(settings)
     try:
-        to = cluster.connection
         if scale is not None:
             argv = [f"{installation.bindir}/pgbench", "--initialize", "--quiet", f"--scale={scale}"]
-            subprocess.run(argv, env=libpq_environment(to), check=True, capture_output=True)
-        yield to
+            subprocess.run(argv, env=libpq_environment(cluster.connection), check=True, capture_output=True)
+        yield cluster
     finally:
         cluster.stop()
         journal.close()
@@ -155,8 +154,8 @@ def main() -> None:
     raw: dict[str, dict[str, list[Run]]] = {}
     try:
         for installation in installations(options.bindir, owner):
-            with server(installation, owner, folder, options.scale) as to:
-                raw[installation.version] = measure(installation, to, rows, options)
+            with server(installation, owner, folder, options.scale) as cluster:
+                raw[installation.version] = measure(installation, cluster.connection, rows, options)
     finally:
         shutil.rmtree(folder)
     print(f"\n{verdicts(raw)}")

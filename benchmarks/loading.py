@@ -2,7 +2,8 @@
 
 tpcb against `pgbench -i` (client-side, -I dtgvp, and server-side, -I dtGvp); numbers against one text COPY from a file
 that is followed by the primary key; and few rows of numbers against many, for memory and speed. Each work begins with a
-load that is not measured, so that nobody alone pays for new segments of WAL.
+load that is not measured, so that nobody alone pays for new segments of WAL. Plinth loads by SQL, the same into partitions, and
+by writing pages, of which the time of stopping and starting the server is a part.
 """
 
 import argparse
@@ -24,8 +25,8 @@ from typing import Any
 from engine_report import machine_kind
 from engine_sides import found, libpq_environment
 from engine_vs_pgbench import installations, server
-from loading_report import Load, text, write
-from plinth.model.connection import Connection
+from loading_report import PAGES, Load, text, write
+from plinth.server import Cluster
 from plinth.system.database import connect
 from plinth.system.owner import Owner, server_owner
 
@@ -43,8 +44,9 @@ COLUMNS = "number bigint NOT NULL, operator smallint, region smallint"
 class Bench:
     """The loads of one server."""
 
-    def __init__(self, to: Connection, bindir: Path, folder: Path, options: argparse.Namespace, owner: Owner) -> None:
-        self.to = to
+    def __init__(self, cluster: Cluster, bindir: Path, folder: Path, options: argparse.Namespace, owner: Owner) -> None:
+        self.cluster = cluster
+        self.to = cluster.connection
         self.bindir = bindir
         self.options = options
         self.file = folder / "numbers.txt"
@@ -52,14 +54,32 @@ class Bench:
 
     def plinth(self, work: str, loaded: int, how: str = "plinth", **dataset: Any) -> Load:
         """One load by Plinth, in a process of its own."""
-        asked = {"connection": self.to.model_dump(), "dataset": {"streams": self.options.streams} | dataset}
-        argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
         with self.cleared() as wal_mib:
-            done = subprocess.run(argv, input=json.dumps(asked), stdout=subprocess.PIPE, text=True, check=True)
+            figures = self.loaded({"streams": self.options.streams} | dataset)
             wal = wal_mib()
-        figures = json.loads(done.stdout)
-        indexed_s = sum(figures["parts_s"][part] for part in ("load rows", "build keys"))
+        parts = figures["parts_s"]
+        after_s = sum(parts[part] for part in ("functions", "vacuum and count", "analyze") if part in parts)
+        by_pages = "write pages" in parts  # with the server's stop and start
+        indexed_s = figures["elapsed_s"] - after_s if by_pages else parts["load rows"] + parts["build keys"]
         return Load(work, how, loaded, indexed_s=indexed_s, wal_mib=wal, **figures)
+
+    def loaded(self, dataset: dict[str, Any]) -> dict[str, Any]:
+        """The figures of a load in a process of its own, for which the server is stopped and started when it asks."""
+        argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
+        asked = {"connection": self.to.model_dump(), "dataset": dataset}
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as child:
+            assert child.stdin is not None and child.stdout is not None
+            print(json.dumps(asked), file=child.stdin)
+            for line in child.stdout:
+                match line.strip():
+                    case "stop":
+                        self.cluster.stop()
+                    case "start":
+                        self.cluster.start(self.cluster.settings)
+                    case figures:
+                        return json.loads(figures)
+                print(file=child.stdin)
+        raise SystemExit(f"the load of {dataset} failed")
 
     def pgbench(self, steps: str) -> Load:
         """One `pgbench -i`."""
@@ -106,29 +126,29 @@ class Bench:
         """The rows of numbers as text, by the server, from what Plinth has loaded."""
         self.file.touch()
         os.chown(self.file, self.owner.uid, self.owner.gid)
-        asked = {"connection": self.to.model_dump(), "dataset": {"kind": "numbers", "rows": self.options.numbers}}
-        argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
         with self.cleared():
-            subprocess.run(argv, input=json.dumps(asked), stdout=subprocess.DEVNULL, text=True, check=True)
+            self.loaded({"kind": "numbers", "rows": self.options.numbers})
             with connect(self.to) as control:
                 control.execute(f"COPY numbers TO '{self.file}'".encode())
 
     @contextmanager
     def cleared(self) -> Iterator[Callable[[], float]]:
         """Begin without tables and with nothing left to write; yields what tells the MiB of WAL written since."""
-        with connect(self.to) as control:
+        with connect(self.to) as control:  # no longer, for the load may stop the server
             control.execute(f"DROP TABLE IF EXISTS {TABLES}".encode())
             control.execute("CHECKPOINT")
             os.sync()
             start = control.execute("SELECT pg_current_wal_insert_lsn()").fetchone()
 
-            def wal_mib() -> float:
-                query = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %s)"
+        def wal_mib() -> float:
+            query = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), %s)"
+            with connect(self.to) as control:
                 row = control.execute(query, start).fetchone()
-                assert row is not None, "a function gives one row"
-                return float(row[0]) / 2**20
+            assert row is not None, "a function gives one row"
+            return float(row[0]) / 2**20
 
-            yield wal_mib
+        yield wal_mib
+        with connect(self.to) as control:
             control.execute(f"DROP TABLE IF EXISTS {TABLES}".encode())
 
     def works(self) -> dict[str, list[Callable[[], Load]]]:
@@ -138,21 +158,30 @@ class Bench:
         narrow = {"kind": "numbers", "rows": numbers}
         parts = {"partitions": self.options.partitions}
         name = f"plinth, {self.options.partitions} partitions"
+        pages = {"loader": "pages"}
         return {
             "tpcb": [
                 lambda: self.pgbench("dtgvp"),
                 lambda: self.plinth("tpcb", rows, **tpcb),
                 lambda: self.pgbench("dtGvp"),
                 lambda: self.plinth("tpcb", rows, name, **tpcb, **parts),
+                lambda: self.plinth("tpcb", rows, PAGES, **tpcb, **pages),
             ],
             "numbers": [
                 self.copy,
                 lambda: self.plinth("numbers", numbers, **narrow),
                 lambda: self.plinth("numbers", numbers, name, **narrow, **parts),
+                lambda: self.plinth("numbers", numbers, PAGES, **narrow, **pages),
             ],
             "sizes": [
                 lambda: self.plinth("numbers, few", self.options.few, kind="numbers", rows=self.options.few),
                 lambda: self.plinth("numbers, many", self.options.many, kind="numbers", rows=self.options.many),
+                lambda: self.plinth(
+                    "numbers, few", self.options.few, PAGES, kind="numbers", rows=self.options.few, **pages
+                ),
+                lambda: self.plinth(
+                    "numbers, many", self.options.many, PAGES, kind="numbers", rows=self.options.many, **pages
+                ),
             ],
         }
 
@@ -218,9 +247,9 @@ def main() -> None:
     raw: dict[str, list[Load]] = {}
     try:
         for installation in installations(options.bindir, owner):
-            with server(installation, owner, folder, None, settings) as to:
+            with server(installation, owner, folder, None, settings) as cluster:
                 print(f"PostgreSQL {installation.version}", file=sys.stderr)
-                bench = Bench(to, Path(installation.bindir), folder, options, owner)
+                bench = Bench(cluster, Path(installation.bindir), folder, options, owner)
                 raw[installation.version] = bench.run()
             print(f"\nPostgreSQL {installation.version}\n\n{text(raw[installation.version])}\n", flush=True)
     finally:

@@ -1,26 +1,51 @@
-"""Load one dataset in a process of its own: {"dataset", "connection"} as JSON on standard input; figures as JSON on standard output."""
+"""Load one dataset in a process of its own: {"dataset", "connection"} as a line of JSON on standard input; figures as a line of
+JSON on standard output. Before it, "stop" and "start" where pages are written: each is answered by a line once the server is
+stopped, or runs again.
+"""
 
 import json
 import resource
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pydantic import TypeAdapter
 
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
-from plinth.run.loading import TaskClock
+from plinth.run.loading import LoadSession, TaskClock
 from plinth.system.database import connect
 from plinth.workload import dataset_of
 
-asked = json.load(sys.stdin)
+
+class OfParent(LoadSession):
+    """A server that the parent process has started."""
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While it is entered, the parent has stopped it."""
+        self.control.close()
+        have("stop")
+        yield
+        have("start")
+        self.control = connect(self.target)
+
+
+def have(done: str) -> None:
+    """Have the parent do something."""
+    print(done, flush=True)
+    sys.stdin.readline()
+
+
+asked = json.loads(sys.stdin.readline())
 target = Connection.model_validate(asked["connection"])
 dataset = dataset_of(TypeAdapter(DatasetSpec).validate_python(asked["dataset"]))
 clock = TaskClock(lambda _: None)
-with connect(target) as control:
+with OfParent(connect(target), target) as server:
     before = resource.getrusage(resource.RUSAGE_SELF)
     began = time.monotonic()
-    dataset.load(control, target, clock.report)
+    dataset.load(server, clock.report)
     elapsed_s = time.monotonic() - began
     after = resource.getrusage(resource.RUSAGE_SELF)
 figures = {
