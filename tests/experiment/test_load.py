@@ -187,6 +187,43 @@ def test_pages_are_written_only_where_they_can_be(text, line, key, words):
     assert words in message
 
 
+@pytest.mark.parametrize(
+    ("text", "keys", "words"),
+    [
+        (
+            NO_STORAGE.replace(
+                "[workload]", EXTERNAL.replace("[workload]", "version = 15\ndata_checksums = false\n[workload]")
+            ),
+            ["server"],
+            "version, data_checksums: not with connection",
+        ),
+        (
+            NO_STORAGE.replace("scale = 3", 'scale = 3\nload_settings.max_wal_size = "2GB"').replace(
+                "[workload]", EXTERNAL
+            ),
+            ["dataset.load_settings"],
+            "load_settings: not with connection",
+        ),
+        (
+            NO_STORAGE.replace("[workload]", EXTERNAL).replace(
+                "[matrix]", '[matrix]\nserver.settings.fsync = ["on", "off"]'
+            ),
+            ["matrix.server.settings.fsync"],  # once, not for each level
+            "settings: not with connection",
+        ),
+    ],
+)
+def test_an_external_server_is_not_changed(text, keys, words):
+    found = problems(text)
+    assert [key for _, key, _, _ in found] == keys
+    assert all(words in message for _, _, message, _ in found)
+
+
+def test_servers_may_be_told_by_the_matrix_alone():
+    text = NO_STORAGE.replace("[matrix]", "[matrix]\nserver.connection = ['host=a', 'host=b']")
+    assert load(text).matrix["server.connection"] == ["host=a", "host=b"]
+
+
 def test_an_external_server_takes_no_settings_and_no_storage():
     text = VALID.replace("[workload]", "[server]\nconnection = 'host=x'\nsettings.fsync = false\n[workload]")
     found = problems(text)

@@ -45,7 +45,7 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
         within = ["dataset.tablespace", "dataset.index_tablespace"]
         problems += _check_names("tablespace", within, [*tablespaces, DEFAULT_TABLESPACE], document, matrix)
     else:
-        problems += _check_loader(document, matrix)
+        problems += _check_loader(document, matrix) + _check_load_settings(document, matrix)
     return problems + _check_baseline(document, matrix)
 
 
@@ -60,6 +60,17 @@ def _check_loader(document: dict[str, Any], matrix: dict[str, Any]) -> list[Prob
         )
         for name, path in _named(["dataset.loader"], document, matrix)
         if name == "pages"
+    ]
+
+
+def _check_load_settings(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
+    """Of an external server."""
+    key = ("dataset", "load_settings")
+    written = [key] if _table_at(document, key) else []
+    written += [("matrix", factor) for factor in matrix if factor_path(factor)[:2] == key]
+    return [
+        Problem("load_settings: not with connection: Plinth does not change a server that it did not start", path=path)
+        for path in written
     ]
 
 

@@ -86,8 +86,11 @@ class ServerSpec(Frozen):
     @model_validator(mode="after")
     def _external_is_left_alone(self) -> "ServerSpec":
         if self.connection is not None:
-            managed = ("bindir", "port", "settings", "storage", "wal_storage", "tablespaces")
-            taken = [key for key in managed if getattr(self, key)]
+            taken = [
+                field.alias or key
+                for key, field in type(self).model_fields.items()
+                if key != "connection" and getattr(self, key) != field.get_default(call_default_factory=True)
+            ]
             if taken:
                 raise ValueError(
                     f"{', '.join(taken)}: not with connection: Plinth does not change a server that it did not start"
