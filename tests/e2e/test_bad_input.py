@@ -175,6 +175,14 @@ def test_settings_that_the_server_would_refuse(project, setting, said):
     fails(project, 2, said, words=(*ONE, "--set", f"server.settings.{setting}"))
 
 
+def test_a_script_that_the_engine_would_not_run_is_told_before_anything_is_made(project):
+    (project.folder / "wrong.sql").write_text("SELECT 1;\nSELECT :row;\n")
+    project.write((project.folder / "x.toml").read_text().replace('builtin = "tpcb-like"', 'script = "wrong.sql"'))
+    done = fails(project, 2, "wrong.sql:2:1", 'undefined variable "row"')
+    assert "make storage" not in done.stderr
+    assert not project.bundle.exists()
+
+
 def test_memory_for_keys_that_the_server_would_refuse_once_the_rows_are_there(project):
     told = "dataset.maintenance_work_mem: invalid value"
     fails(project, 2, told, words=(*ONE, "--set", "dataset.maintenance_work_mem=9999TB"))

@@ -94,6 +94,8 @@ WRONG = [
     (('builtin = "tpcb-like"', 'builtin = "tpcb-like"\nvariables."a b" = 1'), 17, "workload.variables.a b", "got 'a b'; allowed: what", None),
     (('builtin = "tpcb-like"', 'script = "x.sql@99999999999"'), 15, "workload", "allowed are at most 2147483647", None),
     (("scale = 3", 'scale = 3\nmaintenance_work_mem = "1gb"'), 14, "dataset.maintenance_work_mem", "(kB|MB|GB|TB)", None),
+    (('kind = "tpcb"\nscale = 3', 'kind = "generated"\ntable = "plinth_load"\ncolumns.a.kind = "sequence"'), 11, "dataset", "'plinth_load' is the name of Plinth's own table", None),
+    (('kind = "tpcb"\nscale = 3', 'kind = "generated"\ntable = "t"\ncolumns.ctid.kind = "sequence"'), 11, "dataset", "ctid: PostgreSQL has a column of that name", None),
     (("scale = 3", "scale = 3\nload_settings = 4"), 14, "dataset.load_settings", "got 4; must be a table", None),
     (("[1, 16]", '["1", 1]'), 20, "matrix.workload.clients", "the level 1 is there twice", None),
     (('"workload.clients"', '"dataset.scale.x"'), 20, "matrix.dataset.scale.x", "'dataset.scale' is a value, not a table", None),

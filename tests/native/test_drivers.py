@@ -290,14 +290,17 @@ def test_more_clients_than_the_server_takes_are_told(here: Server, begun: Begun)
 def test_what_a_driver_does_not_run_is_refused_with_its_line() -> None:
     spec = WorkloadSpec(script=("x.sql",), driver="psycopg")
     ours = ScriptText(name="x.sql", source="\\set a :rows\nSELECT :a;")
-    check_driver(spec, [ours], ["rows"])
+    check_driver(spec, [ours], {"rows": "1"})
     with pytest.raises(
         UsageError, match=r"driver 'psycopg' does not run \\gset: it takes SQL and \\set only"
     ) as caught:
-        check_driver(spec, [ours.model_copy(update={"source": "SELECT 1;\nSELECT 2 AS b \\gset\n"})], [])
+        check_driver(spec, [ours.model_copy(update={"source": "SELECT 1;\nSELECT 2 AS b \\gset\n"})], {})
     assert caught.value.where == "x.sql:2"
+    with pytest.raises(UsageError, match='undefined variable "row"') as caught:
+        check_driver(spec, [ours.model_copy(update={"source": "SELECT 1;\nSELECT :row;"})], {"rows": "1"})
+    assert (caught.value.where, caught.value.hint) == ("x.sql:2:1", "did you mean :rows?")
     with pytest.raises(UsageError, match=r"runs one script; got x\.sql, y\.sql"):
-        check_driver(spec, [ours, ours.model_copy(update={"name": "y.sql"})], ["rows"])
+        check_driver(spec, [ours, ours.model_copy(update={"name": "y.sql"})], {"rows": "1"})
     for key, value in (("rate", 5), ("reconnect", True), ("threads", 2)):
         with pytest.raises(ValueError, match=f"{key}: of driver plinth only"):
             WorkloadSpec.model_validate({"script": "x.sql", "driver": "sqlalchemy", key: value})
@@ -306,9 +309,9 @@ def test_what_a_driver_does_not_run_is_refused_with_its_line() -> None:
 def test_a_driver_that_is_not_installed_is_a_missing_capability(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)  # as importlib has it: it cannot be imported
     script = ScriptText(name="x.sql", source="SELECT 1;")
-    check_driver(WorkloadSpec(script=("x.sql",), driver="psycopg"), [script], [])
+    check_driver(WorkloadSpec(script=("x.sql",), driver="psycopg"), [script], {})
     with pytest.raises(MissingCapability) as caught:
-        check_driver(WorkloadSpec(script=("x.sql",), driver="sqlalchemy"), [script], [])
+        check_driver(WorkloadSpec(script=("x.sql",), driver="sqlalchemy"), [script], {})
     assert caught.value.exit_code == 5
     assert 'pip install "pgplinth[drivers]"' in (caught.value.hint or "")
 

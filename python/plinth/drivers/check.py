@@ -2,7 +2,7 @@
 
 import importlib.util
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from plinth.model.errors import MissingCapability, UsageError
 from plinth.model.experiment import WorkloadSpec
@@ -12,7 +12,7 @@ _PACKAGES = {"psycopg": ("psycopg",), "sqlalchemy": ("sqlalchemy", "psycopg")}
 _TAKEN = ("SQL", "set")
 
 
-def check_driver(workload: WorkloadSpec, scripts: Sequence[ScriptText], variables: Sequence[str]) -> None:
+def check_driver(workload: WorkloadSpec, scripts: Sequence[ScriptText], variables: Mapping[str, str]) -> None:
     """Raises MissingCapability without the packages of the workload's driver, and UsageError for a script that it cannot run.
 
     `variables` are those that are set from outside.
@@ -33,16 +33,25 @@ def check_driver(workload: WorkloadSpec, scripts: Sequence[ScriptText], variable
             hint='driver = "plinth" draws among several by their weights',
         )
     for script in scripts:
-        _check_script(script, workload.driver, [*variables, *workload.variables])
+        given = {**variables, **{name: str(value) for name, value in workload.variables.items()}}
+        _check_script(script, workload.driver, given)
 
 
-def _check_script(script: ScriptText, driver: str, variables: list[str]) -> None:
-    from plinth._native import parse_script
+def _check_script(script: ScriptText, driver: str, variables: Mapping[str, str]) -> None:
+    from plinth._native import ScriptDraws, ScriptError, parse_script
 
-    for command in json.loads(parse_script(script.name, script.source, variables))["commands"]:
+    for command in json.loads(parse_script(script.name, script.source, [*variables]))["commands"]:
         if command["name"] not in _TAKEN:
             raise UsageError(
                 f"driver {driver!r} does not run \\{command['name']}: it takes SQL and \\set only",
                 where=f"{script.name}:{command['line']}",
                 hint='driver = "plinth" runs all of pgbench\'s language',
             )
+    try:
+        ScriptDraws(script.name, script.source, dict(variables), 1, 1, 0)
+    except ScriptError as error:
+        raise UsageError(
+            f"the script cannot be run: {error.message}",
+            where=f"{error.file}:{error.line}:{error.column}",
+            hint=error.hint,
+        ) from error

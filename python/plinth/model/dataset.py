@@ -12,6 +12,10 @@ from plinth.model.columns import ColumnSpec, SequenceColumn, tuple_bytes
 from plinth.model.files import Files
 from plinth.model.units import SizeBytes
 
+LEDGER = "plinth_load"
+"""The table beside those that Plinth fills, which tells what is in them."""
+_SYSTEM_COLUMNS = {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
+_MOST_COLUMNS = 1600
 MOST_ROWS = 10_000_000_000_000
 LONGEST_TUPLE_BYTES = 2032
 """TOAST_TUPLE_THRESHOLD of PostgreSQL's pages of 8 kB: what is longer is compressed or stored elsewhere."""
@@ -195,6 +199,16 @@ class GeneratedDataset(LoadedTables):
     )
     key: Name | None = Field(default=None, description="The column that is the primary key. Default: none.")
     seed: int = Field(default=1, ge=0, lt=2**63, description="Seed of the values that are drawn.")
+
+    @model_validator(mode="after")
+    def _names_that_can_be(self) -> "GeneratedDataset":
+        if self.table == LEDGER:
+            raise ValueError(f"table: {LEDGER!r} is the name of Plinth's own table beside it")
+        if taken := [name for name in self.columns if name in _SYSTEM_COLUMNS]:
+            raise ValueError(f"columns: {', '.join(taken)}: PostgreSQL has a column of that name in every table")
+        if len(self.columns) > _MOST_COLUMNS:
+            raise ValueError(f"columns: got {len(self.columns):,}; PostgreSQL takes at most {_MOST_COLUMNS:,}")
+        return self
 
     @model_validator(mode="after")
     def _columns_that_can_be(self) -> "GeneratedDataset":

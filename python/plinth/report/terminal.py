@@ -54,7 +54,7 @@ _GIVEN_UP = ("client CPU", "ceiling", "p50 / p99", "verdict", "ratio")
 def _layouts(analysis: Analysis) -> list[_Layout]:
     """From wide to narrow."""
     between_drivers = any("workload.driver" in variant.levels for variant in analysis.variants)
-    order = ("ceiling", "client CPU", *_GIVEN_UP[2:]) if between_drivers else _GIVEN_UP
+    order = (*_GIVEN_UP[1:], _GIVEN_UP[0]) if between_drivers else _GIVEN_UP
     stacked = [_Layout(stacked=True, without=frozenset(order[:count])) for count in range(len(order) + 1)]
     return [_Layout(), *stacked]
 

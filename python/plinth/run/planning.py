@@ -18,6 +18,7 @@ from plinth.model.step import Step
 from plinth.observe import host_facts
 from plinth.plan import MEMORY, ClusterKey, Expanded, Place, Surroundings, build_plan, expand, scale_to_fit
 from plinth.run.destroy import doomed_devices
+from plinth.run.load_of import check_load
 from plinth.run.site import Site
 from plinth.server import SettingsProbe, external_step, find_installation
 from plinth.storage import Storage, check_answers, check_places
@@ -90,7 +91,8 @@ class _Planner:
             scripts = scripts_of(workload, dataset.kind, self.loaded.files)
         variables = self._dataset(dataset).variables()
         check_scripts(workload, scripts, variables)
-        check_driver(workload, scripts, [*variables])
+        check_driver(workload, scripts, variables)
+        check_load(workload, scripts, self.loaded.experiment.measure, variables)
         return scripts
 
     def _dataset(self, spec: DatasetSpec) -> Dataset:

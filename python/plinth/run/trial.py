@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from plinth.drivers import DriverLoad
 from plinth.load import Load
 from plinth.model.base import Gap
-from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, RunError
 from plinth.model.experiment import Driver, WorkloadSpec
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
-from plinth.model.load_config import LoadConfig, LoadScript, Rate, Stage
+from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan, PlannedTrial, Variant
 from plinth.model.trial import Check, Event, Sample, Trial
 from plinth.observe import Observation, Observer
 from plinth.run.device_io import device_io, devices_of
 from plinth.run.listener import Listener, LiveSecond
+from plinth.run.load_of import STOP_PATIENCE_S, load_of
 from plinth.run.losses import reason_of
 from plinth.run.provision import Provision, Server
 from plinth.server import connect, database_errors
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import psycopg
 
 _POLL_S = 0.1
-_STOP_PATIENCE_S = 10.0
-_CONNECT_TIMEOUT_S = 10.0
 # After one of these a client does no more, so that the load is not the one that was asked for.
 _ENDS_A_CLIENT = ("connect", "timeout", "connection_lost", "protocol", "script", "client_died")
 # A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
@@ -99,7 +97,15 @@ class TrialRunner:
         observer.start(time.monotonic_ns())
         load, failure = None, "the load was not started"
         try:
-            config = self._config(trial, variant, server.connection, dataset.variables())
+            config = load_of(
+                variant.workload,
+                variant.scripts,
+                self._plan.experiment.measure,
+                to=server.connection,
+                variables=dataset.variables(),
+                cores=self._plan.host.cores,
+                seed=trial.seed,
+            )
             load, failure = self._load(config, variant.workload.driver, server, observer)
         finally:
             observation = observer.stop(t0_monotonic_ns=_monotonic_ns(load.started_unix_ns) if load else None)
@@ -124,27 +130,6 @@ class TrialRunner:
         output.trial = _measured(output.trial, load, checks, observation, failure)
         output.trial = output.trial.model_copy(update={"gaps": (*gaps, *output.trial.gaps)})
         return output
-
-    def _config(self, trial: PlannedTrial, variant: Variant, to: Connection, variables: dict[str, str]) -> LoadConfig:
-        workload, measure = variant.workload, self._plan.experiment.measure
-        cores = self._plan.host.cores
-        return LoadConfig(
-            connection=to,
-            clients=workload.clients,
-            threads=min(workload.threads or min(cores, 8), workload.clients),
-            protocol=workload.protocol,
-            scripts=[LoadScript(name=one.name, source=one.source, weight=one.weight) for one in variant.scripts],
-            variables=variables | {name: str(value) for name, value in workload.variables.items()},
-            warmup_s=measure.warmup_s,
-            duration_s=measure.duration_s,
-            rate=_rate(workload),
-            latency_limit_s=workload.latency_limit_s,
-            reconnect=workload.reconnect,
-            seed=trial.seed,
-            max_tries=workload.max_tries,
-            connect_timeout_s=_CONNECT_TIMEOUT_S,
-            stop_timeout_s=_STOP_PATIENCE_S,
-        )
 
     def _made(self, config: LoadConfig, driver: Driver) -> Load | DriverLoad:
         """The load, not yet begun."""
@@ -172,7 +157,7 @@ class TrialRunner:
                     load.stop()
         except Interrupted:
             load.stop()
-            load.wait(_STOP_PATIENCE_S)
+            load.wait(STOP_PATIENCE_S)
             raise
         return load.result(), failure
 
@@ -180,21 +165,6 @@ class TrialRunner:
         for second in progress.seconds:
             figures = observer.latest() | self._provision.budget.figures()
             self._listener.second(LiveSecond(second, progress.elapsed_ns / 1e9, total_s, figures))
-
-
-def _rate(workload: WorkloadSpec) -> Rate | None:
-    """The schedule of an open loop."""
-    if workload.rate is None:
-        return None
-    if isinstance(workload.rate, int | float):
-        return Rate.constant(workload.rate, workload.arrivals)
-    stages = [
-        Stage(
-            from_tps=stage.tps, to_tps=stage.tps if stage.to_tps is None else stage.to_tps, duration_s=stage.duration_s
-        )
-        for stage in workload.rate
-    ]
-    return Rate(stages=tuple(stages), arrivals=workload.arrivals)
 
 
 def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:

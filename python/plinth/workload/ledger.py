@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from plinth.model.dataset import LEDGER
 from plinth.model.errors import Refused, RunError
 from plinth.model.progress import Progress, Report
 
 if TYPE_CHECKING:
     import psycopg
 
-LEDGER = "plinth_load"
 _BEGUN = "tables"
 _LOCK = f"hashtext('{LEDGER}'), hashtext(current_schema()::text)"
 _POLL_S = 0.1

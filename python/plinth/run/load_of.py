@@ -1,0 +1,66 @@
+"""The load of a trial, as the engine and drivers are told; and whether they would take it, before anything is made."""
+
+from collections.abc import Mapping, Sequence
+
+from plinth.load import Load, LoadConfig, LoadScript, Rate, Stage
+from plinth.model.connection import Connection
+from plinth.model.experiment import MeasureSpec, WorkloadSpec
+from plinth.model.plan import ScriptText
+
+STOP_PATIENCE_S = 10.0
+_CONNECT_TIMEOUT_S = 10.0
+_MOST_THREADS = 8
+_NOWHERE = Connection(host="/nowhere", port=5432, user="nobody", database="nothing")
+
+
+def load_of(
+    workload: WorkloadSpec,
+    scripts: Sequence[ScriptText],
+    measure: MeasureSpec,
+    *,
+    to: Connection,
+    variables: Mapping[str, str],
+    cores: int,
+    seed: int,
+) -> LoadConfig:
+    """What is asked of who drives the load; `variables` are the dataset's."""
+    return LoadConfig(
+        connection=to,
+        clients=workload.clients,
+        threads=min(workload.threads or min(cores, _MOST_THREADS), workload.clients),
+        protocol=workload.protocol,
+        scripts=[LoadScript(name=one.name, source=one.source, weight=one.weight) for one in scripts],
+        variables={**variables, **{name: str(value) for name, value in workload.variables.items()}},
+        warmup_s=measure.warmup_s,
+        duration_s=measure.duration_s,
+        rate=_rate(workload),
+        latency_limit_s=workload.latency_limit_s,
+        reconnect=workload.reconnect,
+        seed=seed,
+        max_tries=workload.max_tries,
+        connect_timeout_s=_CONNECT_TIMEOUT_S,
+        stop_timeout_s=STOP_PATIENCE_S,
+    )
+
+
+def check_load(
+    workload: WorkloadSpec, scripts: Sequence[ScriptText], measure: MeasureSpec, variables: Mapping[str, str]
+) -> None:
+    """Raises UsageError, with file and line of a script, for what the engine would refuse to run."""
+    if workload.driver == "plinth":
+        Load(load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1))
+
+
+def _rate(workload: WorkloadSpec) -> Rate | None:
+    """The schedule of an open loop."""
+    if workload.rate is None:
+        return None
+    if isinstance(workload.rate, int | float):
+        return Rate.constant(workload.rate, workload.arrivals)
+    stages = [
+        Stage(
+            from_tps=stage.tps, to_tps=stage.tps if stage.to_tps is None else stage.to_tps, duration_s=stage.duration_s
+        )
+        for stage in workload.rate
+    ]
+    return Rate(stages=tuple(stages), arrivals=workload.arrivals)
