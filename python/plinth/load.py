@@ -54,9 +54,14 @@ class Latencies:
     counts: "NDArray[np.int64]"
 
     def percentile_ns(self, share: float) -> int:
-        """The latency that `share` (0 to 1) of all do not exceed: the highest of its bucket, which is right to 3 digits."""
+        """The latency that `share` (0 to 1) of all do not exceed: the highest of its bucket, which is right to 3 digits.
+
+        Raises ValueError for another share.
+        """
         import numpy as np
 
+        if not 0 <= share <= 1:
+            raise ValueError(f"share: got {share}, allowed is from 0 to 1; the 99th percentile is 0.99")
         rank = max(1, int(np.ceil(share * self.of.count)))
         return min(int(self.values_ns[np.searchsorted(np.cumsum(self.counts), rank)]), self.of.max_ns)
 
@@ -206,10 +211,14 @@ def _end(load: Load) -> LoadOutcome | None:
 @contextmanager
 def _plinth_errors() -> Iterator[None]:
     """The native module's exceptions as Plinth's."""
+    from pydantic_core import PydanticSerializationError
+
     from plinth._native import ConfigError, EngineError, ScriptError
 
     try:
         yield
+    except PydanticSerializationError as error:  # text that is no Unicode
+        raise UsageError(f"the load makes no sense: {error}") from error
     except ScriptError as error:
         where = f"{error.file}:{error.line}:{error.column}"
         raise UsageError(f"the script cannot be run: {error.message}", where=where, hint=error.hint) from error

@@ -8,8 +8,9 @@ import time
 import numpy as np
 import pytest
 from native_server import Server
+from pydantic import ValidationError
 
-from plinth.load import Load, LoadConfig, LoadInterrupted, LoadScript, Rate, Stage, builtin, connection, run
+from plinth.load import Load, LoadConfig, LoadInterrupted, LoadScript, LogFiles, Rate, Stage, builtin, connection, run
 from plinth.model.connection import Connection
 from plinth.model.errors import RunError, UsageError
 from plinth.model.load import LoadProgress
@@ -46,6 +47,9 @@ def test_figures_are_arrays(server: Server) -> None:
     assert transactions.counts.sum() == result.measured.done
     assert transactions.percentile_ns(1.0) == transactions.of.max_ns
     assert transactions.percentile_ns(0.5) <= transactions.percentile_ns(0.99)
+    for share in (-0.01, 1.01, 99, np.nan):
+        with pytest.raises(ValueError, match=r"share: got .*, allowed is from 0 to 1"):
+            transactions.percentile_ns(share)
     with pytest.raises(KeyError, match="one"):
         outcome.transactions("two")
 
@@ -77,6 +81,10 @@ def test_a_connection_string_and_a_built_in_script(server: Server) -> None:
     ("changes", "words", "where"),
     [
         ({"clients": 0}, "clients: got 0", None),
+        ({"clients": -1}, "clients: invalid value: integer `-1`, expected usize$", None),
+        ({"seed": 2**64}, "seed: invalid type: floating point", None),
+        ({"variables": {"a": "\udce9"}}, "surrogates not allowed", None),
+        ({"rate": Rate.constant(-1)}, "rate: got -1", None),
         ({"duration_s": None}, "exactly one of", None),
         ({"scripts": [LoadScript(name="bad.sql", source="SELECT 1;\n\\set x 1 +\n")]}, "cannot be run", "bad.sql:2:"),
     ],
@@ -87,6 +95,20 @@ def test_what_makes_no_sense_is_a_usage_error(changes: dict[str, object], words:
     with pytest.raises(UsageError, match=words) as raised:
         run(config)
     assert where is None or (raised.value.where or "").startswith(where)
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan")])
+@pytest.mark.parametrize("field", ["duration_s", "latency_limit_s", "warmup_s", "connect_timeout_s", "stop_timeout_s"])
+def test_times_are_finite(field: str, number: float) -> None:
+    """They would be nulls on their way to the engine: no limit, and no time."""
+    nowhere = Connection(host="/tmp", port=1, user="u", database="d")
+    config = {"connection": nowhere, "scripts": [SELECT], "duration_s": 1.0} | {field: number}
+    with pytest.raises(ValidationError, match=rf"{field}\n +Input should be a finite number"):
+        LoadConfig.model_validate(config)
+    with pytest.raises(ValidationError, match="finite"):
+        LogFiles(prefix="log", sampling_rate=number)
+    with pytest.raises(ValidationError, match="finite"):
+        Rate.constant(number)
 
 
 def test_nobody_there_is_a_run_error() -> None:

@@ -7,7 +7,14 @@ use serde::de::DeserializeOwned;
 use crate::errors::{ConfigError, EngineError};
 
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str) -> PyResult<T> {
-    serde_json::from_str(json).map_err(|error| ConfigError::new_err(error.to_string()))
+    let mut reader = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let key = error.path().to_string();
+        let message = error.into_inner().to_string();
+        // Who called has never seen the line.
+        let message = message.split(" at line ").next().unwrap_or_default();
+        ConfigError::new_err(format!("{key}: {message}"))
+    })
 }
 
 pub(crate) fn to_json<T: Serialize>(value: &T) -> PyResult<String> {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from plinth.model.base import Frozen
 from plinth.model.connection import Connection
@@ -20,7 +20,13 @@ class LoadScript(Frozen):
     weight: int = Field(default=1, ge=0, description="Its share among all scripts' weights; 0 for never.")
 
 
-class Stage(Frozen):
+class Finite(Frozen):
+    """What has numbers that JSON must be able to carry: infinities and NaN would be nulls there, and so be nothing."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class Stage(Finite):
     """A rate, in transactions a second, that holds for a while or changes linearly."""
 
     from_tps: float
@@ -47,7 +53,7 @@ class Rate(Frozen):
         return cls(stages=(Stage(from_tps=tps, to_tps=tps),), arrivals=arrivals)
 
 
-class LogFiles(Frozen):
+class LogFiles(Finite):
     """pgbench's --log: a line for each transaction, in files named PREFIX.PID and PREFIX.PID.THREAD."""
 
     prefix: str
@@ -56,7 +62,7 @@ class LogFiles(Frozen):
     failures_detailed: bool = Field(default=False, description="Tell apart how transactions failed.")
 
 
-class LoadConfig(Frozen):
+class LoadConfig(Finite):
     """A load: who connects where and runs what, for how long, and what is told of it."""
 
     connection: Connection
