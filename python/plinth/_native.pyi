@@ -37,6 +37,8 @@ class ScriptError(EngineError):
     column: int
     message: str
     hint: str | None
+    condition: int | None
+    """Number of the command, from 1, that has no place among the conditions: pgbench prints it and no line."""
 
 class DiskError(EngineError):
     """A disk that cannot be served."""

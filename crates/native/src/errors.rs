@@ -29,7 +29,7 @@ create_exception!(
     plinth._native,
     ScriptError,
     EngineError,
-    "A script that cannot be run: file, line, column, message, hint."
+    "A script that cannot be run: file, line, column, message, hint, condition."
 );
 
 create_exception!(
@@ -55,7 +55,8 @@ pub(crate) fn parse_error(py: Python<'_>, error: &ParseError) -> PyErr {
         .and_then(|()| value.setattr("line", error.line))
         .and_then(|()| value.setattr("column", error.column))
         .and_then(|()| value.setattr("message", &error.message))
-        .and_then(|()| value.setattr("hint", &error.hint));
+        .and_then(|()| value.setattr("hint", &error.hint))
+        .and_then(|()| value.setattr("condition", error.condition));
     attributes.err().unwrap_or(exception)
 }
 
@@ -71,6 +72,7 @@ pub(crate) fn prepare_error(py: Python<'_>, error: &PrepareError) -> PyErr {
                 column: 1,
                 message: source.to_string(),
                 hint: None,
+                condition: None,
             };
             parse_error(py, &error)
         }

@@ -31,7 +31,10 @@ pub(crate) fn link(
             }),
             Command::Elif { .. } | Command::Else { .. } => {
                 let name = command.name();
-                let wrong = |how| source.error(starts[at], format!("\\{name} {how}"));
+                let wrong = |how| {
+                    let error = source.error(starts[at], format!("\\{name} {how}"));
+                    error.of_condition(at)
+                };
                 let is_condition = matches!(command, Command::Elif { .. });
                 let last = open
                     .last_mut()
@@ -42,7 +45,10 @@ pub(crate) fn link(
                 set_otherwise(&mut commands[before], at);
             }
             Command::EndIf => {
-                let wrong = || source.error(starts[at], "\\endif without matching \\if");
+                let wrong = || {
+                    let error = source.error(starts[at], "\\endif without matching \\if");
+                    error.of_condition(at)
+                };
                 let closed = open.pop().ok_or_else(wrong)?;
                 if let Some(condition) = closed.condition {
                     set_otherwise(&mut commands[condition], at);
@@ -55,7 +61,9 @@ pub(crate) fn link(
         }
     }
     match open.last() {
-        Some(unclosed) => Err(source.error(unclosed.start, "\\if without matching \\endif")),
+        Some(unclosed) => Err(source
+            .error(unclosed.start, "\\if without matching \\endif")
+            .of_condition(commands.len())),
         None => Ok(()),
     }
 }

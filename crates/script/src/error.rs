@@ -18,6 +18,8 @@ pub struct ParseError {
     pub message: String,
     /// What the author may have meant.
     pub hint: Option<String>,
+    /// Number of the command, from 1, that has no place among the script's conditions: pgbench tells it and no line.
+    pub condition: Option<usize>,
 }
 
 /// An expression that has no value. As small as a pointer, so that values are handed on in registers.

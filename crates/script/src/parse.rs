@@ -63,7 +63,9 @@ impl Draft<'_> {
 
     fn statement(&mut self, statement: Statement, symbols: &mut Symbols) {
         let (line, column) = self.source.position(statement.start);
-        let command = sql_command(statement.text, line, symbols);
+        let first_line = statement.text.split(['\n', '\r']).next();
+        let first_line = first_line.unwrap_or_default().to_owned();
+        let command = sql_command(&statement.text, line, symbols);
         let reads = command.params.iter().map(|&slot| Read {
             slot,
             line,
@@ -71,8 +73,6 @@ impl Draft<'_> {
             in_sql: true,
         });
         self.script.reads.extend(reads);
-        let first_line = command.text.split(['\n', '\r']).next();
-        let first_line = first_line.unwrap_or_default().to_owned();
         self.add(Command::Sql(command), statement.start, line, &first_line);
     }
 
@@ -84,7 +84,7 @@ impl Draft<'_> {
         match meta {
             None => {}
             Some(Meta::Command(command)) => {
-                let text = self.source.text[start..end].trim_end();
+                let text = self.source.text[start..end].trim_end_matches(['\n', '\r']);
                 self.add(command, start, line, text);
             }
             Some(Meta::Keep(keep)) => self.keep(keep, start)?,
@@ -100,8 +100,11 @@ impl Draft<'_> {
                 Ok(())
             }
             before => {
-                let message = format!("\\{} must follow an SQL command", keep.command());
+                let mut message = format!("\\{} must follow an SQL command", keep.command());
                 let has_one = matches!(before, Some(Command::Sql(_)));
+                if let Some(written) = self.script.written.last().filter(|_| !has_one) {
+                    message = format!("{message} ({})", written.text);
+                }
                 let error = self.source.error(start, message);
                 Err(if has_one {
                     error.with_hint("a statement has one \\gset or \\aset")
@@ -171,6 +174,7 @@ pub fn check_variables(
                 message: format!("undefined variable \"{name}\""),
                 hint: did_you_mean(name, candidates, |near| format!(":{near}"))
                     .or_else(|| Some(format!("set it before: \\set {name} expression"))),
+                condition: None,
             });
         }
     }
@@ -198,6 +202,7 @@ pub fn check_parameters(scripts: &[Script]) -> Result<(), ParseError> {
                         "statement has too many arguments (maximum is {MAX_PARAMETERS}): {count}"
                     ),
                     hint: Some("the simple protocol has no limit".to_owned()),
+                    condition: None,
                 });
             }
         }

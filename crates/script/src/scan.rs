@@ -13,7 +13,8 @@ pub(crate) enum Ending {
     End,
 }
 
-/// A statement, without `--` comments before it; empty when there was nothing else before its ending.
+/// A statement, without `--` comments before it, but with white space behind it; empty when there was nothing else before
+/// its ending.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) text: String,
@@ -146,14 +147,8 @@ impl<'a> Scanner<'a> {
                 .source
                 .error(parenthesis, "unclosed parenthesis in a statement"));
         }
-        let mut text = pending.text;
-        let end = text
-            .iter()
-            .rposition(|&b| !is_space(b))
-            .map_or(0, |last| last + 1);
-        text.truncate(end);
         // Only ASCII characters delimit pieces, so that these are whole characters too.
-        let text = String::from_utf8(text)
+        let text = String::from_utf8(pending.text)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Ok(Statement {
             text,

@@ -142,7 +142,8 @@ impl Command {
 /// A statement, ready for each of the three protocols.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlCommand {
-    /// The statement as written, with its semicolon if it has one, from behind `--` comments before it.
+    /// The statement as written, with its semicolon if it has one, from behind `--` comments before it. White space behind it
+    /// is sent, as pgbench does, but not kept here.
     pub text: String,
     /// Line of its first character, counted from 1.
     pub line: usize,

@@ -84,6 +84,7 @@ impl<'a> Source<'a> {
             column,
             message,
             hint: None,
+            condition: None,
         }
     }
 
@@ -97,6 +98,12 @@ impl ParseError {
     /// The error with a hint.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The error as one of the script's conditions, found at this command, from 0.
+    pub(crate) fn of_condition(mut self, command: usize) -> Self {
+        self.condition = Some(command + 1);
         self
     }
 }

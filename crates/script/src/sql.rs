@@ -1,17 +1,17 @@
 //! Variables in statements.
 
 use crate::script::{Segment, SqlCommand};
-use crate::source::{is_name_part, is_name_start};
+use crate::source::{is_name_part, is_name_start, is_space};
 use crate::variables::Symbols;
 
 /// Prepares a statement that begins at `line`. As in pgbench, `:name` is a variable wherever it stands, in quotations
 /// too; a colon that follows a colon is not looked at, which leaves `::type` alone.
-pub(crate) fn sql_command(text: String, line: usize, symbols: &mut Symbols) -> SqlCommand {
+pub(crate) fn sql_command(text: &str, line: usize, symbols: &mut Symbols) -> SqlCommand {
     let mut segments = Vec::new();
     let mut prepared_text = String::new();
     let mut params = Vec::new();
     let mut literal_start = 0;
-    for (at, end) in references(&text) {
+    for (at, end) in references(text) {
         let slot = symbols.slot(&text[at + 1..end]);
         if literal_start < at {
             segments.push(Segment::Text(text[literal_start..at].to_owned()));
@@ -27,13 +27,17 @@ pub(crate) fn sql_command(text: String, line: usize, symbols: &mut Symbols) -> S
     }
     prepared_text.push_str(&text[literal_start..]);
     SqlCommand {
-        text,
+        text: text.trim_end_matches(is_white).to_owned(),
         line,
         segments,
         prepared_text,
         params,
         keep: None,
     }
+}
+
+fn is_white(c: char) -> bool {
+    u8::try_from(c).is_ok_and(is_space)
 }
 
 /// Where variables stand in `text`: from the colon to behind the name.

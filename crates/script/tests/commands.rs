@@ -35,7 +35,7 @@ fn commands_are_numbered_and_named_as_pgbench_does() {
             ("startpipeline", 13, "\\startpipeline"),
             ("syncpipeline", 14, "\\syncpipeline"),
             ("endpipeline", 15, "\\endpipeline"),
-            ("aset", 16, "SELECT 4 ; SELECT 5"),
+            ("aset", 16, "SELECT 4 ; SELECT 5 "),
         ]
     );
     let kept: Vec<_> = script.keeps().collect();

@@ -69,13 +69,17 @@ fn parameters_are_numbered_as_pgbench_does() {
     }
 }
 
-/// What pgbench sent, by its debugging output, without white space at the ends.
+/// What pgbench sent, by its debugging output, which leaves out a newline at the end.
 fn sent(stderr: &str) -> Vec<String> {
     stderr
         .split("pgbench: ")
         .filter_map(|message| message.strip_prefix("client 0 sending "))
-        .map(|text| text.trim().to_owned())
+        .map(without_newline)
         .collect()
+}
+
+fn without_newline(text: &str) -> String {
+    text.strip_suffix('\n').unwrap_or(text).to_owned()
 }
 
 /// What Plinth sends by the simple protocol.
@@ -105,7 +109,7 @@ fn simple_texts(script: &str) -> Vec<String> {
                         }
                     }
                 }
-                texts.push(String::from_utf8(text).expect("text"));
+                texts.push(without_newline(std::str::from_utf8(&text).expect("text")));
             }
             other => panic!("unexpected {other:?}"),
         }
@@ -117,7 +121,7 @@ fn simple_texts(script: &str) -> Vec<String> {
 fn prepared_texts(script: &str) -> Vec<String> {
     let script = parse("script", script, &mut Symbols::new()).expect("a script");
     let sql = |command: &Command| match command {
-        Command::Sql(sql) => Some(sql.prepared_text.clone()),
+        Command::Sql(sql) => Some(without_newline(&sql.prepared_text)),
         _ => None,
     };
     script.commands.iter().filter_map(sql).collect()

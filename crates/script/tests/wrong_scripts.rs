@@ -53,6 +53,7 @@ fn case(paragraph: &str) -> Case {
         Some(found[key.len()..].to_owned())
     };
     let (hint, pgbench) = (after("hint: "), after("pgbench: "));
+    let condition = after("condition: ").map(|number| number.parse().expect(paragraph));
     assert_eq!(rest.next(), None, "{paragraph}");
     Case {
         script,
@@ -63,6 +64,7 @@ fn case(paragraph: &str) -> Case {
             column,
             message,
             hint,
+            condition,
         },
     }
 }
@@ -97,6 +99,10 @@ fn pgbench_refuses_the_same_in_the_same_words() {
                 let wanted = other
                     .unwrap_or(&error.message)
                     .replace("wrong.sql", "script.sql");
+                let wanted = match error.condition {
+                    Some(number) => format!("command {number}: {wanted}"),
+                    None => wanted,
+                };
                 assert!(said.contains(&wanted), "{script}\n{said}\n{wanted}");
             }
         }
@@ -229,6 +235,7 @@ fn variables_that_nothing_sets_are_found() {
             column,
             message: format!("undefined variable \"{name}\""),
             hint: Some(hint.to_owned()),
+            condition: None,
         });
         assert_eq!(found, wanted, "{source}");
     }

@@ -117,7 +117,7 @@ class BenchLoad:
         if not asked.log:
             return None
         return {
-            "prefix": asked.log_prefix or "pgbench_log",
+            "prefix": "pgbench_log" if asked.log_prefix is None else asked.log_prefix,
             "sampling_rate": asked.sampling_rate,
             "aggregate_interval_s": asked.aggregate_interval_s or None,
             "failures_detailed": asked.failures_detailed,

@@ -1,5 +1,6 @@
 """Numbers as C reads them, since pgbench's options take what strtol, atoi and atof of the C library take."""
 
+import math
 import re
 
 from plinth.bench.failure import BenchFailure
@@ -7,6 +8,7 @@ from plinth.bench.failure import BenchFailure
 INT_MAX = 2**31 - 1
 _SPACE = " \t\n\v\f\r"
 _INTEGER = re.compile(rf"[{_SPACE}]*([+-]?\d+)", re.ASCII)
+_HEX = re.compile(rf"[{_SPACE}]*([+-]?0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?)", re.ASCII | re.IGNORECASE)
 _FLOAT = re.compile(rf"[{_SPACE}]*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)", re.ASCII | re.IGNORECASE)
 
 
@@ -28,6 +30,12 @@ def leading_int(text: str) -> int:
 
 
 def leading_float(text: str) -> float:
-    """As atof(3): the decimal number that the text begins with, else 0; no infinity, and no "not a number"."""
+    """As atof(3): the number that the text begins with, decimal or hexadecimal, else 0; also of what is not finite."""
+    try:
+        if match := _HEX.match(text):
+            return float.fromhex(match[1])
+    except OverflowError:
+        return 0.0
     match = _FLOAT.match(text)
-    return float(match[1]) if match else 0.0
+    number = float(match[1]) if match else 0.0
+    return number if math.isfinite(number) else 0.0

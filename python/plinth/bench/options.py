@@ -19,6 +19,7 @@ from plinth.model.load_config import Arrivals, Rate
 INIT_STEPS = "dtgGvpf"
 PROTOCOLS = ("simple", "extended", "prepared")
 DEFAULT_TRANSACTIONS = 10
+MAX_SCRIPTS = 128
 _NAME = re.compile(r"(?:[a-z_]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*", re.ASCII | re.IGNORECASE)
 _BENCH, _INIT, _BOTH = "benchmarking", "initialization", "both"
 
@@ -105,19 +106,22 @@ def _int(attribute: str, shown: str, least: int, most: int = INT_MAX) -> Apply:
     return lambda asked, value: setattr(asked, attribute, option_int(value, shown, least, most))
 
 
-def _positive(attribute: str, what: str, most: float = float("inf")) -> Apply:
-    def apply(asked: BenchOptions, value: str) -> None:
-        number = leading_float(value)
-        if not 0 < number <= most:
-            raise BenchFailure(f'invalid {what}: "{value}"')
-        setattr(asked, attribute, number)
+def _positive(value: str, what: str, most: float = float("inf")) -> float:
+    number = leading_float(value)
+    if not 0 < number <= most:
+        raise BenchFailure(f'invalid {what}: "{value}"')
+    return number
 
-    return apply
+
+def _add(asked: BenchOptions, script: BenchScript) -> None:
+    if len(asked.scripts) == MAX_SCRIPTS:
+        raise BenchFailure(f"at most {MAX_SCRIPTS} SQL scripts are allowed")
+    asked.scripts.append(script)
 
 
 def _builtin(name: str | None) -> Apply:
     def apply(asked: BenchOptions, value: str) -> None:
-        asked.scripts.append(builtin(name or value))
+        _add(asked, builtin(name or value))
         asked.uses_builtin = True
 
     return apply
@@ -135,7 +139,7 @@ def _clients(asked: BenchOptions, value: str) -> None:
 
 
 def _file(asked: BenchOptions, value: str) -> None:
-    asked.scripts.append(script_file(value))
+    _add(asked, script_file(value))
 
 
 def _define(asked: BenchOptions, value: str) -> None:
@@ -194,6 +198,16 @@ def _show_script(asked: BenchOptions, value: str) -> None:
     raise ListRequested(show(value))
 
 
+def _latency_limit(asked: BenchOptions, value: str) -> None:
+    """In whole microseconds, as in pgbench: what is less than one is no limit."""
+    limit_us = int(_positive(value, "latency limit") * 1000)
+    asked.latency_limit_ms = limit_us / 1000 if limit_us else None
+
+
+def _sampling_rate(asked: BenchOptions, value: str) -> None:
+    asked.sampling_rate = _positive(value, "sampling rate", most=1.0)
+
+
 def _rate(asked: BenchOptions, value: str) -> None:
     asked.rate = read_rate(value)
 
@@ -235,7 +249,7 @@ OPTIONS = (
     Option("init-steps", "I", True, _INIT, _init_steps),
     Option("jobs", "j", True, _BENCH, _int("jobs", "-j/--jobs", 1)),
     Option("log", "l", False, _BENCH, _flag("log")),
-    Option("latency-limit", "L", True, _BENCH, _positive("latency_limit_ms", "latency limit")),
+    Option("latency-limit", "L", True, _BENCH, _latency_limit),
     Option("no-vacuum", "n", False, _BOTH, _flag("no_vacuum")),
     Option("port", "p", True, _BOTH, _text("port")),
     Option("progress", "P", True, _BENCH, _int("progress_s", "-P/--progress", 1)),
@@ -253,7 +267,7 @@ OPTIONS = (
     Option("unlogged-tables", None, False, _INIT, _flag("unlogged_tables")),
     Option("tablespace", None, True, _INIT, _text("tablespace")),
     Option("index-tablespace", None, True, _INIT, _text("index_tablespace")),
-    Option("sampling-rate", None, True, _BENCH, _positive("sampling_rate", "sampling rate", most=1.0)),
+    Option("sampling-rate", None, True, _BENCH, _sampling_rate),
     Option("aggregate-interval", None, True, _BENCH, _int("aggregate_interval_s", "--aggregate-interval", 1)),
     Option("progress-timestamp", None, False, _BENCH, _flag("progress_timestamp")),
     Option("log-prefix", None, True, _BENCH, _text("log_prefix")),

@@ -9,6 +9,8 @@ from plinth.model.load_config import Rate, Stage
 _NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
 _STAGE = re.compile(rf"{_NUMBER}(?:\.\.{_NUMBER})?(?::{_NUMBER})?", re.ASCII)
 _MARKS = (",", ":", "..")
+_HIGHEST_TPS = 1e9
+"""The engine's: every transaction is due at once, as at pgbench's rates above it."""
 
 
 def read_rate(text: str) -> Rate:
@@ -17,7 +19,7 @@ def read_rate(text: str) -> Rate:
         number = leading_float(text)
         if number <= 0:
             raise BenchFailure(f'invalid rate limit: "{text}"')
-        return Rate.constant(number)
+        return Rate.constant(min(number, _HIGHEST_TPS))
     parts = text.split(",")
     stages = tuple(_stage(text, part, is_last=number == len(parts)) for number, part in enumerate(parts, start=1))
     if not any(stage.from_tps or stage.to_tps for stage in stages):

@@ -1,12 +1,17 @@
 """The scripts of `plinth bench`: built-in ones by a prefix of their name, and files, each with a weight."""
 
+import errno
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.bench.failure import BenchFailure
+
+if TYPE_CHECKING:
+    from plinth._native import ScriptError
 
 
 class ListRequested(Exception):
@@ -40,13 +45,19 @@ def script_file(asked: str) -> BenchScript:
     if name == "-" and sys.stdin is None:  # the caller has closed it
         raise BenchFailure('could not read file "-": standard input is closed')
     try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        raw = sys.stdin.buffer.read() if name == "-" else _read(name)
     except OSError as error:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
         raise BenchFailure(f'could not {verb} file "{name}": {os.strerror(error.errno or 0)}') from error
     source = _decoded(name, raw)
     check(BenchScript(name, source, weight), None)
     return BenchScript(name, source, weight)
+
+
+def _read(name: str) -> bytes:
+    if not name:  # which is the working directory to Path
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return Path(name).read_bytes()
 
 
 def _decoded(name: str, raw: bytes) -> str:
@@ -68,8 +79,8 @@ def show(prefix: str) -> str:
 
 
 _UNDEFINED = "undefined variable"
-# Errors about a script as a whole, which pgbench tells without a line.
-_WHOLE = ("empty command list", "condition error")
+# An error about a script as a whole, which pgbench tells without a line.
+_WHOLE = "empty command list"
 
 
 def check(script: BenchScript, variables: Iterable[str] | None) -> None:
@@ -83,9 +94,39 @@ def check(script: BenchScript, variables: Iterable[str] | None) -> None:
             return
         if error.message.startswith(_WHOLE):
             raise BenchFailure(error.message) from error
-        line = script.source.split("\n")[error.line - 1]  # what else Python takes for a line's end is none here
-        shown = (line, f"{' ' * (error.column - 1)}^ error found here")
-        raise BenchFailure(f"{error.file}:{error.line}: {error.message}", lines=shown) from error
+        lines = script.source.split("\n")  # what else Python takes for a line's end is none here
+        if error.condition is not None:
+            where = f'condition error in script "{error.file}" command {error.condition}'
+            raise BenchFailure(
+                f"{where}: {error.message}", detail=f"Line {error.line}: {lines[error.line - 1].strip()}"
+            ) from error
+        first, shown = _command(error, lines)
+        raise BenchFailure(f"{error.file}:{first}: {error.message}", lines=shown) from error
+
+
+def _command(error: "ScriptError", lines: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+    """The line where a wrong command begins, and all its lines without a statement before it, with a mark at the error."""
+
+    def continues(at: int) -> bool:
+        return lines[at].removesuffix("\r").endswith("\\")
+
+    wrong = first = last = error.line - 1
+    name = re.search(r' in command "(.*)"$', error.message)
+    if name is None:
+        return error.line, (lines[wrong], _mark(error.column))
+    while first > 0 and continues(first - 1):
+        first -= 1
+    while last + 1 < len(lines) and continues(last):
+        last += 1
+    shown = list(lines[first : last + 1])
+    begins = max(0, shown[0].rfind(f"\\{name[1]}", 0, error.column if wrong == first else None))
+    shown[0] = shown[0][begins:]
+    shown.insert(wrong - first + 1, _mark(error.column - (begins if wrong == first else 0)))
+    return first + 1, tuple(shown)
+
+
+def _mark(column: int) -> str:
+    return f"{' ' * (column - 1)}^ error found here"
 
 
 def _find(prefix: str) -> tuple[str, str, str]:
