@@ -27,6 +27,7 @@ pub(crate) fn cancel_all(cancellers: &[Box<Canceller>], recorder: &mut Recorder,
                 kind: ErrorKind::Cancel,
                 sqlstate: None,
                 message,
+                in_full: None,
             };
             recorder.error(Place::default(), failure, now_ns);
         }

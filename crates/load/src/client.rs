@@ -285,6 +285,7 @@ impl Client {
                 query: self.results_ended,
                 sqlstate: failure.sqlstate,
                 message: failure.message,
+                in_full: failure.in_full,
                 tries: self.tries,
                 latency_ns: now_ns.saturating_sub(self.intended_ns),
             });

@@ -138,6 +138,7 @@ impl Connected {
                 kind,
                 sqlstate,
                 message,
+                in_full: None,
             },
             clients,
         ));

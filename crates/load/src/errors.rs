@@ -78,6 +78,8 @@ pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
     pub(crate) sqlstate: Option<String>,
     pub(crate) message: String,
+    /// A server's error in full, if somebody wants to be told.
+    pub(crate) in_full: Option<String>,
 }
 
 /// Why a client cannot go on.
@@ -95,6 +97,7 @@ impl Trouble {
                 kind,
                 sqlstate: None,
                 message: message.into(),
+                in_full: None,
             },
             line: None,
         }
@@ -198,6 +201,7 @@ mod tests {
             kind,
             sqlstate: sqlstate.map(str::to_owned),
             message: message.to_owned(),
+            in_full: None,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Event {
     pub sqlstate: Option<String>,
     /// What was wrong.
     pub message: String,
+    /// The server's error in full, in several lines, as psql shows it.
+    pub in_full: Option<String>,
     /// Which try it was.
     pub tries: u32,
     /// Time since the intended start.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use plinth_script::{Command, Keep, ParseError, Script, Segment, SqlCommand, Symbols, Variables};
-use plinth_wire::{EncodeError, Piece, Template};
+use plinth_wire::{EncodeError, Piece, Template, statement_text};
 use thiserror::Error;
 
 use crate::config::{Config, Protocol, ScriptSource};
@@ -239,6 +239,13 @@ impl Programs {
         let parameter =
             |hole: usize, out: &mut Vec<u8>| variables.write_text(statement.params[hole], out);
         statement.run.write_unsynced(out, parameter);
+    }
+
+    /// The text that runs or prepares a statement.
+    pub(crate) fn sent(&self, statement: usize, variables: &Variables) -> Option<String> {
+        let mut messages = Vec::new();
+        self.write(statement, true, variables, &mut messages);
+        statement_text(&messages)
     }
 
     /// Appends what prepares a statement.

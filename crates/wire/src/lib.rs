@@ -1,6 +1,7 @@
 //! PostgreSQL frontend/backend protocol 3: frames, authentication and prepared message templates. Sans-IO: no sockets, no clock.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod cursor;
 mod encode;
 mod methods;
 mod notice;
@@ -17,7 +18,7 @@ pub use rows::{RowError, column_names, fields};
 pub use scan::{Frame, FrameError, KEPT_BYTES, KEPT_ROW_BYTES, Scanner};
 pub use scram::{SaltedPasswords, ScramError};
 pub use startup::{ChannelBinding, Encryption, Login, SSL_REQUEST, Session, Startup, StartupError};
-pub use template::{Piece, Template};
+pub use template::{Piece, Template, statement_text};
 
 /// Messages of one fixed form that a client sends.
 pub mod frontend {

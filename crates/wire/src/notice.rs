@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::cursor;
+
 /// What the server says when something went wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerError {
@@ -15,6 +17,14 @@ pub struct ServerError {
     pub detail: Option<String>,
     /// What the server suggests.
     pub hint: Option<String>,
+    /// Where in the statement, in characters from 1.
+    pub position: Option<usize>,
+    /// A statement of the server's own that failed, and where in it.
+    pub internal_query: Option<String>,
+    /// See `internal_query`.
+    pub internal_position: Option<usize>,
+    /// What the server was doing: calls of functions, outermost last.
+    pub context: Option<String>,
 }
 
 impl ServerError {
@@ -35,10 +45,42 @@ impl ServerError {
                 b'M' => error.message = text(),
                 b'D' => error.detail = Some(text()),
                 b'H' => error.hint = Some(text()),
+                b'P' => error.position = text().parse().ok(),
+                b'q' => error.internal_query = Some(text()),
+                b'p' => error.internal_position = text().parse().ok(),
+                b'W' => error.context = Some(text()),
                 _ => {}
             }
         }
         error
+    }
+
+    /// All of it in several lines, as psql and pgbench show it. `statement` is what was sent, if its place is to be shown.
+    #[must_use]
+    pub fn in_full(&self, statement: Option<&str>) -> String {
+        let mut text = format!("{}:  {}", self.severity, self.message);
+        let place = match self.position {
+            Some(position) => Some((statement, position)),
+            None => self
+                .internal_position
+                .map(|position| (self.internal_query.as_deref(), position)),
+        };
+        match place {
+            Some((Some(query), position)) => text.extend(cursor::lines(query, position)),
+            Some((None, position)) => text.push_str(&format!(" at character {position}")),
+            None => {}
+        }
+        for (label, part) in [
+            ("DETAIL", &self.detail),
+            ("HINT", &self.hint),
+            ("QUERY", &self.internal_query),
+            ("CONTEXT", &self.context),
+        ] {
+            if let Some(part) = part {
+                text.push_str(&format!("\n{label}:  {part}"));
+            }
+        }
+        text
     }
 
     /// Whether the server ends the session after this.
@@ -78,6 +120,32 @@ mod tests {
             "FATAL: sorry, too many clients already (SQLSTATE 53300)"
         );
         assert_eq!(ServerError::parse(b"SFEHLER\0VERROR\0").severity, "ERROR");
+    }
+
+    #[test]
+    fn in_full_it_is_as_libpq_shows_it() {
+        let table: [(&[u8], Option<&str>, &str); 5] = [
+            (
+                b"SERROR\0C42703\0Mno column\0P8\0HTry.\0DBad.\0WSQL function \"f\"\0\0",
+                Some("select nosuch;"),
+                "ERROR:  no column\nLINE 1: select nosuch;\n               ^\nDETAIL:  Bad.\nHINT:  Try.\nCONTEXT:  SQL function \"f\"",
+            ),
+            (
+                b"SERROR\0C42703\0Mno column\0P8\0\0",
+                None,
+                "ERROR:  no column at character 8",
+            ),
+            (
+                b"SERROR\0C42703\0Mno column\0p8\0qselect nosuch\0WPL/pgSQL function f() line 1\0\0",
+                Some("select f();"),
+                "ERROR:  no column\nLINE 1: select nosuch\n               ^\nQUERY:  select nosuch\nCONTEXT:  PL/pgSQL function f() line 1",
+            ),
+            (b"SERROR\0Mbad\0P99\0\0", Some("select 1"), "ERROR:  bad"),
+            (b"SFATAL\0Mbye\0\0", Some("select 1"), "FATAL:  bye"),
+        ];
+        for (body, statement, shown) in table {
+            assert_eq!(ServerError::parse(body).in_full(statement), shown);
+        }
     }
 
     #[test]

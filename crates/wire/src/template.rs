@@ -155,6 +155,15 @@ impl Template {
     }
 }
 
+/// The statement in the `Query` or `Parse` that `messages` begin with.
+#[must_use]
+pub fn statement_text(messages: &[u8]) -> Option<String> {
+    let (tag, body) = (messages.first()?, messages.get(5..)?);
+    let mut texts = body.split(|&byte| byte == 0);
+    let text = texts.nth(usize::from(*tag == b'P'))?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ from plinth.bench.options import BenchOptions
 
 _QUERIES = ("SQL", "gset", "aset")
 _LOST = ("the server closed the connection", "the connection was lost", "cannot send")
+_COPY = "the statement is a COPY, which a load cannot run"
 _PIPELINE = ("startpipeline", "syncpipeline", "endpipeline")
 _EXECUTED = ("shell", "setshell", "sleep")
 
@@ -35,7 +36,7 @@ class EventTeller:
     def _lines(self, event: dict[str, Any]) -> Iterable[str]:
         client, script, command = event["client"], event["script"], event["command"]
         name = self._names[script][command] if command < len(self._names[script]) else "SQL"
-        said = as_libpq(event["message"])
+        said = event["in_full"] or as_libpq(event["message"])
         is_lost = said.startswith(_LOST)
         if is_lost:
             said = "perhaps the backend died while processing"
@@ -51,6 +52,9 @@ class EventTeller:
             yield f"error: client {client} script {script} aborted in command {command} query {query}: {said}"
         elif said.startswith("end of script reached"):
             yield f"error: client {client} aborted: {said.partition(';')[0]}"
+        elif said == _COPY:
+            yield "error: COPY is not supported in plinth bench, aborting"
+            yield f"error: client {client} aborted in command {command} ({name}) of script {script}"
         elif is_lost or name in ("SQL", *_PIPELINE) or said.endswith("pipeline mode"):
             yield f"error: client {client} aborted in command {command} ({name}) of script {script}; {said}"
         elif name in ("gset", "aset"):

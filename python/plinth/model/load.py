@@ -62,6 +62,9 @@ class LoadEvent(Frozen):
     query: int = Field(description="Number of the query among those that the command sent together, from 0.")
     sqlstate: str | None
     message: str
+    in_full: str | None = Field(
+        default=None, description="A server's error in several lines, as psql shows it, with its place and context."
+    )
     tries: int
     latency_ns: int = Field(description="Since the intended start.")
 

@@ -118,6 +118,7 @@ fn no_connection(error: DialError) -> Trouble {
             kind,
             sqlstate,
             message,
+            in_full: None,
         },
         line: None,
     }

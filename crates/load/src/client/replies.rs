@@ -158,6 +158,7 @@ impl Client {
                 kind: ErrorKind::ConnectionLost,
                 sqlstate,
                 message: error.to_string(),
+                in_full: Some(error.in_full(None)),
             };
             return Err(Trouble {
                 failure,
@@ -169,17 +170,32 @@ impl Client {
             kind,
             sqlstate,
             message: error.to_string(),
+            in_full: None,
         };
         // What fails in a later part of a pipeline fails because of the first.
         if self.failed.is_none() {
             if context.tells_errors() {
-                self.failure = Some(Box::new(failure.clone()));
+                let in_full = Some(error.in_full(self.sent(context).as_deref()));
+                let told = Failure {
+                    in_full,
+                    ..failure.clone()
+                };
+                self.failure = Some(Box::new(told));
             }
             let place = self.place(context);
             context.recorder.error(place, failure, now_ns);
             self.failed = Some((kind, place));
         }
         Ok(())
+    }
+
+    /// The text of the statement that the server is at; none when it was prepared before.
+    fn sent(&self, context: &Context<'_>) -> Option<String> {
+        let id = self.statement(context)?;
+        if self.prepared[id] {
+            return None;
+        }
+        context.programs.sent(id, &self.variables)
     }
 
     /// `ParseComplete`: the statement under way is prepared, also when it fails later.
