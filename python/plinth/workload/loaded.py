@@ -4,8 +4,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap
+from plinth.model.dataset import LEDGER
 from plinth.model.loaded import LoadedIndex, LoadedTable
-from plinth.workload.ledger import LEDGER
 
 if TYPE_CHECKING:
     import psycopg

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plinth.model.dataset import LoadedTables
+from plinth.model.dataset import LEDGER, LoadedTables
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.workload.at_once import Job, run_at_once
 from plinth.workload.bulk import LOAD_BYTES_PER_S, copy
-from plinth.workload.ledger import LEDGER, PREPARE, Ledger
+from plinth.workload.ledger import PREPARE, Ledger
 from plinth.workload.maintenance import Maintenance, sessions_of
 from plinth.workload.pages import PAGES_BYTES_PER_S, RESTART_S, write_pages
 from plinth.workload.server import LoadServer
