@@ -33,13 +33,7 @@ impl NewFile {
         let wanted =
             fs::metadata(model).map_err(|error| PieceError::Io("look at the table's", error))?;
         let path = with_suffix(target, SUFFIX);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(PRIVATE)
-            .open(&path)
-            .map_err(|error| PieceError::Io("make a file beside", error))?;
+        let file = make_anew(&path).map_err(|error| PieceError::Io("make a file beside", error))?;
         let new = Self {
             file,
             path,
@@ -106,6 +100,19 @@ impl Drop for NewFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// The folder is the server's user's, who must not lead us elsewhere by a link: what a kill left is removed, never opened.
+fn make_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(PRIVATE)
+        .open(path)
 }
 
 /// Makes durable which files a folder has.

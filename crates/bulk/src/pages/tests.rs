@@ -1,6 +1,7 @@
 //! Real files in small segments: cut anywhere they hold the same pages, what is whole is kept, and the rest is not left.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
@@ -132,6 +133,24 @@ fn a_load_that_was_killed_is_gone_on_with() {
         (again.rows, again.bytes_written),
         (ROWS, PAGE_BYTES as u64),
         "only the visibility map"
+    );
+}
+
+/// The folder belongs to the server's user, the writer is often root.
+#[test]
+fn a_link_in_the_place_of_an_unfinished_file_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    empty(folder.path());
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    fs::write(elsewhere.path(), b"not theirs").unwrap();
+    symlink(elsewhere.path(), folder.path().join("7.plinth")).unwrap();
+    let result = write(config(folder.path(), &[]), SEGMENT_BLOCKS);
+    assert_eq!((result.rows, &result.errors[..]), (ROWS, &[][..]));
+    assert_eq!(fs::read(elsewhere.path()).unwrap(), b"not theirs");
+    assert!(
+        fs::symlink_metadata(folder.path().join("7"))
+            .unwrap()
+            .is_file()
     );
 }
 
