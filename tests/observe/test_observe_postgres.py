@@ -1,11 +1,13 @@
 """PostgreSQL's views on real servers: each version gives what it has, says what it lacks, and counts what was done."""
 
+import itertools
 import re
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 from psycopg import pq
-from watching import ask, client, major, wait_until, watching
+from watching import INTERVAL_S, ask, client, major, wait_until, watching
 
 from plinth.model.waits import ALL
 from plinth.observe.postgres import view_sources
@@ -112,6 +114,21 @@ def test_waits_are_looked_at_ten_times_as_often_as_they_are_told(server: Cluster
     seen = sum(mean * count for mean, count in zip(asleep, looks, strict=True))
     assert round(seen, 6) == round(seen), "means over the looks, from which their sums can be had again"
     assert seen >= 0.4 * sum(looks)
+
+
+def test_sessions_that_tell_nothing_are_a_gap_and_no_smaller_sum(server: Cluster) -> None:
+    with client(server) as quiet, watching(server) as watched:
+        watched.wait_for_readings("pg_wait", 2)
+        quiet.execute("SET track_activities = off")
+        blind_ns = time.monotonic_ns() - watched.started_ns
+        watched.wait_for_readings("pg_wal", 5)
+        quiet.execute("SET track_activities = on")
+        watched.wait_for_readings("pg_wait", 2)
+    assert watched.reason("pg_wait (from") == "track_activities is off in a session of a client backend"
+    times = [sample.t_ns for sample in watched.named("pg_wait")[ALL, "idle"]]
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) > 3 * INTERVAL_S * 1e9
+    assert times[0] < blind_ns < times[-1]
+    assert {min(1, round(idle)) for idle in watched.values("pg_wait", ALL, "idle")} == {1}
 
 
 def standby_of(cluster: Cluster) -> pq.abc.PGconn:

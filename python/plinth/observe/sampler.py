@@ -48,6 +48,7 @@ class Sampler:
         # A lock that end() lets go of: to wait for an Event takes several times as much CPU, ten times a second.
         self._going_on = threading.Lock()
         self._going_on.acquire()
+        self._unseen: set[str] = set()
         self._missed = 0
         self._longest_ns = 0
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -121,8 +122,11 @@ class Sampler:
                 source.look()
             except Exception as error:  # noqa: BLE001 - as for a reading
                 self.outages.lost(source.name, look_ns, reason_of(error))
+                self._unseen.add(source.name)
             else:
-                self.outages.found(source.name, look_ns)
+                if source.name in self._unseen:
+                    self.outages.found(source.name, look_ns)
+                    self._unseen.remove(source.name)
 
     def _read(self, source: Source, tick_ns: int) -> None:
         read_ns = time.monotonic_ns()

@@ -18,6 +18,8 @@ _QUERY = f"""
     WHERE wait_event_type IS DISTINCT FROM 'Activity' AND coalesce(application_name, '') NOT LIKE '{APPLICATION_NAME}%'
     GROUP BY 1, 2, 3"""
 _SETTING = "track_activities"
+_UNTOLD = "disabled"
+"""The state of a session that has track_activities off, or had when it began what it does."""
 _STATES = {
     "active": ACTIVE,
     "fastpath function call": ACTIVE,
@@ -62,7 +64,10 @@ class WaitProfile:
 
 
 def profile(looks: Sequence[Iterable[Row]]) -> Readout:
-    """Of looks with rows of (kind, state, wait, processes) the mean. The server hides from us what is another role's."""
+    """Of looks with rows of (kind, state, wait, processes) the mean. The server hides from us what is another role's.
+
+    Raises Unreadable when the state of a client's session is not told: without it sums would be too small.
+    """
     states = {ACTIVE: 0, IDLE: 0, IDLE_IN_TRANSACTION: 0}
     waits: dict[str, int] = {}
     hidden = False
@@ -72,6 +77,8 @@ def profile(looks: Sequence[Iterable[Row]]) -> Readout:
             hidden = True
             continue
         if kind in CLIENT_KINDS:
+            if state == _UNTOLD:
+                raise Unreadable(f"{_SETTING} is off in a session of a {kind}")
             known = _STATES.get(state or "")
             if known is not None:
                 states[known] += int(count)
