@@ -62,6 +62,12 @@ def test_a_rating_that_does_not_fit_together_is_refused(given: dict[str, Any]) -
         DriveSpec.model_validate(given)
 
 
+@pytest.mark.parametrize("waf", [float("inf"), float("nan")])
+def test_a_factor_without_bounds_is_refused(waf: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        DriveSpec.model_validate({"pe_cycles": 6, "capacity": "300GB", "waf": waf})
+
+
 def test_the_drive_that_the_experiment_states_is_that_of_the_analysis_unless_another_is_given() -> None:
     contents = one_disk(100, 100, 100)
     drive = DriveSpec(tbw_bytes=600 * TB)

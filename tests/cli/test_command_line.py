@@ -68,6 +68,7 @@ WRONG_USAGE = [
     (["verify", "."], "not a bundle"),
     (["endurance", "."], "not a bundle"),
     (["endurance", ".", "--tbw", "600"], "--tbw 600: expected a number with a unit"),
+    (["endurance", ".", "--tps", "nan"], "--tps nan: a rate is a number above 0"),
     (["completion", "tcsh"], "tcsh"),
     (["storage", "describe"], "PATH"),
     (["clean", "../x"], "cannot be a run id"),

@@ -110,6 +110,7 @@ def test_the_command_gives_json_and_examines_where_storages_are_made() -> None:
     [
         (("/no/such/place",), "no such directory"),
         (("/tmp", "--noise", "0.1"), "too short to measure noise"),
+        (("/tmp", "--noise", "inf"), "--noise: got inf; allowed are at most 366 d"),
     ],
 )
 def test_the_command_refuses_what_makes_no_sense(words: tuple[str, ...], message: str) -> None:

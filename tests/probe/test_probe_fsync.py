@@ -119,6 +119,9 @@ def test_only_what_is_asked_for_is_measured(probe: Command, scratch: Path):
         (("--writers", "1,two"), "numbers"),
         (("--writers", "0"), "4096"),
         (("--seconds", "0"), "--seconds"),
+        (("--seconds", "nan"), "--seconds: got nan; it must be above 0"),
+        (("--seconds", "inf"), "--seconds: got inf; allowed are at most 366 d"),
+        (("--rounds", "0"), "--rounds"),
         (("--methods", "open_datasync", "--only", "ladder"), "nothing to measure"),
     ],
 )

@@ -157,6 +157,15 @@ def test_a_job_file_that_is_none_is_told(scratch: Path, text: str):
     assert not isinstance(error.value, Refused) and str(jobs) in (error.value.where or "")
 
 
+def test_usage_that_makes_no_sense_is_told(probe: Command, scratch: Path):
+    for words, said in (
+        (("--seconds", "nan"), "--seconds: got nan; it must be above 0"),
+        (("--job-file", str(scratch / "none.fio")), "there is no such job file"),
+    ):
+        done = probe("io", scratch, *words)
+        assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+
+
 def test_places_that_cannot_be_measured_are_told(probe: Command, scratch: Path):
     (scratch / "file").touch()
     assert "no such directory" in probe("io", scratch / "nothing").stderr

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
+from plinth.cli.options import seconds_of
 from plinth.model.doctor import DoctorRecord, Noise
 
 _NOISE_S = 12.0
@@ -52,11 +53,12 @@ def doctor(
     from plinth.cli.doctor_view import show_examination, show_noise
     from plinth.run.doctor import default_place, examine_path, measure_noise
 
+    noise_s = None if noise is None else seconds_of("--noise", noise[0]) if noise else _NOISE_S
     place = default_place() if path is None else path
     examination = examine_path(place)
 
     def measured() -> Noise | None:
-        return None if noise is None else measure_noise(place, noise[0] if noise else _NOISE_S)
+        return None if noise_s is None else measure_noise(place, noise_s)
 
     if as_json:
         print(DoctorRecord(examinations=(examination,), noise=measured()).model_dump_json(indent=1))

@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 
 from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson
+from plinth.cli.options import seconds_of
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
 from plinth.model.probe import GROUPS, METHODS, WRITERS, FsyncOptions, FsyncProbe
@@ -69,8 +70,9 @@ def fsync(
     """
     if not paths:
         raise UsageError("no PATH to probe", hint="for example: plinth probe fsync /var/lib/postgresql")
-    if seconds <= 0 or rounds < 1:
-        raise UsageError(f"got --seconds {seconds:g} and --rounds {rounds}; both must be above 0")
+    duration_s = seconds_of("--seconds", seconds)
+    if rounds < 1:
+        raise UsageError(f"--rounds: got {rounds}; it must be above 0")
     options = FsyncOptions(
         methods=_chosen("--methods", methods, METHODS),
         groups=_chosen("--only", only, GROUPS),
@@ -79,7 +81,7 @@ def fsync(
     )
     from plinth.cli.probe_view import print_fsync
 
-    found = _fsync(paths, options, seconds, rounds, quiet)
+    found = _fsync(paths, options, duration_s, rounds, quiet)
     if as_json:
         print(json.dumps([one.model_dump(mode="json") for one in found]))
     else:

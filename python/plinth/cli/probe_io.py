@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
+from plinth.cli.options import seconds_of
 from plinth.cli.probe import FAILED, progress
 from plinth.model.errors import UsageError
 from plinth.model.probe_io import IoJob
@@ -47,8 +48,7 @@ def io(
       plinth probe io /mnt/nvme --size 32GiB --seconds 10
       plinth probe io /mnt/nvme --grid --grid-rw randwrite
     """
-    if seconds <= 0:
-        raise UsageError(f"--seconds: got {seconds:g}; it must be above 0")
+    duration_s = seconds_of("--seconds", seconds)
     if grid and job_file is not None:
         raise UsageError("give one of --grid and --job-file")
     size_bytes = _size(size)
@@ -62,16 +62,16 @@ def io(
     if job_file is not None:
         kind, jobs = "job file", read_job_file(job_file)
     elif grid:
-        kind, jobs = "grid", grid_of(grid_rw, GRID_BLOCKS, DEPTHS, seconds)
+        kind, jobs = "grid", grid_of(grid_rw, GRID_BLOCKS, DEPTHS, duration_s)
     else:
-        kind, jobs = "shapes", shapes(seconds)
+        kind, jobs = "shapes", shapes(duration_s)
 
     with progress(len(jobs), quiet) as advance, InterruptGuard(lambda _: None):
 
         def tell(job: IoJob) -> None:
             advance(job.name)
 
-        found = probe_io(path, kind, jobs, size_bytes, seconds, tell)
+        found = probe_io(path, kind, jobs, size_bytes, duration_s, tell)
     if as_json:
         print(found.model_dump_json(indent=1))
     else:

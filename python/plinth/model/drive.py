@@ -32,6 +32,7 @@ class DriveSpec(Frozen):
     waf: float = Field(
         default=1.0,
         ge=1,
+        allow_inf_nan=False,
         description="Write amplification factor, with pe_cycles: bytes that the drive writes to its cells for each of the "
         "host's. 1 is the best case.",
     )

@@ -141,6 +141,8 @@ def read_job_file(path: Path) -> tuple[IoJob, ...]:
     """The jobs of the file at `path`, each with what [global] says before it. Raises Refused, UsageError."""
     try:
         text = path.read_text()
+    except FileNotFoundError:
+        raise UsageError("there is no such job file", where=str(path), hint="mend the path") from None
     except (OSError, UnicodeDecodeError) as error:
         cause = error if isinstance(error, OSError) else OSError(None, "it is not text")
         raise from_os_error(cause, "read the job file", path) from error

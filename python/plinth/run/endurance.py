@@ -1,5 +1,6 @@
 """From a bundle to the account of what it wrote."""
 
+import math
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -23,8 +24,8 @@ def endurance_of_bundle(
 
     Raises UsageError when it is no bundle, or when a rating makes no sense.
     """
-    if tps is not None and tps <= 0:
-        raise UsageError(f"--tps {tps:g}: a rate is above 0")
+    if tps is not None and not 0 < tps < math.inf:
+        raise UsageError(f"--tps {tps:g}: a rate is a number above 0")
     given = {"tbw": tbw_bytes, "pe_cycles": pe_cycles, "capacity": capacity_bytes, "waf": waf}
     rating = _rating({name: value for name, value in given.items() if value is not None})
     return endurance(read_bundle(path), tps, rating)
