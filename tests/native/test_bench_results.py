@@ -281,6 +281,7 @@ ABORTS = {
     "aset-name": ("select 1 as b \\; select 2 \\aset\n", ()),
     "sleep": ("\\sleep :x\nselect 1;\n", ("-D", "x=abc")),
     "if": ("\\if :x\nselect 1;\n\\endif\n", ("-D", "x=abc")),
+    "elif": ("\\if false\nselect 1;\n\\elif :x\nselect 2;\n\\endif\n", ("-D", "x=abc")),
     "set-range": ("\\set y :x\nselect 1;\n", ("-D", "x=-9223372036854775809")),
     "set": ("\\set y :x + 1\nselect 1;\n", ("-D", "x=abc")),
     "shell": ("select 1;\n\\shell false\n", ()),
@@ -292,6 +293,10 @@ ABORTS = {
     "pipeline-twice": ("\\startpipeline\n\\startpipeline\nselect 1;\n\\endpipeline\n", PIPELINE),
     "pipeline-gset": ("\\startpipeline\nselect 1 as a \\gset\n\\endpipeline\n", PIPELINE),
     "pipeline-error": ("\\startpipeline\nselect 1/0;\nselect 2;\n\\endpipeline\n", PIPELINE),
+    "pipeline-parts": (
+        "\\startpipeline\nselect 1;\n\\syncpipeline\n\\syncpipeline\nselect 1/0;\n\\endpipeline\n",
+        PIPELINE,
+    ),
     "third-query": ("select 1; select 2;\nselect 3 \\; select 4 \\; select 1/0;\n", ()),
     "first-query-after": ("select 1 \\; select 2;\nselect 1/0;\n", ()),
     "in-block": ("begin;\nselect 1 \\; select 1/0;\nend;\n", ()),

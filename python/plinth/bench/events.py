@@ -7,7 +7,7 @@ from typing import Any
 from plinth.bench.libpq_words import as_libpq
 from plinth.bench.options import BenchOptions
 
-_QUERIES = ("SQL", "gset", "aset")
+_QUERIES = ("SQL", "gset", "aset", "endpipeline")
 _LOST = ("the server closed the connection", "the connection was lost", "cannot send")
 _COPY = "the statement is a COPY, which a load cannot run"
 _PIPELINE = ("startpipeline", "syncpipeline", "endpipeline")

@@ -25,6 +25,7 @@ impl Client {
         if self.pipeline.is_open() {
             return Err(self.trouble(context, "already in pipeline mode"));
         }
+        self.results_ended = 0;
         let programs = context.programs;
         let mut unprepared = statements
             .filter(|id| programs.keeps_prepared() && !self.prepared[*id])
@@ -105,6 +106,9 @@ impl Client {
         let (id, queued_ns) =
             ended.ok_or_else(|| Trouble::protocol("a result, and no statement was sent"))?;
         context.recorder.statement(id, now_ns - queued_ns);
+        if self.failed.is_none() {
+            self.results_ended = 0;
+        }
         Ok(())
     }
 }

@@ -76,7 +76,8 @@ impl Client {
         Ok(())
     }
 
-    /// Errors are told with the number of the query, which a `ROLLBACK` after them must not change.
+    /// Errors are told with the number of the query, which a `ROLLBACK` after them must not change. In a pipeline, pgbench
+    /// counts the ends of parts since the last statement.
     #[inline]
     pub(super) fn result_ended(&mut self) {
         self.results_ended += u32::from(self.failed.is_none());
@@ -91,10 +92,13 @@ impl Client {
     ) -> Result<(), Trouble> {
         self.in_block = in_block;
         let keeps = std::mem::take(&mut self.keeps);
-        if self.pipeline.is_open() && !self.pipeline.synced() {
-            return Err(Trouble::protocol(
-                "ReadyForQuery, and the end of the pipeline was not sent",
-            ));
+        if self.pipeline.is_open() {
+            if !self.pipeline.synced() {
+                return Err(Trouble::protocol(
+                    "ReadyForQuery, and the end of the pipeline was not sent",
+                ));
+            }
+            self.result_ended();
         }
         match (self.state, self.failed) {
             _ if !self.pipeline.is_answered() => Ok(()),

@@ -38,8 +38,10 @@ impl Client {
                 Some(Step::Statement(id)) => return self.send_statement(*id, context, now_ns),
                 Some(Step::Meta(Command::If { .. })) => {
                     let evaluate = |at, expr: &Expr| self.evaluate(at, expr, program.debugs);
-                    self.step = branch(&program.steps, at, evaluate).map_err(|(at, error)| {
-                        Trouble::script(program.lines[at], error.to_string())
+                    let next = branch(&program.steps, at, evaluate);
+                    self.step = next.map_err(|(at, error)| {
+                        self.step = at; // perhaps an \elif, which is to be named
+                        self.trouble(context, error)
                     })?;
                 }
                 Some(Step::Meta(Command::Elif { end, .. } | Command::Else { end })) => {
