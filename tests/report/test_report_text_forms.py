@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from plinth.model.analysis import Analysis
 from plinth.report import build_report, render_csv, render_markdown, render_terminal
+from plinth.report.written import written_sentence
 
 
 def table_of(text: str) -> list[str]:
@@ -68,6 +69,19 @@ class TestTerminal:
         assert " lasts 1.1 y" in written
         # A tmpfs stands on no device: that is no zero.
         assert "memory: n/a: tmpfs on /srv/test/memory keeps its files in memory" in written
+
+    @pytest.mark.parametrize(("times_as_long", "note"), [(3.0, ""), (1 / 3, "testdisk0 below, with what others write")])
+    def test_a_storages_own_device_comes_before_the_hosts_below(
+        self, ramdisk: Reported, times_as_long: float, note: str
+    ) -> None:
+        account = next(one.endurance for one in ramdisk.analysis.variants if one.endurance and one.endurance.storages)
+        above, below = account.devices
+        assert above.device == "testdisk0p1" and above.life_years is not None
+        life = above.life_years.model_copy(update={"value": above.life_years.value * times_as_long})
+        devices = (above, below.model_copy(update={"life_years": life}))
+        *_, lasts = written_sentence(account.model_copy(update={"devices": devices})).partition("a drive in place of ")
+        assert lasts.startswith("testdisk0p1 lasts")
+        assert ("; " in lasts, note in lasts) == (bool(note), True)
 
     def test_an_alarm_is_said(self, ramdisk: Reported) -> None:
         noise = ramdisk.analysis.noise

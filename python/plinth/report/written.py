@@ -64,7 +64,7 @@ def rating_sentence(rating: Rating | None) -> str:
 
 
 def written_sentence(account: VariantEndurance) -> str:
-    """In a line: what went to each storage, and which device wears out first."""
+    """In a line: what went to each storage, and which of its devices wears out first; then one below them that does sooner."""
     places = [
         f"{figure(storage.bytes_per_transaction, format_decimal_size)} a transaction, "
         f"{format_decimal_size(storage.bytes_per_day.value)} a day to {storage_name(storage)}"
@@ -73,9 +73,19 @@ def written_sentence(account: VariantEndurance) -> str:
     if not places:
         reason = next((gap.reason for gap in account.gaps if "devices of storage" in gap.what), None)
         places = [f"{NOT_AVAILABLE}: {reason or 'no device was counted'}"]
-    lives = [(life.value, device.device) for device in account.devices if (life := device.life_years) is not None]
-    lasts = [f"a drive in place of {min(lives)[1]} lasts {years(min(lives)[0])}"] if lives else []
-    return "; ".join([*places, *lasts])
+    return "; ".join([*places, *_lasts(account)])
+
+
+def _lasts(account: VariantEndurance) -> Iterator[str]:
+    """The storages' own devices first: the disk of the host below them is written to by others, too."""
+    lives = {device.device: life.value for device in account.devices if (life := device.life_years) is not None}
+    own = {device for storage in account.storages for device in storage.devices}
+    above = min((device for device in lives if device in own), key=lives.__getitem__, default=None)
+    below = min((device for device in lives if device not in own), key=lives.__getitem__, default=None)
+    if above is not None:
+        yield f"a drive in place of {above} lasts {years(lives[above])}"
+    if below is not None and (above is None or lives[below] < lives[above]):
+        yield f"in place of {below} below, with what others write to it, {years(lives[below])}"
 
 
 def written_gaps(accounts: Iterable[VariantEndurance]) -> Iterator[str]:
