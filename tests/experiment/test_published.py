@@ -74,7 +74,10 @@ def test_an_unknown_name_is_placed_at_its_line_with_the_nearest(tmp_path: Path) 
 
 WRONG = [
     ('date = "2024-05-01"', 'date = "lately"', "date"),
-    ("tps = 100", "tps = 0", "tps: got 0; must be greater than 0"),
+    ("tps = 100", "tps = 0", "mine.toml:10: figure.0.tps: got 0; must be greater than or equal to 0.000001"),
+    ("tps = 100", "tps = inf", "tps: got inf; must be less than or equal to 1000000000"),
+    ("low = 2", "low = inf", "low: got inf; must be a finite number"),
+    ("[[figure]]", "fact = 3\n[[figure]]", "fact: got 3; must be a list"),
     ("tps = 100", "tsp = 100", "unknown key 'tsp'; allowed: latency_mean"),
     ('"2.5ms"', '"2.5 eons"', "unknown unit 'eons'"),
     ("high = 3", "high = 1", "high: got 1, which is less than low, 2"),

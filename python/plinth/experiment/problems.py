@@ -72,6 +72,8 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
             "a letter, then letters, digits, - and _, at most 40" if is_name else f"what {context['pattern']} matches"
         )
         return Problem(f"got {got!r}; allowed: {allowed}", path=path)
+    if kind in ("tuple_type", "list_type"):
+        return Problem(f"got {_shown(got)}; must be a list", path=path)
     if kind in ("model_attributes_type", "model_type", "dict_type"):
         return Problem(f"got {_shown(got)}; must be a table", path=path)
     if kind == "value_error":

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plinth.experiment.locate import locate
 from plinth.experiment.matrix import FACTOR_PARTS
 from plinth.experiment.problems import problems_of
 from plinth.model.errors import Problem
@@ -37,9 +38,15 @@ def load_reference(name: str, folder: Path) -> Reference:
         reference = Reference.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         found = problems_of(error, document, Reference)
-        raise _problem("; ".join(f"{name}: {problem.key}: {problem.message}" for problem in found)) from error
+        raise _problem(
+            "; ".join(_told(problem, f"{name}:{locate(text, problem.path)}") for problem in found)
+        ) from error
     _check_levels(name, reference)
     return reference
+
+
+def _told(problem: Problem, where: str) -> str:
+    return ": ".join(filter(None, [where, problem.key, problem.message]))
 
 
 def named_reference(document: dict[str, Any], folder: Path, problems: list[Problem]) -> Reference | None:

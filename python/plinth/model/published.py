@@ -5,10 +5,10 @@ Field descriptions here are the reference, as in `plinth.model.experiment`.
 
 from typing import Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from plinth.model.base import Frozen
-from plinth.model.experiment import Level
+from plinth.model.experiment import HIGHEST_TPS, Level
 from plinth.model.units import LatencyNs
 
 Levels = dict[str, Level]
@@ -22,7 +22,7 @@ class PublishedFigure(Frozen):
         description="Keys of the experiment, as in [matrix], and the value of each.",
         examples=[{"storage": "zfs"}],
     )
-    tps: float = Field(gt=0, description="Transactions a second.", examples=[4062])
+    tps: float = Field(ge=1e-6, le=HIGHEST_TPS, description="Transactions a second.", examples=[4062])
     latency_mean_ns: LatencyNs | None = Field(
         default=None, gt=0, alias="latency_mean", description="Mean latency.", examples=["3.930ms"]
     )
@@ -38,8 +38,8 @@ class PublishedRatio(Frozen):
     what: str = Field(min_length=1, description="In words.", examples=["RAID-0 of two SSDs beside one, random select"])
     levels: Levels = Field(min_length=1, description="As of a figure.", examples=[{"storage": "raid0"}])
     to: Levels = Field(min_length=1, description="What they are compared to.", examples=[{"storage": "one-ssd"}])
-    low: float = Field(gt=0, description="The ratio, or the least of it.", examples=[2.0])
-    high: float = Field(gt=0, description="The most of it; the same where one figure was given.", examples=[3.0])
+    low: FiniteFloat = Field(gt=0, description="The ratio, or the least of it.", examples=[2.0])
+    high: FiniteFloat = Field(gt=0, description="The most of it; the same where one figure was given.", examples=[3.0])
     note: str | None = Field(default=None, description="As of a figure.")
 
     @model_validator(mode="after")
@@ -55,7 +55,7 @@ class PublishedFact(Frozen):
     """Another figure of a study: of a probe, of loading, of sizes."""
 
     what: str = Field(min_length=1, examples=["fdatasync of one 64 kB write, on the pool"])
-    value: float = Field(examples=[778])
+    value: FiniteFloat = Field(examples=[778])
     unit: str = Field(min_length=1, description="As a reader wants it.", examples=["per s"])
 
 
