@@ -14,6 +14,9 @@ from plinth.model.progress import Progress, Report
 from plinth.server import Cluster, connect
 from plinth.workload import Dataset, LoadServer, loaded_tables
 
+if TYPE_CHECKING:
+    import psycopg
+
 
 class TaskClock:
     """Passes progress on, and keeps when each task was first and last heard of."""
@@ -32,10 +35,6 @@ class TaskClock:
     def tasks(self) -> tuple[LoadTask, ...]:
         """The tasks in their order, each from its first word to its last."""
         return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._heard.items())
-
-
-if TYPE_CHECKING:
-    import psycopg
 
 
 class LoadSession:
