@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::{RECORD_BYTES, WAL_BLOCK_BYTES};
 
@@ -21,6 +22,7 @@ pub(crate) struct Log {
     broken: AtomicBool,
     lock: Mutex<WriteLock>,
     released: Condvar,
+    all_at_work: Mutex<AllAtWork>,
 }
 
 #[derive(Debug, Default)]
@@ -29,18 +31,53 @@ struct WriteLock {
     releases: u64,
 }
 
+/// The flushes that all committers took part in. The first has the records of few, and when one has left, the next lack his:
+/// with few flushes, as of a slow disk, they would make commits look rarer than they are.
+#[derive(Debug, Default)]
+struct AllAtWork {
+    begin: Option<Mark>,
+    end: Option<Mark>,
+    closed: bool,
+}
+
+/// The end of a flush.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    at: Instant,
+    position: u64,
+    flushes: u64,
+}
+
+/// What was committed while all were at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Records that end behind this byte...
+    pub(crate) after: u64,
+    /// ...up to this one.
+    pub(crate) up_to: u64,
+    pub(crate) flushes: u64,
+    pub(crate) elapsed: Duration,
+}
+
+impl Span {
+    pub(crate) fn holds(&self, record: u64) -> bool {
+        self.after < record && record <= self.up_to
+    }
+}
+
 impl Log {
-    /// Appends a record and returns when it is durable. `write_and_flush` gets the pages to write, from byte to byte.
+    /// Appends a record and returns where it ends when it is durable. `write_and_flush` gets the pages to write, from byte
+    /// to byte.
     ///
-    /// False when another committer's flush has failed.
+    /// None when another committer's flush has failed.
     pub(crate) fn commit<E>(
         &self,
         write_and_flush: impl Fn(u64, u64) -> Result<(), E>,
-    ) -> Result<bool, E> {
+    ) -> Result<Option<u64>, E> {
         let mine = self.inserted.fetch_add(RECORD_BYTES, Ordering::AcqRel) + RECORD_BYTES;
         while self.flushed.load(Ordering::Acquire) < mine {
             if self.broken.load(Ordering::Acquire) {
-                return Ok(false);
+                return Ok(None);
             }
             if !self.acquire_or_wait() {
                 continue;
@@ -52,7 +89,24 @@ impl Log {
             self.release();
             result?;
         }
-        Ok(true)
+        Ok(Some(mine))
+    }
+
+    /// Called by whoever leaves, before.
+    pub(crate) fn leave(&self) {
+        self.all_at_work().closed = true;
+    }
+
+    /// From the end of the first flush to the last that ended before anybody left; none where that is the same one.
+    pub(crate) fn span(&self) -> Option<Span> {
+        let all_at_work = self.all_at_work();
+        let (begin, end) = (all_at_work.begin?, all_at_work.end?);
+        (begin.flushes < end.flushes).then(|| Span {
+            after: begin.position,
+            up_to: end.position,
+            flushes: end.flushes - begin.flushes,
+            elapsed: end.at - begin.at,
+        })
     }
 
     /// How often the log was flushed.
@@ -73,8 +127,20 @@ impl Log {
         // A page that was not full is written again.
         let from = flushed / PAGE_BYTES * PAGE_BYTES;
         write_and_flush(from, inserted.next_multiple_of(PAGE_BYTES))?;
+        let at = Instant::now();
+        let flushes = self.flushes.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut all_at_work = self.all_at_work();
+        if !all_at_work.closed {
+            let mark = Mark {
+                at,
+                position: inserted,
+                flushes,
+            };
+            all_at_work.begin.get_or_insert(mark);
+            all_at_work.end = Some(mark);
+        }
+        drop(all_at_work);
         self.flushed.store(inserted, Ordering::Release);
-        self.flushes.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -101,6 +167,12 @@ impl Log {
         lock.releases += 1;
         drop(lock);
         self.released.notify_all();
+    }
+
+    fn all_at_work(&self) -> MutexGuard<'_, AllAtWork> {
+        self.all_at_work
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn locked(&self) -> MutexGuard<'_, WriteLock> {
@@ -135,7 +207,7 @@ mod tests {
                             durable.store(to, Ordering::Release);
                             Ok::<(), ()>(())
                         };
-                        assert_eq!(log.commit(flush), Ok(true));
+                        assert!(log.commit(flush).unwrap().unwrap() > before);
                         assert!(durable.load(Ordering::Acquire) >= before + RECORD_BYTES);
                     }
                 });
@@ -183,17 +255,41 @@ mod tests {
             thread::yield_now();
         }
         all_wait.wait();
-        assert_eq!(first.join().unwrap(), Ok(true));
+        assert_eq!(first.join().unwrap(), Ok(Some(RECORD_BYTES)));
         for other in others {
-            assert_eq!(other.join().unwrap(), Ok(true));
+            assert!(other.join().unwrap().unwrap().unwrap() > RECORD_BYTES);
         }
         assert_eq!(log.flushes(), 2);
+        let span = log.span().unwrap();
+        assert_eq!(
+            (span.after, span.up_to, span.flushes),
+            (RECORD_BYTES, 9 * RECORD_BYTES, 1)
+        );
+        assert!(!span.holds(RECORD_BYTES) && span.holds(2 * RECORD_BYTES));
+    }
+
+    #[test]
+    fn the_first_flush_and_those_after_somebody_left_are_not_of_all() {
+        let log = Log::default();
+        let commit = || log.commit(|_, _| Ok::<(), ()>(())).unwrap().unwrap();
+        assert_eq!(log.span(), None);
+        let first = commit();
+        assert_eq!(log.span(), None, "it has no beginning");
+        let second = commit();
+        log.leave();
+        let third = commit();
+        let span = log.span().unwrap();
+        assert_eq!(span.flushes, 1);
+        assert_eq!(
+            [first, second, third].map(|record| span.holds(record)),
+            [false, true, false]
+        );
     }
 
     #[test]
     fn a_flush_that_fails_keeps_nobody_waiting() {
         let log = Log::default();
         assert_eq!(log.commit(|_, _| Err("EIO")), Err("EIO"));
-        assert_eq!(log.commit(|_, _| Ok::<(), ()>(())), Ok(false));
+        assert_eq!(log.commit(|_, _| Ok::<(), ()>(())), Ok(None));
     }
 }

@@ -53,20 +53,37 @@ pub(crate) fn measure(path: &Path, case: &Case, until: &Until) -> Result<Figure,
             })
             .collect::<Result<Vec<_>, Failure>>()
     })?;
+    Ok(figure(case, &log, &results))
+}
+
+/// What the writers did together; of a log, while all were at work.
+fn figure(case: &Case, log: &Log, results: &[Written]) -> Figure {
+    let span = log.span();
     let mut latencies = Latencies::new();
-    for (of_one, _) in &results {
-        latencies.merge(of_one);
+    for one in results {
+        latencies.merge(&one.latencies);
+        for &(record, latency) in &one.at_the_edges {
+            if span.is_none_or(|span| span.holds(record)) {
+                latencies.record(latency);
+            }
+        }
     }
-    let elapsed = results
-        .iter()
-        .map(|(_, elapsed)| *elapsed)
-        .max()
-        .unwrap_or_default();
-    let flushes = match case.sharing {
-        Sharing::Group => log.flushes(),
-        Sharing::Alone | Sharing::Each => latencies.count(),
+    let longest = results.iter().map(|one| one.elapsed).max();
+    let elapsed = span.map(|span| span.elapsed).or(longest);
+    let flushes = match (case.sharing, span) {
+        (Sharing::Group, Some(span)) => span.flushes,
+        (Sharing::Group, None) => log.flushes(),
+        (Sharing::Alone | Sharing::Each, _) => latencies.count(),
     };
-    Ok(latencies.figure(flushes, elapsed))
+    latencies.figure(flushes, elapsed.unwrap_or_default())
+}
+
+/// What one writer did.
+struct Written {
+    latencies: Latencies,
+    /// The first record of the log that it committed and the last, by where they end, which may not count.
+    at_the_edges: Vec<(u64, Duration)>,
+    elapsed: Duration,
 }
 
 #[derive(Clone, Copy)]
@@ -81,40 +98,52 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    fn work(&self, writer: u64) -> Result<(Latencies, Duration), Failure> {
+    fn work(&self, writer: u64) -> Result<Written, Failure> {
         let mut latencies = Latencies::new();
+        let mut at_the_edges = Vec::with_capacity(2);
         drop(self.gate.read().unwrap_or_else(PoisonError::into_inner));
         let began = Instant::now();
         let mut last = began;
         for turn in 0.. {
-            if let Err(failure) = self.operate(writer, turn) {
-                self.until.end();
-                return Err(failure);
-            }
+            let record = match self.operate(writer, turn) {
+                Ok(record) => record,
+                Err(failure) => {
+                    self.until.end();
+                    return Err(failure);
+                }
+            };
             let now = Instant::now();
-            latencies.record(now - last);
+            let is_over = self.until.is_over(now);
+            match record {
+                Some(record) if turn == 0 || is_over => at_the_edges.push((record, now - last)),
+                _ => latencies.record(now - last),
+            }
             last = now;
-            if self.until.is_over(now) {
+            if is_over {
+                self.log.leave();
                 break;
             }
         }
-        Ok((latencies, last - began))
+        Ok(Written {
+            latencies,
+            at_the_edges,
+            elapsed: last - began,
+        })
     }
 
-    fn operate(&self, writer: u64, turn: u64) -> Result<(), Failure> {
+    /// Where the record ends that was committed to the log; none of what is no log.
+    fn operate(&self, writer: u64, turn: u64) -> Result<Option<u64>, Failure> {
         if self.case.sharing == Sharing::Group {
-            // False when another's flush failed: that one tells, and all end.
-            return self
-                .log
-                .commit(|from, to| self.write_pages(from, to))
-                .map(|_| ());
+            // None when another's flush failed: that one tells, and all end.
+            return self.log.commit(|from, to| self.write_pages(from, to));
         }
         let block = u64::from(self.case.block_bytes);
         let places = SEGMENT_BYTES / block;
         let place = (turn * u64::from(self.case.writers) + writer) % places;
         self.target
             .write(&self.buffer.bytes()[..block as usize], place * block)?;
-        self.target.flush()
+        self.target.flush()?;
+        Ok(None)
     }
 
     /// Pages of the log, which begins again in the file after each segment.
