@@ -36,6 +36,14 @@ def test_of_a_good_place_all_is_well(tmp_path: Path) -> None:
     assert {one.about for one in found} == {"/tmp"}
 
 
+def test_of_a_file_system_that_is_small_nothing_is_to_be_freed(tmp_path: Path) -> None:
+    large = place(device(), free_bytes=2**26)
+    small = large.model_copy(update={"total_bytes": 2**26})
+    for facts, advice in ((small, "take a larger file system"), (large, "free some space")):
+        remedy = worst(look(tmp_path, facts), "place.room").remedy
+        assert remedy is not None and advice in (remedy.advice or "")
+
+
 IN_MEMORY = StackNode(kind="memory", name="memory")
 REMOTE = StackNode(kind="network", name="filer:/export")
 EMULATED = StackNode(kind="emulated disk", name="hdd-7200")

@@ -216,7 +216,8 @@ def _room(place: Place) -> Iterator[Seen | NotSeen]:
         Fact(name="total_bytes", value=total, source="statvfs(3)"),
     )
     saw = f"{format_size(free)} of {format_size(total)} are free ({share:.0%})"
-    remedy = Remedy(advice=f"free some space: du -xh --max-depth=1 {place.path} | sort -h | tail")
+    used = f"free some space: du -xh --max-depth=1 {place.path} | sort -h | tail"
+    remedy = Remedy(advice=used if total >= 2 * _LITTLE_BYTES else "take a larger file system")
     if free < _LITTLE_BYTES and not place.made:
         yield Seen("problem" if free < _LEAST_BYTES else "warning", saw, readings, remedy)
     elif share < _LITTLE_SHARE:
@@ -262,8 +263,8 @@ FILE_SYSTEM_CHECKS = (
     Check(
         "place.room",
         "free space",
-        "A file system that is nearly full spreads files over what gaps are left, an SSD without spare blocks erases while "
-        "it writes, and a trial that fills it fails.",
+        "A trial that fills its file system fails; one that is nearly full spreads files over what gaps are left, and an SSD "
+        "without spare blocks erases while it writes.",
         _room,
     ),
 )
