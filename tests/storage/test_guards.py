@@ -71,8 +71,13 @@ def test_a_blank_disk_that_is_named_right_in_all_ways_is_taken(scratch: Path) ->
 # In use
 
 
+def make_ext4(target: Disk) -> None:
+    """All of it at once: otherwise the kernel writes inode tables once it is mounted, when it has the time (ext4lazyinit)."""
+    command("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", target.node)
+
+
 def mounted_here(target: Disk, scratch: Path, undo: ExitStack) -> None:
-    command("mkfs.ext4", "-q", target.node)
+    make_ext4(target)
     (scratch / "here").mkdir()
     command("mount", target.node, scratch / "here")
     undo.callback(command, "umount", scratch / "here")
@@ -90,7 +95,7 @@ def mounted_as_btrfs(target: Disk, scratch: Path, undo: ExitStack) -> None:
 
 
 def mounted_in_another_namespace(target: Disk, scratch: Path, undo: ExitStack) -> None:
-    command("mkfs.ext4", "-q", target.node)
+    make_ext4(target)
     (scratch / "there").mkdir()
     undo.enter_context(
         waiting("unshare", "--mount", "sh", "-c", f"mount {target.node} {scratch}/there && echo ready && read end")
@@ -99,7 +104,7 @@ def mounted_in_another_namespace(target: Disk, scratch: Path, undo: ExitStack) -
 
 def mounted_in_a_namespace_without_process(target: Disk, scratch: Path, undo: ExitStack) -> None:
     """Nothing but an open file keeps the namespace; no mount table that can be read names the mount."""
-    command("mkfs.ext4", "-q", target.node)
+    make_ext4(target)
     (scratch / "there").mkdir()
     script = f"mount {target.node} {scratch}/there && echo ready && read end"
     with waiting("unshare", "--mount", "sh", "-c", script) as pid:
@@ -190,7 +195,7 @@ def test_what_the_machine_lives_on_is_refused(scratch: Path) -> None:
 
     def attempt() -> list[str]:
         with disk(scratch) as target:
-            command("mkfs.ext4", "-q", target.node)
+            make_ext4(target)
             (scratch / "state").mkdir()
             command("mount", target.node, scratch / "state")
             try:
