@@ -25,6 +25,7 @@ from plinth.model.facts import Installation
 from plinth.model.load import LoadResult, Totals
 from plinth.model.load_config import LoadConfig, LoadScript
 from plinth.model.plan import ScriptText
+from plinth.observe.host import HostStat
 from plinth.observe.process_groups import LOAD_ENGINE
 from plinth.observe.process_sources import ProcessCpu
 from plinth.observe.processes import Processes
@@ -227,7 +228,7 @@ def test_the_cpu_of_clients_is_observed_as_the_load_engines(here: Server, begun:
         own_threads=list,
         further_engines=lambda: load.processes,
     )
-    source = ProcessCpu(processes)
+    source = ProcessCpu(processes, HostStat())
 
     def beside_us() -> float:
         readings = [reading.value for reading in source.read().readings if reading.object == LOAD_ENGINE]

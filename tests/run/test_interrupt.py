@@ -2,13 +2,17 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 
 import pytest
 
 from plinth.model.errors import BudgetSpent, Interrupted, StorageBroken
+from plinth.run import interrupt
 from plinth.run.interrupt import InterruptGuard
+from plinth.system.runner import Runner
+from plinth.system.uninterrupted import uninterrupted
 
 
 def test_a_signal_is_raised_once_and_then_held_back():
@@ -77,6 +81,30 @@ def test_a_thread_that_is_being_started_is_let_start(by, monkeypatch):
             threading.Event().wait(10)
     thread.join()
     assert failed == []
+
+
+def test_a_command_that_is_being_started_is_known_and_ended(tmp_path, monkeypatch):
+    """One that nobody knew went on after everything had been undone: a mount that came when it had been unmounted."""
+    started = []
+
+    class Interrupting(subprocess.Popen):
+        def __init__(self, *arguments, **named):
+            super().__init__(*arguments, **named)
+            started.append(self)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupting)
+    with InterruptGuard(lambda text: None), pytest.raises(Interrupted):
+        Runner().run(["sleep", "60"])
+    (process,) = started
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_start_that_hangs_is_interrupted_all_the_same(monkeypatch):
+    monkeypatch.setattr(interrupt, "_LONGEST_WAIT_S", 0.1)
+    with InterruptGuard(lambda text: None), pytest.raises(Interrupted), uninterrupted():
+        signal.raise_signal(signal.SIGTERM)
+        threading.Event().wait(60)
 
 
 def test_another_thread_ends_the_work_wherever_it_is():

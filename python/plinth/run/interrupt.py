@@ -3,14 +3,17 @@
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 from plinth.model.errors import Interrupted, StorageBroken
+from plinth.system.uninterrupted import is_uninterrupted
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_AFTER_S = 0.02
+_LONGEST_WAIT_S = 2.0
 
 
 class InterruptGuard:
@@ -18,8 +21,8 @@ class InterruptGuard:
 
     The journal is written before each step, so that work may end at any instant. Within `shielded` (undoing what
     was made) signals are only told to `held_back`. Python cannot pass on what is raised in some callbacks, those of fork
-    among them, and a thread that is being started would fail of it; there it is raised a moment later. Other threads end
-    all work by `stop`, and a piece of it by `call_off`.
+    among them, a thread that is being started would fail of it, and some work must not be cut in two (`uninterrupted`):
+    there it is raised a moment later. Other threads end all work by `stop`, and a piece of it by `call_off`.
     """
 
     def __init__(self, held_back: Callable[[str], None]) -> None:
@@ -27,6 +30,7 @@ class InterruptGuard:
         self._shielded = False
         self._previous: dict[signal.Signals, object] = {}
         self._lost: Interrupted | None = None
+        self._waits_since_s: float | None = None
         self._may_be_called_off = False
         self._called_off: StorageBroken | None = None
 
@@ -85,9 +89,8 @@ class InterruptGuard:
             return
         self._shielded = True  # what follows is the way out, until the guard is left
         reason = Interrupted(f"interrupted by {name}")
-        if _starts_a_thread(frame):
+        if self._must_wait(frame):
             self._lost = reason
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
         else:
             raise reason
 
@@ -103,8 +106,7 @@ class InterruptGuard:
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
 
     def _raise_again(self, number: int, frame: FrameType | None) -> None:
-        if _starts_a_thread(frame):
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
+        if self._must_wait(frame):
             return
         called_off, self._called_off = self._called_off, None
         if called_off is not None and self._may_be_called_off:
@@ -113,6 +115,19 @@ class InterruptGuard:
         if lost is not None:
             self._shielded = True
             raise lost
+
+    def _must_wait(self, frame: FrameType | None) -> bool:
+        """Whether nothing may be raised right here, so that it is tried again; not for long, for a start may hang, too."""
+        now_s = time.monotonic()
+        if not (is_uninterrupted() or _starts_a_thread(frame)):
+            self._waits_since_s = None
+            return False
+        if self._waits_since_s is None:
+            self._waits_since_s = now_s
+        if now_s - self._waits_since_s > _LONGEST_WAIT_S:
+            return False
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
+        return True
 
 
 def _starts_a_thread(frame: FrameType | None) -> bool:

@@ -15,6 +15,7 @@ from typing import IO, NamedTuple
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system.owner import Owner
 from plinth.system.process import Child
+from plinth.system.uninterrupted import uninterrupted
 
 TAIL_LINES = 20
 _DEBIAN_PACKAGES = {
@@ -99,25 +100,29 @@ class Runner:
         The command dies with us, and with its timeout; so it does when we are interrupted.
         """
         started = time.monotonic()
-        process = self._start(
-            argv,
-            owner,
-            cwd,
-            env,
-            stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Its thread waits for it right here, so that only the death of Plinth can set this off.
-            preexec_fn=die_with_parent,
-        )
+        process = None
         timed_out = False
         try:
+            with uninterrupted():
+                process = self._start(
+                    argv,
+                    owner,
+                    cwd,
+                    env,
+                    stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    # Its thread waits for it right here, so that only the death of Plinth can set this off.
+                    preexec_fn=die_with_parent,
+                )
             stdout, stderr = process.communicate(input_bytes, timeout_s)
         except subprocess.TimeoutExpired:
+            assert process is not None, "it was waited for"
             timed_out = True
             stdout, stderr = _kill(process)
         except BaseException:
-            _kill(process)
+            if process is not None:
+                _kill(process)
             raise
         completed = Completed(
             tuple(argv),
@@ -162,7 +167,7 @@ class Runner:
 
         It outlives us: journal it first.
         """
-        with log_path.open("ab") as log:
+        with log_path.open("ab") as log, uninterrupted():
             process = self._start(
                 argv,
                 owner,
