@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 pytest() { env --default-signal=INT .venv/bin/pytest -p no:cacheprovider "$@"; }
 exact=tests/disk/test_disk_accuracy.py
 # What of the whole way makes directories and memory only keeps the two parts about equally long.
-light=(tests/e2e/test_{bad_input,cut_short,external,full_size,lost_variants,resume_loading,sql_files,write_budget}.py)
+light=(tests/e2e/test_{bad_input,cut_short,full_size,lost_variants,resume_loading,sql_files,write_budget}.py)
 mapfile -t all < <(find tests -name 'test_*.py' | sort)
 storages=() rest=("${light[@]}")
 for file in "${all[@]}"; do
