@@ -125,6 +125,7 @@ class InterruptGuard:
         if self._waits_since_s is None:
             self._waits_since_s = now_s
         if now_s - self._waits_since_s > _LONGEST_WAIT_S:
+            self._waits_since_s = None  # the next one may wait as long
             return False
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_AFTER_S)
         return True
