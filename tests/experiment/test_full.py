@@ -98,3 +98,18 @@ def test_an_experiment_without_one_says_so() -> None:
     with pytest.raises(ExperimentError) as caught:
         load(TEXT.partition("[full]")[0], full=True)
     assert "no published size" in caught.value.problems[0].message
+
+
+def test_a_storage_that_set_replaces_is_what_it_says_at_either_size() -> None:
+    """What [full] says of the storage's size is of the one that it replaces."""
+    for full in (False, True):
+        loaded = load(TEXT, 'storage.disk={kind = "directory"}', full=full)
+        assert loaded.experiment.storage["disk"].model_dump(exclude_defaults=True) == {"kind": "directory"}
+        assert loaded.removed_factors == ()
+
+
+def test_a_dataset_that_set_replaces_is_what_it_says_at_either_size() -> None:
+    for full in (False, True):
+        other = ('dataset={kind = "upsert", ids = 7, rows = 0}', "workload.builtin=upsert")
+        dataset = load(TEXT, *other, full=full).experiment.dataset
+        assert dataset.model_dump(exclude_defaults=True) == {"kind": "upsert", "ids": 7, "rows": 0}

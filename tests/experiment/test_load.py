@@ -256,6 +256,50 @@ def test_set_replaces_one_key(override, holds):
     assert holds(load(VALID, [override]))
 
 
+def test_another_kind_begins_its_table_anew_with_what_set_says_of_it():
+    loaded = load(VALID, ["storage.memory.path=/tmp", "storage.memory.kind=directory"]).storage["memory"]
+    assert loaded.model_dump(exclude_defaults=True) == {"kind": "directory", "path": "/tmp"}
+    assert load(VALID, ["dataset.kind=tpcb"]).dataset.scale == 3, "it is of that kind already"
+
+
+def test_factors_of_keys_that_a_new_kind_does_not_have_are_removed_and_named():
+    text = VALID.replace(
+        "[matrix]\n", '[matrix]\n"storage.memory.size" = ["1GiB", "2GiB"]\nserver.settings.fsync = [true, false]\n'
+    )
+    for override in ("storage.memory.kind=directory", 'storage.memory={kind = "directory"}'):
+        loaded = load_text(text, "x.toml", Path(), (override,))
+        assert loaded.removed_factors == ("storage.memory.size",)
+        assert list(loaded.experiment.matrix) == ["server.settings.fsync", "storage", "workload.clients"]
+    kept = load_text(text, "x.toml", Path(), ('storage.memory={kind = "loop", size = "1GiB"}',))
+    assert kept.removed_factors == ()
+    assert kept.experiment.matrix["storage.memory.size"] == ["1GiB", "2GiB"]
+
+
+def test_members_of_nothing_but_a_replaced_storage_go_with_it():
+    pool = """\
+[storage.half]
+kind = "loop"
+size = "1GiB"
+count = 2
+
+[storage.pool]
+kind = "btrfs"
+members = ["half"]
+
+"""
+    text = VALID.replace("[dataset]", pool + "[dataset]")
+    assert set(load(text).storage) == {"disk", "memory", "half", "pool"}
+    assert set(load(text, ['storage.pool={kind = "directory"}']).storage) == {"disk", "memory", "pool"}
+    ((_, _, message, _),) = problems(text, ['storage.pool={kind = "directory"}', "storage.half.size=2GiB"])
+    assert "no storage has 'half' as a member" in message, "what --set names is there to be used"
+
+
+def test_an_unknown_kind_removes_nothing():
+    ((where, _, message, _),) = problems(VALID, ["storage.memory.kind=tmps"])
+    assert where == "--set storage.memory.kind=tmps"
+    assert "allowed:" in message
+
+
 def test_an_error_of_an_override_is_placed_at_it():
     ((where, key, message, hint),) = problems(VALID, ["measure.repeat=3"])
     assert where == "--set measure.repeat=3"

@@ -8,6 +8,7 @@ import pytest
 from plinth.experiment import load_experiment, load_text
 from plinth.model.analysis import Analysis
 from plinth.model.experiment import Experiment
+from plinth.model.storage import mounted_storages
 from plinth.report.published import published_beside
 from plinth.run import make_plan
 
@@ -51,6 +52,23 @@ def test_a_curated_experiment_can_be_planned_and_says_how_long_it_takes(file, st
     assert len(plan.variants) > 2
     assert plan.estimated_s < 15 * 60
     assert not state_dir.exists(), "planning touches nothing"
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["small", "full"])
+@pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
+def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, scratch: Path) -> None:
+    """As real drives are put into it. What a directory does not have, such as latencies, is no factor then, which is said."""
+    written = load_experiment(file, ()).experiment
+    if full and not written.full:
+        return
+    standing = mounted_storages(written.storage)
+    overrides = tuple(f'storage.{name}={{kind = "directory"}}' for name in standing)
+    loaded = load_experiment(file, overrides, full=full)
+    plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
+    assert {plan.storages[name].kind for name in standing if name in plan.storages} <= {"directory"}
+    gone = set(written.matrix) - set(loaded.experiment.matrix)
+    assert gone == set(loaded.removed_factors)
+    assert all(any(f"matrix.{factor} is left out" in warning for warning in plan.warnings) for factor in gone)
 
 
 @pytest.mark.parametrize(("section", "toml"), EXAMPLES, ids=[section for section, _ in EXAMPLES])

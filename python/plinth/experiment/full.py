@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plinth.experiment.matrix import check_matrix, flatten
-from plinth.experiment.overrides import set_key
+from plinth.experiment.overrides import is_kind, set_key
 from plinth.experiment.problems import problems_of
 from plinth.experiment.references import check_references
 from plinth.model.errors import Problem
@@ -27,17 +27,13 @@ def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
         )
     changed = deepcopy(document)
     published = {factor_path(key): value for key, value in full.items()}
-    anew = {path[:-1]: {} for path in sorted(filter(_is_kind, published), key=len)}
+    anew = {path[:-1]: {} for path in sorted(filter(is_kind, published), key=len)}
     for path, value in [*anew.items(), *published.items()]:
         try:
             set_key(changed, path, value)
         except KeyError as barred:
             raise Problem(f"{barred.args[0]!r} is a value, not a table", path=["full", *path]) from barred
     return changed
-
-
-def _is_kind(path: tuple[str, ...]) -> bool:
-    return path[0] in ("dataset", "storage") and path[-1] == "kind"
 
 
 def check_full(document: dict[str, Any]) -> list[Problem]:

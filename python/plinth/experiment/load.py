@@ -1,6 +1,7 @@
 """Reading an experiment file: parse, override, validate, and say everything that is wrong."""
 
 import tomllib
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from plinth.experiment.files import read_files
 from plinth.experiment.full import at_full_size, check_full
 from plinth.experiment.locate import find, locate
 from plinth.experiment.matrix import check_matrix, flatten
-from plinth.experiment.overrides import apply_override, override_keys
+from plinth.experiment.overrides import apply_overrides, override_keys
 from plinth.experiment.problems import problems_of
 from plinth.experiment.published import named_reference
 from plinth.experiment.references import check_references
@@ -31,7 +32,7 @@ _TWICE_HINT = (
 class LoadedExperiment:
     """An experiment, the text that it was read from, and what it names: files (path as written -> text), a reference.
 
-    `full`: at the published size, by its own [full].
+    `full`: at the published size, by its own [full]. `removed_factors`: those of keys that went with a table that --set replaced.
     """
 
     experiment: Experiment
@@ -41,6 +42,7 @@ class LoadedExperiment:
     files: dict[str, str]
     reference: Reference | None = None
     full: bool = False
+    removed_factors: tuple[str, ...] = ()
 
     def error(self, problems: list[Problem]) -> ExperimentError:
         """Findings that came later, such as a setting that the server does not know, with file and line."""
@@ -69,14 +71,13 @@ def load_text(
 ) -> LoadedExperiment:
     """As `load_experiment`, of a text; `file` names it in errors, the files that it names are relative to `folder`."""
     document = flatten(_parse(text, file), "full")
-    as_written = flatten(document, "matrix")
+    as_written = deepcopy(flatten(document, "matrix"))  # --set changes the tables of `document` in place
     if full:
         try:
             document = at_full_size(document)
         except Problem as problem:
             raise _error([problem], text, file, overrides) from problem
-    for override in overrides:
-        apply_override(document, override)
+    removed_factors = tuple(apply_overrides(document, overrides))
     document = flatten(document, "matrix")
     problems: list[Problem] = []
     try:
@@ -92,7 +93,7 @@ def load_text(
         problems += check_full(as_written)
     if problems or experiment is None:
         raise _error(problems, text, file, overrides)
-    return LoadedExperiment(experiment, file, text, overrides, files, reference, full)
+    return LoadedExperiment(experiment, file, text, overrides, files, reference, full, removed_factors)
 
 
 def _parse(text: str, file: str) -> dict[str, Any]:

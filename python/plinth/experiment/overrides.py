@@ -2,10 +2,16 @@
 
 import re
 import tomllib
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, get_args
 
+from pydantic import BaseModel
+
+from plinth.experiment.storages import valid_storages
+from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import UsageError
 from plinth.model.experiment import factor_path
+from plinth.model.storage import StorageSpec, raw_storages
 
 _FORM = re.compile(r"\s*([A-Za-z0-9_.\"-]+?)\s*=(.*)", re.DOTALL)
 
@@ -26,19 +32,91 @@ def _value(text: str) -> Any:
         return text.strip()
 
 
-def apply_override(document: dict[str, Any], override: str) -> None:
-    """Set the override's key in the raw document, in place.
+def apply_overrides(document: dict[str, Any], overrides: Sequence[str]) -> list[str]:
+    """Set the overrides' keys in the raw document, in place and in their order. Returns the factors that this removed.
 
     A key that is a factor replaces that factor's levels: `--set storage=memory` leaves one, `--set
-    workload.clients=[1,2]` gives two. A table replaces the whole table. Raises UsageError when it has no form or its way is barred by a value.
+    workload.clients=[1,2]` gives two. A table replaces the whole table. Another `kind` of a storage or of the dataset begins its table anew,
+    with what --set says of it. Factors of keys that the new kind does not have are removed with the table, and so are
+    storages that were members of nothing else.
+    Raises UsageError for an override that has no form, or whose way is barred by a value.
     """
-    match = _FORM.fullmatch(override)
+    kinds_before = {table: _kind(document, table) for table in _tables_with_kinds(document)}
+    members_before = _members(document)
+    for place, override in enumerate(overrides):
+        keys, value = _parsed(override)
+        table = keys[:-1]
+        if is_kind(keys) and not isinstance(value, list) and _kind(document, table) != value:
+            _set(document, table, {"kind": value}, override)
+            for earlier in overrides[:place]:
+                earlier_keys, earlier_value = _parsed(earlier)
+                if len(earlier_keys) > len(table) and earlier_keys[: len(table)] == table and not is_kind(earlier_keys):
+                    _set(document, earlier_keys, earlier_value, earlier)
+        else:
+            _set(document, keys, value, override)
+    named = {keys[1] for keys in map(override_keys, overrides) if keys[0] == "storage" and len(keys) > 1}
+    for member in members_before - _members(document) - named:
+        document["storage"].pop(member, None)
+    changed = [table for table, kind in kinds_before.items() if _kind(document, table) != kind]
+    return [factor for table in changed for factor in _remove_factors(document, table)]
+
+
+def _parsed(override: str) -> tuple[tuple[str, ...], Any]:
     keys = override_keys(override)
+    match = _FORM.fullmatch(override)
     assert match is not None, "override_keys has refused it"
+    return keys, _value(match[2])
+
+
+def _set(document: dict[str, Any], keys: tuple[str, ...], value: Any, override: str) -> None:
     try:
-        set_key(document, keys, _value(match[2]))
+        set_key(document, keys, value)
     except KeyError as barred:
         raise UsageError(f"--set {override}: {barred.args[0]!r} is a value, not a table") from barred
+
+
+def is_kind(keys: tuple[str, ...]) -> bool:
+    """Whether they name the kind of a storage or of the dataset, which decides what other keys its table has."""
+    return keys == ("dataset", "kind") or (keys[0] == "storage" and keys[2:] == ("kind",))
+
+
+def _tables_with_kinds(document: dict[str, Any]) -> list[tuple[str, ...]]:
+    storages = document.get("storage")
+    return [("dataset",), *(("storage", name) for name in (storages if isinstance(storages, dict) else ()))]
+
+
+def _members(document: dict[str, Any]) -> set[str]:
+    """The storages that are members of another."""
+    storages = document.get("storage")
+    return set(raw_storages(valid_storages(storages))) if isinstance(storages, dict) else set()
+
+
+def _kind(document: dict[str, Any], table: tuple[str, ...]) -> Any:
+    found: Any = document
+    for key in (*table, "kind"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _remove_factors(document: dict[str, Any], table: tuple[str, ...]) -> Iterator[str]:
+    """Take the factors of keys that the kind of `table` does not have out of a raw document's matrix."""
+    keys = _keys_of_kind(DatasetSpec if table == ("dataset",) else StorageSpec, _kind(document, table))
+    for levels, key, factor in list(_factors(document)):
+        path = factor_path(factor)
+        if path[: len(table)] == table and len(path) > len(table) and keys and path[len(table)] not in keys:
+            del levels[key]
+            yield factor
+
+
+def _keys_of_kind(union: Any, kind: Any) -> set[str]:
+    """The keys of a table of this kind; none where there is no such kind."""
+    specs: tuple[type[BaseModel], ...] = get_args(get_args(union)[0])
+    return {
+        field.alias or name
+        for spec in specs
+        if kind in get_args(spec.model_fields["kind"].annotation)
+        for name, field in spec.model_fields.items()
+    }
 
 
 def set_key(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
@@ -60,16 +138,19 @@ def set_key(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> None
 
 
 def _factor_named(document: dict[str, Any], keys: tuple[str, ...]) -> tuple[dict[str, Any], str] | None:
-    """The table and key of the factor that writes to `keys`, quoted ("workload.clients") or nested."""
+    """The table and key of the factor that writes to `keys`."""
+    return next(((table, key) for table, key, factor in _factors(document) if factor_path(factor) == keys), None)
+
+
+def _factors(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
+    """Each factor of the raw document, quoted ("workload.clients") or nested: the table and key it is written at, and itself."""
     pending = [(document.get("matrix"), "")]
     while pending:
         table, prefix = pending.pop()
         if not isinstance(table, dict):
             continue
         for key, levels in table.items():
-            path = f"{prefix}{key}"
             if isinstance(levels, dict):
-                pending.append((levels, f"{path}."))
-            elif factor_path(path) == keys:
-                return table, key
-    return None
+                pending.append((levels, f"{prefix}{key}."))
+            else:
+                yield table, key, f"{prefix}{key}"

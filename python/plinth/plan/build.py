@@ -38,6 +38,7 @@ class Surroundings:
     full: bool = False
     lacking: Mapping[str, str] = field(default_factory=dict)
     reference: Reference | None = None
+    removed_factors: Sequence[str] = ()
 
 
 def build_plan(
@@ -81,7 +82,7 @@ def build_plan(
         estimated_s=estimated_s(
             experiment, clusters, load_s, variant_of, trials, places, surroundings.host.memory_available_bytes
         ),
-        warnings=tuple(_warnings(experiment, variants, written)),
+        warnings=(*map(_without_factor, surroundings.removed_factors), *_warnings(experiment, variants, written)),
     )
 
 
@@ -101,6 +102,10 @@ def _cluster(
         data_bytes=sum(taken.values()) or size.total_bytes,
         bytes_by_storage=taken,
     )
+
+
+def _without_factor(factor: str) -> str:
+    return f"matrix.{factor} is left out: --set replaced the table that it writes to by one of a kind without that key"
 
 
 def _warnings(experiment: Experiment, variants: Sequence[Variant], written_bytes: int) -> list[str]:

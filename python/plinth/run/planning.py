@@ -73,6 +73,7 @@ class _Planner:
                 full=self.loaded.full,
                 lacking=lacking,
                 reference=self.loaded.reference,
+                removed_factors=self.loaded.removed_factors,
                 host=self.host,
                 places=lambda clusters: {storage.name: _place(storage) for storage in site.used_storages(clusters)},
                 installations=installations,
