@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from probing import QUICK, Command, left_in
 
 from emulated_disks import served
-from plinth.model.probe import GROUPS, FsyncProbe, FsyncResult
+from plinth.model.probe import GROUPS, FsyncOptions, FsyncProbe, FsyncResult
 from plinth.probe.figures import percentile
+from plinth.run.probing import probe_fsync
 
 
 def figure_of(result: FsyncResult):
@@ -110,6 +111,40 @@ def test_only_what_is_asked_for_is_measured(probe: Command, scratch: Path):
     ]
 
 
+def test_the_block_size_is_that_of_what_is_written(probe: Command, scratch: Path):
+    """As pg_test_fsync of a PostgreSQL that was configured with --with-wal-blocksize=64."""
+    (found,) = probe.fsync(scratch, "--block-size", "64k", "--writers", "2")
+    sizes = {(result.case.group, result.case.block_bytes, result.case.writes) for result in found.results}
+    assert {("one_block", 65536, 1), ("two_blocks", 65536, 2), ("other_descriptor", 65536, 1)} <= sizes
+    assert {("unsynced", 65536, 1), ("preallocated", 65536, 1), ("extending", 65536, 1)} <= sizes
+    assert {("ladder", 1024, 16), ("sizes", 4096, 1), ("group_commit", 8192, 1)} <= sizes
+    closing = [result.case for result in found.of("other_descriptor")]
+    assert [(case.label, case.descriptor) for case in closing] == [
+        ("write, fsync, close", "own"),
+        ("write, close, fsync", "another"),
+    ]
+    shown = probe("fsync", *QUICK, scratch, "--block-size", "64k", "--only", "one_block,two_blocks,other_descriptor")
+    assert "One 64 kB write, made durable" in shown.stdout
+    assert "Two 64 kB writes, made durable" in shown.stdout
+    assert "fsync of 64 kB that another descriptor wrote" in shown.stdout
+
+
+def test_more_is_written_with_larger_blocks(scratch: Path):
+    """An emulated disk that takes 4 MB a second: 8 kB last 2 ms, 64 kB last 16 ms."""
+    with (
+        served(scratch, physics={"flush_latency": "1us", "write_bandwidth": "4MB/s"}) as disk,
+        disk.filesystem() as place,
+    ):
+        medians = [figure_of(_probe_one(place, block)).median_ns for block in (8 << 10, 64 << 10)]
+    assert medians[0] >= 2_000_000 and medians[1] >= 16_000_000
+
+
+def _probe_one(place: Path, block_bytes: int) -> FsyncResult:
+    options = FsyncOptions(methods=("fdatasync",), groups=("one_block",), block_bytes=block_bytes)
+    (found,) = probe_fsync([place], options, 0.2, lambda case, path: None, rounds=1)
+    return found.results[0]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -122,6 +157,9 @@ def test_only_what_is_asked_for_is_measured(probe: Command, scratch: Path):
         (("--seconds", "nan"), "--seconds: got nan; it must be above 0"),
         (("--seconds", "inf"), "--seconds: got inf; allowed are at most 366 d"),
         (("--rounds", "0"), "--rounds"),
+        (("--block-size", "64q"), "KiB"),
+        (("--block-size", "16M"), "up to 8192 kB"),
+        (("--block-size", "1000"), "multiples of 512 B"),
         (("--methods", "open_datasync", "--only", "ladder"), "nothing to measure"),
     ],
 )

@@ -52,15 +52,15 @@ impl Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
-    /// `pg_test_fsync`: one write of 8 kB.
+    /// `pg_test_fsync`: one write of a WAL block.
     OneBlock,
-    /// `pg_test_fsync`: two writes of 8 kB.
+    /// `pg_test_fsync`: two writes of a WAL block.
     TwoBlocks,
     /// `pg_test_fsync`: 16 kB by `open_sync`, in writes of 16 to 1 kB.
     Ladder,
     /// `pg_test_fsync`: does fsync honour what another descriptor wrote?
     OtherDescriptor,
-    /// `pg_test_fsync`: a write of 8 kB that is not made durable.
+    /// `pg_test_fsync`: a write of a WAL block that is not made durable.
     Unsynced,
     /// Onward through a segment that is there, as PostgreSQL writes a recycled one.
     Preallocated,

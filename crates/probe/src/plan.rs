@@ -21,6 +21,8 @@ pub struct Options {
     pub writers: Vec<u32>,
     /// Whether the cases beyond those of `pg_test_fsync` write past the page cache.
     pub direct: bool,
+    /// Length of one write, where a case is not about another length: PostgreSQL's `XLOG_BLCKSZ`.
+    pub block_bytes: u32,
 }
 
 /// The cases, in the order in which they are told.
@@ -34,6 +36,10 @@ pub fn plan(options: &Options) -> Vec<Case> {
 
 fn cases(group: Group, options: &Options) -> Vec<Case> {
     let methods = options.methods.iter().copied();
+    let block = |method| Case {
+        block_bytes: options.block_bytes,
+        ..by_method(group, method)
+    };
     let onward = |method, block_bytes, place| Case {
         direct: options.direct,
         block_bytes,
@@ -41,32 +47,32 @@ fn cases(group: Group, options: &Options) -> Vec<Case> {
         ..by_method(group, method)
     };
     match group {
-        Group::OneBlock => methods.map(|method| by_method(group, method)).collect(),
+        Group::OneBlock => methods.map(block).collect(),
         Group::TwoBlocks => methods
             .map(|method| Case {
                 writes: 2,
-                ..by_method(group, method)
+                ..block(method)
             })
             .collect(),
         Group::Ladder if options.methods.contains(&Method::OpenSync) => {
             (0..5).map(|step| rung(LADDER_BYTES >> step)).collect()
         }
         Group::OtherDescriptor if options.methods.contains(&Method::Fsync) => vec![
-            descriptor("write, fsync, close", Descriptor::Own),
-            descriptor("write, close, fsync", Descriptor::Another),
+            descriptor("write, fsync, close", Descriptor::Own, options),
+            descriptor("write, close, fsync", Descriptor::Another, options),
         ],
         Group::Ladder | Group::OtherDescriptor => Vec::new(),
         Group::Unsynced => vec![Case {
             label: "write".to_owned(),
-            ..by_method(group, Method::None)
+            ..block(Method::None)
         }],
         Group::Preallocated => methods
             .filter(|&method| method != Method::FsyncWritethrough)
-            .map(|method| onward(method, WAL_BLOCK_BYTES, Place::Onward))
+            .map(|method| onward(method, options.block_bytes, Place::Onward))
             .collect(),
         Group::Extending => methods
             .filter(|&method| method != Method::FsyncWritethrough)
-            .map(|method| onward(method, WAL_BLOCK_BYTES, Place::BeyondEnd))
+            .map(|method| onward(method, options.block_bytes, Place::BeyondEnd))
             .collect(),
         Group::Sizes => SIZES
             .map(|block_bytes| Case {
@@ -108,10 +114,11 @@ fn rung(block_bytes: u32) -> Case {
     }
 }
 
-fn descriptor(label: &str, descriptor: Descriptor) -> Case {
+fn descriptor(label: &str, descriptor: Descriptor, options: &Options) -> Case {
     Case {
         label: label.to_owned(),
         descriptor,
+        block_bytes: options.block_bytes,
         ..by_method(Group::OtherDescriptor, Method::Fsync)
     }
 }
@@ -150,6 +157,7 @@ mod tests {
             groups: Group::ALL.to_vec(),
             writers: vec![1, 64],
             direct: false,
+            block_bytes: WAL_BLOCK_BYTES,
         }
     }
 
@@ -174,6 +182,27 @@ mod tests {
             .map(|case| (case.writes, case.block_bytes >> 10))
             .collect();
         assert_eq!(ladder, [(1, 16), (2, 8), (4, 4), (8, 2), (16, 1)]);
+    }
+
+    #[test]
+    fn the_block_size_is_that_of_the_wal_where_a_case_has_none_of_its_own() {
+        let of_64_kb = Options {
+            block_bytes: 64 << 10,
+            ..all(&Method::ALL)
+        };
+        for (case, usual) in plan(&of_64_kb).iter().zip(plan(&all(&Method::ALL))) {
+            let of_its_own = matches!(
+                case.group,
+                Group::Ladder | Group::Sizes | Group::GroupCommit | Group::Independent
+            );
+            let expected = if of_its_own {
+                usual.block_bytes
+            } else {
+                64 << 10
+            };
+            assert_eq!(case.block_bytes, expected, "{case:?}");
+            assert_eq!((&case.label, case.writes), (&usual.label, usual.writes));
+        }
     }
 
     #[test]

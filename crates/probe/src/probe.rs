@@ -197,6 +197,7 @@ mod tests {
             groups: Group::ALL.to_vec(),
             writers: vec![1, 5],
             direct: false,
+            block_bytes: crate::WAL_BLOCK_BYTES,
         })
     }
 

@@ -10,10 +10,20 @@ from cyclopts import App, Parameter
 
 from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson
-from plinth.cli.options import seconds_of
+from plinth.cli.options import block_size_of, seconds_of
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
-from plinth.model.probe import GROUPS, METHODS, WRITERS, FsyncOptions, FsyncProbe
+from plinth.model.pg_units import format_block_size
+from plinth.model.probe import (
+    GROUPS,
+    LARGEST_BLOCK_BYTES,
+    METHODS,
+    SMALLEST_BLOCK_BYTES,
+    WAL_BLOCK_BYTES,
+    WRITERS,
+    FsyncOptions,
+    FsyncProbe,
+)
 
 probe = App(
     name="probe",
@@ -55,6 +65,12 @@ def fsync(
             help="Write past the page cache (O_DIRECT) also where pg_test_fsync does not measure.",
         ),
     ] = False,
+    block_size: Annotated[
+        str,
+        Parameter(
+            help="Length of one write, as in 64k: PostgreSQL's --with-wal-blocksize. Not of ladder, sizes and many writers."
+        ),
+    ] = format_block_size(WAL_BLOCK_BYTES),
     rounds: Annotated[int, Parameter(help="Rounds that the seconds are divided into; they show the noise.")] = 3,
     as_json: AsJson = False,
     quiet: Annotated[bool, Parameter(negative="", help="No progress bar.")] = False,
@@ -66,7 +82,8 @@ def fsync(
     of each. Latencies are percentiles of histograms. It writes to files of 16 MiB of its own, which are gone afterwards.
 
       plinth probe fsync /var/lib/postgresql
-      plinth probe fsync /mnt/nvme /mnt/sata --seconds 5 --only sync_methods
+      plinth probe fsync /mnt/nvme /mnt/sata --seconds 5 --only one_block,group_commit
+      plinth probe fsync /tank --block-size 64k --only one_block,two_blocks,other_descriptor
     """
     if not paths:
         raise UsageError("no PATH to probe", hint="for example: plinth probe fsync /var/lib/postgresql")
@@ -78,6 +95,7 @@ def fsync(
         groups=_chosen("--only", only, GROUPS),
         writers=_numbers("--writers", writers),
         direct=direct,
+        block_bytes=block_size_of("--block-size", block_size, SMALLEST_BLOCK_BYTES, LARGEST_BLOCK_BYTES),
     )
     from plinth.cli.probe_view import print_fsync
 

@@ -5,17 +5,18 @@ from itertools import groupby
 
 from rich.console import Console
 
+from plinth.model.pg_units import format_block_size
 from plinth.model.probe import FsyncProbe, FsyncResult, Group
 from plinth.report.text import latency, number
 
 _TITLES: dict[Group, str] = {
-    "one_block": "One 8 kB write, made durable (as pg_test_fsync; open_* with O_DIRECT)",
-    "two_blocks": "Two 8 kB writes, made durable (as pg_test_fsync; open_* with O_DIRECT)",
+    "one_block": "One {block} write, made durable (as pg_test_fsync; open_* with O_DIRECT)",
+    "two_blocks": "Two {block} writes, made durable (as pg_test_fsync; open_* with O_DIRECT)",
     "ladder": "16 kB by open_sync in writes of different size (as pg_test_fsync)",
-    "other_descriptor": "fsync of what another descriptor wrote (as pg_test_fsync): similar if it is honoured",
-    "unsynced": "8 kB write that is not made durable (as pg_test_fsync)",
-    "preallocated": "WAL-like: 8 kB onward through a segment that is there",
-    "extending": "WAL-like: 8 kB onward through a segment that grows",
+    "other_descriptor": "fsync of {block} that another descriptor wrote (as pg_test_fsync): similar if it is honoured",
+    "unsynced": "{block} write that is not made durable (as pg_test_fsync)",
+    "preallocated": "WAL-like: {block} onward through a segment that is there",
+    "extending": "WAL-like: {block} onward through a segment that grows",
     "sizes": "WAL-like: writes of different size",
     "group_commit": "Group commit: writers share a log, one flush for all that wait, as in PostgreSQL; commits",
     "independent": "Each writer flushes by itself, to one file",
@@ -33,7 +34,7 @@ def print_fsync(probes: Sequence[FsyncProbe], console: Console) -> None:
     rows = list(zip(*(probe.results for probe in probes), strict=True))
     line = _figures if len(probes) == 1 else _comparison
     for group, results in groupby(rows, key=lambda row: row[0].case.group):
-        console.print(f"\n{_TITLES[group]}", style="bold", soft_wrap=True)
+        console.print(f"\n{_title(group, rows)}", style="bold", soft_wrap=True)
         console.print(_head(len(probes)), style="dim", soft_wrap=True)
         for row in results:
             console.print(f"  {row[0].case.label:<{_LABEL}}{line(row)}", markup=False, soft_wrap=True)
@@ -41,6 +42,11 @@ def print_fsync(probes: Sequence[FsyncProbe], console: Console) -> None:
             _print_reasons(rows, group, console)
     for probe in probes:
         _print_verdict(probe, console, named=len(probes) > 1)
+
+
+def _title(group: Group, rows: Sequence[Sequence[FsyncResult]]) -> str:
+    block_bytes = next(row[0].case.block_bytes for row in rows if row[0].case.group == group)
+    return _TITLES[group].format(block=format_block_size(block_bytes))
 
 
 def _head(places: int) -> str:

@@ -27,3 +27,8 @@ def base_unit(unit: str) -> tuple[Fraction, dict[str, Fraction]]:
     if name not in family:
         family = TIMES_MS
     return int(digits or 1) * family[name], family
+
+
+def format_block_size(block_bytes: int) -> str:
+    """A block size as PostgreSQL writes it: 65536 -> "64 kB", 512 -> "512 B"."""
+    return f"{block_bytes} B" if block_bytes % 1024 else f"{block_bytes // 1024} kB"

@@ -26,6 +26,10 @@ GROUPS: tuple[Group, ...] = get_args(Group)
 DEFAULT_METHOD: SyncMethod = "fdatasync"
 """PostgreSQL's on Linux."""
 WRITERS = (1, 2, 4, 8, 16, 32, 64)
+WAL_BLOCK_BYTES = 8192
+"""PostgreSQL's, unless it was configured with another --with-wal-blocksize."""
+SMALLEST_BLOCK_BYTES, LARGEST_BLOCK_BYTES = 512, 8 << 20
+"""A sector, which O_DIRECT takes in multiples; and half of the probe's file, so that two writes fit."""
 PERCENTILES = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
 
@@ -36,6 +40,13 @@ class FsyncOptions(Frozen):
     groups: tuple[Group, ...] = GROUPS
     writers: tuple[int, ...] = WRITERS
     direct: bool = Field(default=False, description="Cases beyond those of pg_test_fsync go past the page cache.")
+    block_bytes: int = Field(
+        default=WAL_BLOCK_BYTES,
+        ge=SMALLEST_BLOCK_BYTES,
+        le=LARGEST_BLOCK_BYTES,
+        multiple_of=SMALLEST_BLOCK_BYTES,
+        description="Length of one write, in the groups that are not about several lengths or writers.",
+    )
 
 
 class FsyncCase(Frozen):
