@@ -14,6 +14,7 @@ from plinth.system.clean import pending_journals
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.owner import ourselves
+from plinth.system.run_key import create_key
 
 
 def begun(path, version=__version__, trials=(), **changes):
@@ -37,7 +38,7 @@ def begun(path, version=__version__, trials=(), **changes):
         needs=(),
         estimated_s=1.0,
     )
-    BundleWriter.create(path, plan, "", version)
+    BundleWriter.create(path, plan, "", version, create_key("r1"))
 
 
 def test_what_is_left_of_a_run_that_had_measured_all_is_undone(tmp_path, state_dir, capsys):

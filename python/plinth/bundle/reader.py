@@ -37,6 +37,11 @@ def read_plan(path: Path) -> Plan:
     return _read(path / "plan.json", Plan, PLAN_VERSION)
 
 
+def parse_plan(text: str, file: Path) -> Plan:
+    """The plan whose text was read from `file`."""
+    return _parsed(text, file, Plan, PLAN_VERSION)
+
+
 def read_wear(path: Path) -> RunWear | None:
     """What the run of the bundle at `path` wrote to its disks; None where that was never written down."""
     file = path / "wear.json"
@@ -113,8 +118,12 @@ def _text(file: Path) -> str:
 
 
 def _read(file: Path, model: type[Artefact], newest: int | None = None) -> Artefact:
+    return _parsed(_text(file), file, model, newest)
+
+
+def _parsed(text: str, file: Path, model: type[Artefact], newest: int | None) -> Artefact:
     try:
-        document: Any = json.loads(_text(file))
+        document: Any = json.loads(text)
     except json.JSONDecodeError as error:
         raise RunError(f"cannot read a part of the bundle: {error}", where=str(file)) from error
     version = document.get("schema_version") if isinstance(document, dict) else None

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from plinth.bundle.authentic import write_mac
 from plinth.bundle.files import sync_directory, sync_tree, write_durably, writing
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import write_histograms, write_samples, write_series
@@ -24,6 +25,7 @@ from plinth.model.probe import FsyncProbe
 from plinth.model.secrets import Bare
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
+from plinth.system.run_key import RunKey
 
 
 class BundleWriter:
@@ -34,8 +36,13 @@ class BundleWriter:
         self.manifest = manifest
 
     @classmethod
-    def create(cls, path: Path, plan: Plan, experiment_toml: str, plinth_version: str) -> "BundleWriter":
-        """Make the folder with manifest, experiment and plan. Raises Refused when it is there and not empty."""
+    def create(
+        cls, path: Path, plan: Plan, experiment_toml: str, plinth_version: str, key: RunKey | None = None
+    ) -> "BundleWriter":
+        """Make the folder with manifest, experiment and plan. Raises Refused when it is there and not empty.
+
+        `key` authenticates what `plinth resume` goes by; a bundle without can only be read.
+        """
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             is_empty = all(entry.name == ".plinth.lock" for entry in path.iterdir())
@@ -59,8 +66,11 @@ class BundleWriter:
                 (path / folder).mkdir()
             for name in plan.named_files:
                 (path / kept_path(name)).parent.mkdir(parents=True, exist_ok=True)
-        write_durably(path / "experiment.toml", bare(experiment_toml))
-        write_durably(path / "plan.json", bare(plan.model_dump_json(indent=1)))
+        experiment_text, plan_text = bare(experiment_toml), bare(plan.model_dump_json(indent=1))
+        write_durably(path / "experiment.toml", experiment_text)
+        write_durably(path / "plan.json", plan_text)
+        if key is not None:
+            write_mac(path, key, plinth_version, plan_text, experiment_text)
         for name, text in plan.named_files.items():
             write_durably(path / kept_path(name), text)
         writer = cls(path, manifest)

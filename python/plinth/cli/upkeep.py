@@ -8,12 +8,21 @@ from rich.table import Table
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 
+Forget = Annotated[
+    bool,
+    Parameter(
+        name="--forget", negative="", help="Remove the key of RUN-ID too: its bundle can then not be resumed any more."
+    ),
+]
+
 
 def clean(
     run_id: Annotated[
         str | None, Parameter(help="Id of the run, as in its plan. Default: every run that is not alive.")
     ] = None,
     /,
+    *,
+    forget: Forget = False,
 ) -> int:
     """Undo what a run that was killed left behind: mounts, servers, directories.
 
@@ -21,11 +30,19 @@ def clean(
     /var/lib/plinth for root, in ~/.local/state/plinth for others, or where PLINTH_STATE_DIR says: clean as the user whose
     run it was.
 
+    Keys of runs, by which `plinth resume` knows a bundle as one that was begun here, stay: what was cleaned can be resumed,
+    and a complete run can be given more trials. --forget removes the key of the run that is named.
+
       plinth clean
+      plinth clean 3f2a9c1e --forget
     """
+    from plinth.model.errors import UsageError
     from plinth.system.clean import clean as clean_runs
     from plinth.system.paths import journal_dir
+    from plinth.system.run_key import forget_key
 
+    if forget and run_id is None:
+        raise UsageError("--forget goes with the id of one run", hint="a bundle's manifest.json has it as run_id")
     result = clean_runs(run_id)
     for run in result.runs:
         print(f"run {run.run_id}: {len(run.undone)} steps undone")
@@ -40,6 +57,8 @@ def clean(
         print(f"nothing to clean: no journal in {journal_dir()}")
     if error := result.error():
         raise error
+    if forget and run_id is not None:
+        print(f"run {run_id}: " + ("its key is removed" if forget_key(run_id) else "there is no key of it"))
     return 0
 
 

@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import Literal
 
 from plinth import __version__
-from plinth.bundle import BundleWriter, read_bundle, read_manifest, read_plan, read_wear, verify_bundle
-from plinth.model.errors import Interrupted, PlinthError, RunError, UsageError
+from plinth.bundle import (
+    REPEAT_HINT,
+    BundleWriter,
+    read_authentic_plan,
+    read_bundle,
+    read_manifest,
+    read_wear,
+    verify_bundle,
+)
+from plinth.model.errors import Interrupted, PlinthError, Refused, RunError, UsageError
 from plinth.model.facts import HostFacts
+from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan
 from plinth.model.units import format_size
 from plinth.observe import host_facts
@@ -27,6 +36,7 @@ from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
 from plinth.system.owner import server_owner
+from plinth.system.run_key import NoKey, RunKey, create_key, forget_key, read_key
 from plinth.system.runner import Runner
 
 
@@ -50,15 +60,25 @@ def run_plan(
     check_destroy(plan.doomed, destroy)
     check_needs(plan)
     with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
-        writer = BundleWriter.create(bundle, plan, experiment_toml, __version__)
+        key = create_key(plan.run_id)
+        try:
+            writer = BundleWriter.create(bundle, plan, experiment_toml, __version__, key)
+        except BaseException:
+            forget_key(plan.run_id)
+            raise
         return _conduct(plan, writer, frozenset(), listener, guard, destroy)
 
 
 def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = ()) -> RunStatus:
-    """Finish the run of `bundle`: go on with what it left standing, make the rest, and run the trials that are missing."""
-    manifest = read_manifest(bundle)
-    plan = read_plan(bundle)
+    """Finish the run of `bundle`: go on with what it left standing, make the rest, and run the trials that are missing.
+
+    Nothing in the bundle is believed before the key of its run, which is outside of it, shows that its plan is ours:
+    a plan names commands, which run as whoever resumes. Raises Refused otherwise.
+    """
+    key = _key_of(bundle, read_manifest(bundle))
     with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
+        manifest = read_manifest(bundle)
+        plan = read_authentic_plan(bundle, manifest, key)
         done = frozenset(contents.trial.number for contents in read_bundle(bundle).trials)
         lost_before = error_of(manifest.losses, bundle)
         failed = sum(contents.trial.status == "failed" for contents in read_bundle(bundle).trials)
@@ -75,6 +95,18 @@ def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = (
         check_needs(plan)
         status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard, destroy, goes_on=True)
         return RunStatus(status.failed_trials + failed, lost_before or status.error)
+
+
+def _key_of(bundle: Path, manifest: Manifest) -> RunKey:
+    try:
+        return read_key(manifest.run_id)
+    except NoKey as error:
+        raise Refused(
+            f"run {manifest.run_id} was not begun here by this user, or its key was removed: a bundle from elsewhere is not "
+            "resumed, since its plan could make this machine do anything",
+            where=f"{bundle}; no {error.where}",
+            hint=REPEAT_HINT.format(bundle=bundle),
+        ) from error
 
 
 def _bundle_folder(bundle: Path) -> DirectoryLock:
@@ -196,5 +228,5 @@ def _check_same_makers(before: HostFacts, plinth_version: str) -> None:
         raise UsageError(
             "this machine, or this Plinth, is not the one that the bundle's trials were measured with",
             details=differing,
-            hint="begin a new run here: `plinth run` with the bundle's experiment.toml",
+            hint="begin a new run here: `plinth run BUNDLE` repeats its experiment",
         )

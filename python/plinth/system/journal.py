@@ -8,20 +8,19 @@ import errno
 import fcntl
 import json
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from plinth.model.errors import PlinthError, Refused, UsageError
+from plinth.model.errors import PlinthError, Refused
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
 from plinth.system.hanging import let_go, nothing_hangs
 from plinth.system.lock import try_lock
-from plinth.system.paths import ensure, journal_dir
+from plinth.system.paths import checked_run_id, ensure, journal_dir
 from plinth.system.process import ProcessMark, boot_id
 from plinth.system.runner import Runner
 from plinth.system.undo import undo
@@ -29,14 +28,11 @@ from plinth.system.undo import undo
 JOURNAL_VERSION = 3  # 2 came with `kept`, 3 with a second owner
 _NOTHING: Mapping[str, PlinthError] = {}
 _MOUNTED = ("unmount", "unmount_filesystem", "destroy_pool")
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def journal_path(run_id: str) -> Path:
     """Where the journal of a run is. UsageError when `run_id` cannot name a run."""
-    if not _RUN_ID.fullmatch(run_id):
-        raise UsageError(f"{run_id!r} cannot be a run id: letters, digits, '.', '_' and '-', at most 80")
-    return journal_dir() / f"{run_id}.jsonl"
+    return journal_dir() / f"{checked_run_id(run_id)}.jsonl"
 
 
 class StillRunning(Refused):

@@ -1,10 +1,13 @@
-"""Where Plinth keeps what is its own: journals, storages that name no place of theirs, and its cache."""
+"""Where Plinth keeps what is its own: journals, keys of runs, storages that name no place of theirs, and its cache."""
 
 import os
+import re
 from pathlib import Path
 
 from plinth.model.errors import Refused, UsageError
 from plinth.system.failures import from_os_error
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def state_dir() -> Path:
@@ -29,6 +32,18 @@ def state_dir() -> Path:
 def journal_dir() -> Path:
     """Where journals are; not made here."""
     return state_dir() / "journal"
+
+
+def keys_dir() -> Path:
+    """Where the keys of runs are; not made here."""
+    return state_dir() / "keys"
+
+
+def checked_run_id(run_id: str) -> str:
+    """`run_id`, which names files. UsageError when it cannot name a run."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise UsageError(f"{run_id!r} cannot be a run id: letters, digits, '.', '_' and '-', at most 80")
+    return run_id
 
 
 def work_dir() -> Path:

@@ -1,0 +1,140 @@
+"""The key of a run: a secret outside its bundle, which shows that a bundle was begun by this user on this machine.
+
+keys/RUN_ID.key in the state directory: 32 random bytes, mode 0600, in a folder of mode 0700 that belongs to the user whose
+run it is. Whoever can read a key could have run commands as that user anyway.
+"""
+
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from plinth.model.errors import Refused
+from plinth.system.failures import from_os_error
+from plinth.system.paths import checked_run_id, ensure, keys_dir, state_dir
+
+_KEY_BYTES = 32
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class NoKey(Refused):
+    """There is no key of the run that was asked for."""
+
+
+class RunKey(NamedTuple):
+    """The key of one run."""
+
+    run_id: str
+    secret: bytes
+
+    def mac(self, parts: Mapping[str, bytes]) -> str:
+        """HMAC-SHA256 (RFC 2104) of the run's id and of `parts`, each with its name, as hexadecimal digits.
+
+        Every text is preceded by its length, so that no two different inputs are the same sequence of bytes.
+        """
+        digest = hmac.new(self.secret, digestmod=hashlib.sha256)
+        for text in (b"plinth run key 1", self.run_id.encode(), *_flat(parts)):
+            digest.update(len(text).to_bytes(8, "big") + text)
+        return digest.hexdigest()
+
+
+def create_key(run_id: str) -> RunKey:
+    """Make the key of a new run, safe on disk when this returns. Refused when there is one, or others can read the folder."""
+    key = RunKey(checked_run_id(run_id), secrets.token_bytes(_KEY_BYTES))
+    folder = keys_dir()
+    ensure(state_dir())
+    try:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        with _opened_folder() as directory:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            file = os.open(_name(run_id), flags, 0o600, dir_fd=directory)
+            try:
+                os.write(file, key.secret)
+                os.fsync(file)
+            finally:
+                os.close(file)
+            os.fsync(directory)
+    except OSError as error:
+        raise from_os_error(error, "write the key of the run", folder / _name(run_id)) from error
+    return key
+
+
+def read_key(run_id: str) -> RunKey:
+    """The key of a run. NoKey where there is none, Refused where others than its user could have written or read it."""
+    path = keys_dir() / _name(checked_run_id(run_id))
+    try:
+        with _opened_folder() as directory:
+            # Of a FIFO that somebody put there, opening must not wait.
+            file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+            try:
+                _check_own(os.fstat(file), str(path), is_folder=False)
+                secret = os.read(file, _KEY_BYTES + 1)
+            finally:
+                os.close(file)
+    except FileNotFoundError as error:
+        raise NoKey(f"there is no key of run {run_id}", where=str(path)) from error
+    except OSError as error:
+        raise from_os_error(error, "read the key of the run", path) from error
+    if len(secret) != _KEY_BYTES:
+        raise Refused(f"the key of the run has not {_KEY_BYTES} bytes", where=str(path))
+    return RunKey(run_id, secret)
+
+
+def forget_key(run_id: str) -> bool:
+    """Remove the key of a run, whose bundle can then not be resumed any more; whether there was one."""
+    path = keys_dir() / _name(checked_run_id(run_id))
+    try:
+        with _opened_folder() as directory:
+            os.unlink(path.name, dir_fd=directory)
+            os.fsync(directory)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise from_os_error(error, "remove the key of the run", path) from error
+    return True
+
+
+def _name(run_id: str) -> str:
+    return f"{run_id}.key"
+
+
+def _flat(parts: Mapping[str, bytes]) -> Iterator[bytes]:
+    for name, text in parts.items():
+        yield name.encode()
+        yield text
+
+
+@contextmanager
+def _opened_folder() -> Iterator[int]:
+    """The folder of the keys, by a descriptor, so that what is checked is what is used."""
+    directory = os.open(keys_dir(), _FOLDER)
+    try:
+        _check_own(os.fstat(directory), str(keys_dir()), is_folder=True)
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def _check_own(found: os.stat_result, where: str, *, is_folder: bool) -> None:
+    """Raise Refused for what is not ours alone."""
+    if found.st_uid != os.geteuid():
+        raise Refused(
+            f"it belongs to user id {found.st_uid}, not to us ({os.geteuid()})",
+            where=where,
+            hint="resume as the user whose run it is, or set PLINTH_STATE_DIR to a directory of yours",
+        )
+    if found.st_mode & _OTHERS:
+        raise Refused(
+            f"others may use it (mode {stat.S_IMODE(found.st_mode):04o}), so that a key in it proves nothing",
+            where=where,
+            hint=f"if nobody can have changed it: chmod {'700' if is_folder else '600'} {where}",
+        )
+    if not is_folder and not (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
+        raise Refused("it is not a regular file of one name", where=where, hint="remove it")
