@@ -18,7 +18,7 @@ from emulated_disks import run, served
 from plinth.cli.probe_io_view import print_io
 from plinth.model.disk import Fault
 from plinth.model.errors import Refused, UsageError
-from plinth.model.probe_io import IoJob, IoProbe
+from plinth.model.probe_io import IO_SHAPES, IoJob, IoProbe
 from plinth.probe.fio import job_text, run_job
 from plinth.probe.io_jobs import GRID_BLOCKS, grid, shapes
 from plinth.probe.job_file import ALLOWED, read_job_file
@@ -50,6 +50,88 @@ def test_every_shape_is_measured(probe: Command, scratch: Path):
     assert mixed.read.ios / (mixed.read.ios + mixed.write.ios) == pytest.approx(0.65, abs=0.1)
     checkpoint = results["checkpoint"]
     assert checkpoint.read is None and checkpoint.write and checkpoint.syncs
+
+
+def test_sequential_writes_are_as_of_dd(probe: Command, scratch: Path):
+    """On a disk that takes 40 MB a second and 20 ms for a flush: the page cache takes more, fsync waits for all of it."""
+    with (
+        served(scratch, physics={"flush_latency": "20ms", "write_bandwidth": "40MB/s"}) as disk,
+        disk.filesystem() as place,
+    ):
+        done = probe("io", place, "--size", "8MiB", "--seconds", "30", "--only", "sequential", "--json", "--quiet")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    found = {result.job.name: result for result in IoProbe.model_validate_json(done.stdout).results}
+    assert set(found) == {
+        "sequential scan",
+        "sequential read, direct",
+        "sequential write, buffered",
+        "sequential write, buffered, final fsync",
+        "sequential write, direct",
+    }
+    writes = {name: result.write for name, result in found.items() if "write" in name}
+    for name, side in writes.items():
+        assert side is not None and side.ios * 8192 == 8 * MIB, f"{name}: the whole file, once"
+        assert found[name].read is None
+    rates = {name: side.bytes_per_s for name, side in writes.items() if side is not None}
+    assert rates["sequential write, buffered, final fsync"] <= 41e6
+    assert rates["sequential write, direct"] <= 41e6
+    assert rates["sequential write, buffered"] > rates["sequential write, buffered, final fsync"]
+    for name in ("sequential scan", "sequential read, direct"):
+        side = found[name].read
+        assert side is not None and side.ios * 8192 == 8 * MIB and found[name].write is None
+
+
+def test_a_sequential_write_that_is_cut_short_leaves_the_file_whole_for_the_next(scratch: Path):
+    jobs = [job for job in shapes(0.1, ("sequential",)) if "direct" in job.name]
+    jobs.sort(key=lambda job: "read" in job.name)
+    with served(scratch, physics={"write_bandwidth": "10MB/s"}) as disk, disk.filesystem() as place:
+        written, read = probe_io(place, "shapes", jobs, 4 * MIB, 0.1, lambda job: None).results
+    assert written.write is not None and 0 < written.write.ios * 8192 < 4 * MIB, "no more than it had time for"
+    assert read.read is not None and read.read.ios * 8192 == 4 * MIB
+
+
+def test_positions_go_from_the_beginning_of_the_file_to_its_end(probe: Command, scratch: Path):
+    done = probe("io", scratch, "--size", "40MiB", "--seconds", "30", "--only", "positions", "--json", "--quiet")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    results = IoProbe.model_validate_json(done.stdout).results
+    assert [result.job.position for result in results] == [pytest.approx(place / 20) for place in range(20)]
+    assert [result.job.parameters["offset"] for result in results] == [f"{place * 5}%" for place in range(20)]
+    assert all(result.read is not None and result.read.ios == 2 and result.write is None for result in results)
+    shown = probe("io", scratch, "--size", "1MiB", "--only", "positions", "--quiet").stdout
+    assert "Sequential reads over the file, from its beginning to its end" in shown
+    assert "last over first: " in shown and len(re.findall(r"^ +\d+%  +[\d.,]+  #*$", shown, re.MULTILINE)) == 20
+
+
+def test_the_device_below_is_only_read(scratch: Path):
+    with served(scratch, size_bytes=64 * MIB) as disk, disk.filesystem() as place:
+        run("sync", "--file-system", str(place))
+        before = disk.backing.read_bytes()
+        jobs = shapes(10, ("device_positions",))
+        results = [run_job(job, Path(run("findmnt", "-no", "SOURCE", str(place)).strip()), Runner()) for job in jobs]
+        assert all(result.write is None and result.read is not None for result in results)
+        # 5 % of 64 MiB are 3.2 MiB: blocks of 1 MiB that begin in each twentieth.
+        assert sum(result.read.ios for result in results if result.read) == 60
+        assert disk.backing.read_bytes() == before
+
+
+def test_the_device_is_the_topmost_one_below_the_place(probe: Command, scratch: Path):
+    with served(scratch, size_bytes=64 * MIB) as disk, disk.filesystem() as place:
+        device = Path(run("findmnt", "-no", "SOURCE", str(place)).strip())
+        done = probe("io", place, "--size", "1MiB", "--only", "device_positions", "--json", "--quiet")
+        assert done.exit_code == 0, done.stdout
+        found = IoProbe.model_validate_json(done.stdout).results
+        assert {result.device for result in found} == {device.name}
+        shown = probe("io", place, "--size", "1MiB", "--only", "device_positions", "--quiet").stdout
+        assert f"over /dev/{device.name}, from its beginning" in shown
+    with mounted(scratch / "m", "-t", "tmpfs", "none") as point:
+        done = probe("io", point, "--size", "1MiB", "--only", "device_positions", "--quiet")
+        assert done.exit_code == 1 and done.stdout.count("n/a: no block device is known below this place") == 1
+
+
+def test_no_shape_but_writes_of_the_probes_file_writes():
+    for job in shapes(1, IO_SHAPES):
+        if job.target == "device":
+            assert job.parameters["rw"] == "read" and job.parameters["invalidate"] == "0"
 
 
 def test_a_grid_is_a_heat_map(scratch: Path):
@@ -159,6 +241,8 @@ def test_a_job_file_that_is_none_is_told(scratch: Path, text: str):
 
 def test_usage_that_makes_no_sense_is_told(probe: Command, scratch: Path):
     for words, said in (
+        (("--only", "positons"), "positions"),
+        (("--only", "wal", "--grid"), "give one of --only, --grid and --job-file"),
         (("--seconds", "nan"), "--seconds: got nan; it must be above 0"),
         (("--job-file", str(scratch / "none.fio")), "there is no such job file"),
     ):

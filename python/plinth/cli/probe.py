@@ -91,8 +91,8 @@ def fsync(
     if rounds < 1:
         raise UsageError(f"--rounds: got {rounds}; it must be above 0")
     options = FsyncOptions(
-        methods=_chosen("--methods", methods, METHODS),
-        groups=_chosen("--only", only, GROUPS),
+        methods=chosen("--methods", methods, METHODS),
+        groups=chosen("--only", only, GROUPS),
         writers=_numbers("--writers", writers),
         direct=direct,
         block_bytes=block_size_of("--block-size", block_size, SMALLEST_BLOCK_BYTES, LARGEST_BLOCK_BYTES),
@@ -143,7 +143,7 @@ def progress(count: int, quiet: bool) -> Iterator[Any]:
         yield advance
 
 
-def _chosen(option: str, words: tuple[str, ...], allowed: tuple[Any, ...]) -> tuple[Any, ...]:
+def chosen(option: str, words: tuple[str, ...], allowed: tuple[Any, ...]) -> tuple[Any, ...]:
     """The words of a repeatable, comma-separated option, in the order of `allowed`; all when it was not given."""
     named = [part.strip() for word in words for part in word.split(",") if part.strip()]
     for name in named:

@@ -8,9 +8,9 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import seconds_of
-from plinth.cli.probe import FAILED, progress
+from plinth.cli.probe import FAILED, chosen, progress
 from plinth.model.errors import UsageError
-from plinth.model.probe_io import IoJob
+from plinth.model.probe_io import DEFAULT_IO_SHAPES, IO_SHAPES, IoJob, IoShape
 from plinth.model.units import parse_size
 
 _SMALLEST_BYTES = 1 << 20
@@ -22,6 +22,15 @@ def io(
     *,
     seconds: Annotated[float, Parameter(help="For which each job runs.")] = 2.0,
     size: Annotated[str, Parameter(help="Size of the file. Where it fits into caches, those are measured.")] = "1GiB",
+    only: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--only",
+            negative="",
+            help=f"Only these shapes of {', '.join(IO_SHAPES)}. Comma-separated, or repeated. Default: all but "
+            "device_positions, for which the device is read, as only root may.",
+        ),
+    ] = (),
     grid: Annotated[
         bool,
         Parameter(negative="", help="Instead of PostgreSQL's shapes: each block size at each depth, as a heat map."),
@@ -41,16 +50,19 @@ def io(
 ) -> int:
     """Measure PATH by fio, in the shapes that PostgreSQL's I/O has.
 
-    Random reads of 8 kB at depth 1 to 64; a sequential scan; a checkpoint's sorted writes with fsync; WAL append with
-    fdatasync; the 65/35 mix of a study of cloud volumes; reads and writes of 4 kB at depth 128. Nothing but the probe's
-    own new file is written to, never a block device. Needs fio.
+    Random reads of 8 kB at depth 1 to 64; sequential reads and writes as of dd, buffered, direct and with a final fsync; a checkpoint's sorted writes with fsync; WAL append with
+    fdatasync; the 65/35 mix of a study of cloud volumes; reads and writes of 4 kB at depth 128; and the
+    throughput at twenty positions, from the beginning of the file to its end, or of the device below it. Nothing but the
+    probe's own new file is written to, never a block device. Needs fio.
 
       plinth probe io /mnt/nvme --size 32GiB --seconds 10
       plinth probe io /mnt/nvme --grid --grid-rw randwrite
+      plinth probe io /mnt/hdd --only sequential,device_positions
     """
     duration_s = seconds_of("--seconds", seconds)
-    if grid and job_file is not None:
-        raise UsageError("give one of --grid and --job-file")
+    if sum((grid, job_file is not None, bool(only))) > 1:
+        raise UsageError("give one of --only, --grid and --job-file")
+    wanted: tuple[IoShape, ...] = chosen("--only", only, IO_SHAPES) if only else DEFAULT_IO_SHAPES
     size_bytes = _size(size)
     from plinth.cli.probe_io_view import print_io
     from plinth.probe.io_jobs import DEPTHS, GRID_BLOCKS, shapes
@@ -64,7 +76,7 @@ def io(
     elif grid:
         kind, jobs = "grid", grid_of(grid_rw, GRID_BLOCKS, DEPTHS, duration_s)
     else:
-        kind, jobs = "shapes", shapes(duration_s)
+        kind, jobs = "shapes", shapes(duration_s, wanted, size_bytes)
 
     with progress(len(jobs), quiet) as advance, InterruptGuard(lambda _: None):
 

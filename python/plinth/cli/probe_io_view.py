@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from plinth.model.probe_io import IoProbe, IoResult, IoSide, IoSyncs
+from plinth.model.probe_io import POSITION_SHAPES, IoProbe, IoResult, IoSide, IoSyncs
 from plinth.model.units import format_size
 from plinth.report.text import latency
 
-_LABEL, _CELL = 41, 10
+_LABEL, _CELL, _BAR = 41, 10, 40
 _RAMP = (17, 18, 19, 25, 31, 37, 43, 77, 113, 149, 185)
 """Colours of the terminal's palette of 256 from dark blue to yellow: as dark to light they are told apart by everybody."""
 
@@ -25,14 +25,44 @@ def print_io(probe: IoProbe, console: Console) -> None:
     if probe.kind == "grid":
         _print_grid(probe.results, console)
     else:
-        _print_table(probe.results, console)
+        _print_table([result for result in probe.results if result.job.position is None], console)
+        for shape in POSITION_SHAPES:
+            _print_positions([result for result in probe.results if result.job.shape == shape], console)
     for note in probe.notes:
         console.print(f"note: {note}", markup=False, soft_wrap=True)
     for gap in probe.gaps:
         console.print(f"n/a: {gap.what}: {gap.reason}", markup=False, soft_wrap=True)
 
 
+def _print_positions(results: Sequence[IoResult], console: Console) -> None:
+    """Throughput from the beginning to the end, with a bar for each position."""
+    if not results:
+        return
+    rates = [result.read.bytes_per_s for result in results if result.read is not None]
+    what = next((f"/dev/{result.device}" for result in results if result.device), "the file")
+    if results[0].job.target == "device" and not results[0].device:
+        what = "the device"
+    console.print(f"\nSequential reads over {what}, from its beginning to its end, MB/s", style="bold", soft_wrap=True)
+    reasons = {result.unavailable for result in results}
+    if not rates and len(reasons) == 1:
+        console.print(f"n/a: {reasons.pop()}", markup=False, soft_wrap=True)
+        return
+    for result in results:
+        at = f"{(result.job.position or 0):>6.0%}"
+        if result.read is None:
+            console.print(f"{at}  n/a: {result.unavailable}", markup=False, soft_wrap=True)
+            continue
+        bar = "#" * round(_BAR * result.read.bytes_per_s / max(rates))
+        console.print(f"{at}{result.read.bytes_per_s / 1e6:>10,.1f}  {bar}", markup=False, soft_wrap=True)
+    if len(rates) > 1:
+        console.print(
+            f"last over first: {rates[-1] / rates[0]:.2f}; slowest over fastest: {min(rates) / max(rates):.2f}"
+        )
+
+
 def _print_table(results: Sequence[IoResult], console: Console) -> None:
+    if not results:
+        return
     titles = "".join(f"{title:>10}" for title in ("IOPS", "MB/s", "p50", "p99", "max"))
     console.print(f"\n{'':<{_LABEL + 8}}{titles}", style="dim", soft_wrap=True)
     for result in results:

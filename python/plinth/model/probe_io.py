@@ -1,6 +1,6 @@
 """What the I/O probe was asked, and what fio measured."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -8,16 +8,39 @@ from plinth.model.base import Frozen, Gap
 from plinth.model.facts import StorageFacts
 
 IO_PROBE_VERSION = 1
+IoShape = Literal[
+    "random_read",
+    "sequential",
+    "checkpoint",
+    "wal",
+    "mix",
+    "depth_128",
+    "positions",
+    "device_positions",
+]
+IO_SHAPES: tuple[IoShape, ...] = get_args(IoShape)
+POSITION_SHAPES: tuple[IoShape, ...] = ("positions", "device_positions")
+DEFAULT_IO_SHAPES: tuple[IoShape, ...] = tuple(shape for shape in IO_SHAPES if shape != "device_positions")
+"""Without what takes the right to read the device itself."""
 
 
 class IoJob(Frozen):
     """One job of fio on the probe's own file."""
 
     name: str
+    shape: IoShape | Literal["grid", "job_file"] = Field(description="What it belongs to.")
     title: str = Field(description="What of PostgreSQL it is like, or of which study.")
     parameters: dict[str, str] = Field(description="fio's, but for the file and for how results are told.")
     block_bytes: int | None = Field(default=None, description="None where there is no one block size.")
     depth: int | None = Field(default=None, description="Requests under way of one thread; None if it is a user's job.")
+    target: Literal["file", "emptied_file", "device"] = Field(
+        default="file",
+        description="The probe's file as it is; emptied before, so that the file system has to allocate what is written, as "
+        "dd does it; or the device below the place, which is only read.",
+    )
+    position: float | None = Field(
+        default=None, description="Where it begins, as a share of the file's or the device's length."
+    )
 
 
 class IoSide(Frozen):
@@ -50,6 +73,9 @@ class IoResult(Frozen):
     read: IoSide | None = None
     write: IoSide | None = None
     syncs: IoSyncs | None = None
+    device: str | None = Field(
+        default=None, description="Kernel name of the device that was read past the file system."
+    )
     unavailable: str | None = Field(default=None, description='Shown as "n/a: why".')
 
 

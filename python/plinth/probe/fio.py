@@ -21,6 +21,10 @@ _ALWAYS = {
     "thread": "1",
 }
 """Written last, so that a user's job cannot say otherwise."""
+_OF_TARGET = {
+    # Otherwise fio removes a file that is shorter than its size, and may not make another.
+    "emptied_file": {"create_on_open": "1", "fallocate": "none"},
+}
 
 
 def fio_version(runner: Runner) -> str:
@@ -31,13 +35,14 @@ def fio_version(runner: Runner) -> str:
 
 def job_text(job: IoJob, file: Path) -> str:
     """The job as fio reads it; without a size of its own it takes what the file has from its offset on."""
-    parameters = {**job.parameters, **_ALWAYS, "filename": _escaped(file)}
+    parameters = {**job.parameters, **_OF_TARGET.get(job.target, {}), **_ALWAYS, "filename": _escaped(file)}
     return "\n".join(["[probe]", *(f"{key}={value}" for key, value in parameters.items()), ""])
 
 
 def run_job(job: IoJob, file: Path, runner: Runner) -> IoResult:
-    """Run `job` to its end. One that fails has no figures, and the reason."""
-    command = [PROGRAM, "--output-format=json", "-"]
+    """Run `job` on `file`, or on a device that is only read, to its end. One that fails has no figures, and the reason."""
+    read_only = ["--readonly"] if job.target == "device" else []
+    command = [PROGRAM, "--output-format=json", *read_only, "-"]
     done = runner.run(command, input_bytes=job_text(job, file).encode(), allowed_exit_codes=_EXIT_CODES)
     told = _told(done)
     if told is None or done.exit_code != 0 or told["error"] != 0:

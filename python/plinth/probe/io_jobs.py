@@ -1,37 +1,39 @@
 """Jobs for fio in the shapes that PostgreSQL's I/O has, and a grid of block size and depth. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import Literal
 
-from plinth.model.probe_io import IoJob
+from plinth.model.pg_units import format_block_size
+from plinth.model.probe_io import DEFAULT_IO_SHAPES, IoJob, IoShape
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 GRID_BLOCKS = (4096, 8192, 16384, 32768, 65536, 131072)
+DEFAULT_SIZE_BYTES = 1 << 30
+"""Of the probe's file."""
+POSITIONS = 20
+"""Places at which the throughput over a file or device is read."""
 _BLOCK_BYTES = 8192
+_POSITION_BLOCK_BYTES = 1 << 20
+_PAGE_BYTES = 4096
 _ASYNC = {"ioengine": "libaio", "direct": "1"}
 _BUFFERED = {"ioengine": "psync", "direct": "0"}
 _MIX = {"rwmixread": "65", "numjobs": "64", "group_reporting": "1"}
 
 
-def shapes(seconds: float) -> tuple[IoJob, ...]:
-    """All shapes, each for `seconds`; the sequential scan ends sooner if it has read the whole file."""
+def shapes(
+    seconds: float, wanted: Collection[IoShape] = DEFAULT_IO_SHAPES, size_bytes: int = DEFAULT_SIZE_BYTES
+) -> tuple[IoJob, ...]:
+    """The jobs of the shapes that are `wanted`, on a file of `size_bytes`, each for `seconds`.
+
+    One that goes through the file once may end sooner.
+    """
     timed = {"time_based": "1", "runtime": _runtime(seconds)}
-    reads = (
+    once = {"runtime": _runtime(seconds)}
+    jobs = (
+        *_random_reads(timed),
+        *_sequential(once),
         _job(
-            f"random read, depth {depth}",
-            "an index scan's heap fetches; with prefetch or io_method worker or io_uring the deeper ones",
-            {"rw": "randread", **_ASYNC, **timed},
-            depth,
-        )
-        for depth in DEPTHS
-    )
-    return (
-        *reads,
-        _job(
-            "sequential scan",
-            "buffered reads of 8 kB onward, once through the file; what the kernel reads ahead counts",
-            {"rw": "read", **_BUFFERED, "runtime": _runtime(seconds)},
-        ),
-        _job(
+            "checkpoint",
             "checkpoint",
             "buffered writes in file order with gaps, written back every 256 kB, fsync every 8 MB",
             # Every fourth block; checkpoint_flush_after is 256 kB.
@@ -39,12 +41,16 @@ def shapes(seconds: float) -> tuple[IoJob, ...]:
         ),
         _job(
             "WAL append",
+            "wal",
             "writes of 8 kB onward through what is there, fdatasync after each: a commit of one client",
             {"rw": "write", **_BUFFERED, "fdatasync": "1", **timed},
         ),
         *_mixes(timed),
         *_ramdisk(timed),
+        *_positions("positions", "file", min(_POSITION_BLOCK_BYTES, _whole_pages(size_bytes // POSITIONS // 2)), once),
+        *_positions("device_positions", "device", _POSITION_BLOCK_BYTES, once),
     )
+    return tuple(job for job in jobs if job.shape in wanted)
 
 
 def grid(rw: str, blocks: Iterable[int], depths: Iterable[int], seconds: float) -> tuple[IoJob, ...]:
@@ -53,6 +59,7 @@ def grid(rw: str, blocks: Iterable[int], depths: Iterable[int], seconds: float) 
     return tuple(
         IoJob(
             name=f"{block_bytes >> 10} kB, depth {depth}",
+            shape="grid",
             title=f"{rw} past the page cache",
             parameters={"rw": rw, "bs": str(block_bytes), "iodepth": str(depth), **_ASYNC, **timed},
             block_bytes=block_bytes,
@@ -63,11 +70,88 @@ def grid(rw: str, blocks: Iterable[int], depths: Iterable[int], seconds: float) 
     )
 
 
+def _random_reads(timed: dict[str, str]) -> tuple[IoJob, ...]:
+    return tuple(
+        _job(
+            f"random read, depth {depth}",
+            "random_read",
+            "an index scan's heap fetches; with prefetch or io_method worker or io_uring the deeper ones",
+            {"rw": "randread", **_ASYNC, **timed},
+            depth,
+        )
+        for depth in DEPTHS
+    )
+
+
+def _sequential(once: dict[str, str]) -> tuple[IoJob, ...]:
+    """Blocks of 8 kB from the file's beginning to its end: a scan, and what dd measures."""
+    writes = (
+        ("sequential write, buffered", "as dd bs=8k: into the page cache, as far as it has room", {"direct": "0"}),
+        (
+            "sequential write, buffered, final fsync",
+            "as dd bs=8k conv=fsync: with the time until all of it is durable",
+            {"direct": "0", "end_fsync": "1"},
+        ),
+        ("sequential write, direct", "as dd bs=8k oflag=direct: past the page cache, one at a time", {"direct": "1"}),
+    )
+    return (
+        _job(
+            "sequential scan",
+            "sequential",
+            "buffered reads of 8 kB onward, once through the file; what the kernel reads ahead counts",
+            {"rw": "read", **_BUFFERED, **once},
+        ),
+        _job(
+            "sequential read, direct",
+            "sequential",
+            "as dd bs=8k iflag=direct: past the page cache, one at a time",
+            {"rw": "read", "ioengine": "psync", "direct": "1", **once},
+        ),
+        *(
+            _job(name, "sequential", title, {"rw": "write", "ioengine": "psync", **how, **once}).model_copy(
+                update={"target": "emptied_file"}
+            )
+            for name, title, how in writes
+        ),
+    )
+
+
+def _positions(
+    shape: IoShape, target: Literal["file", "device"], block_bytes: int, once: dict[str, str]
+) -> tuple[IoJob, ...]:
+    """Sequential reads at places from the beginning to the end: the outer to the inner tracks of a hard disk."""
+    share = 100 // POSITIONS
+    return tuple(
+        IoJob(
+            name=f"{target} at {place * share} %",
+            shape=shape,
+            title=f"sequential reads of {format_block_size(block_bytes)} past the page cache, through this twentieth",
+            parameters={
+                "rw": "read",
+                "ioengine": "psync",
+                "bs": str(block_bytes),
+                "direct": "1",
+                # Of a device that is in use: to invalidate its cache would write back what others have in it.
+                **({"invalidate": "0"} if target == "device" else {}),
+                "offset": f"{place * share}%",
+                "size": f"{share}%",
+                **once,
+            },
+            block_bytes=block_bytes,
+            depth=1,
+            target=target,
+            position=place * share / 100,
+        )
+        for place in range(POSITIONS)
+    )
+
+
 def _mixes(timed: dict[str, str]) -> tuple[IoJob, ...]:
     """Those of a study of cloud volumes (2018): 64 threads, 8 kB, two reads to one write."""
     return tuple(
         _job(
             f"65/35 mix, {order}, {how}",
+            "mix",
             "reads and writes of 64 threads, as cloud volumes were measured in 2018",
             {"rw": rw, **engine, **_MIX, **timed},
             depth,
@@ -82,6 +166,7 @@ def _ramdisk(timed: dict[str, str]) -> tuple[IoJob, ...]:
     return tuple(
         IoJob(
             name=f"4 kB {rw}, depth 128",
+            shape="depth_128",
             title="as an SSD was measured beside memory in 2016",
             parameters={"rw": rw, "bs": "4096", "iodepth": "128", **_ASYNC, **timed},
             block_bytes=4096,
@@ -91,14 +176,19 @@ def _ramdisk(timed: dict[str, str]) -> tuple[IoJob, ...]:
     )
 
 
-def _job(name: str, title: str, parameters: dict[str, str], depth: int = 1) -> IoJob:
+def _job(name: str, shape: IoShape, title: str, parameters: dict[str, str], depth: int = 1) -> IoJob:
     return IoJob(
         name=name,
+        shape=shape,
         title=title,
         parameters=parameters | {"bs": str(_BLOCK_BYTES), "iodepth": str(depth)},
         block_bytes=_BLOCK_BYTES,
         depth=depth,
     )
+
+
+def _whole_pages(size_bytes: int) -> int:
+    return max(1, size_bytes // _PAGE_BYTES) * _PAGE_BYTES
 
 
 def _runtime(seconds: float) -> str:

@@ -162,7 +162,8 @@ def read_job_file(path: Path) -> tuple[IoJob, ...]:
         section[_checked(key.strip(), value.strip(), where)] = value.strip() or "1"
     if not jobs:
         raise UsageError("no job in it: a section other than [global] is needed", where=str(path))
-    return tuple(IoJob(name=name, title=f"of {path.name}", parameters=parameters) for name, parameters in jobs)
+    title = f"of {path.name}"
+    return tuple(IoJob(name=name, shape="job_file", title=title, parameters=parameters) for name, parameters in jobs)
 
 
 def _section(line: str, where: str, defaults: dict[str, str], jobs: list[tuple[str, dict[str, str]]]) -> dict[str, str]:

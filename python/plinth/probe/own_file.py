@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plinth.model.errors import Interrupted, MissingCapability, PlinthError
+from plinth.model.errors import Interrupted, MissingCapability, PlinthError, RunError
 from plinth.model.units import format_size
 from plinth.system.failures import from_os_error
 from plinth.system.patience import space_of
@@ -39,6 +39,19 @@ class OwnFile:
         self.remove()
         self._made()
         return True
+
+    def empty(self) -> None:
+        """Cut it to no length, with what was not yet written back of it. Raises a PlinthError, also if it is another's now."""
+        try:
+            fd = os.open(self.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if os.fstat(fd).st_ino != self._inode:
+                    raise RunError("the probe's file was replaced by another", where=str(self.path))
+                os.ftruncate(fd, 0)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            raise from_os_error(error, "empty the probe's file", self.path) from error
 
     def remove(self) -> None:
         """Also if it is gone. Raises a PlinthError."""

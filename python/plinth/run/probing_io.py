@@ -1,17 +1,21 @@
 """Probing a place's I/O: the probe's file, and fio's jobs on it one after the other."""
 
+import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from plinth.model.base import Gap
 from plinth.model.errors import Interrupted, PlinthError
+from plinth.model.facts import StorageFacts
 from plinth.model.place import meanings
 from plinth.model.probe_io import IoJob, IoProbe, IoResult
 from plinth.model.units import format_size
 from plinth.probe.fio import fio_version, run_job
 from plinth.probe.fsync import check_directory
 from plinth.probe.own_file import OwnFile, own_file
+from plinth.probe.place import devices
 from plinth.storage import describe
 from plinth.system.runner import Runner
 
@@ -33,7 +37,7 @@ def probe_io(
     check_directory(path)
     facts = describe(path)
     with own_file(path, size_bytes) as file:
-        results = tuple(_measured(jobs, file, runner, tell))
+        results = tuple(_measured(jobs, file, topmost_device(facts), runner, tell))
     left = () if file.left is None else (Gap(what=f"removal of {file.path}", reason=file.left),)
     return IoProbe(
         path=str(path.resolve()),
@@ -48,24 +52,55 @@ def probe_io(
     )
 
 
+def topmost_device(facts: StorageFacts) -> str | None:
+    """The block device that a place's file system is on; None without one. Of several, as of a pool, the first."""
+    return next((node.name for node in devices(facts)), None)
+
+
 def _measured(
-    jobs: Sequence[IoJob], file: OwnFile, runner: Runner, tell: Callable[[IoJob], None]
+    jobs: Sequence[IoJob], file: OwnFile, device: str | None, runner: Runner, tell: Callable[[IoJob], None]
 ) -> Iterator[IoResult]:
     """Each job's result. Once the file cannot be had any more, of the jobs after that only the reason."""
     gone: str | None = None
     for job in jobs:
         tell(job)
-        if gone is not None:
+        if job.target == "device":
+            yield _of_device(job, device, runner)
+        elif gone is not None:
             yield IoResult(job=job, unavailable=gone)
-            continue
+        else:
+            result, gone = _of_file(job, file, runner)
+            yield result
+
+
+def _of_file(job: IoJob, file: OwnFile, runner: Runner) -> tuple[IoResult, str | None]:
+    """A job on the probe's file, which is then whole again; or why it cannot be had any more."""
+    result: IoResult | None = None
+    try:
+        if job.target == "emptied_file":
+            file.empty()
+            job = job.model_copy(update={"parameters": job.parameters | {"size": str(file.size_bytes)}})
         result = run_job(job, file.path, runner)
-        try:
-            restored = file.restored()
-        except Interrupted:
-            raise
-        except PlinthError as error:
-            gone, restored = error.message, False
-        yield _beyond(job, file.size_bytes) if restored else result
+        if file.restored() and job.target == "file":
+            result = _beyond(job, file.size_bytes)
+    except Interrupted:
+        raise
+    except PlinthError as error:
+        return result or IoResult(job=job, unavailable=error.message), error.message
+    return result, None
+
+
+def _of_device(job: IoJob, device: str | None, runner: Runner) -> IoResult:
+    """A job that reads the device below the place, past the file system. It is never opened for writing."""
+    if device is None:
+        return IoResult(job=job, unavailable="no block device is known below this place")
+    node = Path("/dev") / device
+    try:
+        os.close(os.open(node, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+    except OSError as error:
+        hint = ": only root reads devices" if error.errno == errno.EACCES else ""
+        return IoResult(job=job, device=device, unavailable=f"{node}: {error.strerror}{hint}")
+    return run_job(job, node, runner).model_copy(update={"device": device})
 
 
 def _beyond(job: IoJob, size_bytes: int) -> IoResult:
