@@ -1,3 +1,3 @@
--- One account, chosen at random.
-\set aid random(1, 100000 * :scale)
-SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+-- One row of numbers, chosen at random.
+\set number random(1, :rows)
+SELECT operator, region FROM numbers WHERE number = :number;

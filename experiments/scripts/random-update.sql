@@ -1,4 +1,5 @@
--- One account, chosen at random, and nothing else: the updating study's transaction.
-\set aid random(1, 100000 * :scale)
-\set delta random(-5000, 5000)
-UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+-- One row of numbers, chosen at random, and nothing else: the updating study's transaction.
+\set number random(1, :rows)
+\set operator random(1, 100)
+\set region random(1, 100)
+UPDATE numbers SET operator = :operator, region = :region WHERE number = :number;

@@ -132,6 +132,43 @@ def test_what_an_experiment_asked_for_is_no_warning(tmp_path: Path) -> None:
     assert {one.severity for one in found} == {"note", "ok"}
 
 
+@pytest.mark.parametrize(
+    ("check", "facts", "asked"),
+    [
+        ("place.kept", place(device(), options=("rw", "noatime", "nobarrier")), "barrier=0"),
+        ("place.options", place(device(), options=("rw", "noatime", "data=writeback")), "data=writeback"),
+        ("place.options", place(device(), options=("rw", "noatime", "data=journal")), "data=journal"),
+        ("place.options", place(device(), options=("rw", "noatime", "discard")), "discard"),
+        ("place.options", place(device(), options=("rw", "noatime", "sync")), "sync"),
+        ("place.options", place(device(), options=("rw",)), "strictatime"),
+        ("device.write_cache", place(device(write_cache="write through")), "write_cache=write through"),
+        ("device.read_ahead", place(device(read_ahead_kb=8192)), "read_ahead_kb=8192"),
+        ("device.loop", place(device("loop3", "loop", direct_io=False)), "direct_io=False"),
+    ],
+)
+def test_what_an_experiment_asks_for_is_said_and_not_advised_against(
+    tmp_path: Path, check: str, facts: StorageFacts, asked: str
+) -> None:
+    def found(*options: str) -> Finding:
+        described = Described(facts, made=True, asked=frozenset(options))
+        return worst(examine(machine(tmp_path), [described]), check)
+
+    assert found().remedy is not None
+    assert found("noatime").remedy is not None
+    assert (found(asked).severity, found(asked).remedy) == ("note", None)
+    assert found(asked).saw == f"{found().saw}; the experiment asks for it"
+
+
+def test_a_knob_that_is_asked_for_is_of_the_storage_s_own_device(tmp_path: Path) -> None:
+    facts = place(device("loop3", "loop", read_ahead_kb=8192), device("sda", read_ahead_kb=8192))
+    described = Described(facts, made=True, asked=frozenset(["read_ahead_kb=8192"]))
+    of_loop, of_disk = (
+        one for one in of_place(examine(machine(tmp_path), [described])) if one.id == "device.read_ahead"
+    )
+    assert of_loop.remedy is None
+    assert of_disk.remedy is not None
+
+
 def test_of_a_raw_member_only_its_device_is_examined(tmp_path: Path) -> None:
     raw = place(device(), path="/proc/no-such/device-1", filesystem=RAW, options=(), free_bytes=0)
     examination = look(tmp_path, raw.model_copy(update={"stack": (device(),)}), made=True)

@@ -86,6 +86,12 @@ def test_what_the_published_size_makes_invalid_is_said_at_any_size() -> None:
         assert any("level 0: got 0" in problem.message for problem in caught.value.problems)
 
 
+def test_an_empty_table_is_an_error_and_not_overlooked() -> None:
+    with pytest.raises(ExperimentError) as caught:
+        load(TEXT.replace('storage.disk.size = "1TiB"', "storage.disk.physics = {}"), full=False)
+    assert "got a table" in caught.value.problems[0].message
+
+
 def test_an_unknown_key() -> None:
     with pytest.raises(ExperimentError) as caught:
         load(TEXT.replace("measure.duration = ", "measure.durration = "), full=False)

@@ -22,7 +22,7 @@ def gain(shape: Shape, script: str) -> float:
 
 def test_scans_are_near_twice_as_fast(shape: Shape) -> None:
     """Published: twice."""
-    assert 1.5 <= gain(shape, "scripts-scan-sql") <= 2.4
+    assert 1.5 <= gain(shape, "scripts-numbers-scan-sql") <= 2.4
 
 
 def test_random_updates_gain_less_since_a_flush_waits_for_both_drives(shape: Shape) -> None:

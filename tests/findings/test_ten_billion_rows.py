@@ -30,12 +30,12 @@ class TestClients:
         yield run_shape(class_scratch, "ten-billion-rows-clients")
 
     def test_few_leave_the_drive_idle(self, shape: Shape) -> None:
-        assert shape.ratio("4-clients", to="1-clients") >= 2.5
-        assert shape.ratio("16-clients", to="4-clients") >= 1.5
+        assert shape.ratio("numbers-select-4-clients", to="numbers-select-1-clients") >= 2.5
+        assert shape.ratio("numbers-select-16-clients", to="numbers-select-4-clients") >= 1.5
 
     def test_it_is_level_from_16_to_32_on_and_holds(self, shape: Shape) -> None:
-        assert 0.85 <= shape.ratio("32-clients", to="16-clients") <= 1.4
-        assert 0.75 <= shape.ratio("90-clients", to="32-clients") <= 1.25
+        assert 0.85 <= shape.ratio("numbers-select-32-clients", to="numbers-select-16-clients") <= 1.4
+        assert 0.75 <= shape.ratio("numbers-select-90-clients", to="numbers-select-32-clients") <= 1.25
 
 
 class TestRows:

@@ -19,6 +19,7 @@ _FLUSHES_OFF: dict[str, str] = {
     "barrier=0": "the file system sends no flushes to the device",
 }
 """Mount options under which fsync returns before the device's cache is written."""
+_WRITEBACK = "data=writeback"
 _TRUSTED: tuple[Finding, ...] = (
     ("keeps", "every commit is flushed before it is acknowledged, to storage that is not volatile"),
     ("keeps", "the device is trusted to keep what it says it has flushed"),
@@ -61,6 +62,14 @@ def _of_storage(role: str, storage: StorageFacts | None) -> list[Finding]:
     for option in storage.mount_options:
         if option in _FLUSHES_OFF:
             findings.append(("does not keep", f"{name} is mounted with {option}: {_FLUSHES_OFF[option]}"))
+        if option == _WRITEBACK:  # as PostgreSQL's manual has it, 28.3: Write-Ahead Logging
+            findings.append(
+                (
+                    "keeps",
+                    f"{name} is mounted with {option}: after a crash a file that was not flushed may hold old blocks, and "
+                    "PostgreSQL flushes what it relies on",
+                )
+            )
         if option == "volatile" and storage.filesystem == "overlay":
             findings.append(("does not keep", f"{name} is a volatile overlay, which leaves out every sync"))
     return findings

@@ -31,11 +31,18 @@ def _each(look: Callable[[Place, StackNode], Seen]) -> Callable[[Place], Iterato
             raise Unreadable(in_memory or "; ".join(reasons) or "no block device is known to stand below")
         for device in devices:
             try:
-                yield look(place, device)
+                yield _unless_set(place, device, look(place, device))
             except Unreadable as error:
                 yield NotSeen(look.__name__.strip("_").replace("_", " "), str(error))
 
     return look_at_all
+
+
+def _unless_set(place: Place, device: StackNode, seen: Seen) -> Seen:
+    """Nothing is said against a knob that the experiment sets; it does so of the storage's own device, the top one."""
+    if device is not place.queues()[0]:
+        return seen
+    return place.unless_asked(seen, *(f"{fact.name}={fact.value}" for fact in seen.readings)) if seen.remedy else seen
 
 
 def _scheduler(place: Place, device: StackNode) -> Seen:
@@ -115,9 +122,10 @@ def _loop(place: Place) -> Iterator[Seen | NotSeen]:
             remedy = Remedy(
                 commands=(f"sudo losetup --direct-io=on {node}",), undo=(f"sudo losetup --direct-io=off {node}",)
             )
-            yield Seen(
+            seen = Seen(
                 "note", f"{device.name}: its file is cached a second time, below the file system", (fact,), remedy
             )
+            yield place.unless_asked(seen, "direct_io=False")
 
 
 def _emulated(place: Place) -> Iterator[Seen]:

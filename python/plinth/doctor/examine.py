@@ -17,10 +17,14 @@ PLACE_CHECKS = (*place.FILE_SYSTEM_CHECKS, *RAW_CHECKS)
 
 
 class Described(NamedTuple):
-    """A place to examine: the facts of its storage; `made` when Plinth has made it as an experiment asks."""
+    """A place to examine: the facts of its storage; `made` when Plinth has made it as an experiment asks.
+
+    `asked` has the mount options that the experiment gives, and the knobs of its device as "scheduler=none".
+    """
 
     facts: StorageFacts
     made: bool = False
+    asked: frozenset[str] = frozenset()
 
 
 def examine(machine: Machine, places: Sequence[Described], unreachable: Sequence[Finding] = ()) -> Examination:
@@ -28,13 +32,13 @@ def examine(machine: Machine, places: Sequence[Described], unreachable: Sequence
     found: list[Finding | Gap] = list(unreachable)
     for check in MACHINE_CHECKS:
         found += check.examine(machine, MACHINE)
-    for facts, made in places:
-        subject = Place(facts, machine, made)
+    for facts, made, asked in places:
+        subject = Place(facts, machine, made, asked)
         for check in RAW_CHECKS if subject.is_raw else PLACE_CHECKS:
             found += check.examine(subject, facts.name if made else facts.path)
     return Examination(
         taken_unix_ns=time.time_ns(),
-        places=tuple(facts.path for facts, _ in places),
+        places=tuple(described.facts.path for described in places),
         findings=tuple(one for one in found if isinstance(one, Finding)),
         gaps=tuple(one for one in found if isinstance(one, Gap)),
     )

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +21,15 @@ _LITTLE_SHARE = 0.10
 
 @dataclass(frozen=True)
 class Place:
-    """A place where a data directory can stand, as it was described; `made` when Plinth has made it as it was asked to."""
+    """A place where a data directory can stand, as it was described; `made` when Plinth has made it as it was asked to.
+
+    `asked` has the mount options that the experiment gives, and the knobs of its device as "scheduler=none".
+    """
 
     facts: StorageFacts
     machine: Machine
     made: bool
+    asked: frozenset[str] = field(default=frozenset())
 
     @property
     def path(self) -> str:
@@ -61,6 +65,12 @@ class Place:
     def options_fact(self) -> Fact:
         """The mount options, and where they were read."""
         return Fact(name="mount_options", value=list(self.facts.mount_options), source=_MOUNTINFO)
+
+    def unless_asked(self, seen: Seen, *options: str) -> Seen:
+        """`seen`, but no more than a note and without advice where the experiment gives one of these options."""
+        if self.asked.isdisjoint(options):
+            return seen
+        return Seen("note", f"{seen.saw}; the experiment asks for it", seen.readings)
 
     def remount(self, options: str, before: str) -> Remedy:
         """Mount it with other options; the undo mounts it as it was."""
@@ -124,12 +134,13 @@ def _kept(place: Place) -> Iterator[Seen]:
             None if place.made else Remedy(advice="choose a place on a disk, if the figures are to hold for one"),
         )
     if (option := place.option("nobarrier", "barrier=0")) is not None:
-        yield Seen(
+        seen = Seen(
             "problem",
             f"mounted {option}: an fsync returns without the device having flushed its cache",
             (place.options_fact(),),
             place.remount("barrier=1" if "=" in option else "barrier", option),
         )
+        yield place.unless_asked(seen, "nobarrier", "barrier=0")
     elif not facts.volatile:
         yield Seen("ok", "no layer is known to ignore a flush", (place.options_fact(),))
 
@@ -151,7 +162,9 @@ def _access_times(place: Place) -> Seen | None:
         return None
     before = "strictatime"
     saw = "mounted with access times: each read of a file may write to the disk"
-    return Seen("warning", saw, (place.options_fact(),), place.remount("noatime", before))
+    return place.unless_asked(
+        Seen("warning", saw, (place.options_fact(),), place.remount("noatime", before)), before, "atime"
+    )
 
 
 def _discard(place: Place) -> Seen | None:
@@ -161,7 +174,9 @@ def _discard(place: Place) -> Seen | None:
     saw = (
         f"mounted {option}: each deleted file, such as a WAL segment or a dropped table, makes the device trim at once"
     )
-    return Seen("note", saw, (place.options_fact(),), place.remount("nodiscard", option))
+    return place.unless_asked(
+        Seen("note", saw, (place.options_fact(),), place.remount("nodiscard", option)), "discard", "discard=sync"
+    )
 
 
 def _journal(place: Place) -> Seen | None:
@@ -175,14 +190,14 @@ def _journal(place: Place) -> Seen | None:
         saw = "mounted data=writeback: after a crash a file may hold what was on the disk before"
         severity = "note"
     advice = "ext4 takes another data= only when it is mounted anew: change /etc/fstab to data=ordered, umount, mount"
-    return Seen(severity, saw, (place.options_fact(),), Remedy(advice=advice))
+    return place.unless_asked(Seen(severity, saw, (place.options_fact(),), Remedy(advice=advice)), option)
 
 
 def _sync(place: Place) -> Seen | None:
     if place.option("sync") is None:
         return None
     saw = "mounted sync: each write waits for the disk, also those that PostgreSQL meant to flush later"
-    return Seen("warning", saw, (place.options_fact(),), place.remount("async", "sync"))
+    return place.unless_asked(Seen("warning", saw, (place.options_fact(),), place.remount("async", "sync")), "sync")
 
 
 def _writable(place: Place) -> Iterator[Seen]:

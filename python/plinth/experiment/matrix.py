@@ -26,7 +26,7 @@ def flatten(document: dict[str, Any], name: str) -> dict[str, Any]:
 
     def walk(table: dict[str, Any], prefix: str) -> None:
         for key, value in table.items():
-            if isinstance(value, dict):
+            if isinstance(value, dict) and value:
                 walk(value, f"{prefix}{key}.")
             else:
                 flat[f"{prefix}{key}"] = value

@@ -87,7 +87,7 @@ class Provision:
                 self.budget.add(facts)
         self._probe(made.values(), writer)
         external = any(is_external(cluster.server) for cluster in self.plan.clusters)
-        keep_examination(writer, examine_for_run(made.values(), external, self._listener))
+        keep_examination(writer, examine_for_run(made.values(), self.plan.storages, external, self._listener))
         for cluster in self.plan.clusters:
             if self._loss_of(cluster) is None:
                 self._prepare_cluster(cluster, writer)
