@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from plinth.system.disk_daemon import daemons
-from plinth.system.process import Child, ProcessMark, boot_id, started_ticks
+from plinth.system.ending import kill_all
+from plinth.system.process import Child, ProcessMark, arguments, boot_id, started_ticks
 from plinth.system.runner import Runner
 
 _PATIENCE_S = 20.0
+_EXECS = 20_000
 _INTERRUPTS = 2_000  # Popen.poll would leave its lock held after one in five
 
 
@@ -78,6 +80,37 @@ def test_a_daemon_of_ours_is_known_by_its_arguments_and_its_user(user: str | Non
         process.stdout.readline()
         assert [daemon.pid == process.pid for daemon in daemons(Path("/mnt/no-such"))] == [True] * found
         process.communicate()
+
+
+def test_arguments_are_told_of_a_process_in_the_midst_of_exec() -> None:
+    """The kernel tells none between the former and the new ones: a daemon would be missed that is just there to be ended."""
+    script = 'exec sh -c "$0" "$0"'
+    with subprocess.Popen(["sh", "-c", script, script]) as process:
+        told = {tuple(arguments(Path(f"/proc/{process.pid}"))) for _ in range(_EXECS)}
+        process.kill()
+    assert told == {("sh", "-c", script, script)}
+
+
+def test_whoever_comes_while_others_are_killed_is_killed_too() -> None:
+    started = [subprocess.Popen(["sleep", "1000"]) for _ in range(3)]
+
+    def first_that_lives() -> list[int]:
+        return [process.pid for process in started if process.poll() is None][:1]
+
+    assert kill_all(first_that_lives, _PATIENCE_S) == []
+    assert [process.wait() for process in started] == [-signal.SIGKILL] * 3
+
+
+def test_a_zombie_is_no_living_process() -> None:
+    process = subprocess.Popen(["sleep", "1000"])
+    ticks = started_ticks(process.pid)
+    assert ticks is not None
+    mark = ProcessMark(process.pid, ticks, boot_id())
+    assert mark.is_alive()
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert not mark.is_alive()
+    process.wait()
 
 
 def test_what_a_handler_raises_in_the_middle_of_asking_leaves_nothing_held(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Commands: how they are started, what is kept of them, and how they end with us."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from plinth.model.errors import MissingCapability
+from plinth.system.gate import Gate, gated, waits_to_become
 from plinth.system.owner import server_owner
-from plinth.system.process import all_exit
+from plinth.system.process import all_exit, arguments
 from plinth.system.runner import CommandError, CommandRecord, Runner
 
 
@@ -89,6 +91,23 @@ def test_a_missing_program_names_the_package_that_has_it(scratch: Path) -> None:
         Runner().run([str(not_a_program)])
 
 
+def test_what_cannot_be_left_running_is_told_as_what_cannot_be_run(scratch: Path) -> None:
+    log = scratch / "log"
+    with pytest.raises(MissingCapability, match="no-such-program: there is no such program"):
+        Runner().spawn(["no-such-program"], log_path=log)
+    (scratch / "plain").write_text("")
+    with pytest.raises(MissingCapability, match="cannot be executed: Permission denied"):
+        Runner().spawn([str(scratch / "plain")], log_path=log)
+    with pytest.raises(MissingCapability, match=r"cannot enter the working directory .*/nowhere"):
+        Runner().spawn(["true"], log_path=log, cwd=scratch / "nowhere")
+    closed = scratch / "closed"
+    closed.mkdir(mode=0o700)
+    shutil.copy("/bin/true", closed / "program")
+    process = Runner().spawn([str(closed / "program")], log_path=log, owner=server_owner())
+    assert process.wait() in (126, 127)
+    assert "Permission denied" in log.read_text()
+
+
 def test_a_missing_working_directory_is_not_a_missing_program(scratch: Path) -> None:
     with pytest.raises(MissingCapability, match=r"cannot enter the working directory .*/nowhere"):
         Runner().run(["true"], cwd=scratch / "nowhere")
@@ -141,6 +160,21 @@ def test_a_command_dies_with_us_even_by_kill_9(scratch: Path) -> None:
     os.kill(plinth, signal.SIGKILL)
     os.waitpid(plinth, 0)
     check_gone(command)
+
+
+def test_what_waits_for_a_word_that_does_not_come_ends_without_having_done_anything(scratch: Path) -> None:
+    with Gate() as gate:
+        command = gated(["touch", str(scratch / "done")])
+        process = subprocess.Popen(command, stdin=gate.theirs)
+        assert waits_to_become(arguments(Path(f"/proc/{process.pid}"))) == ["touch", str(scratch / "done")]
+    assert process.wait(10) == 1
+    assert not (scratch / "done").exists()
+
+
+def test_a_command_whose_parent_is_gone_before_it_can_ask_for_its_signal_does_nothing(scratch: Path) -> None:
+    code = "from plinth.system.runner import die_with_parent; die_with_parent(1 << 22); print('lives')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
 def test_an_interrupt_reaches_us_and_not_the_command_which_we_end(scratch: Path) -> None:

@@ -27,9 +27,8 @@ def be_client(pipe: Pipe, order: Order, number: int, foreman_pid: int) -> NoRetu
     """Work as client `number`, in a process of its own, to its end."""
     code = 0
     try:
-        die_with_parent()
-        if os.getppid() == foreman_pid:
-            _Client(pipe, order, number).work()
+        die_with_parent(foreman_pid)
+        _Client(pipe, order, number).work()
     except (EOFError, BrokenPipeError):  # the foreman has no use for it any more
         code = 1
     except BaseException:  # noqa: BLE001 - nothing may go up into what was the foreman before the fork

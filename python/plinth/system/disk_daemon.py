@@ -5,15 +5,14 @@ undone it is killed: its connection to the kernel goes with it, and what waited 
 """
 
 import contextlib
-import os
 import signal
 import socket
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 from plinth.model.errors import RunError
+from plinth.system.ending import handles, kill_all, send
 from plinth.system.mounts import Mount, mounts
 from plinth.system.namespaces import unmount_copies
 from plinth.system.process import all_exit, arguments
@@ -95,37 +94,27 @@ def stop_daemon(mount: Path, label: str, runner: Runner) -> None:
 
 
 def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None:
-    """Wait for the daemons to end, after each signal in turn."""
+    """Wait for the daemons to end, after each signal in turn; the last one goes on until nobody is left."""
+
+    def pids() -> list[int]:
+        return [daemon.pid for daemon in daemons(mount, label)]
+
     for how in ways:
-        with ExitStack() as opened:
-            pidfds = _open(mount, label, opened)
-            if how is not None:
-                for pidfd in pidfds:
-                    with contextlib.suppress(ProcessLookupError):
-                        signal.pidfd_send_signal(pidfd, how)
+        with handles(pids) as found:
+            if not found:
+                return
+            for pidfd in found.values():
+                if how is not None:
+                    send(pidfd, how)
             if how == signal.SIGKILL:
                 _abort(_ours(mount, label))  # it may wait in the kernel for a disk of its own
-            if all_exit(pidfds, _END_PATIENCE_S):
-                return
-    raise RunError(
-        f"the emulated disk's daemon could not be ended: pid {daemons(mount, label)[0].pid}",
-        where=str(mount),
-        hint="a process that hangs in the kernel ends when what it stands on answers again",
-    )
-
-
-def _open(mount: Path, label: str, opened: ExitStack) -> list[int]:
-    """Handles of the daemons; looked at again once opened, since from then on the pid cannot pass on to another."""
-    pidfds = []
-    for daemon in daemons(mount, label):
-        try:
-            pidfd = os.pidfd_open(daemon.pid)
-        except ProcessLookupError:
-            continue
-        opened.callback(os.close, pidfd)
-        if daemon in daemons(mount, label):
-            pidfds.append(pidfd)
-    return pidfds
+            all_exit(list(found.values()), _END_PATIENCE_S)
+    if left := kill_all(pids, _END_PATIENCE_S):
+        raise RunError(
+            f"the emulated disk's daemon could not be ended: pid {left[0]}",
+            where=str(mount),
+            hint="a process that hangs in the kernel ends when what it stands on answers again",
+        )
 
 
 def _abort(found: list[Mount]) -> None:

@@ -11,12 +11,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NamedTuple, Self
 
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.system.directory import label_of
+from plinth.system.ending import await_dying
 from plinth.system.failures import from_os_error
 from plinth.system.hanging import let_go, nothing_hangs
 from plinth.system.lock import try_lock
@@ -28,6 +30,9 @@ from plinth.system.undo import undo
 JOURNAL_VERSION = 3  # 2 came with `kept`, 3 with a second owner
 _NOTHING: Mapping[str, PlinthError] = {}
 _MOUNTED = ("unmount", "unmount_filesystem", "destroy_pool")
+_LOCK_PATIENCE_S = 3.0
+_LOCK_LOOK_AGAIN_S = 0.005
+_DYING_PATIENCE_S = 10.0
 
 
 def journal_path(run_id: str) -> Path:
@@ -131,11 +136,12 @@ class Journal:
                     error, "open the journal", path, hint="clean as the user whose run it was"
                 ) from error
             try:
-                ended = try_lock(fd)
-                content = _read(fd, path)
-                if not ended:
-                    raise StillRunning(path.stem, content.owner.pid)
+                owner = _read(fd, path).owner
+                if not _locked_at_last(fd, owner):
+                    raise StillRunning(path.stem, owner.pid)
+                content = _read(fd, path)  # once more: it may have ended only now
                 _check_host(content, path)
+                await_dying(owner, _DYING_PATIENCE_S)
                 os.ftruncate(fd, content.whole_bytes)
                 return cls(path, fd, content)
             except BaseException:
@@ -275,6 +281,17 @@ def folder_locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(fd)
+
+
+def _locked_at_last(fd: int, owner: ProcessMark) -> bool:
+    """Whether the journal could be locked. Of an owner that was killed, a child that has just been forked may still hold the
+    lock, until it executes its program or ends."""
+    deadline = monotonic() + _LOCK_PATIENCE_S
+    while not try_lock(fd):
+        if owner.is_alive() or monotonic() > deadline:
+            return False
+        sleep(_LOCK_LOOK_AGAIN_S)
+    return True
 
 
 def _check_may_be_touched(step: Step, left_alone: Mapping[str, PlinthError]) -> None:

@@ -1,16 +1,16 @@
 """The processes that serve a data directory, found through /proc, and how they are ended."""
 
-import contextlib
 import os
 import signal
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from plinth.model.errors import Refused, RunError
 from plinth.system.directory import LABEL_FILE, nearest_label
+from plinth.system.ending import handles, kill_all, send
+from plinth.system.gate import waits_to_become
 from plinth.system.patience import in_time
-from plinth.system.process import all_exit
+from plinth.system.process import all_exit, arguments
 from plinth.system.shared_memory import remove_left_shared_memory
 
 FAST = (signal.SIGINT, 60.0)
@@ -18,12 +18,15 @@ IMMEDIATE = (signal.SIGQUIT, 15.0)
 KILL = (signal.SIGKILL, 15.0)
 """PostgreSQL's ways to shut down, and how many seconds each is given before the next."""
 
+_POSTGRES = "postgres"
+_LAST_PATIENCE_S = 1.0
+
 
 def serving(data_directory: Path) -> list[int]:
     """Pids of the postmaster of `data_directory` and of its children, as far as they may be seen.
 
     A process counts when its program is called postgres and its working directory is the data directory,
-    into which PostgreSQL changes before it does anything there.
+    into which PostgreSQL changes before it does anything there; so does one that waits there to become it.
     """
     resolved = _real(data_directory)
     return [int(process.name) for process in Path("/proc").glob("[0-9]*") if _serves(int(process.name), resolved)]
@@ -60,15 +63,17 @@ def kill_processes(data_directory: Path) -> None:
 
 def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]]) -> None:
     for how, patience_s in ways:
-        with ExitStack() as opened:
-            processes = _open_serving(data_directory, opened)
+        with handles(lambda: serving(data_directory)) as processes:
             if not processes:
                 return
             targets, sent = _targets(data_directory, list(processes), how)
             for pid in targets:
-                _send(processes[pid], sent)
+                send(processes[pid], sent)
             all_exit(list(processes.values()), patience_s)
-    if left := serving(data_directory):
+    left = serving(data_directory)
+    if left and ways[-1][0] == signal.SIGKILL:  # whoever has come since
+        left = kill_all(lambda: serving(data_directory), _LAST_PATIENCE_S)
+    if left:
         raise RunError(
             f"a PostgreSQL server could not be ended: {_pids(left)}",
             where=str(data_directory),
@@ -107,9 +112,18 @@ def _real(path: Path) -> Path:
 def _serves(pid: int, data_directory: Path) -> bool:
     try:
         folder = str(Path(f"/proc/{pid}/cwd").readlink()).removesuffix(" (deleted)")
-        return folder == str(data_directory) and _program(pid) == "postgres"
+        return folder == str(data_directory) and (
+            _is_about_to(pid) or _program(pid) == _POSTGRES
+        )  # in the order that it happens
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return False  # gone, a zombie, or somebody else's
+
+
+def _is_about_to(pid: int) -> bool:
+    """Whether it waits to become a server, or is just becoming one."""
+    process = Path(f"/proc/{pid}")
+    command = waits_to_become(arguments(process, process.stat().st_uid))
+    return bool(command) and Path(command[0]).name == _POSTGRES
 
 
 def _program(pid: int) -> str:
@@ -119,25 +133,6 @@ def _program(pid: int) -> str:
         return Path(str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")).name
     except FileNotFoundError:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
-
-
-def _open_serving(data_directory: Path, opened: ExitStack) -> dict[int, int]:
-    """pid -> pidfd. Looked at again once opened, since from then on the pid cannot pass on to another process."""
-    processes = {}
-    for pid in serving(data_directory):
-        try:
-            pidfd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        opened.callback(os.close, pidfd)
-        if _serves(pid, _real(data_directory)):
-            processes[pid] = pidfd
-    return processes
-
-
-def _send(pidfd: int, how: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has just ended, as it should
-        signal.pidfd_send_signal(pidfd, how)
 
 
 def _pids(pids: Sequence[int]) -> str:

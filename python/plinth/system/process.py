@@ -4,10 +4,17 @@ import os
 import select
 import subprocess
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import NamedTuple, Self
 
 _ROOT = 0
+STATE, SESSION, FLAGS, _THREADS, STARTED, _VSIZE = (field - 3 for field in (3, 6, 9, 20, 22, 23))
+_ARG_START, _ARG_END, _ENV_END = 48 - 3, 49 - 3, 51 - 3
+"""Fields of proc_pid_stat(5), counted from the third."""
+ENDED = "ZX"
+"""States of a process that nobody has waited for yet."""
+_EXEC_PATIENCE_S = 5.0
+_EXEC_LOOK_AGAIN_S = 0.001
 
 
 class ProcessMark(NamedTuple):
@@ -23,8 +30,15 @@ class ProcessMark(NamedTuple):
         return cls(os.getpid(), started_ticks(os.getpid()) or 0, boot_id())
 
     def is_alive(self) -> bool:
-        """Whether that very process is still there."""
-        return self.boot_id == boot_id() and started_ticks(self.pid) == self.started_ticks
+        """Whether that very process is still there. A zombie is not, once its last thread has ended."""
+        if self.boot_id != boot_id():
+            return False
+        try:
+            fields = stat_fields(Path(f"/proc/{self.pid}"))
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        is_zombie = fields[STATE] in ENDED and int(fields[_THREADS]) <= 1
+        return int(fields[STARTED]) == self.started_ticks and not is_zombie
 
 
 class Child:
@@ -65,24 +79,45 @@ class Child:
 def started_ticks(pid: int) -> int | None:
     """When a process started, in clock ticks since boot (proc_pid_stat(5), field 22); None when there is none."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return int(stat_fields(Path(f"/proc/{pid}"))[STARTED])
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The second field is the program's name in brackets, which may hold anything.
-    return int(stat.rpartition(")")[2].split()[19])
 
 
-def arguments(process: Path) -> list[str]:
-    """The command line of a process of ours or root's, given as /proc/PID; nothing of others, or of one that has ended.
+def arguments(process: Path, uid: int = _ROOT) -> list[str]:
+    """The command line of a process of ours or of user `uid`, given as /proc/PID; nothing of others, or of one that ended.
 
     Anybody may start a program with any arguments: by them alone no process is known to be ours.
     """
     try:
-        if process.stat().st_uid not in (os.geteuid(), _ROOT):
+        if process.stat().st_uid not in (os.geteuid(), uid):
             return []
-        return (process / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
+        deadline = monotonic() + _EXEC_PATIENCE_S
+        while not (words := (process / "cmdline").read_text(errors="replace")):
+            # In the midst of exec it has left its former arguments, and its new ones are not there yet.
+            if _has_no_arguments(process) or monotonic() > deadline:
+                return []
+            sleep(_EXEC_LOOK_AGAIN_S)
     except (FileNotFoundError, ProcessLookupError):
         return []
+    return words.rstrip("\0").split("\0")
+
+
+def _has_no_arguments(process: Path) -> bool:
+    """Whether it will not have any either: it has no memory, as kernel threads and zombies, or has room for none in it.
+
+    Of a process of root's that is told to nobody but root.
+    """
+    if os.geteuid() not in (_ROOT, process.stat().st_uid):
+        return True
+    fields = stat_fields(process)
+    is_set_up = int(fields[_ENV_END]) > 0
+    return int(fields[_VSIZE]) == 0 or (is_set_up and int(fields[_ARG_START]) >= int(fields[_ARG_END]))
+
+
+def stat_fields(process: Path) -> list[str]:
+    """The fields of proc_pid_stat(5) from the third on. The second is the program's name in brackets, which may hold anything."""
+    return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 
 def boot_id() -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import errno
 import os
 import pwd
 import shutil
@@ -9,10 +10,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from plinth.model.errors import MissingCapability, RunError
+from plinth.system.gate import Gate, gated
 from plinth.system.owner import Owner
 from plinth.system.process import Child
 from plinth.system.uninterrupted import uninterrupted
@@ -113,7 +116,7 @@ class Runner:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     # Its thread waits for it right here, so that only the death of Plinth can set this off.
-                    preexec_fn=die_with_parent,
+                    preexec_fn=partial(die_with_parent, os.getpid()),
                 )
             stdout, stderr = process.communicate(input_bytes, timeout_s)
         except subprocess.TimeoutExpired:
@@ -165,19 +168,23 @@ class Runner:
     ) -> Child:
         """Start `argv` and leave it running, its output appended to `log_path`; `pass_fds` are open in it, too.
 
-        It outlives us: journal it first.
+        It outlives us: journal it first. When we die before it has become `argv`, it ends without having done anything
+        (`gate`). MissingCapability when there is no such program; that its owner may not execute it is told by its log.
         """
-        with log_path.open("ab") as log, uninterrupted():
+        other = _other(owner)
+        _check_program(argv, _environment(other) | dict(env or {}), owner, cwd)
+        with log_path.open("ab") as log, Gate() as gate, uninterrupted():
             process = self._start(
-                argv,
+                gated(argv),
                 owner,
                 cwd,
                 env,
-                stdin=subprocess.DEVNULL,
+                stdin=gate.theirs,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=pass_fds,
             )
+            gate.open()
         self._record(CommandRecord(tuple(argv), owner.name if owner else None, None, None, "", ""))
         return Child(process)
 
@@ -194,7 +201,7 @@ class Runner:
         preexec_fn: Callable[[], None] | None = None,
         pass_fds: Collection[int] = (),
     ) -> subprocess.Popen[bytes]:
-        other = owner if owner is not None and not owner.is_us else None
+        other = _other(owner)
         folder = cwd or (Path("/") if other else None)  # our own may be closed to another user
         try:
             return subprocess.Popen(
@@ -213,6 +220,19 @@ class Runner:
             )
         except OSError as error:
             raise _not_started(error, argv, owner, folder) from error
+
+
+def _other(owner: Owner | None) -> Owner | None:
+    """The owner, if that is another user than we are."""
+    return owner if owner is not None and not owner.is_us else None
+
+
+def _check_program(argv: Sequence[str], env: Mapping[str, str], owner: Owner | None, cwd: Path | None) -> None:
+    """Raise MissingCapability when there is no such program, or when it cannot be executed even by us."""
+    program = argv[0]
+    if shutil.which(program, path=env["PATH"]) is None:
+        number = errno.EACCES if "/" in program and Path(program).exists() else errno.ENOENT
+        raise _not_started(OSError(number, os.strerror(number), program), argv, owner, cwd)
 
 
 def _environment(owner: Owner | None) -> dict[str, str]:
@@ -240,9 +260,14 @@ def _hint_for(program: str) -> str | None:
     return f"Debian and Ubuntu have it in package {package}" if package else None
 
 
-def die_with_parent() -> None:
-    """For a process that was just forked: it is killed when the thread that forked it ends."""
+def die_with_parent(parent_pid: int) -> None:
+    """For a process that process `parent_pid` has just forked: it is killed when the thread that forked it ends.
+
+    It ends at once when that has happened already, which no signal tells of.
+    """
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:
+        os._exit(1)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

@@ -6,7 +6,6 @@ its own (own_run.py), and the tools are run in its mount namespace.
 
 import os
 import select
-import signal
 import socket
 import time
 from pathlib import Path
@@ -14,9 +13,10 @@ from pathlib import Path
 from plinth.model.errors import Refused, RunError
 from plinth.system import own_run
 from plinth.system.directory import nearest_label
+from plinth.system.ending import kill_all
 from plinth.system.failures import from_os_error
 from plinth.system.patience import space_of
-from plinth.system.process import all_exit, arguments
+from plinth.system.process import arguments
 from plinth.system.runner import Runner
 
 PROGRAM = "zfs-fuse"
@@ -87,20 +87,7 @@ class ZfsFuse:
 
     def end(self) -> None:
         """Kill it, and wait until it is gone. What its pools hold is lost, unless they were exported or destroyed."""
-        for pid in self.pids():
-            try:
-                pidfd = os.pidfd_open(pid)
-            except ProcessLookupError:
-                continue
-            try:
-                if pid in self.pids():  # from here on the pid cannot pass on to another process
-                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                    all_exit([pidfd], _END_PATIENCE_S)
-            except ProcessLookupError:
-                continue  # it has ended by itself
-            finally:
-                os.close(pidfd)
-        if left := self.pids():
+        if left := kill_all(self.pids, _END_PATIENCE_S):
             raise RunError(
                 f"{PROGRAM} could not be ended: pid {left[0]}",
                 where=str(self._pid_file),

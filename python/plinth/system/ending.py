@@ -1,0 +1,89 @@
+"""Processes are ended by handles and not by numbers, and looked for again until nobody is left."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import monotonic
+
+from plinth.system.process import ENDED, FLAGS, SESSION, STARTED, STATE, ProcessMark, all_exit, boot_id, stat_fields
+
+Find = Callable[[], Iterable[int]]
+"""Looks for the processes that are meant; called again and again."""
+
+_PF_EXITING = 0x4  # linux/sched.h
+_SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
+
+
+@contextmanager
+def handles(find: Find) -> Iterator[dict[int, int]]:
+    """pid -> pidfd (pidfd_open(2)) of what is found. Looked at again once opened: from then on the pid is nobody else's."""
+    opened: dict[int, int] = {}
+    with ExitStack() as stack:
+        for pid in find():
+            try:
+                opened[pid] = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            stack.callback(os.close, opened[pid])
+        still = set(find()) if opened else set[int]()
+        yield {pid: pidfd for pid, pidfd in opened.items() if pid in still}
+
+
+def send(pidfd: int, how: signal.Signals) -> None:
+    """Signal a process; nothing when it has just ended by itself."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, how)
+
+
+def kill_all(find: Find, timeout_s: float) -> list[int]:
+    """SIGKILL to whatever is found, and a look whether more has come, until nothing is; returns what is left in the end."""
+    deadline = monotonic() + timeout_s
+    while left := list(find()):
+        with handles(find) as found:
+            for pidfd in found.values():
+                send(pidfd, signal.SIGKILL)
+            if not all_exit(list(found.values()), max(0.0, deadline - monotonic())) or monotonic() > deadline:
+                return left
+    return []
+
+
+def await_dying(since: ProcessMark, timeout_s: float) -> None:
+    """Wait until whoever was killed together with `since` is gone, such as the command that it was just waiting for.
+
+    What a process is killed with its parent for may hold a disk or a mount for a while. They are told by this: each leads a
+    session of its own, began after `since`, and is about to be killed or just ending.
+    """
+    if since.boot_id != boot_id():
+        return
+
+    def itself() -> list[int]:
+        return [since.pid] if since.is_alive() and _is_dying(Path(f"/proc/{since.pid}")) else []
+
+    def its_commands() -> list[int]:
+        return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _is_dying(path, since.started_ticks)]
+
+    for find in (itself, its_commands):  # when it is gone, all of them have been sent their signal
+        with handles(find) as dying:
+            all_exit(list(dying.values()), timeout_s)
+
+
+def _is_dying(process: Path, leads_since_ticks: int | None = None) -> bool:
+    """Whether a process, given as /proc/PID, is about to end; one that leads a session since then, if that is given."""
+    try:
+        fields = stat_fields(process)
+        leads_since = int(fields[STARTED]) if fields[SESSION] == process.name else -1
+        if leads_since_ticks is not None and leads_since < leads_since_ticks:
+            return False
+        is_exiting = bool(int(fields[FLAGS]) & _PF_EXITING) and fields[STATE] not in ENDED
+        return is_exiting or _awaits_sigkill(process)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def _awaits_sigkill(process: Path) -> bool:
+    lines = (process / "status").read_text(errors="replace").splitlines()
+    pending = [int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd:", "ShdPnd:"))]
+    return any(signals & _SIGKILL_BIT for signals in pending)
