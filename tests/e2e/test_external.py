@@ -136,7 +136,7 @@ def test_datasets_that_differ_have_schemas_of_their_own_on_one_server(project, s
 
 def test_a_password_among_the_levels_is_neither_shown_nor_kept(project, service):
     string, _ = service
-    levels = [f"{string} password=s3cr3t{number}" for number in (1, 2)]
+    levels = [f"{string} application_name=by{number} password=s3cr3t{number}" for number in (1, 2)]
     head, _, tail = EXTERNAL.partition("[server]")
     external = head + tail.partition("\n\n")[2]  # only the matrix tells where they are
     project.write(external.replace("workload.clients = [1, 4]", f"server.connection = {json.dumps(levels)}"))

@@ -22,7 +22,6 @@ from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Loss, Manifest, RunStatus
 from plinth.model.plan import Plan, kept_path
 from plinth.model.probe import FsyncProbe
-from plinth.model.secrets import Bare
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
 from plinth.system.run_key import RunKey
@@ -52,25 +51,24 @@ class BundleWriter:
                 where=str(path),
                 hint="give another --bundle, or `plinth resume` to go on with a bundle that was cut short",
             )
-        bare = Bare(plan.connections)
         manifest = Manifest(
             plinth_version=plinth_version,
             run_id=plan.run_id,
             experiment=plan.experiment.name,
             created_unix_ns=time.time_ns(),
             status="running",
-            overrides=tuple(bare(override) for override in plan.overrides),
+            overrides=plan.overrides,
         )
         with writing(path):
             for folder in ("trials", "env", "logs"):
                 (path / folder).mkdir()
             for name in plan.named_files:
                 (path / kept_path(name)).parent.mkdir(parents=True, exist_ok=True)
-        experiment_text, plan_text = bare(experiment_toml), bare(plan.model_dump_json(indent=1))
-        write_durably(path / "experiment.toml", experiment_text)
+        plan_text = plan.model_dump_json(indent=1)
+        write_durably(path / "experiment.toml", experiment_toml)
         write_durably(path / "plan.json", plan_text)
         if key is not None:
-            write_mac(path, key, plinth_version, plan_text, experiment_text)
+            write_mac(path, key, plinth_version, plan_text, experiment_toml)
         for name, text in plan.named_files.items():
             write_durably(path / kept_path(name), text)
         writer = cls(path, manifest)

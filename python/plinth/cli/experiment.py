@@ -88,12 +88,11 @@ def plan(
     """
     from plinth.cli.plan_view import show_plan
     from plinth.experiment import load_experiment
-    from plinth.model.secrets import Bare
     from plinth.run import make_plan
 
     made = make_plan(load_experiment(file, overrides, full), run_id="RUN", bundle=Path("bundles/RUN"), fit=scale_to_fit)
     if as_json:
-        print(Bare(made.connections)(made.model_dump_json(indent=1)))
+        print(made.model_dump_json(indent=1))
     else:
         show_plan(made, output_console())
     return 0

@@ -54,7 +54,7 @@ def run(
     if full:
         print(full_size_sentence(made), file=sys.stderr)
     with _listener(quiet) as listener:
-        status = run_plan(made, loaded.text, folder, listener, destroy)
+        status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections)
     return _conclude(folder, status, as_json)
 
 

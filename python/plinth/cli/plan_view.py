@@ -8,7 +8,6 @@ from rich.text import Text
 
 from plinth.model.dataset import DatasetSpec
 from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
-from plinth.model.secrets import masked
 from plinth.model.units import format_duration, format_size
 
 
@@ -33,7 +32,7 @@ def show_plan(plan: Plan, console: Console) -> None:
         f"{format_duration(measure.duration_s)} measured; about {format_duration(plan.estimated_s)} in all\n"
     )
     for override in plan.overrides:
-        console.print(f"  differs from the file: {masked(override)}")
+        console.print(f"  differs from the file: {override}")
     console.print(_variants(plan))
     console.print("  * the baseline that the others are compared to")
     for variant, reason in plan.lacking.items():

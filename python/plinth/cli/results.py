@@ -12,6 +12,7 @@ from plinth.model.contents import BundleContents
 from plinth.model.errors import UsageError
 from plinth.model.report import PublishedBeside
 from plinth.system.failures import from_os_error
+from plinth.system.owners_only import for_owner_only
 
 Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
 Markdown = Annotated[bool, Parameter(name="--markdown", negative="", help="Print Markdown.")]
@@ -47,8 +48,9 @@ def report(
     contents, analysis = analyse_bundle(bundle)
     built = rendering.build_report(contents, analysis)
     if html:
-        path = output or bundle / "derived" / "report.html"
-        _write(path, rendering.render_html(built))
+        path = output or _path_within(bundle)
+        with for_owner_only(bundle if contents.plan.is_external and output is None else None):
+            _write(path, rendering.render_html(built))
         print(path)
         return 0
     if markdown:
@@ -86,13 +88,19 @@ def show_results(contents: BundleContents, analysis: Analysis, as_json: bool) ->
     from plinth import report as rendering
 
     built = rendering.build_report(contents, analysis)
-    path = Path(contents.path) / "derived" / "report.html"
-    _write(path, rendering.render_html(built))
+    bundle = Path(contents.path)
+    path = _path_within(bundle)
+    with for_owner_only(bundle if contents.plan.is_external else None):
+        _write(path, rendering.render_html(built))
     if as_json:
         print(analysis.model_dump_json(indent=1))
         return
     _print_table(analysis, built.published)
     print(f"\nReport: {path}\nBundle: {contents.path}")
+
+
+def _path_within(bundle: Path) -> Path:
+    return bundle / "derived" / "report.html"
 
 
 def _print_table(analysis: Analysis, beside: PublishedBeside | None) -> None:

@@ -2,7 +2,7 @@
 
 import tomllib
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,16 @@ from plinth.experiment.files import read_files
 from plinth.experiment.full import at_full_size, check_full
 from plinth.experiment.locate import find, locate
 from plinth.experiment.matrix import check_matrix, flatten
-from plinth.experiment.overrides import apply_overrides, override_keys
+from plinth.experiment.overrides import apply_overrides, override_keys, override_without_secrets
 from plinth.experiment.problems import problems_of
 from plinth.experiment.published import named_reference
 from plinth.experiment.references import check_references
+from plinth.experiment.secrets import SecretsTaken
+from plinth.experiment.toml_text import toml_text
 from plinth.model.errors import ExperimentError, Problem, UsageError
 from plinth.model.experiment import Experiment, factor_path
 from plinth.model.published import Reference
+from plinth.model.secrets import may_hold_secrets
 
 _QUOTES_HINT = 'text needs quotes, as in name = "ramdisk"; true, false and numbers do not'
 _TWICE = ("immutable namespace", "Cannot overwrite a value")
@@ -33,16 +36,20 @@ class LoadedExperiment:
     """An experiment, the text that it was read from, and what it names: files (path as written -> text), a reference.
 
     `full`: at the published size, by its own [full]. `removed_factors`: those of keys that went with a table that --set replaced.
+    Connection strings have no secrets in `experiment`, `overrides` and `kept_text`, which is what a bundle keeps of the text;
+    `connections` has the whole strings, by what was left of them.
     """
 
     experiment: Experiment
     file: str
-    text: str
+    text: str = field(repr=False)
+    kept_text: str
     overrides: tuple[str, ...]
     files: dict[str, str]
     reference: Reference | None = None
     full: bool = False
     removed_factors: tuple[str, ...] = ()
+    connections: dict[str, str] = field(default_factory=dict, repr=False)
 
     def error(self, problems: list[Problem]) -> ExperimentError:
         """Findings that came later, such as a setting that the server does not know, with file and line."""
@@ -70,8 +77,9 @@ def load_text(
     text: str, file: str, folder: Path, overrides: tuple[str, ...] = (), full: bool = False
 ) -> LoadedExperiment:
     """As `load_experiment`, of a text; `file` names it in errors, the files that it names are relative to `folder`."""
-    document = flatten(_parse(text, file), "full")
-    as_written = deepcopy(flatten(document, "matrix"))  # --set changes the tables of `document` in place
+    written, overrides, connections = _without_secrets(_parse(text, file), text, file, overrides)
+    document = deepcopy(flatten(written, "full"))  # --set changes its tables in place
+    as_written = deepcopy(flatten(document, "matrix"))
     if full:
         try:
             document = at_full_size(document)
@@ -93,7 +101,25 @@ def load_text(
         problems += check_full(as_written)
     if problems or experiment is None:
         raise _error(problems, text, file, overrides)
-    return LoadedExperiment(experiment, file, text, overrides, files, reference, full, removed_factors)
+    kept_text = toml_text(written) if connections or may_hold_secrets(text) else text
+    return LoadedExperiment(
+        experiment, file, text, kept_text, overrides, files, reference, full, removed_factors, connections
+    )
+
+
+def _without_secrets(
+    document: dict[str, Any], text: str, file: str, overrides: tuple[str, ...]
+) -> tuple[dict[str, Any], tuple[str, ...], dict[str, str]]:
+    """Document and overrides without the secrets of their connection strings, and the whole strings by what is left.
+
+    Raises ExperimentError, of which no text of such a string is a part, for those that cannot be read.
+    """
+    of_file, of_overrides = SecretsTaken(), SecretsTaken()
+    document = of_file.without(document)
+    overrides = tuple(override_without_secrets(override, of_overrides) for override in overrides)
+    if problems := [*of_file.problems, *of_overrides.problems]:
+        raise _error(problems, text, file, overrides)
+    return document, overrides, of_file.connections | of_overrides.connections
 
 
 def _parse(text: str, file: str) -> dict[str, Any]:

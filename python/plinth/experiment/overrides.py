@@ -7,10 +7,13 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from plinth.experiment.secrets import SecretsTaken
 from plinth.experiment.storages import valid_storages
+from plinth.experiment.toml_text import toml_value
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import UsageError
 from plinth.model.experiment import factor_path
+from plinth.model.secrets import may_hold_secrets
 from plinth.model.storage import StorageSpec, raw_storages
 
 _FORM = re.compile(r"\s*([A-Za-z0-9_.\"-]+?)\s*=(.*)", re.DOTALL)
@@ -20,7 +23,8 @@ def override_keys(override: str) -> tuple[str, ...]:
     """The keys that an override names: "measure.repeats=3" -> ("measure", "repeats")."""
     match = _FORM.fullmatch(override)
     if match is None:
-        raise UsageError(f"--set {override!r} is not of the form key=value", hint="for example --set measure.repeats=3")
+        shown = "--set" if may_hold_secrets(override) else f"--set {override!r}"
+        raise UsageError(f"{shown} is not of the form key=value", hint="for example --set measure.repeats=3")
     return factor_path(match[1].replace('"', ""))
 
 
@@ -30,6 +34,17 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()
+
+
+def override_without_secrets(override: str, secrets: SecretsTaken) -> str:
+    """The override without what is secret in its value; `secrets` then knows the whole."""
+    keys = override_keys(override)
+    match = _FORM.fullmatch(override)
+    assert match is not None, "override_keys has refused it"
+    value = _value(match[2])
+    bare = secrets.without(value, keys)
+    # Written anew also where the secret is in a comment, or behind a line's end.
+    return f"{match[1]}={toml_value(bare)}" if bare != value or may_hold_secrets(match[2]) else override
 
 
 def apply_overrides(document: dict[str, Any], overrides: Sequence[str]) -> list[str]:

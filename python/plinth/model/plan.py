@@ -184,10 +184,9 @@ class Plan(Frozen):
     warnings: tuple[str, ...] = ()
 
     @property
-    def connections(self) -> set[str]:
-        """The connection strings of its external servers, as written; also one that the matrix replaces."""
-        found = {cluster.server.connection for cluster in self.clusters} | {self.experiment.server.connection}
-        return {one for one in found if one is not None}
+    def is_external(self) -> bool:
+        """Whether it measures servers that somebody else runs."""
+        return any(cluster.server.connection is not None for cluster in self.clusters)
 
     @property
     def named_files(self) -> dict[str, str]:

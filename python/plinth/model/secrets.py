@@ -1,36 +1,157 @@
-"""Passwords in connection strings, which nothing that is kept or shown may have."""
+"""Secrets in connection strings, which nothing that is kept or shown may have.
 
-import json
-import re
-from collections.abc import Iterable
+What a connection string says, and which of its parameters are secret, libpq itself tells: PQconninfoParse, which reads
+nothing but its argument. This is the one module of the pure rooms that may import psycopg for it (.importlinter).
+"""
 
-_OF_URI = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
-_KEYWORD = r"\b((?:ssl)?password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&\"]*)"
-_OF_KEYWORD = re.compile(_KEYWORD)
-_KEYWORD_AND_SEPARATOR = re.compile(_KEYWORD + r"(?:&|\s+|$)")
+from typing import NamedTuple
+
+from plinth.model.nearest import nearest
+
+# libpq marks passwords as such, but these only as options for debugging.
+_ALSO_SECRET = ("scram_client_key", "scram_server_key")
+# Without one of these nothing is secret: a keyword stands in a connection string as it is; in a URI it may be encoded.
+_SIGNS = ("password", "oauth_client_secret", *_ALSO_SECRET, "://")
+_URI_SCHEMES = ("postgresql://", "postgres://")
+_ENCODE_HINT = (
+    "in a URI, write @ / ? # and spaces of a password percent-encoded: @ is %40; or use the form host=db1 password='..'"
+)
+# How libpq's messages begin; what follows is text of the connection string, which may be a part of a password.
+_COMPLAINTS = {
+    'missing "=" after': 'missing "=" after a word',
+    "unterminated quoted string": "unterminated quoted string",
+    "invalid connection option": "invalid connection option",
+    "invalid URI query parameter": "invalid URI query parameter",
+    "invalid percent-encoded token": "invalid percent-encoded token",
+    "forbidden value %00": "forbidden value %00 in percent-encoded value",
+    "unexpected spaces found": "unexpected spaces, which must be percent-encoded (%20)",
+    "unexpected character": "unexpected character in URI",
+    "end of string reached": 'missing "]" of an IPv6 host address in URI',
+    "IPv6 host address may not be empty": "IPv6 host address may not be empty in URI",
+    "extra key/value separator": 'extra "=" in URI query parameter',
+    "missing key/value separator": 'missing "=" in URI query parameter',
+}
 
 
-def masked(text: str) -> str:
-    """`text`, which has connection strings in it or is one, with *** for each password."""
-    return _OF_KEYWORD.sub(r"\1***", _OF_URI.sub(r"\1:***@", text))
+class UnreadableConnection(ValueError):
+    """A connection string that libpq does not take, or takes for something else than was meant.
+
+    Neither message nor `hint` holds any of its text.
+    """
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
-def without_passwords(connection: str) -> str:
-    """A connection string that leads to the same place for whoever has the password in PGPASSWORD or ~/.pgpass."""
-    return _KEYWORD_AND_SEPARATOR.sub("", _OF_URI.sub(r"\1@", connection)).rstrip(" ?&")
+class SplitConnection(NamedTuple):
+    """A connection string without its secrets, and their values.
 
+    `bare` leads to the same place for whoever has the password in PGPASSWORD or ~/.pgpass. One without secrets is as written.
+    """
 
-class Bare:
-    """Takes the passwords of connection strings out of text that is passed on."""
+    bare: str
+    secrets: tuple[str, ...]
 
-    def __init__(self, connections: Iterable[str]) -> None:
-        self._connections = sorted(set(connections), key=len, reverse=True)
-
-    def __call__(self, text: str) -> str:
-        """`text`, with the connection strings in it as `without_passwords` has them."""
-        for connection in self._connections:
-            bare = without_passwords(connection)
-            text = text.replace(connection, bare)
-            # As JSON and TOML write it, if it has quotes.
-            text = text.replace(json.dumps(connection)[1:-1], json.dumps(bare)[1:-1])
+    def masked(self, text: str) -> str:
+        """`text` with *** for each secret in it."""
+        for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
+            text = text.replace(secret, "***")
         return text
+
+
+def split(connection: str) -> SplitConnection:
+    """Take the secrets out of a connection string. Raises UnreadableConnection."""
+    found, secrets = _parameters(connection)
+    _check_meaning(connection, found)
+    if not secrets:
+        return SplitConnection(connection, ())
+    from psycopg.conninfo import make_conninfo
+
+    return SplitConnection(make_conninfo("", **found), tuple(secrets.values()))
+
+
+def without_secrets(connection: str) -> str:
+    """`split(connection).bare`, and "***" for what cannot be read: for strings that others have made."""
+    try:
+        return split(connection).bare
+    except UnreadableConnection:
+        return "***"
+
+
+def may_hold_secrets(text: str) -> bool:
+    """Whether there is anything in `text` without which no secret of a connection string can be there."""
+    return any(sign in text.lower() for sign in _SIGNS)
+
+
+def holds_secrets(text: str) -> bool:
+    """Whether `text`, or a word of it, is a connection string with a secret."""
+    return any(_has_secret(part) for part in (text, *text.split()) if may_hold_secrets(part))
+
+
+def _has_secret(text: str) -> bool:
+    try:
+        _, secrets = _parameters(text)
+    except UnreadableConnection:
+        return False
+    return any(secrets.values())
+
+
+def _parameters(connection: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What a connection string sets: parameters that are not secret, and those that are."""
+    import psycopg
+    from psycopg.pq import Conninfo
+
+    if "\0" in connection:
+        raise UnreadableConnection("it holds a NUL, at which libpq would stop reading")
+    try:
+        options = [option for option in Conninfo.parse(connection.encode()) if option.val is not None]
+        texts = [(option, (option.val or b"").decode()) for option in options]
+    except UnicodeError:
+        raise UnreadableConnection("it is not valid UTF-8") from None
+    except psycopg.Error as error:
+        raise UnreadableConnection(*_complaint(str(error))) from None
+    found: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    for option, text in texts:
+        keyword = option.keyword.decode()
+        is_secret = option.dispchar == b"*" or keyword in _ALSO_SECRET
+        (secrets if is_secret else found)[keyword] = text
+    return found, secrets
+
+
+def _complaint(message: str) -> tuple[str, str | None]:
+    """libpq's message without the text that it cites, and a hint where an option's name is nearly right."""
+    told = next((ours for begin, ours in _COMPLAINTS.items() if message.startswith(begin)), None)
+    cited = message.split('"')[1:2]
+    if told is None or not told.startswith("invalid connection option") or not cited:
+        return told or "libpq does not take it", None
+    return told, nearest(cited[0], _keywords())
+
+
+def _keywords() -> list[str]:
+    from psycopg.pq import Conninfo
+
+    return [option.keyword.decode() for option in Conninfo.get_defaults()]
+
+
+def _check_meaning(connection: str, found: dict[str, str]) -> None:
+    """Raise UnreadableConnection where a part of a password has got into another parameter."""
+    if connection.startswith(_URI_SCHEMES):
+        _check_uri(connection.partition("://")[2], found)
+    if any("@" in host[1:] and not host.startswith("/") for host in found.get("host", "").split(",")):
+        raise UnreadableConnection("an @ in the name of a host", _ENCODE_HINT)
+    if may_hold_secrets(dbname := found.get("dbname", "")) and _has_secret(dbname):
+        raise UnreadableConnection(
+            "dbname holds a connection string of its own, which libpq would take for a database's name",
+            "write that connection string itself",
+        )
+
+
+def _check_uri(rest: str, found: dict[str, str]) -> None:
+    first = next((index for index, character in enumerate(rest) if character in "@/"), -1)
+    after = rest[first + 1 :] if first >= 0 and rest[first] == "@" else rest
+    if "@" in after.partition("?")[0]:
+        raise UnreadableConnection("an @ that is not percent-encoded, outside of user:password@", _ENCODE_HINT)
+    if not all(port.strip().isdecimal() for port in found.get("port", "").split(",") if port):
+        raise UnreadableConnection("the port is not a number", _ENCODE_HINT)

@@ -16,7 +16,6 @@ from plinth.model.experiment import (
     with_levels,
 )
 from plinth.model.plan import ScriptText, Variant
-from plinth.model.secrets import without_passwords
 from plinth.model.storage import StorageSpec, mounted_storages
 from plinth.plan.storages import ConcreteStorages
 
@@ -160,7 +159,7 @@ def _label(levels: dict[str, Level]) -> str:
         elif factor.startswith("server.tablespaces."):
             parts.append(f"{factor.removeprefix('server.tablespaces.')} on {level}")
         elif factor == "server.connection":
-            parts.append(without_passwords(str(level)))
+            parts.append(str(level))
         elif factor in _PREFIXES:
             parts.append(f"{_PREFIXES[factor]} {level}")
         elif isinstance(level, int | float) or level_text(level)[:1].isdigit():  # "on" or "6ms" says nothing by itself

@@ -1,6 +1,7 @@
 """The run: provision, trials, undo; and its continuation after it was cut short."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -36,6 +37,7 @@ from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
 from plinth.system.owner import server_owner
+from plinth.system.owners_only import for_owner_only
 from plinth.system.run_key import NoKey, RunKey, create_key, forget_key, read_key
 from plinth.system.runner import Runner
 
@@ -50,23 +52,30 @@ class RunStatus:
 
 
 def run_plan(
-    plan: Plan, experiment_toml: str, bundle: Path, listener: Listener, destroy: Collection[str] = ()
+    plan: Plan,
+    experiment_toml: str,
+    bundle: Path,
+    listener: Listener,
+    destroy: Collection[str] = (),
+    connections: Mapping[str, str] | None = None,
 ) -> RunStatus:
     """Do what the plan says and write it to `bundle`; `destroy` are the words by which disks may be destroyed.
+
+    `connections` has connection strings with their secrets, by what the plan has of them; it is not kept.
 
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
     everything that was made is undone.
     """
     check_destroy(plan.doomed, destroy)
     check_needs(plan)
-    with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
+    with _bundle_folder(bundle), _for_owner_only(bundle, plan), InterruptGuard(listener.note) as guard:
         key = create_key(plan.run_id)
         try:
             writer = BundleWriter.create(bundle, plan, experiment_toml, __version__, key)
         except BaseException:
             forget_key(plan.run_id)
             raise
-        return _conduct(plan, writer, frozenset(), listener, guard, destroy)
+        return _conduct(plan, writer, frozenset(), listener, guard, destroy, connections)
 
 
 def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = ()) -> RunStatus:
@@ -76,9 +85,10 @@ def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = (
     a plan names commands, which run as whoever resumes. Raises Refused otherwise.
     """
     key = _key_of(bundle, read_manifest(bundle))
-    with _bundle_folder(bundle), InterruptGuard(listener.note) as guard:
+    with _bundle_folder(bundle), ExitStack() as stack, InterruptGuard(listener.note) as guard:
         manifest = read_manifest(bundle)
         plan = read_authentic_plan(bundle, manifest, key)
+        stack.enter_context(_for_owner_only(bundle, plan))
         done = frozenset(contents.trial.number for contents in read_bundle(bundle).trials)
         lost_before = error_of(manifest.losses, bundle)
         failed = sum(contents.trial.status == "failed" for contents in read_bundle(bundle).trials)
@@ -95,6 +105,11 @@ def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = (
         check_needs(plan)
         status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard, destroy, goes_on=True)
         return RunStatus(status.failed_trials + failed, lost_before or status.error)
+
+
+def _for_owner_only(bundle: Path, plan: Plan) -> AbstractContextManager[None]:
+    """What a server of somebody else's says of itself and of its host is nobody's but the owner's of the bundle."""
+    return for_owner_only(bundle if plan.is_external else None)
 
 
 def _key_of(bundle: Path, manifest: Manifest) -> RunKey:
@@ -127,6 +142,7 @@ def _conduct(
     listener: Listener,
     guard: InterruptGuard,
     destroy: Collection[str],
+    connections: Mapping[str, str] | None = None,
     *,
     goes_on: bool = False,
 ) -> RunStatus:
@@ -137,7 +153,7 @@ def _conduct(
     runner = Runner(CommandLog(writer.logs / "commands.jsonl", listener.note).record)
     journal = take_up(plan, site, runner, listener) if goes_on else Journal.create(plan.run_id)
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.path))
-    provision = Provision(plan, site, runner, journal, listener, guard, budget)
+    provision = Provision(plan, site, runner, journal, listener, guard, budget, connections or {})
 
     def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
         _undo(provision, journal, listener)

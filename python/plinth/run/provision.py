@@ -56,6 +56,7 @@ class Provision:
         listener: Listener,
         guard: InterruptGuard,
         budget: WriteBudget,
+        connections: Mapping[str, str],
     ) -> None:
         self.plan = plan
         self.site = site
@@ -63,6 +64,7 @@ class Provision:
         self.losses = Losses(plan.lacking)
         self._storages = Storages(site, runner, journal, listener, guard, self.losses)
         self.runner = runner
+        self._connections = connections
         self._journal = journal
         self._listener = listener
         self._managed: dict[str, Cluster] = {}
@@ -269,7 +271,9 @@ class Provision:
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter) -> None:
         assert planned.server.connection is not None, "it is an external server"
         self._listener.phase("connect to the external server")
-        external = ExternalServer(planned.server.connection, self.plan.run_id, planned.id)
+        connection = planned.server.connection
+        whole = self._connections.get(connection, connection)
+        external = ExternalServer(whole, self.plan.run_id, planned.id)
         self._external[planned.id] = external
         goes_on = external.open(self._journal)
         self._load(planned, external.connection, writer, goes_on=goes_on)

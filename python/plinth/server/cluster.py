@@ -257,10 +257,12 @@ class Cluster:
             return
         from psycopg import sql
 
-        change = sql.SQL("alter role {} password {}").format(sql.Identifier(SUPERUSER), sql.Literal(self._password))
         with database_errors("set the password for TCP", self._where), connect(self._control) as control:
-            control.execute("set password_encryption = 'scram-sha-256'")
-            control.execute(change)
+            # Its verifier, since the statement may get into the server's log (log_statement, log_min_duration_statement).
+            password, user = self._password.encode(), SUPERUSER.encode()
+            verifier = control.pgconn.encrypt_password(password, user, b"scram-sha-256").decode()
+            change = sql.SQL("alter role {} password {}")
+            control.execute(change.format(sql.Identifier(SUPERUSER), sql.Literal(verifier)))
 
     def _check_taken(self, settings: Mapping[str, SettingValue]) -> None:
         with database_errors("read the settings back", self._where), connect(self._control) as control:

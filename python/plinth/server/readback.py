@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.base import SettingValue
 from plinth.model.errors import RunError
 from plinth.model.facts import Setting
+from plinth.model.secrets import without_secrets
 from plinth.server.settings import SettingsProbe
 from plinth.server.values import SettingRow, setting_text, was_taken
 
@@ -28,7 +29,7 @@ def settings_of(rows: Mapping[str, SettingRow], asked: Mapping[str, SettingValue
         Setting(
             name=row.name,
             asked=texts.get(key),
-            value=row.setting,
+            value=_shown(row),
             unit=row.unit,
             source=row.source,
             boot_value=row.boot_val,
@@ -36,6 +37,13 @@ def settings_of(rows: Mapping[str, SettingRow], asked: Mapping[str, SettingValue
         for key, row in sorted(rows.items())
         if key in texts or not _goes_without_saying(row)
     )
+
+
+def _shown(row: SettingRow) -> str:
+    """The value without the secrets that a server of somebody else's may have in it."""
+    if row.name == "primary_conninfo":
+        return without_secrets(row.setting)
+    return "***" if row.name == "ssl_passphrase_command" and row.setting else row.setting
 
 
 def _goes_without_saying(row: SettingRow) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from plinth.model.connection import Connection, Host, Tcp, Tls, TlsVersion
 from plinth.model.errors import MissingCapability, UsageError
-from plinth.model.secrets import masked
+from plinth.model.secrets import UnreadableConnection, split
 
 _WHERE = "connection string"
 _FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
@@ -107,6 +107,10 @@ class _Probe:
     def __init__(self, connection_string: str, where: str) -> None:
         self._string = connection_string
         self._where = where
+        try:
+            self._masked = split(connection_string).masked
+        except UnreadableConnection as error:
+            raise self._unreadable(str(error), error.hint or _FORMS_HINT) from None
         self._stopped = self._stop(_STOP)
         self.parameters = _parameters(self._stopped)
 
@@ -155,14 +159,10 @@ class _Probe:
 
     def _stop(self, overrides: Mapping[str, str]) -> Any:
         """libpq's connection, stopped before it connects. Raises UsageError for what libpq does not take."""
-        import psycopg
         from psycopg import pq
         from psycopg.conninfo import make_conninfo
 
-        try:
-            conninfo = make_conninfo(self._string, **overrides)
-        except psycopg.ProgrammingError as error:
-            raise self._usage(str(error)) from None  # the cause may show a password
+        conninfo = make_conninfo(self._string, **overrides)
         stopped = pq.PGconn.connect_start(conninfo.encode())
         message = stopped.error_message.decode(errors="replace")
         if not any(f"invalid {name} value" in message for name in overrides):
@@ -170,9 +170,10 @@ class _Probe:
         return stopped
 
     def _usage(self, message: str, hint: str = _FORMS_HINT) -> UsageError:
-        return UsageError(
-            f"the connection string cannot be read: {masked(message.strip())}", where=self._where, hint=hint
-        )
+        return self._unreadable(self._masked(message.strip()), hint)
+
+    def _unreadable(self, message: str, hint: str) -> UsageError:
+        return UsageError(f"the connection string cannot be read: {message}", where=self._where, hint=hint)
 
 
 def _parameters(stopped: Any) -> dict[str, str]:

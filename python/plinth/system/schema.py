@@ -4,6 +4,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.errors import Refused
+from plinth.model.secrets import without_secrets
 from plinth.system.database import database_errors
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ def make_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> N
 
     schema = schema_of(label)
     name, info = sql.Identifier(schema), control.info
+    where = without_secrets(info.dsn)
     hint = f"grant create on database {info.dbname} to {info.user}"
-    with database_errors(f"make the schema {schema}", info.dsn, hint):
+    with database_errors(f"make the schema {schema}", where, hint):
         try:
             with control.transaction():
                 control.execute(sql.SQL("create schema {}").format(name))
                 control.execute(sql.SQL("comment on schema {} is {}").format(name, sql.Literal(label)))
         except errors.DuplicateSchema as error:
-            raise Refused(f"the schema {schema} is there already", where=info.dsn, hint=_how_to_drop(schema)) from error
+            raise Refused(f"the schema {schema} is there already", where=where, hint=_how_to_drop(schema)) from error
 
 
 def has_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> bool:
@@ -47,8 +49,8 @@ def drop_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> N
     """Drop the schema of `label` with all that is in it; nothing when it is gone. Refused when it lacks the label."""
     from psycopg import sql
 
-    schema, info = schema_of(label), control.info
-    with database_errors(f"drop the schema {schema}", info.dsn):
+    schema, where = schema_of(label), without_secrets(control.info.dsn)
+    with database_errors(f"drop the schema {schema}", where):
         found = control.execute(
             "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s", [schema]
         ).fetchone()
@@ -58,7 +60,7 @@ def drop_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> N
             raise Refused(
                 f"not dropped: the schema {schema} does not bear our label {label!r} as its comment"
                 + (f" but {found[0]!r}" if found[0] else ""),
-                where=info.dsn,
+                where=where,
                 hint=_how_to_drop(schema),
             )
         control.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))

@@ -1,0 +1,70 @@
+"""A TOML document as text: the same values in the same order, without the comments and the form that it had."""
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def toml_text(document: Mapping[str, Any]) -> str:
+    """A document as `tomllib` gives it, as text; of what it reads back as, nothing differs."""
+    values = [f"{_key(key)} = {toml_value(value)}\n" for key, value in document.items() if not _is_section(value)]
+    sections = [_section((key,), value) for key, value in document.items() if _is_section(value)]
+    return "\n".join(filter(None, ["".join(values), *sections]))
+
+
+def toml_value(value: Any) -> str:
+    """A value in one line."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float() if not math.isfinite(value):
+            return str(value)  # inf and nan are TOML's words, too
+        case int() | float():
+            return repr(value)
+        case str():
+            return _text(value)
+        case datetime.date() | datetime.time():
+            return value.isoformat()
+        case Mapping():
+            return "{" + ", ".join(f"{_key(key)} = {toml_value(one)}" for key, one in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(toml_value, value)) + "]"
+        case _:
+            raise TypeError(f"not a value of TOML: {type(value).__name__}")
+
+
+def _is_section(value: Any) -> bool:
+    return isinstance(value, Mapping) and bool(value)
+
+
+def _section(path: tuple[str, ...], table: Mapping[str, Any]) -> str:
+    """A table under its header; one of tables only, as [storage], under a header for each."""
+    if all(map(_is_section, table.values())):
+        return "\n".join(_section((*path, key), value) for key, value in table.items())
+    lines = [f"{_dotted(keys)} = {toml_value(value)}\n" for keys, value in _leaves((), table)]
+    return f"[{_dotted(path)}]\n{''.join(lines)}"
+
+
+def _leaves(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in table.items():
+        if _is_section(value):
+            yield from _leaves((*path, key), value)
+        else:
+            yield (*path, key), value
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(map(_key, path))
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _text(key)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
