@@ -113,7 +113,69 @@ def test_two_trials_have_figures_but_no_verdict() -> None:
     assert comparison.more_trials == 3
     assert analysis.noise is None
     assert "2 trials of each variant: too few for intervals, which need 3" in analysis.warnings
-    assert "the noise floor is not known: its A/A pair has too few trials" in analysis.warnings
+    few = "of its A/A pair: not enough trials for an interval: it needs at least 3, not 2"
+    assert analysis.noise_missing == few
+    assert f"the noise floor is not known: {few}" in analysis.warnings
+
+
+def test_without_an_a_a_pair_that_is_said() -> None:
+    analysis = analyse(bundle({"disk": DISK, "memory": MEMORY}))
+    assert (analysis.noise, analysis.noise_missing) == (None, "no A/A pair was measured")
+    one_side = analyse(bundle({"disk": DISK, "memory": MEMORY, "A/A": [None] * 5}))
+    assert one_side.noise_missing == "no block has a counted trial of both sides of the A/A pair"
+
+
+FAR_APART = [86_000.0, 9_100.0, 310_000.0]
+"""Three trials so far apart that an interval would span more than two orders of magnitude."""
+
+
+def test_an_interval_over_orders_of_magnitude_is_not_stated_but_how_many_trials_it_takes() -> None:
+    analysis = analyse(bundle({"disk": [1000.0, 1020.0, 990.0], "memory": FAR_APART, "A/A": [1010.0, 995.0, 1003.0]}))
+    memory, disk = (next(v for v in analysis.variants if v.label == label) for label in ("memory", "disk"))
+    assert memory.tps is not None and memory.tps.interval is None and memory.tps.value == pytest.approx(86_000)
+    assert memory.tps.note is not None and memory.tps.note.startswith("not enough trials: 3 that differ so much")
+    assert memory.tps.more_trials is not None and 1 <= memory.tps.more_trials <= 50
+    assert disk.tps is not None and disk.tps.interval is not None and disk.tps.more_trials is None
+    assert any(
+        warning.startswith("throughput of memory: not enough trials") and "more would tell" in warning
+        for warning in analysis.warnings
+    )
+    # With as many trials as were asked for, with the same spread, there is an interval.
+    repeats = -(-(3 + memory.tps.more_trials) // 3)
+    more = analyse(bundle({"disk": [1000.0, 1020.0, 990.0] * repeats, "memory": FAR_APART * repeats}))
+    again = next(v for v in more.variants if v.label == "memory")
+    assert again.tps is not None and again.tps.interval is not None
+
+
+def test_a_wide_ratio_that_holds_1_is_not_stated_and_one_that_does_not_is() -> None:
+    disk = [1000.0, 1020.0, 990.0, 1005.0, 995.0]
+    around = analyse(bundle({"disk": disk, "memory": [400.0, 2600.0, 1000.0, 9000.0, 110.0]})).comparisons[0]
+    assert around.ratio.interval is None and around.verdict == "undecided"
+    assert "not enough trials: 5 that differ so much leave it open within a factor of" in around.sentence
+    above = analyse(
+        bundle({"disk": disk, "memory": [d * f for d, f in zip(disk, (40, 900, 150, 90, 400), strict=True)]})
+    ).comparisons[0]
+    assert above.verdict == "better"
+    assert above.ratio.interval is not None and above.ratio.interval.high > 10 * above.ratio.interval.low > 10
+
+
+def test_a_noise_floor_of_many_times_is_no_floor() -> None:
+    analysis = analyse(
+        bundle({"disk": [1000.0, 1020.0, 990.0], "memory": [3000.0] * 3, "A/A": [300.0, 4000.0, 1100.0]})
+    )
+    assert analysis.noise is not None
+    assert analysis.noise.ratio.interval is None and analysis.noise.ratio.more_trials is not None
+
+
+def test_a_ratio_that_is_not_the_quotient_of_the_medians_says_why() -> None:
+    # The machine slows down from block to block, and the blocks' ratios are not those of the medians.
+    disk, memory = [4000.0, 1000.0, 500.0], [8000.0, 3900.0, 1250.0]
+    found = analyse(bundle({"disk": disk, "memory": memory})).comparisons[0]
+    assert found.ratio.value == pytest.approx(2.5)
+    assert found.note is not None
+    assert found.note.startswith("2.5x is the median of the ratios within the 3 blocks")
+    assert found.note.endswith("are 3.9x apart")
+    assert analyse(bundle(RAMDISK)).comparisons[0].note is None
 
 
 def test_the_same_bundle_gives_the_same_analysis_and_the_seed_matters_little() -> None:

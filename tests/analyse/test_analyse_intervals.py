@@ -66,7 +66,8 @@ def test_too_few_trials_have_no_interval(n: int) -> None:
     found, pivot = estimate([math.log(100.0)] * n, seed=1, method="median")
     assert found.interval is None and pivot is None
     assert found.value == pytest.approx(100)
-    assert found.note == f"no interval: it needs at least 3 trials, not {n}"
+    assert found.note == f"not enough trials for an interval: it needs at least 3, not {n}"
+    assert found.more_trials == 3 - n
 
 
 def test_trials_that_are_all_equal_show_no_spread() -> None:

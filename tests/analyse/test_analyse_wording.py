@@ -2,9 +2,10 @@
 
 import pytest
 
-from plinth.analyse.wording import Side, comparison_sentence, rate, times
+from plinth.analyse.wording import Side, comparison_sentence, rate
 from plinth.model.analysis import NoiseFloor, SafetyGrade, Verdict
 from plinth.model.estimate import Estimate, Interval
+from plinth.model.figures import number, percent_or_times, times
 
 KEEPS: SafetyGrade = "keeps"
 LOSES: SafetyGrade = "does not keep"
@@ -30,6 +31,15 @@ def estimate(
         (estimate(12.4, 11.8, 13.1), "12.4x [11.8, 13.1]"),
         (estimate(130, 90, 180), "130x [90, 180]"),
         (estimate(2.987), "2.99x"),
+        (estimate(1.0, 0.12, 8.0), "1.0x [0.12, 8.0]"),
+        (estimate(49, 8, 300), "49x [8.0, 300]"),
+        (estimate(5, 2.4, 10.4), "5.0x [2.4, 10]"),
+        (estimate(0.00042, 0.0003, 0.0006), "0.00042x [0.00030, 0.00060]"),
+        (estimate(1e-9, 5e-10, 2e-9), "<0.000001x [<0.000001, <0.000001]"),
+        (estimate(12_345, 9_000, 18_000), "12,345x [9,000, 18,000]"),
+        (estimate(1234.5), "1,234x"),
+        (estimate(0.000123), "0.000123x"),
+        (estimate(float("inf")), "n/ax"),
     ],
 )
 def test_ratio_has_the_digits_that_its_interval_allows(ratio: Estimate, text: str) -> None:
@@ -42,10 +52,39 @@ def test_ratio_has_the_digits_that_its_interval_allows(ratio: Estimate, text: st
         (estimate(1234.4, 1200, 1260.2), "1,234 transactions/s [1,200, 1,260]"),
         (estimate(3.456, 3.2, 3.61), "3.46 transactions/s [3.20, 3.61]"),
         (estimate(20000), "20,000 transactions/s"),
+        (estimate(0.0042, 0.0031, 0.0057), "0.0042 transactions/s [0.0031, 0.0057]"),
+        (estimate(0), "0 transactions/s"),
     ],
 )
 def test_rate(figure: Estimate, text: str) -> None:
     assert rate(figure) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.0000123, "0.0000123"),
+        (0.01234, "0.0123"),
+        (3, "3"),
+        (9.999, "10"),
+        (99.96, "100"),
+        (740, "740"),
+        (1_661_683, "1,661,683"),
+        (float("inf"), "n/a"),
+        (float("nan"), "n/a"),
+    ],
+)
+def test_a_number_is_never_in_powers_of_ten(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.005, "0.5 %"), (1.0432, "4.3 %"), (1.99, "99 %"), (2.4, "2.4x"), (8.4, "8.4x"), (740.0, "740x")],
+)
+def test_a_difference_is_in_percent_up_to_twice(ratio: float, text: str) -> None:
+    assert percent_or_times(ratio) == text
 
 
 FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=False)
@@ -123,11 +162,11 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
         ),
         (
             "undecided",
-            estimate(3.0, n=2, note="no interval: it needs at least 3 trials, not 2"),
+            estimate(3.0, n=2, note="not enough trials for an interval: it needs at least 3, not 2"),
             LOSES,
             KEEPS,
             3,
-            "whether memory is faster or slower than disk is undecided: 3x; no interval: it needs at least 3 trials, not 2; "
+            "whether memory is faster or slower than disk is undecided: 3x; not enough trials for an interval: it needs at least 3, not 2; "
             "about 3 more trials of each would be needed to tell; of memory: what it acknowledges it does not keep",
         ),
     ],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reported import Reported
 
 from plinth.model.analysis import NoiseFloor
+from plinth.model.bottleneck import WaitShare
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.facts import Setting
 from plinth.model.load import Histogram
@@ -18,7 +19,7 @@ from plinth.model.report import Report, SettingRow
 from plinth.report import build_report
 from plinth.report.curves import latency_curve
 from plinth.report.settings import setting_rows, setting_text
-from plinth.report.text import latency, noise_sentence, number, rate
+from plinth.report.text import latency, noise_sentence, number, rate, ratio, top_waits
 
 
 def histogram(buckets: list[tuple[int, int]], scope: str = "transaction") -> Histogram:
@@ -147,12 +148,31 @@ class TestText:
     def test_rate_of_nothing_is_not_zero(self) -> None:
         assert rate(None) == "n/a"
 
-    def test_noise(self) -> None:
+    def test_noise(self, ramdisk: Reported) -> None:
         ratio = Estimate(value=1.01, interval=Interval(low=0.97, high=1.05), n=5, method="test")
         floor = NoiseFloor(ratio=ratio, smallest_ratio=1.043, alarm=False)
-        assert "less than 4.3 % (1.04x) could not have been shown" in noise_sentence(floor)
-        assert "alarm" in noise_sentence(floor.model_copy(update={"alarm": True}))
-        assert "n/a: no A/A pair" in noise_sentence(None)
+
+        def said(noise: NoiseFloor | None, why: str | None = None) -> str:
+            return noise_sentence(ramdisk.analysis.model_copy(update={"noise": noise, "noise_missing": why}))
+
+        assert "less than 4.3 % could not have been shown" in said(floor)
+        assert "less than 2.4x could not have been shown" in said(floor.model_copy(update={"smallest_ratio": 2.4}))
+        assert "alarm" in said(floor.model_copy(update={"alarm": True}))
+        assert said(None, "no A/A pair was measured").startswith("Noise floor: n/a: no A/A pair was measured")
+        few = ratio.model_copy(update={"interval": None, "note": "not enough trials: 3 that differ", "more_trials": 4})
+        wide = NoiseFloor(ratio=few, smallest_ratio=8.4, alarm=False)
+        assert said(wide).startswith("Noise floor: n/a: not enough trials") and "about 4 more" in said(wide)
+        assert "8.4" not in said(wide)
+
+    def test_what_has_no_interval_for_want_of_trials_says_so_in_its_cell(self) -> None:
+        few = Estimate(value=86_000, interval=None, n=3, method="test", note="not enough trials", more_trials=4)
+        assert rate(few) == "86,000 [not enough trials]"
+        assert ratio(few.model_copy(update={"value": 2.5})) == "2.5x [not enough trials]"
+        assert rate(few.model_copy(update={"more_trials": None})) == "86,000"
+
+    def test_many_waiting_backends_are_a_plain_number(self, ramdisk: Reported) -> None:
+        waits = (WaitShare(kind="client backend", event="IO:WalSync", processes=123.4),)
+        assert top_waits(ramdisk.analysis.variants[0].model_copy(update={"waits": waits})) == "IO:WalSync 123"
 
 
 class TestGaps:

@@ -100,6 +100,15 @@ class TestTerminal:
         odd = relabelled(ramdisk.analysis, "[red]a :smile: b[/red]")
         assert "[red]a :smile: b[/red]" in render_terminal(odd, width=200, color=False)
 
+    @pytest.mark.parametrize("width", [80, 120, 200])
+    def test_where_trials_are_not_enough_its_cell_says_so(self, ramdisk: Reported, width: int) -> None:
+        memory, *others = ramdisk.analysis.variants
+        assert memory.tps is not None
+        few = memory.tps.model_copy(update={"interval": None, "more_trials": 12})
+        analysis = ramdisk.analysis.model_copy(update={"variants": (memory.model_copy(update={"tps": few}), *others)})
+        words = " ".join(render_terminal(analysis, width=width, color=False).split())
+        assert "[not enough" in words and "trials]" in words
+
     def test_a_variant_without_figures_shows_none(self, ramdisk: Reported) -> None:
         first = ramdisk.analysis.variants[0].model_copy(update={"tps": None, "latency": None, "rank": None})
         analysis = ramdisk.analysis.model_copy(update={"variants": (*ramdisk.analysis.variants[1:], first)})
@@ -145,6 +154,13 @@ class TestMarkdown:
         again = ramdisk.report.reproduction.model_copy(update={"experiment_toml": '# ```\nname = "x"'})
         text = render_markdown(ramdisk.report.model_copy(update={"reproduction": again}))
         assert '````toml\n# ```\nname = "x"\n````' in text
+
+    def test_a_ratio_that_is_not_the_quotient_of_the_medians_says_why(self, ramdisk: Reported) -> None:
+        first, *rest = ramdisk.analysis.comparisons
+        noted = first.model_copy(update={"note": "2.5x is a median of ratios"})
+        analysis = ramdisk.analysis.model_copy(update={"comparisons": (noted, *rest)})
+        assert "memory: 2.5x is a median of ratios." in render_terminal(analysis, width=80, color=False)
+        assert "- memory: 2.5x is a median of ratios." in render_markdown(build_report(ramdisk.contents, analysis))
 
 
 class TestCsv:

@@ -1,6 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { binaryAxis, linearAxis, logAxis, roundStep } from "../src/model/axis";
-import { duration, latency, number, ratioParts, size, tick, withUnit } from "../src/model/units";
+import {
+  duration,
+  latency,
+  number,
+  percentOrTimes,
+  ratioParts,
+  size,
+  spread,
+  tick,
+  withUnit,
+} from "../src/model/units";
 
 test.each([
   [0, "0"],
@@ -46,17 +56,45 @@ test.each([
   [1.3, 1.02, 1.65, "1.30× [1.02, 1.65]"],
   [1.004, 1.0021, 1.0062, "1.004× [1.002, 1.006]"],
   [130, 90, 180, "130× [90, 180]"],
+  [1, 0.12, 8, "1.0× [0.12, 8.0]"],
+  [49, 8, 300, "49× [8.0, 300]"],
+  [0.00042, 0.0003, 0.0006, "0.00042× [0.00030, 0.00060]"],
+  [1e-9, 5e-10, 2e-9, "<0.000001× [<0.000001, <0.000001]"],
+  [12_345, 9_000, 18_000, "12,345× [9,000, 18,000]"],
 ])("a ratio of %d in [%d, %d] is %s", (value, low, high, text) => {
-  const parts = ratioParts({ value, interval: { low, high, level: 0.95 }, n: 5, method: "", note: null });
+  const parts = ratioParts({
+    value,
+    interval: { low, high, level: 0.95 },
+    n: 5,
+    method: "",
+    note: null,
+    more_trials: null,
+  });
   expect(`${parts.figure} ${parts.interval}`).toBe(text);
 });
 
 test("a ratio without interval has none", () => {
-  expect(ratioParts({ value: 3, interval: null, n: 2, method: "", note: "too few" })).toEqual({
-    figure: "3×",
-    interval: null,
-  });
+  expect(ratioParts({ value: 3, interval: null, n: 2, method: "", note: "too few", more_trials: 1 })).toEqual(
+    {
+      figure: "3×",
+      interval: null,
+    },
+  );
 });
+
+test("where trials are not enough for an interval, that stands in its place", () => {
+  const few = { value: 3, interval: null, n: 3, method: "", note: null, more_trials: 4 };
+  expect(spread(few, null)).toBe("[not enough trials]");
+  expect(spread({ ...few, more_trials: null }, null)).toBeNull();
+  expect(spread({ ...few, more_trials: null }, "[2, 4]")).toBe("[2, 4]");
+});
+
+test.each([
+  [1.005, "0.5 %"],
+  [1.0432, "4.3 %"],
+  [2.4, "2.4×"],
+  [740, "740×"],
+])("a ratio of %d is %s from none", (ratio, text) => expect(percentOrTimes(ratio)).toBe(text));
 
 describe("axes", () => {
   const highs = [1e-9, 0.013, 0.99, 1, 1.01, 7, 63, 64, 65, 1234, 9_999_999];

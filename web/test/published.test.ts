@@ -2,7 +2,14 @@ import { expect, test } from "vitest";
 import type { PublishedBeside } from "../src/format/report";
 import { figureLines, NOT_HERE, ratioAxis, ratioLines } from "../src/model/published";
 
-const ours = { value: 3, interval: { low: 2.8, high: 3.2, level: 0.95 }, n: 5, method: "test", note: null };
+const ours = {
+  value: 3,
+  interval: { low: 2.8, high: 3.2, level: 0.95 },
+  n: 5,
+  method: "test",
+  note: null,
+  more_trials: null,
+};
 const beside: PublishedBeside = {
   reference: {
     spec: 1,

@@ -7,6 +7,7 @@ export const estimate = (value: number) => ({
   n: 2,
   method: "test",
   note: null,
+  more_trials: null,
 });
 
 export function variant(id: string, tps: number | null, changes: Partial<VariantResult> = {}): VariantResult {
@@ -139,10 +140,12 @@ export function report(changes: Partial<Report> = {}): Report {
           p_value: 0.01,
           verdict: "better",
           more_trials: null,
+          note: null,
           sentence: "faster",
         },
       ],
       noise: { ratio: estimate(1.01), smallest_ratio: 1.05, alarm: false },
+      noise_missing: null,
       rating: null,
       warnings: [],
       trials_planned: 6,

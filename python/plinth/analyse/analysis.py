@@ -8,6 +8,7 @@ from plinth.analyse.safety import judge
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
+from plinth.model.estimate import Estimate
 
 
 def analyse(contents: BundleContents) -> Analysis:
@@ -17,6 +18,7 @@ def analyse(contents: BundleContents) -> Analysis:
     results = _rank([_result(one, contents, seed) for one in measured.values()])
     ratios, pair = _ratios(measured, seed)
     noise = comparison.noise_floor(pair) if pair else None
+    noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     comparisons = _compare(results, ratios, noise)
     return Analysis(
         run_id=contents.manifest.run_id,
@@ -26,8 +28,9 @@ def analyse(contents: BundleContents) -> Analysis:
         variants=tuple(results),
         comparisons=tuple(comparisons),
         noise=noise,
+        noise_missing=noise_missing,
         rating=stated_rating(contents),
-        warnings=caveats(contents, measured, results, noise),
+        warnings=caveats(contents, measured, results, noise, noise_missing),
         trials_planned=len(contents.plan.trials),
         trials_counted=sum(len(one.counted) for one in measured.values()),
     )
@@ -99,20 +102,28 @@ def _compare(results: list[VariantResult], ratios: dict[str, Ratio], noise: Nois
         verdict = comparison.verdict(ratio, p_value, noise)
         more = comparison.more_trials(ratio, len(compared)) if verdict == "undecided" else None
         variant_side, baseline_side = (wording.Side(side.label, side.safety.grade) for side in (result, baseline))
-        sentence = wording.comparison_sentence(verdict, ratio.estimate, variant_side, baseline_side, noise, more)
+        reported = comparison.stated_ratio(ratio)
+        sentence = wording.comparison_sentence(verdict, reported, variant_side, baseline_side, noise, more)
         comparisons.append(
             Comparison(
                 variant=result.id,
                 baseline=baseline.id,
-                ratio=ratio.estimate,
+                ratio=reported,
                 ratio_p_value=p_value,
                 p_value=permutation_p_value,
                 verdict=verdict,
                 more_trials=more,
+                note=_beside_medians(reported, result, baseline),
                 sentence=sentence,
             )
         )
     return comparisons
+
+
+def _beside_medians(ratio: Estimate, variant: VariantResult, baseline: VariantResult) -> str | None:
+    if variant.tps is None or baseline.tps is None:
+        return None
+    return comparison.differs_from_medians(ratio, variant.tps, baseline.tps)
 
 
 def _answer(results: list[VariantResult], comparisons: list[Comparison]) -> str:

@@ -7,6 +7,7 @@ distance of its centre (Efron and Tibshirani 1993, chapter 12; for quantiles: Ho
 is symmetric about the estimate (Hall 1988). docs/concepts/statistics.md has the measured coverage.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +23,11 @@ Statistic = Callable[[Floats], Floats]
 
 LEVEL = 0.95
 RESAMPLES = 20_000
+MAX_TRIALS = 1000
+"""More than so many trials are advised to nobody."""
 MIN_TRIALS = 3
+WIDEST = 10.0
+"""Upper over lower bound from which on an interval is not stated: it does not even tell the order of magnitude."""
 METHOD = "95% interval by a smoothed bootstrap-t on the log scale"
 
 
@@ -98,8 +103,9 @@ def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, P
     n = len(values)
     value = float(np.exp(median(values)))
     if n < MIN_TRIALS:
-        note = f"no interval: it needs at least {MIN_TRIALS} trials, not {n}"
-        return Estimate(value=value, interval=None, n=n, method=method, note=note), None
+        note = f"not enough trials for an interval: it needs at least {MIN_TRIALS}, not {n}"
+        few = Estimate(value=value, interval=None, n=n, method=method, note=note, more_trials=MIN_TRIALS - n)
+        return few, None
     if np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())):
         note = f"no interval: all {n} trials gave the same figure, which shows no spread to judge by"
         return Estimate(value=value, interval=None, n=n, method=method, note=note), None
@@ -109,10 +115,35 @@ def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, P
     return Estimate(value=value, interval=interval, n=n, method=f"{method}; {METHOD}"), pivot
 
 
+def stated(found: Estimate, pivot: Pivot | None) -> Estimate:
+    """The estimate as it is reported: without an interval that is wider than WIDEST, and with how many trials it takes."""
+    if found.interval is None or pivot is None or _is_narrow(found.interval):
+        return found
+    apart = found.interval.high / found.interval.low if found.interval.low > 0 else math.inf
+    factor = f"{apart:,.0f}" if apart < 1000 else "more than 1,000"
+    trials = np.arange(found.n + 1, found.n + 1 + MAX_TRIALS)
+    enough = expected_half_widths(float(pivot.spread), trials, 1 - LEVEL) <= math.log(WIDEST) / 2
+    more = int(np.argmax(enough)) + 1 if enough.any() else MAX_TRIALS
+    note = f"not enough trials: {found.n} that differ so much leave it open within a factor of {factor}"
+    note = f"{found.note}; {note}" if found.note else note
+    return found.model_copy(update={"interval": None, "note": note, "more_trials": more})
+
+
+def _is_narrow(interval: Interval) -> bool:
+    return interval.low > 0 and interval.high <= WIDEST * interval.low
+
+
+def expected_half_widths(spread: float, trials: NDArray[np.int_], alpha: float) -> Floats:
+    """Expected half-widths, of logarithms, for these numbers of trials: Student's t times the standard error of a normal's median."""
+    from scipy.special import stdtrit
+
+    return math.sqrt(math.pi / 2) * stdtrit(trials - 1, 1 - alpha / 2) * spread / np.sqrt(trials)
+
+
 def of_trials(values: Sequence[float], seed: int) -> Estimate:
     """The median of a figure of each trial with its interval; none where one of them is 0, which has no logarithm."""
     method = "median of the trials"
     if all(value > 0 for value in values):
-        return estimate([float(np.log(value)) for value in values], seed, method)[0]
+        return stated(*estimate([float(np.log(value)) for value in values], seed, method))
     note = "no interval: in some trials it was 0"
     return Estimate(value=float(np.median(values)), interval=None, n=len(values), method=method, note=note)

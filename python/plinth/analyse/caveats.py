@@ -17,12 +17,17 @@ BUSY_ENGINE = 0.9
 
 
 def caveats(
-    contents: BundleContents, measured: dict[str, Measured], results: Sequence[VariantResult], noise: NoiseFloor | None
+    contents: BundleContents,
+    measured: dict[str, Measured],
+    results: Sequence[VariantResult],
+    noise: NoiseFloor | None,
+    noise_missing: str | None,
 ) -> tuple[str, ...]:
     """All warnings, the weightiest first."""
     return (
         *_of_run(contents),
-        *_of_design(contents, noise),
+        *_of_design(contents, noise, noise_missing),
+        *_of_spread(results),
         *_of_safety(results),
         *_of_flushes(contents),
         *_of_comparability(measured),
@@ -45,19 +50,26 @@ def _of_run(contents: BundleContents) -> Iterator[str]:
     yield from plan.warnings
 
 
-def _of_design(contents: BundleContents, noise: NoiseFloor | None) -> Iterator[str]:
+def _of_design(contents: BundleContents, noise: NoiseFloor | None, noise_missing: str | None) -> Iterator[str]:
     measure = contents.plan.experiment.measure
     several = sum(not variant.is_aa_twin for variant in contents.plan.variants) > 1
     if measure.repeats < MIN_TRIALS:
         yield f"{measure.repeats} trials of each variant: too few for intervals, which need {MIN_TRIALS}"
     if several and measure.order == "sequential":
         yield "trials ran variant after variant: a drift of the machine looks like a difference between variants"
-    if noise is None and several:
-        why = "its A/A pair has too few trials" if measure.aa else "no A/A pair was measured"
-        yield f"the noise floor is not known: {why}"
+    if noise_missing and several:
+        yield f"the noise floor is not known: {noise_missing}"
     if noise and noise.alarm:
         seen = max(noise.ratio.value, 1 / noise.ratio.value)
         yield f"the A/A pair, twice the same variant, came out {seen:.2f}x apart: distrust small differences"
+
+
+def _of_spread(results: Sequence[VariantResult]) -> Iterator[str]:
+    """Variants whose trials differ so much that no interval is stated; too few for any is said of the design."""
+    wide = [(result.label, result.tps) for result in results if result.tps is not None]
+    for label, tps in wide:
+        if tps.n >= MIN_TRIALS and tps.more_trials is not None:
+            yield f"throughput of {label}: {tps.note}; about {tps.more_trials} more would tell its order of magnitude"
 
 
 def _of_safety(results: Sequence[VariantResult]) -> Iterator[str]:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from plinth.analyse import permutation
-from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Pivot, estimate
+from plinth.analyse.bootstrap import LEVEL, MAX_TRIALS, MIN_TRIALS, Pivot, estimate, expected_half_widths, stated
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.estimate import Estimate
+from plinth.model.figures import number
 
 ALPHA = 1 - LEVEL
 EQUIVALENCE = 1.05
 """A ratio whose whole interval lies inside 1/1.05 to 1.05 is no difference for practical purposes."""
 FEW_TRIALS = 5
 """What a design with too few trials for an interval is advised to have."""
-MAX_TRIALS = 1000
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,24 @@ def compare(variant: dict[int, float], baseline: dict[int, float], seed: int, fa
     return Ratio(ratio, pivot, float(pivot.p_value()) if pivot else None, permuted)
 
 
+def stated_ratio(ratio: Ratio) -> Estimate:
+    """As it is reported: a wide interval that holds 1 is not stated; one that does not still tells which side is faster."""
+    bounds = ratio.estimate.interval
+    told_apart = bounds is not None and not bounds.low <= 1 <= bounds.high
+    return ratio.estimate if told_apart else stated(ratio.estimate, ratio.pivot)
+
+
+def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate) -> str | None:
+    """Why the ratio is not the quotient of the medians that stand beside it, where that is to be seen; else None."""
+    quotient = variant.value / baseline.value
+    if abs(math.log(quotient / ratio.value)) <= math.log(EQUIVALENCE):
+        return None
+    return (
+        f"{number(ratio.value)}x is the median of the ratios within the {ratio.n} blocks, in which what the machine did to a whole "
+        f"block cancels; the medians of all trials, which stand in the table, are {number(quotient)}x apart"
+    )
+
+
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's correction over the whole family; what has no p stays in the family, and stays without."""
     corrected = permutation.holm([1.0 if p is None else p for p in p_values])
@@ -68,7 +86,16 @@ def noise_floor(pair: Ratio) -> NoiseFloor | None:
     if pair.pivot is None or pair.p_value is None:
         return None
     smallest = math.exp(max(float(pair.pivot.half_width()), abs(pair.log)))
-    return NoiseFloor(ratio=pair.estimate, smallest_ratio=smallest, alarm=pair.p_value <= ALPHA)
+    return NoiseFloor(ratio=stated_ratio(pair), smallest_ratio=smallest, alarm=pair.p_value <= ALPHA)
+
+
+def why_no_floor(pair: Ratio | None, *, has_twin: bool) -> str:
+    """Why `noise_floor` has nothing to say; `pair` is None where no block has a counted trial of both."""
+    if not has_twin:
+        return "no A/A pair was measured"
+    if pair is None:
+        return "no block has a counted trial of both sides of the A/A pair"
+    return f"of its A/A pair: {pair.estimate.note}"
 
 
 def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Verdict:
@@ -105,8 +132,8 @@ def more_trials(ratio: Ratio, family: int) -> int | None:
         return None
     spread = float(ratio.pivot.spread)
     trials = np.arange(n + 1, n + 1 + MAX_TRIALS)
-    told_apart = _half_widths(spread, trials, ALPHA / family) <= abs(ratio.log)
-    alike = _half_widths(spread, trials, ALPHA) <= math.log(EQUIVALENCE) - abs(ratio.log)
+    told_apart = expected_half_widths(spread, trials, ALPHA / family) <= abs(ratio.log)
+    alike = expected_half_widths(spread, trials, ALPHA) <= math.log(EQUIVALENCE) - abs(ratio.log)
     decided = told_apart | alike
     return int(np.argmax(decided)) + 1 if decided.any() else None
 
@@ -116,11 +143,4 @@ def expected_smallest_ratio(ratio: Ratio, trials: int) -> float | None:
     `ratio`; None where that shows no spread."""
     if ratio.pivot is None:
         return None
-    return math.exp(float(_half_widths(float(ratio.pivot.spread), np.array([trials]), ALPHA)[0]))
-
-
-def _half_widths(spread: float, trials: np.ndarray, alpha: float) -> np.ndarray:
-    """Expected half-widths for these numbers of trials: Student's t times the standard error of a normal's median."""
-    from scipy.special import stdtrit
-
-    return math.sqrt(math.pi / 2) * stdtrit(trials - 1, 1 - alpha / 2) * spread / np.sqrt(trials)
+    return math.exp(float(expected_half_widths(float(ratio.pivot.spread), np.array([trials]), ALPHA)[0]))

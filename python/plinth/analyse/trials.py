@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from plinth.analyse.attribution import attribute, read_window, wait_shares
-from plinth.analyse.bootstrap import estimate
+from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements, merge_transactions
 from plinth.analyse.postgres_writes import SOURCES, PostgresWrites, postgres_writes
@@ -102,7 +102,7 @@ class Measured:
 
     def tps(self, seed: int) -> Estimate | None:
         """Median of the counted trials with its interval."""
-        return estimate(list(self.log_tps.values()), seed, "median of the trials")[0] if self.counted else None
+        return stated(*estimate(list(self.log_tps.values()), seed, "median of the trials")) if self.counted else None
 
     def latency(self) -> LatencyPercentiles | None:
         """Percentiles of the counted trials' histograms, merged."""

@@ -1,12 +1,13 @@
 """The sentences of an analysis. Plain words, the effect, its interval, and what becomes of a commit."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plinth.analyse.comparison import EQUIVALENCE, in_doubt
 from plinth.model.analysis import Comparison, NoiseFloor, SafetyGrade, VariantResult, Verdict
 from plinth.model.estimate import Estimate, Interval
-from plinth.model.figures import times
+from plinth.model.figures import number, times
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def commit_clause(grade: SafetyGrade) -> str:
 
 def rate(estimate: Estimate) -> str:
     """A throughput with its interval: "1,234 transactions/s [1,200, 1,260]"."""
-    digits = 0 if estimate.value >= 100 else 2
+    digits = 0 if estimate.value == 0 or estimate.value >= 99.95 else max(2, 1 - math.floor(math.log10(estimate.value)))
     text = f"{estimate.value:,.{digits}f} transactions/s"
     interval = estimate.interval
     return f"{text} [{interval.low:,.{digits}f}, {interval.high:,.{digits}f}]" if interval else text
@@ -146,7 +147,7 @@ def _open(ratio: Estimate, floor: NoiseFloor | None, more: int | None) -> str:
     if ratio.interval is None and ratio.note:
         parts.append(ratio.note)
     if floor and in_doubt(ratio, floor):
-        parts.append(f"the A/A pair, which is the same, was told apart by {floor.smallest_ratio:.2f}x")
+        parts.append(f"the A/A pair, which is the same, was told apart by {number(floor.smallest_ratio)}x")
     elif ratio.interval and not ratio.interval.low <= 1 <= ratio.interval.high:
         parts.append("clear by itself, but not as one of several comparisons")
     if more is not None:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.doctor import MACHINE, SEVERITIES, Examination, Finding, Noise, Severity
-from plinth.model.figures import times
+from plinth.report.text import ratio
 
 _STYLES: dict[Severity, str] = {"problem": "bold red", "warning": "yellow", "note": "cyan", "ok": "green"}
 _INDENT = 9
@@ -43,7 +43,7 @@ def show_noise(noise: Noise, console: Console) -> None:
         table.add_column(title, justify="left" if title == "work" else "right", no_wrap=title != "work")
     for work in noise.works:
         shown = {one.repeats: _difference(one.ratio) for one in work.expected}
-        apart = Text(times(work.pair), style="yellow" if work.told_apart else "")
+        apart = Text(ratio(work.pair), style="yellow" if work.told_apart else "")
         table.add_row(work.work, f"{work.rate_per_s.value:,.0f}", apart, *(shown.get(n, "n/a") for n in repeats))
     console.print(table)
     for work in noise.works:

@@ -5,9 +5,9 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.endurance import Endurance, VariantEndurance
+from plinth.model.figures import number
 from plinth.model.units import format_decimal_size
 from plinth.model.wear import DiskWear
-from plinth.report.text import number
 from plinth.report.written import HOW_TO_READ, figure, rating_sentence, written_rows
 
 _ROOMY = 130

@@ -5,9 +5,10 @@ from itertools import groupby
 
 from rich.console import Console
 
+from plinth.model.figures import number
 from plinth.model.pg_units import format_block_size
 from plinth.model.probe import FsyncProbe, FsyncResult, Group
-from plinth.report.text import latency, number
+from plinth.report.text import latency
 
 _TITLES: dict[Group, str] = {
     "one_block": "One {block} write, made durable (as pg_test_fsync; open_* with O_DIRECT)",

@@ -172,6 +172,10 @@ class Comparison(Frozen):
     more_trials: int | None = Field(
         default=None, description="About how many more trials a variant would decide, when undecided."
     )
+    note: str | None = Field(
+        default=None,
+        description="Why the ratio is not the quotient of the two medians of tps, where they are more than 5 % apart.",
+    )
     sentence: str = Field(
         description="memory is 3.1x [2.8, 3.4] faster than disk; but what it acknowledges it does not keep"
     )
@@ -196,6 +200,7 @@ class Analysis(Frozen):
     variants: tuple[VariantResult, ...] = Field(description="Ranked, the fastest first.")
     comparisons: tuple[Comparison, ...]
     noise: NoiseFloor | None
+    noise_missing: str | None = Field(default=None, description="Why the noise floor is not known, where it is not.")
     rating: Rating | None = Field(
         default=None, description="Of the drive that the experiment states; what lives are worked out from."
     )

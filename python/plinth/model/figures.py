@@ -1,19 +1,58 @@
-"""Figures as people read them, wherever they stand: with the digits that their interval allows, and no more."""
+"""Figures as people read them, wherever they stand: with the digits that their interval allows, never in powers of ten."""
 
 import math
+from collections.abc import Callable
 
 from plinth.model.estimate import Estimate
+
+NOT_AVAILABLE = "n/a"
+NOT_ENOUGH = "not enough trials"
+_MOST_DECIMALS = 6
+
+
+def number(value: float) -> str:
+    """Three significant digits at least, whole from 100 up: 0.0123, 3.14, 12,345; "n/a" of what is no finite number."""
+    if not math.isfinite(value):
+        return NOT_AVAILABLE
+    if value == 0 or abs(value) >= 99.95:
+        return f"{value:,.0f}"
+    text = f"{value:.{_decimals(value, significant=3)}f}"
+    return text.rstrip("0").rstrip(".")
 
 
 def times(estimate: Estimate) -> str:
     """A ratio with its interval: "3.1x [2.8, 3.4]"; "3.1x" without one."""
     if estimate.interval is None:
-        return f"{estimate.value:.3g}x"
+        return f"{number(estimate.value)}x"
     low, high = estimate.interval.low, estimate.interval.high
     digits = _digits(low, high)
     while digits < 4 and any(bound != 1 and float(f"{bound:.{digits}f}") == 1 for bound in (low, high)):
         digits += 1  # a bound that is not 1 does not read as 1
-    return f"{estimate.value:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"
+    value, low, high = (_at_least(figure, digits) for figure in (estimate.value, low, high))
+    return f"{value}x [{low}, {high}]"
+
+
+def bounds(estimate: Estimate, text: Callable[[float], str]) -> str:
+    """What stands behind a figure in a table: " [1,200, 1,260]", or " [not enough trials]" where more would give an interval."""
+    if estimate.interval is not None:
+        return f" [{text(estimate.interval.low)}, {text(estimate.interval.high)}]"
+    return "" if estimate.more_trials is None else f" [{NOT_ENOUGH}]"
+
+
+def percent_or_times(ratio: float) -> str:
+    """How far a ratio above 1 is from it: "4.3 %", and from twice upwards "2.4x"."""
+    return f"{number(float(f'{(ratio - 1) * 100:.2g}'))} %" if ratio < 2 else f"{number(ratio)}x"
+
+
+def _at_least(value: float, digits: int) -> str:
+    """With so many decimals, and with as many more as two significant digits take: 12.4, 0.12."""
+    decimals = max(digits, _decimals(value, significant=2)) if 0 < value < 10 else digits
+    least = 10**-_MOST_DECIMALS
+    return f"<{least:.{_MOST_DECIMALS}f}" if 0 < value < least else f"{value:,.{decimals}f}"
+
+
+def _decimals(value: float, significant: int) -> int:
+    return max(0, significant - 1 - math.floor(math.log10(abs(value))))
 
 
 def _digits(low: float, high: float) -> int:

@@ -42,7 +42,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
     return Report(
         run=_run_info(contents),
         analysis=analysis,
-        noise=noise_sentence(analysis.noise),
+        noise=noise_sentence(analysis),
         variants=tuple(_variant(planned[variant], contents) for variant in ranked),
         servers=_servers(contents.servers),
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),

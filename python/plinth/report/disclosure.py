@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from plinth.model.analysis import Analysis
 from plinth.model.contents import BundleContents
+from plinth.model.figures import number
 from plinth.model.report import Disclosure
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration, format_size
@@ -58,7 +59,9 @@ def _interleaved(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _aa_pair(contents: BundleContents, analysis: Analysis) -> _Score:
-    return _yes_or_no(analysis.noise is not None, noise_sentence(analysis.noise).removeprefix("Noise floor: "))
+    noise = analysis.noise
+    is_shown = noise is not None and noise.ratio.more_trials is None
+    return _yes_or_no(is_shown, noise_sentence(analysis).removeprefix("Noise floor: "))
 
 
 def _warmup(contents: BundleContents, analysis: Analysis) -> _Score:
@@ -137,7 +140,7 @@ def _client(contents: BundleContents, analysis: Analysis) -> _Score:
     costs = [v.engine_cpu_ns_per_transaction for v in analysis.variants if v.engine_cpu_ns_per_transaction is not None]
     if not costs:
         return _yes_or_no(False, "n/a: not measured")
-    least, most = (f"{cost / 1000:.3g}" for cost in (min(costs), max(costs)))
+    least, most = (number(cost / 1000) for cost in (min(costs), max(costs)))
     return _yes_or_no(True, f"{least if least == most else f'{least} to {most}'} us of CPU a transaction")
 
 

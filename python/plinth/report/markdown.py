@@ -3,24 +3,25 @@
 from collections.abc import Iterable, Sequence
 
 from plinth.model.doctor import Remedy
-from plinth.model.figures import times
+from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.units import format_duration, format_size
 from plinth.report.text import (
-    NOT_AVAILABLE,
     client_cpu,
     elsewhere_sentence,
     endurance_used,
     held_back,
     latency,
     latency_pair,
-    number,
     observer_sentence,
     published_ratio,
     rate,
+    ratio,
+    ratio_notes,
     server_work,
     top_waits,
     variant_name,
+    verdict,
 )
 from plinth.report.written import HEADS, HOW_TO_READ, rating_sentence, written_gaps, written_rows
 
@@ -35,6 +36,7 @@ def render_markdown(report: Report) -> str:
         f"**{_text(analysis.question)}**",
         _text(analysis.answer),
         _ranking(report),
+        _list(ratio_notes(analysis)),
         _text(report.noise),
         _section("Beside the published study", _published(report.published)),
         _section("Differences between variants", _differences(report)),
@@ -64,11 +66,11 @@ def _ranking(report: Report) -> str:
                 str(variant.rank or NOT_AVAILABLE),
                 variant_name(variant),
                 rate(variant.tps),
-                times(comparison.ratio) if comparison else "",
+                ratio(comparison.ratio) if comparison else "",
                 latency_pair(variant.latency),
                 client_cpu(variant),
                 variant.safety.grade,
-                comparison.verdict if comparison else "",
+                verdict(comparison),
             )
         )
     heads = (
@@ -125,7 +127,7 @@ def _published_figures(beside: PublishedBeside) -> str:
             number(row.published_tps),
             rate(row.tps) if row.variant else f"{NOT_AVAILABLE}: not measured here",
             NOT_AVAILABLE if row.published_ratio is None else f"{number(row.published_ratio)}x",
-            times(row.ratio) if row.ratio else NOT_AVAILABLE,
+            ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
             NOT_AVAILABLE if row.published_latency_ns is None else latency(row.published_latency_ns),
             NOT_AVAILABLE if row.latency_ns is None else latency(row.latency_ns),
             row.note or "",
@@ -151,7 +153,7 @@ def _published_ratios(beside: PublishedBeside) -> str:
             row.what + (f" (for {row.stands_for})" if row.stands_for else ""),
             f"{row.variant} / {row.to}" if row.variant else f"{NOT_AVAILABLE}: not measured here",
             published_ratio(row),
-            times(row.ratio) if row.ratio else NOT_AVAILABLE,
+            ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
             row.note or "",
         )
         for row in beside.ratios

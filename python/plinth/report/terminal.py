@@ -11,10 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
-from plinth.model.figures import times
+from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
 from plinth.model.report import PublishedBeside
 from plinth.report.text import (
-    NOT_AVAILABLE,
     ceiling,
     client_cpu,
     held_back,
@@ -25,6 +24,8 @@ from plinth.report.text import (
     published_figure,
     published_ratio,
     rate,
+    ratio,
+    ratio_notes,
     server_work,
     top_waits,
     variant_name,
@@ -89,7 +90,9 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool, beside: Publ
         console.print(_fitting_table(analysis, console.width))
         console.print()
         console.print(Text(analysis.answer, style="bold"))
-        console.print(Text(noise_sentence(analysis.noise), style="bold yellow" if _alarming(analysis) else "dim"))
+        console.print(Text(noise_sentence(analysis), style="bold yellow" if _alarming(analysis) else "dim"))
+        for note in ratio_notes(analysis)[:_MAX_TOLD]:
+            console.print(Text(note, style="dim"))
         for line in (*_held_back(analysis), *_written(analysis), *_published(beside)):
             console.print(line)
         console.print(Text(observer_sentence(analysis), style="dim"))
@@ -149,7 +152,7 @@ def _published(beside: PublishedBeside | None) -> list[Text]:
                 row.what if pairs[row.what] == 1 else f"{row.what} ({row.variant})",
                 row.stands_for,
                 published_ratio(row),
-                times(row.ratio) if row.ratio else NOT_AVAILABLE,
+                ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
             )
             for row in ratios
         ),
@@ -248,7 +251,7 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
         Text(str(variant.rank or "-")),
         Text(variant_name(variant), style="bold"),
         _figure(rate(variant.tps), layout),
-        _figure(times(comparison.ratio) if comparison else "", layout),
+        _figure(ratio(comparison.ratio) if comparison else "", layout),
         Text(latency_pair(variant.latency)),
         Text(client_cpu(variant)),
         _figure(ceiling(variant.ceiling), layout),
@@ -265,6 +268,8 @@ def _figure(text: str, layout: _Layout) -> Text:
     """A figure with its interval dimmed, behind it or under it."""
     figure, bracket, interval = text.partition(" [")
     cell = Text(figure)
+    if layout.stacked:
+        interval = interval.replace(NOT_ENOUGH, "\n ".join(NOT_ENOUGH.rsplit(" ", 1)))
     if bracket:
         cell.append("\n[" if layout.stacked else " [", style="dim").append(interval, style="dim")
     return cell

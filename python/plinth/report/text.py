@@ -2,22 +2,13 @@
 
 from collections.abc import Callable
 
-from plinth.model.analysis import Analysis, CommitCeiling, LatencyPercentiles, NoiseFloor, VariantResult
+from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
 from plinth.model.estimate import Estimate
-from plinth.model.figures import times
+from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent_or_times, times
 from plinth.model.report import PublishedBeside, PublishedRatioRow, PublishedRow
 from plinth.model.units import format_size
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
-
-NOT_AVAILABLE = "n/a"
-
-
-def number(value: float) -> str:
-    """Three significant digits at least, whole from 100 up: 0.0123, 3.14, 12,345."""
-    if value == 0 or abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
 
 
 def latency(latency_ns: float) -> str:
@@ -33,8 +24,26 @@ def rate(figure: Estimate | None) -> str:
     """Transactions per second with their interval: 1,234 [1,200, 1,260]; "n/a" where nothing was measured."""
     if figure is None:
         return NOT_AVAILABLE
-    bounds = figure.interval
-    return number(figure.value) + (f" [{number(bounds.low)}, {number(bounds.high)}]" if bounds else "")
+    return number(figure.value) + bounds(figure, number)
+
+
+def ratio(of: Estimate) -> str:
+    """A ratio for a table: "3.1x [2.8, 3.4]", "3.1x [not enough trials]"."""
+    return times(of) if of.interval else times(of) + bounds(of, number)
+
+
+def verdict(of: Comparison | None) -> str:
+    """The verdict, and of one that is open what would decide it: "undecided (about 15 more trials)"."""
+    if of is None:
+        return ""
+    more = "" if of.more_trials is None else f" (about {of.more_trials} more trial{'s' * (of.more_trials > 1)})"
+    return of.verdict + more
+
+
+def ratio_notes(analysis: Analysis) -> list[str]:
+    """Why ratios are not the quotients of the medians beside them, where that is to be seen."""
+    labels = {variant.id: variant.label for variant in analysis.variants}
+    return [f"{labels[one.variant]}: {one.note}." for one in analysis.comparisons if one.note]
 
 
 def ceiling(of: CommitCeiling | None) -> str:
@@ -57,18 +66,21 @@ def endurance_used(reading: SmartReading | None) -> str:
     return f"{reading.percentage_used:g} %"
 
 
-def noise_sentence(noise: NoiseFloor | None) -> str:
+def noise_sentence(analysis: Analysis) -> str:
     """What this machine could have told apart, from its A/A pair."""
+    noise = analysis.noise
     if noise is None:
-        return "Noise floor: n/a: no A/A pair was measured, so small differences may be chance."
+        return f"Noise floor: n/a: {analysis.noise_missing or 'no A/A pair was measured'}; so small differences may be chance."
     pair = f"the A/A pair, twice the same, came out at {times(noise.ratio)}"
     if noise.alarm:
         return f"Noise floor: alarm: {pair} and was told apart. Distrust small differences of this run."
-    percent = (noise.smallest_ratio - 1) * 100
-    return (
-        f"Noise floor: a difference of less than {percent:.2g} % ({noise.smallest_ratio:.3g}x) "
-        f"could not have been shown here; {pair}."
-    )
+    if noise.ratio.interval is None and noise.ratio.more_trials is not None:
+        return (
+            f"Noise floor: n/a: {noise.ratio.note}, though the A/A pair is twice the same; "
+            f"about {noise.ratio.more_trials} more of each would tell more."
+        )
+    smallest = percent_or_times(noise.smallest_ratio)
+    return f"Noise floor: a difference of less than {smallest} could not have been shown here; {pair}."
 
 
 def held_back(variant: VariantResult) -> str:
@@ -88,7 +100,7 @@ def top_waits(variant: VariantResult, most: int = 4) -> str:
         if share.kind in CLIENT_KINDS:
             sums[share.event] = sums.get(share.event, 0.0) + share.processes
     shown = sorted(sums, key=lambda event: -sums[event])[:most]
-    return ", ".join(f"{event} {sums[event]:.2g}" for event in shown) or NOT_AVAILABLE
+    return ", ".join(f"{event} {number(sums[event])}" for event in shown) or NOT_AVAILABLE
 
 
 def server_work(variant: VariantResult) -> tuple[str, str, str]:
@@ -110,7 +122,7 @@ def server_work(variant: VariantResult) -> tuple[str, str, str]:
 
 def _share(value: float) -> str:
     """A share near 1, where the misses matter: 99.987 %."""
-    return f"{100 * value:.4g} %" if value < 0.99 else f"{100 * value:.3f} %"
+    return f"{number(100 * value)} %" if value < 0.99 else f"{100 * value:.3f} %"
 
 
 def observer_sentence(analysis: Analysis) -> str:
@@ -143,7 +155,7 @@ def our_figure(row: PublishedRow) -> str:
     """Ours beside it: 17,200 tps (7.9x [7.1, 8.8])."""
     if row.tps is None:
         return NOT_AVAILABLE
-    return f"{number(row.tps.value)} tps" + (f" ({times(row.ratio)})" if row.ratio else "")
+    return f"{number(row.tps.value)} tps" + (f" ({ratio(row.ratio)})" if row.ratio else "")
 
 
 def elsewhere_sentence(beside: PublishedBeside) -> str:

@@ -7,8 +7,8 @@ from plinth.model.base import Gap
 from plinth.model.drive import Rating
 from plinth.model.endurance import DeviceWritten, Flow, StorageWritten, VariantEndurance, Written
 from plinth.model.estimate import Estimate
+from plinth.model.figures import NOT_AVAILABLE, bounds, number
 from plinth.model.units import format_decimal_size
-from plinth.report.text import NOT_AVAILABLE
 
 _FLOWS: dict[Flow, str] = {
     "data": "data",
@@ -102,14 +102,13 @@ def figure(estimate: Estimate | None, text: Callable[[float], str]) -> str:
     """A figure with its interval: "16 kB [15.2 kB, 16.9 kB]"; "n/a" without one."""
     if estimate is None:
         return NOT_AVAILABLE
-    bounds = estimate.interval
-    return text(estimate.value) + (f" [{text(bounds.low)}, {text(bounds.high)}]" if bounds else "")
+    return text(estimate.value) + bounds(estimate, text)
 
 
 def years(life_years: float) -> str:
     """A life: 15 y, 7.6 y, 12 days."""
     if life_years < 0.1:
-        return f"{life_years * 365.25:.2g} days"
+        return f"{number(life_years * 365.25)} days"
     return f"{life_years:,.0f} y" if life_years >= 10 else f"{life_years:.1f} y"
 
 

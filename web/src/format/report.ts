@@ -81,6 +81,10 @@ export interface Analysis {
   comparisons: Comparison[];
   noise: NoiseFloor | null;
   /**
+   * Why the noise floor is not known, where it is not.
+   */
+  noise_missing: string | null;
+  /**
    * Of the drive that the experiment states; what lives are worked out from.
    */
   rating: Rating | null;
@@ -137,7 +141,7 @@ export interface VariantResult {
   trials: TrialPoint[];
 }
 /**
- * A figure with its interval; the interval is None where too few trials allow one, and `note` says so.
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
 export interface Estimate {
   value: number;
@@ -145,6 +149,10 @@ export interface Estimate {
   n: number;
   method: string;
   note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
 }
 /**
  * A confidence interval at `level`.
@@ -482,12 +490,16 @@ export interface Comparison {
    */
   more_trials: number | null;
   /**
+   * Why the ratio is not the quotient of the two medians of tps, where they are more than 5 % apart.
+   */
+  note: string | null;
+  /**
    * memory is 3.1x [2.8, 3.4] faster than disk; but what it acknowledges it does not keep
    */
   sentence: string;
 }
 /**
- * A figure with its interval; the interval is None where too few trials allow one, and `note` says so.
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
 export interface Estimate1 {
   value: number;
@@ -495,6 +507,10 @@ export interface Estimate1 {
   n: number;
   method: string;
   note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
 }
 /**
  * What the A/A pair shows: the smallest ratio that this machine could have told from no difference.
@@ -1175,7 +1191,7 @@ export interface WorkNoise {
   expected: ExpectedRatio[];
 }
 /**
- * A figure with its interval; the interval is None where too few trials allow one, and `note` says so.
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
 export interface Estimate2 {
   value: number;
@@ -1183,9 +1199,13 @@ export interface Estimate2 {
   n: number;
   method: string;
   note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
 }
 /**
- * A figure with its interval; the interval is None where too few trials allow one, and `note` says so.
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
 export interface Estimate3 {
   value: number;
@@ -1193,6 +1213,10 @@ export interface Estimate3 {
   n: number;
   method: string;
   note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
 }
 /**
  * The smallest ratio between two variants that `repeats` trials of each would be expected to show.

@@ -1,6 +1,6 @@
 /** Published figures beside ours: the lines of their tables, and where their marks stand on a common axis of ratios. */
 import type { PublishedBeside, PublishedRatioRow, PublishedRow } from "../format/report";
-import { interval, latency, number, ratioParts } from "./units";
+import { interval, latency, number, ratioParts, spread } from "./units";
 
 /** A line of a table: two marks on the axis of ratios, and the figures. `ours` is null where there is none. */
 export interface PublishedLine {
@@ -86,5 +86,6 @@ function mark({ ratio }: PublishedRow | PublishedRatioRow): PublishedLine["ours"
 function ratio({ ratio }: PublishedRow | PublishedRatioRow): string {
   if (!ratio) return "n/a";
   const { figure, interval: bounds } = ratioParts(ratio);
-  return bounds ? `${figure} ${bounds}` : figure;
+  const behind = spread(ratio, bounds);
+  return behind ? `${figure} ${behind}` : figure;
 }

@@ -122,8 +122,26 @@ export function ratioParts({ value, interval: bounds }: Estimate): {
   let digits = half <= 0 ? 4 : Math.min(4, Math.max(0, Math.ceil(-Math.log10(half))));
   const readsAsOne = (bound: number) => bound !== 1 && Number(bound.toFixed(digits)) === 1;
   while (digits < 4 && (readsAsOne(bounds.low) || readsAsOne(bounds.high))) digits += 1;
-  return {
-    figure: `${value.toFixed(digits)}×`,
-    interval: interval(bounds, (bound) => bound.toFixed(digits)),
-  };
+  const written = (figure: number) => decimals(figure, digits);
+  return { figure: `${written(value)}×`, interval: interval(bounds, written) };
+}
+
+/** What stands behind a figure: its interval, or that there are not enough trials for one. */
+export function spread(estimate: Estimate, written: string | null): string | null {
+  return estimate.interval === null && estimate.more_trials !== null ? "[not enough trials]" : written;
+}
+
+/** How far a ratio above 1 is from it: 4.3 %, and from twice upwards 2.4×. */
+export function percentOrTimes(ratio: number): string {
+  return ratio < 2 ? `${Number(((ratio - 1) * 100).toPrecision(2))} %` : `${number(ratio)}×`;
+}
+
+/** With so many decimals, and with as many more as two significant digits take: 12.4, 0.12. */
+function decimals(value: number, digits: number): string {
+  const least = 1e-6;
+  if (value > 0 && value < least) return `<${least.toFixed(6)}`;
+  const own = value > 0 && value < 10 ? Math.max(digits, 1 - Math.floor(Math.log10(value))) : digits;
+  return new Intl.NumberFormat("en", { minimumFractionDigits: own, maximumFractionDigits: own }).format(
+    value,
+  );
 }

@@ -1,6 +1,6 @@
 /** The head of the page: which run, the question, the answer, and the figures that carry it. */
 import type { Report } from "../format/report";
-import { ratioParts, size } from "../model/units";
+import { percentOrTimes, ratioParts, size } from "../model/units";
 import { headline } from "../model/variants";
 import { h } from "./dom";
 import { safetyBadge } from "./safety";
@@ -50,7 +50,7 @@ function keyFigures(report: Report): HTMLElement {
       keyFigure(
         "Effect",
         h("span", {}, figure, interval && h("small", {}, ` ${interval}`)),
-        `throughput of ${top.variant.label} against ${baseline}; 95 % interval${interval ? "" : ": n/a, too few trials"}`,
+        `throughput of ${top.variant.label} against ${baseline}; 95 % interval${interval ? "" : ": n/a, not enough trials"}`,
       ),
       keyFigure(
         "Commits at a power cut",
@@ -59,13 +59,13 @@ function keyFigures(report: Report): HTMLElement {
       ),
     );
   }
-  const percent = analysis.noise
-    ? `${Number(((analysis.noise.smallest_ratio - 1) * 100).toPrecision(2))} %`
-    : "n/a";
+  const { noise } = analysis;
+  const isKnown = noise !== null && (noise.alarm || noise.ratio.more_trials === null);
+  const floor = isKnown ? percentOrTimes(noise.smallest_ratio) : "n/a";
   figures.push(
     keyFigure(
       "Noise floor",
-      percent,
+      floor,
       report.noise.replace(/^Noise floor: /, ""),
       analysis.noise?.alarm ?? false,
     ),

@@ -1,7 +1,7 @@
 /** The ranking: a table whose bars carry the median, its interval and every trial. */
 import type { Report } from "../format/report";
 import { linearAxis } from "../model/axis";
-import { interval, latency, number, ratioParts } from "../model/units";
+import { interval, latency, number, ratioParts, spread } from "../model/units";
 import { colourPlaces, hatch, highestTps, type RankedRow, ranking } from "../model/variants";
 import { h, scrolling, section, svg } from "./dom";
 import { safetyBadge } from "./safety";
@@ -46,7 +46,17 @@ export function rankingView(report: Report): HTMLElement {
     patterns(),
     scrolling("Ranking of the variants", table),
     rows.length > MOST_ROWS && showAll(table, rows.length),
+    ratioNotes(rows),
   );
+}
+
+/** Why ratios are not the quotients of the medians beside them, where that is to be seen. */
+function ratioNotes(rows: readonly RankedRow[]): HTMLElement | null {
+  const noted = rows.flatMap(({ variant, comparison }) =>
+    comparison?.note ? [`${variant.label}: ${comparison.note}.`] : [],
+  );
+  if (noted.length === 0) return null;
+  return h("div", { class: "footnote ratio-notes" }, ...noted.map((text) => h("p", {}, text)));
 }
 
 function showAll(table: HTMLElement, count: number): HTMLElement {
@@ -78,10 +88,14 @@ function rankedRow(row: RankedRow, max: number, colour: number): HTMLElement {
       "td",
       { class: "num", "data-label": "tps" },
       tps
-        ? figure(number(tps.value), tps.interval && interval(tps.interval, number))
+        ? figure(number(tps.value), spread(tps, tps.interval && interval(tps.interval, number)))
         : h("span", { class: "na" }, "n/a: no trial counts"),
     ),
-    h("td", { class: "num", "data-label": "ratio" }, ratio ? figure(ratio.figure, ratio.interval) : ""),
+    h(
+      "td",
+      { class: "num", "data-label": "ratio" },
+      ratio && row.ratio ? figure(ratio.figure, spread(row.ratio, ratio.interval)) : "",
+    ),
     h(
       "td",
       { class: "num", "data-label": "p50 / p99" },
@@ -102,7 +116,10 @@ function rankedRow(row: RankedRow, max: number, colour: number): HTMLElement {
 }
 
 function verdict(comparison: NonNullable<RankedRow["comparison"]>): string {
-  const more = comparison.more_trials === null ? "" : ` (about ${comparison.more_trials} more trials)`;
+  const more =
+    comparison.more_trials === null
+      ? ""
+      : ` (about ${comparison.more_trials} more trial${comparison.more_trials === 1 ? "" : "s"})`;
   return comparison.verdict + more;
 }
 
