@@ -70,12 +70,30 @@ pub struct Config {
     /// A log of transactions.
     #[serde(default)]
     pub log: Option<LogConfig>,
+    /// Who runs the commands of `\shell` and `\setshell`; without it, whoever runs this program.
+    #[serde(default)]
+    pub shell_user: Option<ShellUser>,
     /// How long one connection may take.
     #[serde(default = "ten_seconds")]
     pub connect_timeout_s: f64,
     /// How long running transactions may take after a stop.
     #[serde(default = "ten_seconds")]
     pub stop_timeout_s: f64,
+}
+
+/// Another user, for commands that must not have the rights of this program.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShellUser {
+    /// User id.
+    pub uid: u32,
+    /// Group id; the user has no further groups.
+    pub gid: u32,
+    /// The whole environment of the commands.
+    pub environment: BTreeMap<String, String>,
+    /// Whether what they print is dropped, unless `\setshell` reads it; it could otherwise write to our terminal.
+    #[serde(default)]
+    pub discards_output: bool,
 }
 
 /// A script and how often it is chosen.

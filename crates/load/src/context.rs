@@ -10,6 +10,7 @@ use plinth_script::Prng;
 
 use crate::arrivals::Arrivals;
 use crate::clock::Clock;
+use crate::config::ShellUser;
 use crate::control::Control;
 use crate::events::EventKind;
 use crate::log::Log;
@@ -26,6 +27,8 @@ pub(crate) struct Context<'a> {
     pub(crate) control: &'a Control,
     pub(crate) dialer: &'a Arc<Dialer>,
     pub(crate) log: Option<Log>,
+    /// Who runs the commands of the shell, if not we.
+    pub(crate) shell_user: Option<&'a ShellUser>,
     /// Each transaction gets a connection of its own.
     pub(crate) reconnect: bool,
     /// An error of a statement that cannot be tried again ends its client.

@@ -36,7 +36,7 @@ mod worker;
 
 pub use arrivals::{Distribution, Rate, Stage};
 pub use books::Totals;
-pub use config::{Config, ConfigError, Protocol, ScriptSource};
+pub use config::{Config, ConfigError, Protocol, ScriptSource, ShellUser};
 pub use errors::ErrorKind;
 pub use events::{Event, EventKind};
 pub use log::LogConfig;

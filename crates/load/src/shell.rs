@@ -11,7 +11,10 @@ use mio::Registry;
 use plinth_script::SHELL_OUTPUT_BYTES;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
+use crate::config::ShellUser;
 use crate::readiness;
+
+const SHELL: &str = "/bin/sh";
 
 /// A shell's events carry this, and the number of its client.
 const TOKENS: usize = 1 << 32;
@@ -20,6 +23,29 @@ const TOKENS: usize = 1 << 32;
 #[inline]
 pub(crate) fn client_of(token: usize, clients: usize) -> Option<usize> {
     token.checked_sub(TOKENS).filter(|&index| index < clients)
+}
+
+/// A shell with our own rights.
+fn of_our_own() -> Command {
+    let mut shell = Command::new(SHELL);
+    shell.process_group(0);
+    shell
+}
+
+/// A shell of another user. It has a session of its own, since whoever shares our terminal could type into it.
+fn of(user: &ShellUser) -> Command {
+    let mut shell = Command::new("/usr/bin/setsid");
+    shell
+        .arg(SHELL)
+        .uid(user.uid)
+        .gid(user.gid)
+        .env_clear()
+        .envs(&user.environment)
+        .current_dir("/");
+    if user.discards_output {
+        shell.stdout(Stdio::null()).stderr(Stdio::null());
+    }
+    shell
 }
 
 /// A shell that runs. When it is dropped, it and all that it started are killed.
@@ -36,26 +62,24 @@ pub(crate) struct Shell {
 }
 
 impl Shell {
-    /// Starts `command` for a client. With `is_read`, the beginning of its output is kept; otherwise it goes where this
-    /// program's goes. It reads nothing.
+    /// Starts `command` for a client, as `user` if there is one. With `is_read`, the beginning of its output is kept;
+    /// otherwise it goes where this program's goes. It reads nothing.
     pub(crate) fn start(
         command: &[u8],
         is_read: bool,
+        user: Option<&ShellUser>,
         client: usize,
         registry: &Registry,
     ) -> io::Result<Self> {
-        let stdout = if is_read {
-            Stdio::piped()
-        } else {
-            Stdio::inherit()
-        };
-        let mut child = Command::new("/bin/sh")
+        let mut shell = user.map_or_else(of_our_own, of);
+        let mut child = shell
             .arg("-c")
             .arg(OsStr::from_bytes(command))
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .process_group(0)
-            .spawn()?;
+            .stdin(Stdio::null());
+        if is_read {
+            child = child.stdout(Stdio::piped());
+        }
+        let mut child = child.spawn()?;
         let group = Pid::from_child(&child);
         let end = pidfd_open(group, PidfdFlags::empty());
         let stdout = child.stdout.take();
@@ -117,7 +141,9 @@ impl Drop for Shell {
     fn drop(&mut self) {
         if self.status.is_none() {
             // It may have ended by itself in the meantime; it has not been waited for, so its number is still its own.
+            // One of another user that is only just started has no group of its own yet.
             let _ = kill_process_group(self.group, Signal::KILL);
+            let _ = self.child.kill();
             let _ = self.child.wait();
         }
     }

@@ -172,6 +172,7 @@ impl<'a> Worker<'a> {
             control,
             dialer: assignment.dialer,
             log: assignment.log(log, started),
+            shell_user: config.shell_user.as_ref(),
             reconnect: config.reconnect,
             abort_on_error: config.abort_on_error,
             exit_on_abort: config.exit_on_abort,

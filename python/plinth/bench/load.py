@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import time
 from collections.abc import Iterator
 from typing import Any, TextIO
@@ -15,6 +16,8 @@ from plinth.bench.progress import Progress
 from plinth.bench.tables import TableInfo
 from plinth.model.connection import Connection
 from plinth.model.load import Histogram, LoadResult, ScriptTotals, Second
+from plinth.model.load_config import SHELL_COMMANDS
+from plinth.system.owner import shell_user
 
 _STATEMENTS = ("SQL", "gset", "aset")
 _SHOWN_BYTES = 127
@@ -101,10 +104,20 @@ class BenchLoad:
             "verbose_errors": asked.verbose_errors,
             "command_latencies": asked.report_per_command,
             "log": self._log(),
+            "shell_user": self._shell_user(),
             "connect_timeout_s": 86_400.0,
             # pgbench is gone at once, and so is what its other clients were at.
             "stop_timeout_s": 0.0 if asked.exit_on_abort else _STOP_PATIENCE_S,
         }
+
+    def _shell_user(self) -> dict[str, Any] | None:
+        """As root shell commands run as the user who runs servers, with our environment: the script is the caller's own."""
+        user = shell_user()
+        if user is None or not any(command["name"] in SHELL_COMMANDS for each in self._commands for command in each):
+            return None
+        name = user.environment["USER"]
+        self._asked.tell(f"warning: shell commands of scripts run as user {name}, never as root")
+        return {"uid": user.uid, "gid": user.gid, "environment": {**os.environ, **user.environment}}
 
     def _rate(self) -> dict[str, Any] | None:
         rate, arrivals = self._asked.rate, self._asked.arrivals

@@ -46,6 +46,12 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(Padding(Columns(f"{trial.number}. {trial.variant}" for trial in plan.trials), (0, 0, 0, 2)))
     console.print("\nSteps", style="bold")
     _print_steps(plan, console)
+    if plan.shell_commands:
+        console.print("\nCommands of the system that scripts start", style="bold")
+        for shell in plan.shell_commands:
+            console.print(
+                Text(f"  {shell.script}:{shell.line} (as user {shell.user}): {shell.command}"), soft_wrap=True
+            )
     if plan.doomed:
         console.print("\nDestroyed", style="bold red", end="")
         console.print(" (only with --destroy on the command line of `plinth run`)")

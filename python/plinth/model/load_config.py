@@ -10,6 +10,8 @@ from plinth.model.connection import Connection
 
 Arrivals = Literal["poisson", "uniform"]
 Protocol = Literal["simple", "extended", "prepared"]
+SHELL_COMMANDS = ("shell", "setshell")
+"""The meta commands that start a command of the system."""
 
 
 class LoadScript(Frozen):
@@ -62,6 +64,17 @@ class LogFiles(Finite):
     failures_detailed: bool = Field(default=False, description="Tell apart how transactions failed.")
 
 
+class ShellUser(Frozen):
+    """Another user, for shell commands of scripts that must not have the rights of who runs the load."""
+
+    uid: int
+    gid: int
+    environment: dict[str, str] = Field(description="The whole environment of the commands.")
+    discards_output: bool = Field(
+        default=False, description="Drop what commands print, unless \\setshell reads it: it could be our terminal."
+    )
+
+
 class LoadConfig(Finite):
     """A load: who connects where and runs what, for how long, and what is told of it."""
 
@@ -103,5 +116,8 @@ class LoadConfig(Finite):
         default=False, description="Time meta commands as well (histograms of scope command): pgbench's -r."
     )
     log: LogFiles | None = None
+    shell_user: ShellUser | None = Field(
+        default=None, description="Who runs the commands of \\shell and \\setshell; None for who runs the load."
+    )
     connect_timeout_s: float = Field(default=10.0, description="For each connection, unless its own says otherwise.")
     stop_timeout_s: float = Field(default=10.0, description="How long running transactions may take after a stop.")

@@ -89,6 +89,15 @@ class ScriptText(Frozen):
     weight: int = 1
 
 
+class PlannedShell(Frozen):
+    """A command of the system that a script starts, by `\\shell` or `\\setshell`."""
+
+    script: str
+    line: int
+    command: str = Field(description="As written, with the names of its variables.")
+    user: str = Field(description="Who runs it: as root, the user who runs servers.")
+
+
 class Variant(Frozen):
     """One combination of levels. The A/A twin has the levels of the baseline and an id of its own."""
 
@@ -173,6 +182,9 @@ class Plan(Frozen):
     trials: tuple[PlannedTrial, ...]
     dataset_files: dict[str, str] = Field(
         default_factory=dict, description="Text of each SQL file that the dataset names, by its path as written."
+    )
+    shell_commands: tuple[PlannedShell, ...] = Field(
+        default=(), description="Every command of the system that scripts start while trials run."
     )
     steps: tuple[Step, ...] = Field(description="Every step in order, the trials as one step each.")
     needs: tuple[Need, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.plan import DatasetSize, DoomedDevice, Plan, PlannedCluster, PlannedTrial, Variant
+from plinth.model.plan import DatasetSize, DoomedDevice, Plan, PlannedCluster, PlannedShell, PlannedTrial, Variant
 from plinth.model.published import Reference
 from plinth.model.step import Step
 from plinth.model.units import format_size
@@ -35,6 +35,7 @@ class Surroundings:
     teardown_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
     doomed: Callable[[Sequence[PlannedCluster]], list[DoomedDevice]] = field(default=lambda clusters: [])
     dataset_files: Mapping[str, str] = field(default_factory=dict)
+    shell_commands: Sequence[PlannedShell] = ()
     full: bool = False
     lacking: Mapping[str, str] = field(default_factory=dict)
     reference: Reference | None = None
@@ -75,6 +76,7 @@ def build_plan(
         variants=tuple(variants),
         trials=tuple(trials),
         dataset_files=dict(surroundings.dataset_files),
+        shell_commands=tuple(surroundings.shell_commands),
         steps=(*surroundings.provision_steps(clusters), *trial_steps, *surroundings.teardown_steps(clusters)),
         needs=tuple(needs_of(surroundings.host, clusters, variants, places)),
         doomed=tuple(surroundings.doomed(clusters)),

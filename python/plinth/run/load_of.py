@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from plinth.load import Load, LoadConfig, LoadScript, Rate, Stage
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec, WorkloadSpec
+from plinth.model.load_config import ShellUser
 from plinth.model.plan import ScriptText
 
 STOP_PATIENCE_S = 10.0
@@ -22,8 +23,9 @@ def load_of(
     variables: Mapping[str, str],
     cores: int,
     seed: int,
+    shell: ShellUser | None = None,
 ) -> LoadConfig:
-    """What is asked of who drives the load; `variables` are the dataset's."""
+    """What is asked of who drives the load; `variables` are the dataset's, `shell` runs shell commands of scripts."""
     return LoadConfig(
         connection=to,
         clients=workload.clients,
@@ -40,6 +42,7 @@ def load_of(
         max_tries=workload.max_tries,
         connect_timeout_s=_CONNECT_TIMEOUT_S,
         stop_timeout_s=STOP_PATIENCE_S,
+        shell_user=shell,
     )
 
 

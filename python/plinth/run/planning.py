@@ -13,7 +13,7 @@ from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
+from plinth.model.plan import Plan, PlannedCluster, PlannedShell, PlannedTrial, ScriptText, Variant
 from plinth.model.step import Step
 from plinth.observe import host_facts
 from plinth.plan import MEMORY, ClusterKey, Expanded, Place, Surroundings, build_plan, expand, scale_to_fit
@@ -25,7 +25,15 @@ from plinth.storage import Storage, check_answers, check_places
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.system.undo import undo_step
-from plinth.workload import Dataset, check_scripts, check_working_set, dataset_of, load_settings, scripts_of
+from plinth.workload import (
+    Dataset,
+    check_scripts,
+    check_working_set,
+    dataset_of,
+    load_settings,
+    scripts_of,
+    shell_commands,
+)
 
 
 def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool = False) -> Plan:
@@ -55,8 +63,10 @@ class _Planner:
         self.runner = Runner()
         self._installations: dict[tuple[int, str | None], Installation] = {}
         self._probes: dict[str, SettingsProbe] = {}
+        self._shell_commands: dict[PlannedShell, None] = {}
 
     def plan(self, experiment: Experiment, cuts: tuple[str, ...] = ()) -> Plan:
+        self._shell_commands.clear()
         expanded = expand(experiment, self._scripts)
         check_answers(expanded.storages)
         with self._placed():
@@ -83,6 +93,7 @@ class _Planner:
                 trial_steps=lambda trial, variant, cluster: _trial_steps(site, trial, variant, cluster),
                 teardown_steps=lambda clusters: self._teardown_steps(site, clusters),
                 doomed=lambda clusters: doomed_devices(site.used_storages(list(clusters)), self.runner),
+                shell_commands=tuple(self._shell_commands),
                 dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
             ),
         )
@@ -94,6 +105,8 @@ class _Planner:
         check_scripts(workload, scripts, variables)
         check_driver(workload, scripts, variables)
         check_load(workload, scripts, self.loaded.experiment.measure, variables)
+        shells = shell_commands(scripts, [*variables, *workload.variables], self.owner.name)
+        self._shell_commands |= dict.fromkeys(shells)
         return scripts
 
     def _dataset(self, spec: DatasetSpec) -> Dataset:

@@ -23,6 +23,7 @@ from plinth.run.load_of import STOP_PATIENCE_S, load_of
 from plinth.run.losses import reason_of
 from plinth.run.provision import Provision, Server
 from plinth.server import connect, database_errors
+from plinth.system.owner import shell_user
 from plinth.workload import await_sessions, dataset_of
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ class TrialRunner:
                 variables=dataset.variables(),
                 cores=self._plan.host.cores,
                 seed=trial.seed,
+                shell=shell_user(),
             )
             load, failure = self._load(config, variant.workload.driver, server, observer)
         finally:

@@ -5,6 +5,7 @@ import pwd
 from typing import NamedTuple
 
 from plinth.model.errors import MissingCapability
+from plinth.model.load_config import ShellUser
 
 
 class Owner(NamedTuple):
@@ -19,6 +20,10 @@ class Owner(NamedTuple):
     def is_us(self) -> bool:
         """Whether it is the user that this process runs as."""
         return self.uid == os.geteuid()
+
+    def named_in_environment(self) -> dict[str, str]:
+        """The variables that say whose environment it is."""
+        return {"HOME": pwd.getpwuid(self.uid).pw_dir, "USER": self.name, "LOGNAME": self.name}
 
 
 def server_owner() -> Owner:
@@ -52,3 +57,19 @@ def ourselves() -> Owner:
     except KeyError:
         name = str(uid)
     return Owner(name, uid, os.getegid(), "Servers run as the user who started Plinth.")
+
+
+def shell_user() -> ShellUser | None:
+    """Who runs `\\shell` and `\\setshell` of an experiment's scripts: as root the user who runs servers, else None, ourselves.
+
+    Of root's environment the commands see nothing but PATH, and what they print is dropped: scripts come from others.
+    """
+    owner = server_owner()
+    if owner.is_us:
+        return None
+    return ShellUser(
+        uid=owner.uid,
+        gid=owner.gid,
+        environment={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **owner.named_in_environment()},
+        discards_output=True,
+    )

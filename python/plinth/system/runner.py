@@ -4,7 +4,6 @@ import contextlib
 import ctypes
 import errno
 import os
-import pwd
 import shutil
 import signal
 import subprocess
@@ -241,7 +240,7 @@ def _environment(owner: Owner | None) -> dict[str, str]:
     kept["PATH"] = ":".join([kept.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
     kept["LC_ALL"] = "C"
     if owner is not None:
-        kept |= {"HOME": pwd.getpwuid(owner.uid).pw_dir, "USER": owner.name, "LOGNAME": owner.name}
+        kept |= owner.named_in_environment()
     return kept
 
 

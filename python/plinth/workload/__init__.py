@@ -2,7 +2,7 @@
 
 from plinth.workload.dataset import Dataset, dataset_of, goes_on, load_settings
 from plinth.workload.loaded import loaded_tables
-from plinth.workload.scripts import check_scripts, check_working_set, scripts_of
+from plinth.workload.scripts import check_scripts, check_working_set, scripts_of, shell_commands
 from plinth.workload.server import LoadServer
 from plinth.workload.written import await_sessions
 
@@ -17,4 +17,5 @@ __all__ = [
     "load_settings",
     "loaded_tables",
     "scripts_of",
+    "shell_commands",
 ]

@@ -1,14 +1,15 @@
 """The scripts that clients run: built-in ones, whose choice of rows has options, or files in pgbench's language."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from plinth.model.distribution import DEFAULT_PARAMETERS
 from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import BUILTIN_DATASETS, PGBENCH_BUILTINS, WorkloadSpec
 from plinth.model.files import weighted
-from plinth.model.plan import ScriptText
+from plinth.model.load_config import SHELL_COMMANDS
+from plinth.model.plan import PlannedShell, ScriptText
 
 # Set by the load engine for every client, as pgbench does.
 AUTOMATIC_VARIABLES = ("scale", "client_id", "random_seed", "default_seed")
@@ -92,6 +93,23 @@ def check_scripts(spec: WorkloadSpec, scripts: tuple[ScriptText, ...], known: Co
     if not statements:
         raise UsageError("the script has no SQL statement", where=", ".join(script.name for script in scripts))
     return statements
+
+
+def shell_commands(scripts: Iterable[ScriptText], variables: Collection[str], user: str) -> list[PlannedShell]:
+    """Every command of the system that scripts which parse would start, as written; `user` is who runs them.
+
+    `variables` are those that are set from outside.
+    """
+    from plinth._native import parse_script
+
+    return [
+        PlannedShell(script=script.name, line=command["line"], command=command["text"], user=user)
+        for script in scripts
+        for command in json.loads(parse_script(script.name, script.source, [*AUTOMATIC_VARIABLES, *variables]))[
+            "commands"
+        ]
+        if command["name"] in SHELL_COMMANDS
+    ]
 
 
 def _builtin(name: str) -> _Builtin:

@@ -21,7 +21,8 @@ impl Client {
         let written = command.write(&self.variables, &mut text);
         written.map_err(|error| self.trouble(context, error))?;
         let is_read = matches!(self.shell_step(context), Some((_, Some(_))));
-        let shell = Shell::start(&text, is_read, self.index, &context.registry);
+        let user = context.shell_user;
+        let shell = Shell::start(&text, is_read, user, self.index, &context.registry);
         let shell = shell
             .map_err(|error| self.trouble(context, format!("{}: {error}", command.failed())))?;
         self.shell = Some(Box::new(shell));
