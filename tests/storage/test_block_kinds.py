@@ -104,6 +104,7 @@ def test_the_queue_is_set_and_set_back_also_what_the_kernel_changes_along_with_i
     facts = made.prepare(loop("ext4", queue='{ write_cache = "write through", wbt_lat_usec = 0 }'))["s"]
     found = values(facts, "loop")
     assert (found["write_cache"], found["wbt_lat_usec"]) == ("write through", 0)
+    assert "sends no flushes" in (facts.flushes_withheld or ""), "the loop device had a write-back cache before"
     device = Path(os.path.realpath(made.storages["s"].device_paths()[0])).name
     queue = Path("/sys/block") / device / "queue"
     before = values(facts, "loop")["read_ahead_kb"]

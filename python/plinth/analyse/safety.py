@@ -59,6 +59,8 @@ def _of_storage(role: str, storage: StorageFacts | None) -> list[Finding]:
     if storage.volatile:
         why = storage.volatile_reason or f"{storage.filesystem} loses everything at a power cut"
         findings.append(("does not keep", f"{name} is volatile: {why}"))
+    if storage.flushes_withheld is not None:
+        findings.append(("does not keep", storage.flushes_withheld))
     for option in storage.mount_options:
         if option in _FLUSHES_OFF:
             findings.append(("does not keep", f"{name} is mounted with {option}: {_FLUSHES_OFF[option]}"))

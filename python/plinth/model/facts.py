@@ -51,6 +51,10 @@ class StorageFacts(Frozen):
     free_bytes: int
     volatile: bool = Field(description="Loses at a power cut what it has acknowledged, whatever PostgreSQL does.")
     volatile_reason: str | None = None
+    flushes_withheld: str | None = Field(
+        default=None,
+        description="Why the kernel sends no flushes to a device of it that has a cache, because it was told so.",
+    )
     block_devices: tuple[str, ...] = Field(
         default=(), description="Kernel names, as in /proc/diskstats, of every device of the stack."
     )

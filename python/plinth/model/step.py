@@ -25,6 +25,7 @@ class Undo(Frozen):
         "stop_array",
         "remove_volume_group",
         "restore_device",
+        "restore_drive_cache",
     ]
     path: str = Field(
         description="Directory, mount point, data directory, file, or connection string without a password."

@@ -35,7 +35,8 @@ class QueueSpec(Frozen):
     read_ahead_kb: int | None = Field(default=None, ge=0, description="Read-ahead of the page cache, in KiB.")
     write_cache: Literal["write back", "write through"] | None = Field(
         default=None,
-        description="What the kernel believes of the device's cache; with write through it sends no flushes.",
+        description="What the kernel believes of the device's cache; with write through it sends no flushes. The cache itself is "
+        "not touched: for that there is write_cache of kind device.",
     )
     nr_requests: int | None = Field(default=None, ge=1, description="Requests that may wait in the queue.")
     wbt_lat_usec: int | None = Field(
@@ -181,6 +182,11 @@ class DeviceStorage(FormattedStorage):
     )
     serial: str = Field(min_length=1, description="Its serial number, whole, as the kernel shows it.")
     size_bytes: SizeBytes = Field(alias="size", gt=0, description="Its size, within one percent.", examples=["480GB"])
+    write_cache: Literal["on", "off"] | None = Field(
+        default=None,
+        description="Switch the drive's own volatile write cache (hdparm -W, sdparm WCE, nvme set-feature -f 6) for the run, and "
+        "set it back afterwards. Default: left as it is.",
+    )
 
 
 class BtrfsStorage(StorageBase):

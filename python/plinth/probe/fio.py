@@ -103,7 +103,10 @@ def _syncs(told: dict[str, Any]) -> IoSyncs | None:
 
 def _percentiles(latency: dict[str, Any]) -> dict[str, int]:
     # fio tells the middle of a bucket, which may lie beyond what was ever seen.
-    within = {share: min(round(value), latency["max"]) for share, value in latency.get("percentile", {}).items()}
+    within = {
+        share: min(max(round(value), latency["min"]), latency["max"])
+        for share, value in latency.get("percentile", {}).items()
+    }
     return {f"{float(share):g}": value for share, value in within.items()}
 
 

@@ -12,7 +12,7 @@ from plinth.storage.actions import Action
 from plinth.storage.filesystem import Filesystem
 from plinth.storage.folder import FolderStorage
 from plinth.storage.protocol import Described
-from plinth.system.queue import check_queue, set_queue
+from plinth.system.queue import check_queue, set_queue, withholds_flushes
 from plinth.system.runner import Runner
 
 
@@ -113,9 +113,22 @@ class BlockStorage(FolderStorage[BlockSpec]):
         for device in self.device_paths():
             check_queue(device, self.spec.queue.knobs())
 
+    def devices_without_flushes(self) -> list[str]:
+        """As of every storage, of its own devices."""
+        if self.spec.queue.write_cache != "write through" or self.has_no_cache():
+            return []
+        return [path.name for path in self.device_paths() if withholds_flushes(self._saved_queue(path), self.label)]
+
+    def has_no_cache(self) -> bool:
+        """Whether its devices have no volatile cache now, whatever the kernel knew of before."""
+        return False
+
+    def _saved_queue(self, device: Path) -> Path:
+        return self.saved / f"queue-{device.name}.json"
+
     def _queue_action(self, device: Path, step_id: Callable[[str], str]) -> Action:
         knobs = self.spec.queue.knobs()
-        saved = self.saved / f"queue-{device.name}.json"
+        saved = self._saved_queue(device)
         step = Step(
             id=step_id(f"queue.{self.name}.{device.name}"),
             title=f"set {', '.join(f'{knob} = {value}' for knob, value in knobs.items())} of {device}",

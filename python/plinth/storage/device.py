@@ -16,6 +16,7 @@ from plinth.storage.protocol import Surroundings
 from plinth.system.block_device import resolve
 from plinth.system.device_ends import ENDS_BYTES, SavedDevice, save_ends
 from plinth.system.directory import filesystem_label
+from plinth.system.drive_cache import CacheCommands, cache_commands_of, cache_is_on, switch_cache
 from plinth.system.failures import from_os_error
 from plinth.system.paths import state_dir
 from plinth.system.runner import Runner
@@ -42,8 +43,8 @@ class Device(BlockStorage[DeviceStorage]):
         return [self._link]
 
     def block_programs(self) -> Sequence[str]:
-        """What tells what a disk bears."""
-        return ("wipefs",)
+        """What tells what a disk bears, and what switches its write cache."""
+        return ("wipefs", *((self._cache_commands.program,) if self._cache_commands else ()))
 
     def block_actions(self) -> list[Action]:
         """Keep the ends of the disk, then let a link lead to it."""
@@ -54,12 +55,18 @@ class Device(BlockStorage[DeviceStorage]):
             undo=Undo(kind="restore_device", path=str(ends), label=self.label),
         )
         link = Step(id=self.step_id("link"), title=f"link {self._link} to {self.spec.id}")
-        return [Action(keep, lambda runner: save_ends(self._saved_device(), ends)), Action(link, self._make_link)]
+        return [
+            Action(keep, lambda runner: save_ends(self._saved_device(), ends)),
+            Action(link, self._make_link),
+            *self._cache_actions(),
+        ]
 
     def check(self, runner: Runner) -> None:
         """It is the disk that is named, it may be destroyed, and nothing uses it or is on it."""
         super().check(runner)
         self._guard.check(runner)
+        if self.spec.write_cache is not None:
+            cache_is_on(self.spec.id, runner)
 
     @contextmanager
     def held(self, runner: Runner) -> Iterator[None]:
@@ -84,6 +91,8 @@ class Device(BlockStorage[DeviceStorage]):
             name, model, against = self._guard.look(runner)
         except PlinthError as error:
             name, model, against = None, None, [error.message]
+        if name is not None and (reason := self._cache_is_fixed(runner)) is not None:
+            against = [*against, f"write_cache = {self.spec.write_cache}: {reason}"]
         return DoomedDevice(
             storage=self.name,
             id=self.spec.id,
@@ -93,6 +102,51 @@ class Device(BlockStorage[DeviceStorage]):
             model=model,
             against=tuple(against),
         )
+
+    def has_no_cache(self) -> bool:
+        """Once it was switched off."""
+        return self.spec.write_cache == "off"
+
+    def notes(self) -> tuple[str, ...]:
+        """As of every storage; and that its cache was switched."""
+        cache = self.spec.write_cache
+        return (*super().notes(), *([f"the drive's own write cache was switched {cache} for the run"] if cache else []))
+
+    @property
+    def _cache_commands(self) -> CacheCommands | None:
+        """What switches the drive's cache; None when that is not asked for, or there is no such drive to look at."""
+        if self.spec.write_cache is None:
+            return None
+        try:
+            return cache_commands_of(self.spec.id)
+        except PlinthError:
+            return None  # `check` tells why
+
+    def _cache_is_fixed(self, runner: Runner) -> str | None:
+        """Why the drive's cache cannot be switched although that is asked for."""
+        try:
+            if self.spec.write_cache is not None:
+                cache_is_on(self.spec.id, runner)
+        except PlinthError as error:
+            return "; ".join(filter(None, (error.message, error.hint)))
+        return None
+
+    def _cache_actions(self) -> list[Action]:
+        """Switch the drive's write cache, with the command in the plan."""
+        if self.spec.write_cache is None:
+            return []
+        on, saved, commands = self.spec.write_cache == "on", self.saved / "write-cache.json", self._cache_commands
+        step = Step(
+            id=self.step_id("write_cache"),
+            title=f"switch the write cache of {self.spec.id} {self.spec.write_cache}",
+            argv=commands.set(self.spec.id, on) if commands else None,
+            undo=Undo(kind="restore_drive_cache", path=str(saved), label=self.label),
+        )
+        return [Action(step, lambda runner: self._switch_cache(on, saved, runner))]
+
+    def _switch_cache(self, on: bool, saved: Path, runner: Runner) -> None:
+        with self.held(runner):
+            switch_cache(self.spec.id, self.spec.serial, on, saved, runner)
 
     @property
     def _link(self) -> Path:

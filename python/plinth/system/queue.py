@@ -32,6 +32,12 @@ def check_queue(device: Path, knobs: Mapping[str, str]) -> None:
             raise RunError(f"asked for {knob} = {asked}, got {got}", where=str(_queue(device) / knob))
 
 
+def withholds_flushes(saved: Path, label: str) -> bool:
+    """Whether the device of `saved` had a write-back cache before `set_queue`, for the kernel to flush."""
+    content = read_saved(saved, label)
+    return content is not None and content["former"].get("write_cache") == "write back"
+
+
 def restore_queue(saved: Path, label: str) -> None:
     """Set the knobs back to what `saved` says. Nothing when there is no such file, or the machine was booted since."""
     content = read_saved(saved, label)

@@ -9,6 +9,7 @@ from plinth.model.step import Step, Undo
 from plinth.system.device_ends import restore_ends
 from plinth.system.directory import remove_directory
 from plinth.system.disk_daemon import stop_daemon
+from plinth.system.drive_cache import restore_cache
 from plinth.system.failures import from_os_error
 from plinth.system.filesystem import UNMOUNT_PATIENCE_S, unmount_filesystem
 from plinth.system.loop_device import detach_loops
@@ -123,6 +124,10 @@ _WAYS: dict[str, Way] = {
     "restore_device": Way(
         lambda what, runner: restore_ends(Path(what.path), what.label, runner),
         lambda what: f"write back the first and last MiB of the disk, as kept in {what.path}",
+    ),
+    "restore_drive_cache": Way(
+        lambda what, runner: restore_cache(Path(what.path), what.label, runner),
+        lambda what: f"set the drive's write cache back to what it was, as in {what.path}",
     ),
     "stop_zfs_fuse": Way(
         lambda what, runner: stop_zfs_fuse(Path(what.path), what.label),

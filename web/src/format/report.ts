@@ -726,6 +726,10 @@ export interface StorageFacts {
   volatile: boolean;
   volatile_reason: string | null;
   /**
+   * Why the kernel sends no flushes to a device of it that has a cache, because it was told so.
+   */
+  flushes_withheld: string | null;
+  /**
    * Kernel names, as in /proc/diskstats, of every device of the stack.
    */
   block_devices: string[];
