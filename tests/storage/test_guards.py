@@ -3,17 +3,24 @@
 import hashlib
 import mmap
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import signature_bytes
+from holding import (
+    mapped_and_closed,
+    opened_by_a_thread_of_a_zombie,
+    opened_by_a_thread_with_files_of_its_own,
+    opened_by_another,
+    registered_with_io_uring,
+    waiting,
+)
 
-from disks import MIB, SERIAL, WORD, Disk, command, disk, in_private_mounts, loop_device
+from disks import MIB, SERIAL, WORD, Disk, command, disk, in_private_mounts, loop_device, serial_number
 from plinth.model.errors import PlinthError, Refused
 from plinth.storage.guards import DeviceGuard, Wanted, reasons_against
 from plinth.storage.guards.state import read_state
@@ -131,8 +138,14 @@ def claimed(target: Disk, scratch: Path, undo: ExitStack) -> None:
     undo.callback(os.close, fd)
 
 
-def opened_by_another(target: Disk, scratch: Path, undo: ExitStack) -> None:
-    undo.enter_context(waiting("sh", "-c", f"exec 3<{target.node}; echo ready; read end"))
+def reached_by_another_path(target: Disk, scratch: Path, undo: ExitStack) -> None:
+    """The same disk once more, as one with two ports is; it is the other one that is mounted."""
+    other = undo.enter_context(loop_device(scratch / "other.img", target.size_bytes))
+    undo.enter_context(serial_number(other, SERIAL))
+    command("mkfs.ext4", "-q", other)
+    (scratch / "other").mkdir()
+    command("mount", other, scratch / "other")
+    undo.callback(command, "umount", scratch / "other")
 
 
 def read_only(target: Disk, scratch: Path, undo: ExitStack) -> None:
@@ -152,18 +165,6 @@ def write(target: Disk, at: int, data: bytes) -> None:
         device.write(data)
 
 
-@contextmanager
-def waiting(*argv: str) -> Iterator[int]:
-    """The pid of a process that has said that it is ready, and goes on until it is left."""
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        assert process.stdout.readline() == "ready\n"
-        yield process.pid
-        process.stdin.close()
-        process.wait()
-
-
 @pytest.mark.parametrize(
     ("attack", "guard", "says"),
     [
@@ -180,6 +181,11 @@ def waiting(*argv: str) -> Iterator[int]:
         (under_a_loop_device_on_its_partition, "use", "is in use: loop device loop"),
         (claimed, "claim", "in use"),
         (opened_by_another, "use", "(sh)"),
+        (mapped_and_closed, "use", "mapped into its memory"),
+        (opened_by_a_thread_of_a_zombie, "use", "is in use: process"),
+        (opened_by_a_thread_with_files_of_its_own, "use", "is in use: process"),
+        (registered_with_io_uring, "use", "registered with io_uring"),
+        (reached_by_another_path, "twin", "has the same serial number and size"),
         (read_only, "read-only", "is read-only"),
         (partitioned, "signature", "it has partitions: loop"),
     ],
@@ -357,7 +363,8 @@ def test_processes_that_cannot_be_seen_are_told(scratch: Path) -> None:
 def test_processes_that_are_closed_to_us_are_told(scratch: Path) -> None:
     """Without the capability to look into processes that have it, as in a container with few rights."""
     (scratch / "read.py").write_text(
-        "from plinth.storage.guards.uses import mounts_everywhere, opened_by\n"
+        "from plinth.storage.guards.openers import opened_by\n"
+        "from plinth.storage.guards.uses import mounts_everywhere\n"
         "numbers = {'7:99': 'loop99'}\n"
         "for _, unseen in (mounts_everywhere(numbers), opened_by(numbers)):\n"
         "    print('\\n'.join(str(tuple(one)) for one in unseen))\n"
@@ -367,6 +374,29 @@ def test_processes_that_are_closed_to_us_are_told(scratch: Path) -> None:
         told = command(*drop, sys.executable, scratch / "read.py").splitlines()
         assert f"('mounts of process {pid} (sh)', 'Permission denied')" in told
         assert f"('open files of process {pid} (sh)', 'Permission denied')" in told
+
+
+def test_descriptors_in_flight_are_told(scratch: Path) -> None:
+    """Sent over a socket, closed, and not received yet: of such a file nothing is known but that there is one."""
+    program = (
+        "import os, socket, sys\n"
+        "ours, theirs = socket.socketpair()\n"
+        "fd = os.open(sys.argv[1], os.O_RDWR)\n"
+        "socket.send_fds(ours, [b'x'], [fd])\n"
+        "os.close(fd)\n"
+        "print('ready', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+
+    def attempt() -> tuple[int, list[str]]:
+        with disk(scratch) as target, ExitStack() as undo:
+            write(target, 0, b"x")
+            pid = undo.enter_context(waiting(sys.executable, "-c", program, str(target.node)))
+            state = read_state(str(target.id), [], Runner())
+            return pid, [reason.text for reason in reasons_against(state, target.wanted, [WORD])]
+
+    pid, found = in_private_mounts(attempt)
+    assert any(f"files that are on their way to process {pid} " in text for text in found), found
 
 
 def test_a_disk_that_is_not_blank_is_refused_where_users_may_be_unseen(scratch: Path) -> None:

@@ -6,6 +6,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from holding import (
+    mapped_and_closed,
+    opened_by_a_thread_of_a_zombie,
+    opened_by_a_thread_with_files_of_its_own,
+    opened_by_another,
+    registered_with_io_uring,
+)
 
 from disks import MIB, WORD, Disk, command, digest, disk, in_private_mounts, loop_device
 from plinth.model.errors import PlinthError, Refused
@@ -53,6 +60,11 @@ def formatted(target: Disk, scratch: Path, undo: ExitStack) -> None:
         (id_leads_to_another, "it is not the disk that was checked: number was"),
         (mounted, "in use: mounted in some namespace"),
         (formatted, "it has come to bear ext4"),
+        (opened_by_another, "it has come to be in use: process"),
+        (mapped_and_closed, "mapped into its memory"),
+        (opened_by_a_thread_of_a_zombie, "it has come to be in use: process"),
+        (opened_by_a_thread_with_files_of_its_own, "it has come to be in use: process"),
+        (registered_with_io_uring, "registered with io_uring"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

@@ -22,8 +22,12 @@ class _Namespace(NamedTuple):
     process: Path
     mounts: list[Mount]
 
-    def is_there(self) -> bool:
-        return _name_of(self.process) == self.name
+    def still_has(self, ours: Callable[[Mount], bool]) -> bool:
+        try:
+            found = any(map(ours, read_mounts(self.process / "mountinfo")))
+        except OSError:
+            return False  # it has ended meanwhile
+        return found and _name_of(self.process) == self.name
 
 
 def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
@@ -33,7 +37,7 @@ def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
             try:
                 runner.run(unmount_there.command(int(namespace.process.name), namespace.name, mount.point))
             except CommandError:
-                if namespace.is_there():
+                if namespace.still_has(ours):  # else it was unmounted there by others, or the namespace is gone
                     raise
 
 

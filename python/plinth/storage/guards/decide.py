@@ -13,7 +13,18 @@ SIZE_TOLERANCE = 0.01
 """A drive sold as 480 GB has 480,103,981,056 bytes."""
 
 Guard = Literal[
-    "partition", "serial", "size", "read-only", "ancestor", "use", "holder", "claim", "signature", "unseen", "word"
+    "partition",
+    "serial",
+    "size",
+    "read-only",
+    "ancestor",
+    "use",
+    "holder",
+    "claim",
+    "twin",
+    "signature",
+    "unseen",
+    "word",
 ]
 _UNSEEN_HINT = "run as root outside of containers, or blank the first and the last MiB of the device yourself"
 
@@ -89,6 +100,14 @@ def _in_use(state: DeviceState) -> list[Reason]:
     found += [
         Reason("holder", f"{device} is part of {holder}", f"stop {holder} first: mdadm --stop, dmsetup or vgchange -an")
         for device, holder in state.holders
+    ]
+    found += [
+        Reason(
+            "twin",
+            f"{other} has the same serial number and size: it may be the same disk by another path, and be used by that",
+            "let multipathd join the paths, or take one of them away",
+        )
+        for other in state.twins
     ]
     if state.claimed is not None:
         found.append(Reason("claim", state.claimed, "lsblk may tell by whom; end that use first"))

@@ -10,14 +10,19 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from time import monotonic, sleep
 
 from plinth.model.errors import Refused
 from plinth.storage.guards.decide import Wanted, destroy_word, reasons_against, refusal
+from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.state import read_state
-from plinth.system.block_device import Identity, identity_of, opened, resolve
+from plinth.system.block_device import Identity, device_number, identity_of, opened, resolve
 from plinth.system.loop_device import backing_of
 from plinth.system.runner import Runner
 from plinth.system.signatures import signatures_of
+
+_UDEV_PATIENCE_S = 3.0
+_LOOK_AGAIN_S = 0.05
 
 
 class DeviceGuard:
@@ -59,6 +64,7 @@ class DeviceGuard:
             with opened(node) as named:
                 _compare(self._checked, identity_of(named), node)
             _check_free(device, runner)
+            _check_unused(fd, device)
             yield
 
 
@@ -96,6 +102,19 @@ def _compare(before: Identity, now: Identity, device: Path) -> None:
             where=str(device),
             hint="a disk was taken out or put in meanwhile; look, then run again",
         )
+
+
+def _check_unused(fd: int, device: Path) -> None:
+    """Nobody has it open or mapped. udev looks at a disk whenever somebody has written to it: that passes, and is waited for."""
+    deadline = monotonic() + _UDEV_PATIENCE_S
+    while found := opened_by({device_number(os.fstat(fd).st_rdev): device.name})[0]:
+        if monotonic() > deadline:
+            raise Refused(
+                f"not written to: since it was checked, it has come to be in use: {found[0].by}",
+                where=str(device),
+                hint="end that use, then run again",
+            )
+        sleep(_LOOK_AGAIN_S)
 
 
 def _check_free(device: Path, runner: Runner) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plinth.model.errors import Refused
+from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.uses import (
     Numbers,
     Unseen,
@@ -13,13 +14,12 @@ from plinth.storage.guards.uses import (
     btrfs_on,
     loops_on,
     mounts_everywhere,
-    opened_by,
     outside_processes,
     swap_areas,
     swaps,
 )
 from plinth.storage.stack import read_stack
-from plinth.system.block_device import SYSFS, Identity, identity_of, is_read_only, opened, resolve
+from plinth.system.block_device import SYSFS, Identity, identity_of, is_read_only, opened, resolve, serial_of
 from plinth.system.device_ends import read_ends
 from plinth.system.runner import Runner
 from plinth.system.signatures import Signature, signatures_of
@@ -45,6 +45,8 @@ class DeviceState:
     signatures: tuple[tuple[str, Signature], ...] = ()
     ancestors: tuple[Use, ...] = ()
     claimed: str | None = None
+    twins: tuple[str, ...] = ()
+    """Other disks that seem to be the same one, reached by another path."""
     blank_ends: bool = True
     unseen: tuple[Unseen, ...] = ()
 
@@ -74,6 +76,7 @@ def read_state(id_path: str, keep: Iterable[Path], runner: Runner, sysfs: Path =
             signatures=_signatures(node, [node, *(Path("/dev") / name for name in partitions)], runner),
             ancestors=_ancestors(numbers, keep, sysfs),
             claimed=_claimed(node),
+            twins=_twins(folder, identity, sysfs),
             blank_ends=not any(data.strip(b"\0") for data in read_ends(fd, identity.size_bytes)),
             unseen=(*unseen_mounts, *unseen_loops, *unseen_files, *outside_processes()),
         )
@@ -117,6 +120,29 @@ def _claimed(node: Path) -> str | None:
             return None
     except Refused as error:
         return error.message
+
+
+def _twins(folder: Path, identity: Identity, sysfs: Path) -> tuple[str, ...]:
+    """Disks of the same serial number and size, such as the other path to a disk with two ports: its claims are not seen here.
+
+    Namespaces of one NVMe drive share the serial number, and differ in their wwid; hidden ones are paths within the kernel.
+    """
+    if identity.serial is None:
+        return ()
+    size = _text(folder / "size")
+    return tuple(
+        other.name
+        for other in sorted((sysfs / "block").iterdir())
+        if other.name != folder.name
+        and serial_of(other) == identity.serial
+        and _text(other / "size") == size
+        and _text(other / "hidden") != "1"
+        and _wwid(other) == _wwid(folder)
+    )
+
+
+def _wwid(folder: Path) -> str | None:
+    return _text(folder / "wwid") or _text(folder / "device/wwid")
 
 
 def _text(file: Path) -> str | None:

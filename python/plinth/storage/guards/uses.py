@@ -1,7 +1,7 @@
-"""Who uses a block device: mounts of every namespace, swap, loop devices, btrfs, and processes that have it open.
+"""Who uses a block device: mounts of every namespace, swap, loop devices, btrfs. Processes that have it open: `openers`.
 
 The kernel's own claim (O_EXCL) already covers mounts, swap and arrays, wherever they are; what is found here says by
-whom, and adds what makes no claim: a loop device that stands on it, and programs that read or write it directly.
+whom, and adds what makes no claim: a loop device that stands on it.
 """
 
 import errno
@@ -43,28 +43,28 @@ def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], l
     unseen: list[Unseen] = []
     seen: set[str] = set()
     ours = str((proc / "self/ns/mnt").readlink())
-    for folder in _processes(proc):
+    for folder in processes(proc):
         try:
             namespace = str((folder / "ns/mnt").readlink())
             if namespace in seen:
                 continue
             mounts = read_mounts(folder / "mountinfo")
         except OSError as error:
-            if not _is_gone(error):
-                unseen.append(Unseen(f"mounts of {_who(folder)}", error.strerror or str(error)))
+            if not is_gone(error):
+                unseen.append(Unseen(f"mounts of {who(folder)}", error.strerror or str(error)))
             continue
         seen.add(namespace)
         for mount in mounts:
             # btrfs numbers its mounts itself: there only the source tells the device.
-            if name := numbers.get(mount.device) or _named(mount.source, numbers):
-                where = "" if namespace == ours else f" in the mount namespace of {_who(folder)}"
+            if name := numbers.get(mount.device) or named(mount.source, numbers):
+                where = "" if namespace == ours else f" in the mount namespace of {who(folder)}"
                 found.append(Use(name, f"{mount.filesystem} on {mount.point}{where}"))
     return found, unseen
 
 
 def swaps(numbers: Numbers, proc: Path = PROC) -> list[Use]:
     """Swap areas on these devices."""
-    return [Use(name, "swap") for path in swap_areas(proc) if (name := _named(str(path), numbers))]
+    return [Use(name, "swap") for path in swap_areas(proc) if (name := named(str(path), numbers))]
 
 
 def swap_areas(proc: Path = PROC) -> list[Path]:
@@ -102,23 +102,6 @@ def btrfs_on(numbers: Numbers, sysfs: Path) -> list[Use]:
     ]
 
 
-def opened_by(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[Unseen]]:
-    """Processes, other than this one, that have these devices open."""
-    found: dict[Use, None] = {}
-    unseen: list[Unseen] = []
-    for folder in _processes(proc):
-        if folder.name == str(os.getpid()):
-            continue
-        try:
-            for link in (folder / "fd").iterdir():
-                if name := _open_device(link, numbers):
-                    found[Use(name, _who(folder))] = None
-        except OSError as error:
-            if not _is_gone(error):
-                unseen.append(Unseen(f"open files of {_who(folder)}", error.strerror or str(error)))
-    return list(found), unseen
-
-
 def outside_processes(proc: Path = PROC) -> list[Unseen]:
     """That there may be processes which /proc does not show, as in a container; nothing where it shows all."""
     if str((proc / "self/ns/pid").readlink()) == _INITIAL_PID_NAMESPACE:
@@ -126,24 +109,25 @@ def outside_processes(proc: Path = PROC) -> list[Unseen]:
     return [Unseen("processes outside this container", "its /proc does not show them")]
 
 
-def _processes(proc: Path) -> Iterator[Path]:
+def processes(proc: Path) -> Iterator[Path]:
     """Folders of processes, the oldest first."""
     return iter(sorted((path for path in proc.iterdir() if path.name.isdigit()), key=lambda path: int(path.name)))
 
 
-def _is_gone(error: OSError) -> bool:
+def is_gone(error: OSError) -> bool:
     """Whether the process ended while we looked; a zombie has no files and no namespace any more."""
     return error.errno in (errno.ENOENT, errno.ESRCH, errno.EINVAL)
 
 
-def _who(folder: Path) -> str:
+def who(folder: Path) -> str:
+    """A process for people, given as /proc/PID."""
     try:
         return f"process {folder.name} ({(folder / 'comm').read_text(errors='replace').strip()})"
     except OSError:
         return f"process {folder.name}"
 
 
-def _named(path: str, numbers: Numbers) -> str | None:
+def named(path: str, numbers: Numbers) -> str | None:
     """The device that a path of the kernel's means; in other namespaces the same path may not be there."""
     try:
         found = Path(path).stat()
@@ -157,14 +141,6 @@ def _number_in(link: Path, numbers: Numbers) -> str | None:
         return numbers.get((link / "dev").read_text().strip())
     except OSError:
         return None  # a member that is missing, which btrfs lists too
-
-
-def _open_device(link: Path, numbers: Numbers) -> str | None:
-    try:
-        found = link.stat()
-    except FileNotFoundError:
-        return None  # closed meanwhile
-    return numbers.get(device_number(found.st_rdev)) if stat.S_ISBLK(found.st_mode) else None
 
 
 def _loop_backing_number(device: Path) -> str | None:
