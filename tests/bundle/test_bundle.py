@@ -9,14 +9,8 @@ from pathlib import Path
 import pytest
 
 from plinth.bundle import BundleWriter, read_bundle, read_manifest, verify_bundle
-from plinth.bundle.tables import (
-    read_histograms,
-    read_samples,
-    read_series,
-    write_histograms,
-    write_samples,
-    write_series,
-)
+from plinth.bundle.files import BundleFolder
+from plinth.bundle.tables import Tables
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.model.facts import HostFacts
 from plinth.model.load import Histogram, Second
@@ -95,8 +89,9 @@ def trial(number=1):
 def test_series_keep_large_numbers_and_gaps(tmp_path):
     empty = second(1, done=0, **{f"latency_{name}_ns": None for name in ("mean", "p50", "p95", "p99", "max")})
     series = (second(0), empty)
-    write_series(tmp_path / "s.parquet", series)
-    assert read_series(tmp_path / "s.parquet") == series
+    tables = Tables(BundleFolder(tmp_path))
+    tables.write_series("s.parquet", series)
+    assert tables.read_series("s.parquet") == series
 
 
 def test_histograms_keep_their_order_also_without_buckets(tmp_path):
@@ -105,15 +100,18 @@ def test_histograms_keep_their_order_also_without_buckets(tmp_path):
         histogram(scope="statement", statement=0, line=2, text="SELECT 'x''y';", buckets=(), count=0),
         histogram(scope="statement", statement=1, line=3, text="SELECT 2"),
     )
-    write_histograms(tmp_path / "h.parquet", histograms)
-    assert read_histograms(tmp_path / "h.parquet") == histograms
+    tables = Tables(BundleFolder(tmp_path))
+    tables.write_histograms("h.parquet", histograms)
+    assert tables.read_histograms("h.parquet") == histograms
 
 
 def test_samples_are_a_file_for_each_source(tmp_path):
     samples = [Sample(-5, "host_cpu", "all", "user_s", 0.25), Sample(1, "device", "sda", "flushes", 2.0)]
-    write_samples(tmp_path, samples)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["device.parquet", "host_cpu.parquet"]
-    assert sorted(read_samples(tmp_path)) == sorted(samples)
+    (tmp_path / "observe").mkdir()
+    tables = Tables(BundleFolder(tmp_path))
+    tables.write_samples("observe", samples)
+    assert sorted(p.name for p in (tmp_path / "observe").iterdir()) == ["device.parquet", "host_cpu.parquet"]
+    assert sorted(tables.read_samples("observe")) == sorted(samples)
 
 
 def test_a_bundle_is_read_back_as_it_was_written(tmp_path):
@@ -216,6 +214,7 @@ def test_on_a_full_disk_a_trial_is_there_whole_or_not_at_all(scratch):
         writer.write_trial(trial(2), None, samples, [])
         writer.finish("complete")
         assert verify_bundle(small / "b") > 0
+        writer.folder.close()
     finally:
         subprocess.run(["umount", small], check=True)
 
@@ -236,7 +235,7 @@ DAMAGES = {
 def test_a_damaged_part_is_named(tmp_path, damaged):
     writer = BundleWriter.create(tmp_path / "b", PLAN, "", "0.1.0")
     folder = writer.write_trial(trial(1), None, [Sample(1, "host", "all", "x", 1.0)], [])
-    write_series(folder / "series.parquet", (second(0),))
+    Tables(BundleFolder(folder)).write_series("series.parquet", (second(0),))
     part, content = tmp_path / "b" / damaged, DAMAGES[damaged]
     assert part.exists()
     part.unlink() if content is None else part.write_bytes(content)
@@ -246,7 +245,7 @@ def test_a_damaged_part_is_named(tmp_path, damaged):
     assert error.value.where.startswith(str(part.parent if part.parent.name == "observe" else part))
 
 
-KILLED_AT = ["mkdir", "write_samples", "sync_tree", "rename"]
+KILLED_AT = ["make_folder", "write_samples", "sync_folders", "rename"]
 
 
 @pytest.mark.parametrize("instant", KILLED_AT)
@@ -256,15 +255,13 @@ def test_kill_in_the_middle_of_a_trial_leaves_a_bundle_that_opens(tmp_path, inst
         import os, pathlib, signal, sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from test_bundle import PLAN, trial
-        from plinth.bundle import BundleWriter, writer
+        from plinth.bundle import BundleFolder, BundleWriter
+        from plinth.bundle.tables import Tables
         w = BundleWriter.create(pathlib.Path({str(tmp_path / "b")!r}), PLAN, "", "0.1.0")
         w.write_trial(trial(1), None, [], [])
         def die(*args, **kwargs):
             os.kill(os.getpid(), signal.SIGKILL)
-        if {instant!r} in ("mkdir", "rename"):
-            setattr(pathlib.Path, {instant!r}, die)
-        else:
-            setattr(writer, {instant!r}, die)
+        setattr(Tables if {instant!r} == "write_samples" else BundleFolder, {instant!r}, die)
         w.write_trial(trial(2), None, [], [])
     """)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True)

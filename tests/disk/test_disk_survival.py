@@ -14,6 +14,7 @@ import pytest
 from emulated_disks import MIB, ServedDisk, run, served, wait_until
 from plinth.model.disk import CutMode, IgnoreFlush
 from plinth.server import find_installation
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.process import Child
 from plinth.system.runner import Runner
@@ -63,7 +64,7 @@ class Server:
         """Its connection string; it is killed at the end."""
         self._process = Runner().spawn(
             [str(self._bindir / "postgres"), "-D", str(self._data), "-k", str(self._socket), "-c", "listen_addresses="],
-            log_path=self._log,
+            log=LogFile(self._log),
             owner=self._owner,
             cwd=Path("/"),
         )

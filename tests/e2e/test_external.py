@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.process import Child
 from plinth.system.runner import Runner
@@ -54,7 +55,7 @@ def service(scratch: Path) -> Iterator[tuple[str, Path]]:
         [str(bindir / "postgres"), "-D", str(data), "-k", str(home), "-c", "listen_addresses="],
         owner=owner,
         cwd=data,
-        log_path=scratch / "theirs.log",
+        log=LogFile(scratch / "theirs.log"),
     )
     try:
         string = f"host={home} user=bench dbname=postgres client_encoding=UTF8"

@@ -9,6 +9,7 @@ from plinth.model.experiment import ServerSpec
 from plinth.server import Cluster, ClusterLayout
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from servers import VERSIONS, all_installations, cluster_folder
@@ -41,7 +42,7 @@ def start_server() -> Iterator[StartServer]:
             name = f"c{len(clusters)}"
             spec = ServerSpec.model_validate({"data_checksums": False})
             layout = ClusterLayout(
-                journal.run_id, name, found[version], owner, spec, storage / name, folder / f"{name}.log"
+                journal.run_id, name, found[version], owner, spec, storage / name, LogFile(folder / f"{name}.log")
             )
             clusters.append(Cluster(layout, runner, journal))
             clusters[-1].initdb()

@@ -16,6 +16,7 @@ from plinth.observe.slow_views import SLOW_VIEWS
 from plinth.observe.view import Extension, Traits, build_query
 from plinth.observe.views import SLOTS, VIEWS
 from plinth.server import Cluster
+from plinth.system.log_file import LogFile
 
 TRANSACTIONS = 137
 NOT_LOADED = "pg_stat_statements is not in shared_preload_libraries"
@@ -232,7 +233,7 @@ def test_checkpoints_are_events_from_the_log(every_server: Cluster) -> None:
     with client(every_server) as control:
         control.execute("CREATE TABLE IF NOT EXISTS dirty (n int)")
         control.execute("INSERT INTO dirty SELECT generate_series(1, 10000)")
-        with watching(every_server, log_path=every_server.layout.log_path) as watched:
+        with watching(every_server, log=every_server.layout.log) as watched:
             control.execute("CHECKPOINT")
             wait_until(lambda: watched.live_growth("pg_checkpointer", "num_requested") > 0, "the checkpoint's count")
     events = {event.kind: event for event in watched.seen.events}
@@ -254,7 +255,10 @@ def test_checkpoints_are_counted_where_there_is_no_log(every_server: Cluster) ->
 
 
 def test_a_log_that_cannot_be_read_is_a_gap_and_checkpoints_are_counted(server: Cluster) -> None:
-    with client(server) as control, watching(server, log_path=server.layout.log_path.with_suffix(".none")) as watched:
+    with (
+        client(server) as control,
+        watching(server, log=LogFile(server.layout.log.path.with_suffix(".none"))) as watched,
+    ):
         control.execute("CHECKPOINT")
         wait_until(lambda: watched.live_growth("pg_checkpointer", "num_requested") > 0, "the checkpoint's count")
     assert "No such file" in watched.reason("server log")

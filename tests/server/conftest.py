@@ -12,6 +12,7 @@ from plinth.model.facts import Installation
 from plinth.server import Cluster, ClusterLayout
 from plinth.system.directory import label_of, make_directory, remove_directory
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from servers import VERSIONS, all_installations, cluster_folder, temporary_folder
@@ -105,7 +106,13 @@ def running(
     """A cluster of PostgreSQL 18 for tests that do not mind others; see `cluster`."""
     storage = session_folder / "shared"
     layout = ClusterLayout(
-        session_journal.run_id, "running", installations["18"], owner, ServerSpec(), storage / "data", storage / "log"
+        session_journal.run_id,
+        "running",
+        installations["18"],
+        owner,
+        ServerSpec(),
+        storage / "data",
+        LogFile(storage / "log"),
     )
     cluster = Cluster(layout, runner, session_journal)
     cluster.initdb()
@@ -142,7 +149,7 @@ def make_layout(
             owner,
             ServerSpec.model_validate(spec),
             storage / name,
-            folder / f"{name}.log",
+            LogFile(folder / f"{name}.log"),
         )
 
     yield make

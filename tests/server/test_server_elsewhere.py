@@ -15,6 +15,7 @@ from plinth.server.elsewhere import check_wal_directory
 from plinth.system.clean import clean
 from plinth.system.directory import LABEL_FILE, make_directory, remove_directory
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.postmaster import serving
 from plinth.system.runner import Runner
@@ -104,7 +105,7 @@ def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, ins
             owner,
             ServerSpec(),
             storages[0] / "c",
-            folder / "log",
+            LogFile(folder / "log"),
             wal_directory=storages[1] / "c.wal",
             tablespaces={"bulk": storages[2] / "c.bulk"},
         )

@@ -18,6 +18,7 @@ from plinth.model.facts import Installation
 from plinth.server import Cluster, ClusterLayout, ExternalServer, connect
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 from plinth.system.schema import schema_of
@@ -55,7 +56,7 @@ def host(
         owner,
         ServerSpec(listen="tcp"),
         storage / "host",
-        storage / "host.log",
+        LogFile(storage / "host.log"),
     )
     cluster = start(layout, runner, session_journal)
     yield cluster

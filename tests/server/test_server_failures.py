@@ -87,7 +87,7 @@ def test_a_server_that_does_not_come_up_shows_its_log(
     with pytest.raises(RunError) as caught:
         cluster.start(settings)
     assert "did not come up: it ended with exit code 1" in caught.value.message
-    assert caught.value.where == str(cluster.layout.log_path)
+    assert caught.value.where == str(cluster.layout.log.path)
     assert any(last_words in line for line in caught.value.details)
     assert not any("shutting down" in line for line in caught.value.details), "nothing of the start before"
     assert session_journal.entries == ()
@@ -185,7 +185,7 @@ from plinth.system.runner import Runner
 run_id, data = sys.argv[1], Path(sys.argv[2])
 owner, runner = server_owner(), Runner()
 installation = find_installation(18, None, owner, runner)
-layout = ClusterLayout(run_id, "c", installation, owner, ServerSpec(), data, data.parent.with_suffix(".log"))
+layout = ClusterLayout(run_id, "c", installation, owner, ServerSpec(), data, LogFile(data.parent.with_suffix(".log")))
 cluster = Cluster(layout, runner, Journal.create(run_id))
 cluster.start({})
 print(cluster.postmaster_pid, layout.socket_directory, flush=True)

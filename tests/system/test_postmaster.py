@@ -19,6 +19,7 @@ from plinth.server.installations import find_installation
 from plinth.system.clean import clean
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.postmaster import end_server, postmaster_pid, serving, stop_labelled_server
 from plinth.system.process import Child, all_exit
@@ -67,7 +68,7 @@ def start(bindir: str, data_directory: Path) -> Child:
     settings = ["listen_addresses=", f"unix_socket_directories={data_directory.parent}", "shared_buffers=16MB"]
     argv = [f"{bindir}/postgres", "-D", str(data_directory)] + [word for s in settings for word in ("-c", s)]
     log_path = data_directory.parent / "log"
-    process = Runner().spawn(argv, owner=OWNER, cwd=data_directory, log_path=log_path)
+    process = Runner().spawn(argv, owner=OWNER, cwd=data_directory, log=LogFile(log_path))
     while "ready to accept connections" not in log_path.read_text():
         assert not process.has_ended(), log_path.read_text()
         time.sleep(0.02)

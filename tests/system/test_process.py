@@ -12,6 +12,7 @@ import pytest
 
 from plinth.system.disk_daemon import daemons
 from plinth.system.ending import kill_all
+from plinth.system.log_file import LogFile
 from plinth.system.process import Child, ProcessMark, arguments, boot_id, started_ticks
 from plinth.system.runner import Runner
 
@@ -25,7 +26,7 @@ class _Interrupt(Exception):
 
 
 def child(tmp_path: Path, script: str) -> Child:
-    return Runner().spawn(["sh", "-c", script], log_path=tmp_path / "log")
+    return Runner().spawn(["sh", "-c", script], log=LogFile(tmp_path / "log"))
 
 
 @contextlib.contextmanager

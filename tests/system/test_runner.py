@@ -13,6 +13,7 @@ import pytest
 
 from plinth.model.errors import MissingCapability
 from plinth.system.gate import Gate, gated, waits_to_become
+from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.process import all_exit, arguments
 from plinth.system.runner import CommandError, CommandRecord, Runner
@@ -189,7 +190,7 @@ def test_what_is_started_has_its_own_session_and_its_log(scratch: Path) -> None:
     log = scratch / "log"
     log.write_text("before\n")
     records: list[CommandRecord] = []
-    process = Runner(records.append).spawn(sh("echo out; echo err >&2; ps -o sid= -p $$"), log_path=log)
+    process = Runner(records.append).spawn(sh("echo out; echo err >&2; ps -o sid= -p $$"), log=LogFile(log))
     assert process.wait() == 0
     *lines, session = log.read_text().splitlines()
     assert lines == ["before", "out", "err"]
@@ -202,8 +203,8 @@ def test_what_is_started_outlives_us(scratch: Path) -> None:
         [
             sys.executable,
             "-c",
-            "import sys; from pathlib import Path; from plinth.system.runner import Runner;"
-            f"print(Runner().spawn(['sleep', '60'], log_path=Path('{scratch}/log')).pid)",
+            "import sys; from pathlib import Path; from plinth.system.log_file import LogFile; from plinth.system.runner import Runner;"
+            f"print(Runner().spawn(['sleep', '60'], log=LogFile(Path('{scratch}/log'))).pid)",
         ],
         capture_output=True,
         text=True,

@@ -22,6 +22,7 @@ from plinth.model.progress import Progress
 from plinth.run.loading import LoadSession
 from plinth.server import Cluster, ClusterLayout, connect
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.postmaster import KILL, end_server
 from plinth.system.runner import Runner
@@ -67,7 +68,9 @@ def layout_in(folder: Path, installation: Installation, owner: Owner, **server: 
     storage.mkdir(exist_ok=True)
     os.chown(storage, owner.uid, owner.gid)
     spec = ServerSpec.model_validate(server)
-    return ClusterLayout("pages", "one", installation, owner, spec, storage / "data", folder / "postgres.log", folder)
+    return ClusterLayout(
+        "pages", "one", installation, owner, spec, storage / "data", LogFile(folder / "postgres.log"), folder
+    )
 
 
 @contextmanager

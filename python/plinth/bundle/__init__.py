@@ -1,12 +1,14 @@
 """The bundle: the folder that an experiment writes, and the only thing that analysis and reports read."""
 
 from plinth.bundle.authentic import REPEAT_HINT, read_authentic_plan
+from plinth.bundle.files import BundleFolder
 from plinth.bundle.reader import read_bundle, read_doctor, read_loaded, read_manifest, read_plan, read_probes, read_wear
 from plinth.bundle.seal import verify_bundle
-from plinth.bundle.writer import BundleWriter
+from plinth.bundle.writer import BundleWriter, write_derived
 
 __all__ = [
     "REPEAT_HINT",
+    "BundleFolder",
     "BundleWriter",
     "read_authentic_plan",
     "read_bundle",
@@ -17,4 +19,5 @@ __all__ = [
     "read_probes",
     "read_wear",
     "verify_bundle",
+    "write_derived",
 ]

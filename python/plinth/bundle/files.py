@@ -1,52 +1,346 @@
-"""Files that are either there whole or not at all, whatever happens while they are written."""
+"""The files of a bundle, reached from a descriptor of its folder.
+
+Bundles are shared, so what stands in one is not to be trusted. Each step of a name is opened without following symbolic
+links, and only regular files of a bounded size are read: no name leads out of the bundle, and nothing there can make its
+reader wait. A folder that is renamed while it is held is still the one that is written to.
+"""
 
 import os
+import shutil
+import stat
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
+from plinth.model.errors import PlinthError, RunError, UsageError
 from plinth.system.failures import from_os_error
+from plinth.system.log_file import LogFile
+
+MAX_DOCUMENT_BYTES = 64 * 2**20
+"""Of a file that is read as a whole; a plan of ten thousand trials has a tenth of it."""
+_MAX_DEPTH = 100
+_STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a block device",
+    stat.S_IFCHR: "a character device",
+}
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """While a part of the bundle is written: what the disk refuses is raised as a PlinthError with the place."""
-    try:
-        yield
-    except OSError as error:
-        raise from_os_error(error, "write the bundle", path) from error
+class Entry(NamedTuple):
+    """What stands in a bundle: its name from the bundle's folder on, and what it is ("a file", "a FIFO")."""
+
+    name: str
+    kind: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file."""
+        return self.kind == _KINDS[stat.S_IFREG]
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder itself, not a link to one."""
+        return self.kind == _KINDS[stat.S_IFDIR]
 
 
-def write_durably(path: Path, content: str | bytes) -> None:
-    """Write a file beside its place, fsync it, move it there, and fsync the folder. PlinthError when it cannot be."""
-    data = content.encode() if isinstance(content, str) else content
-    partial = path.with_name(f".{path.name}.partial")
-    with writing(path):
+class BundleFolder:
+    """A bundle's folder, held open. Names are relative to it, as in "env/host.json".
+
+    Whatever fails is raised as a PlinthError that names the file. The path that is given may lead through links: which
+    folder is meant is its user's to say; what stands in it is not.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the folder at `path`. UsageError when there is none."""
         try:
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        except OSError:
-            partial.unlink(missing_ok=True)
+            self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise UsageError("there is no such folder", where=str(path), hint="`plinth run` makes bundles") from error
+        except NotADirectoryError as error:
+            raise UsageError("this is not a bundle: it is no folder", where=str(path)) from error
+        except OSError as error:
+            raise from_os_error(error, "open the bundle", path) from error
+        self._given = path
+        self._closing = weakref.finalize(self, os.close, self.descriptor)
+
+    @classmethod
+    def made(cls, path: Path) -> "BundleFolder":
+        """The folder at `path`, made where there is nothing."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise UsageError(
+                "the place for the bundle is a file", where=str(path), hint="give another --bundle"
+            ) from error
+        except OSError as error:
+            raise from_os_error(error, "make the folder for the bundle", path) from error
+        return cls(path)
+
+    def close(self) -> None:
+        """Let go of the folder, as also happens when nobody has this object any more."""
+        self._closing()
+
+    @property
+    def path(self) -> Path:
+        """Where it stands, for people; as it was named, unless it was renamed since."""
+        if self._stands_there():
+            return self._given
+        return Path(f"/proc/self/fd/{self.descriptor}").readlink()
+
+    def entry(self, name: str) -> Entry | None:
+        """What stands at `name`; None when nothing does."""
+        with self._reading(name), self._parent(name) as (parent, last):
+            try:
+                return Entry(name, _kind(os.lstat(last, dir_fd=parent).st_mode))
+            except FileNotFoundError:
+                return None
+
+    def entries(self, folder: str = "") -> list[Entry]:
+        """What stands in `folder`, by name; nothing when there is none."""
+        try:
+            descriptor = self._step(folder, _LIST)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._unreadable(error, folder) from error
+        try:
+            prefix = f"{folder}/" if folder else ""
+            with os.scandir(descriptor) as found:
+                return sorted(
+                    Entry(prefix + each.name, _kind(each.stat(follow_symlinks=False).st_mode)) for each in found
+                )
+        except OSError as error:
+            raise self._unreadable(error, folder) from error
+        finally:
+            os.close(descriptor)
+
+    def walk(self, folder: str = "") -> Iterator[Entry]:
+        """Everything below `folder`, by name; links are shown and not followed."""
+        left = self.entries(folder)[::-1]
+        while left:
+            entry = left.pop()
+            yield entry
+            if entry.is_folder:
+                if entry.name.count("/") >= _MAX_DEPTH:
+                    raise self._no_part(entry.name, f"folders are nested more than {_MAX_DEPTH} deep")
+                left += self.entries(entry.name)[::-1]
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[int]:
+        """A descriptor of a regular file, to read it from. RunError when it is none."""
+        with self._reading(name):
+            descriptor = self._open_to_read(name)
+        try:
+            with self._reading(name):
+                yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def read_bytes(self, name: str, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
+        """What a file holds. RunError when it is no regular file, or has more than `max_bytes`."""
+        with self.opened(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            is_larger = os.fstat(descriptor).st_size > max_bytes
+            data = b"" if is_larger else file.read(max_bytes + 1)
+        if is_larger or len(data) > max_bytes:  # it may just have grown
+            raise self._no_part(name, f"it has more than {max_bytes:,} bytes")
+        return data
+
+    def read_text(self, name: str, max_bytes: int = MAX_DOCUMENT_BYTES) -> str:
+        """A file's text. RunError as in `read_bytes`, and when it is not UTF-8."""
+        try:
+            return self.read_bytes(name, max_bytes).decode()
+        except UnicodeDecodeError as error:
+            raise self._no_part(name, str(error)) from error
+
+    def make_folder(self, name: str) -> None:
+        """Make a folder, and those above it, where they are not there."""
+        with self._writing(name):
+            path = ""
+            for part in _parts(name):
+                path = f"{path}/{part}" if path else part
+                with self._parent(path) as (parent, last):
+                    try:
+                        os.mkdir(last, dir_fd=parent)
+                    except FileExistsError:
+                        os.close(self._step(path, _STEP))  # which raises for what is no folder
+
+    @contextmanager
+    def new_file(self, name: str) -> Iterator[int]:
+        """A descriptor of a file that is made anew, in place of one that a run left half-written; fsynced at the end."""
+        with self._writing(name), self._parent(name) as (parent, last):
+            _unlink(last, parent)
+            descriptor = os.open(last, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=parent)
+            try:
+                yield descriptor
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Make a file anew and fsync it; whoever asks sees to it that nobody reads half of it."""
+        data = os.fsencode(content) if isinstance(content, str) else content  # names may be of any bytes
+        with self.new_file(name) as descriptor, open(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+
+    def write_durably(self, name: str, content: str | bytes) -> None:
+        """Write a file beside its place, fsync it, move it there, and fsync the folder."""
+        folder, _, last = name.rpartition("/")
+        partial = f"{folder}/.{last}.partial" if folder else f".{last}.partial"
+        try:
+            self.write(partial, content)
+            self.rename(partial, name)
+        except PlinthError:
+            self._drop(partial)
             raise
-        sync_directory(path.parent)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give what stands at `old` the name `new` in the same folder, and fsync the folder."""
+        with self._writing(new), self._parent(new) as (parent, last):
+            os.replace(old.rpartition("/")[2], last, src_dir_fd=parent, dst_dir_fd=parent)
+            self._sync(parent)
+
+    def remove(self, name: str) -> None:
+        """Remove a file or a link; nothing when there is none."""
+        with self._writing(name), self._parent(name) as (parent, last):
+            _unlink(last, parent)
+
+    def remove_tree(self, name: str) -> None:
+        """Remove a folder and all that is in it, following no link; nothing when there is none."""
+        with self._writing(name), self._parent(name) as (parent, last):
+            try:
+                shutil.rmtree(last, dir_fd=parent)
+            except FileNotFoundError:
+                return
+            except NotADirectoryError:
+                _unlink(last, parent)
+            except RecursionError as error:
+                raise RunError("cannot remove it: folders are nested too deep", where=str(self.path / name)) from error
+
+    def sync_folders(self, name: str) -> None:
+        """fsync a folder and those in it, so that the names there survive a power cut."""
+        with self._writing(name):
+            folders = [name, *(entry.name for entry in self.walk(name) if entry.is_folder)]
+            for folder in folders:
+                descriptor = self._step(folder, _LIST)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    def log(self, name: str) -> LogFile:
+        """The log `name`, of which output of this run is appended to."""
+        return LogFile(self.path / name, lambda flags: self._open(name, flags))
+
+    def _stands_there(self) -> bool:
+        try:
+            return os.path.samestat(self._given.stat(), os.fstat(self.descriptor))
+        except OSError:
+            return False
+
+    def _open(self, name: str, flags: int) -> int:
+        with self._parent(name) as (parent, last):
+            return os.open(last, flags | _FILE, 0o644, dir_fd=parent)
+
+    def _open_to_read(self, name: str) -> int:
+        with self._parent(name) as (parent, last):
+            kind = _kind(os.lstat(last, dir_fd=parent).st_mode)
+            if kind == _KINDS[stat.S_IFREG]:  # looked at first, since to open a device may already do something
+                descriptor = os.open(last, os.O_RDONLY | _FILE, dir_fd=parent)
+                kind = _kind(os.fstat(descriptor).st_mode)
+                if kind == _KINDS[stat.S_IFREG]:
+                    return descriptor
+                os.close(descriptor)
+        raise self._no_part(name, f"it is {kind}, not a file")
+
+    @contextmanager
+    def _parent(self, name: str) -> Iterator[tuple[int, str]]:
+        """A descriptor of the folder that `name` stands in, and the last part of the name."""
+        *above, last = _parts(name)
+        descriptor = self._step("/".join(above), _STEP)
+        try:
+            yield descriptor, last
+        finally:
+            os.close(descriptor)
+
+    def _step(self, folder: str, flags: int) -> int:
+        """A descriptor of `folder`, each step of its name opened without following a link."""
+        parts = _parts(folder) if folder else ["."]
+        descriptor = os.dup(self.descriptor)
+        for number, part in enumerate(parts, start=1):
+            try:
+                following = os.open(part, flags if number == len(parts) else _STEP, dir_fd=descriptor)
+            finally:
+                os.close(descriptor)
+            descriptor = following
+        return descriptor
+
+    def _sync(self, parent: int) -> None:
+        folder = os.open(".", _LIST, dir_fd=parent)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _drop(self, partial: str) -> None:
+        try:
+            self.remove(partial)
+        except PlinthError:
+            return  # what kept it from being written is told; nobody reads what is left
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._unreadable(error, name) from error
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise RunError(
+                "cannot write the bundle: a part of it was taken away while it was written",
+                where=str(self.path / name),
+                hint="leave a bundle alone until its run has ended",
+            ) from error
+        except OSError as error:
+            raise from_os_error(error, "write the bundle", self.path / name) from error
+
+    def _unreadable(self, error: OSError, name: str) -> PlinthError:
+        return self._no_part(name, error.strerror or str(error))
+
+    def _no_part(self, name: str, reason: str) -> RunError:
+        return RunError(f"cannot read a part of the bundle: {reason}", where=str(self.path / name))
 
 
-def sync_directory(path: Path) -> None:
-    """fsync a folder, so that the names in it survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def folder_of(bundle: "Path | BundleFolder") -> BundleFolder:
+    """The folder of a bundle that is named by its path, or is held already."""
+    return bundle if isinstance(bundle, BundleFolder) else BundleFolder(bundle)
+
+
+def _parts(name: str) -> list[str]:
+    parts = name.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        raise ValueError(f"not a name within a bundle: {name!r}")
+    return parts
+
+
+def _kind(mode: int) -> str:
+    return _KINDS.get(stat.S_IFMT(mode), "of no known kind")
+
+
+def _unlink(name: str, parent: int) -> None:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_tree(root: Path) -> None:
-    """fsync every file and folder below `root`, and `root` itself."""
-    for folder, _, names in os.walk(root):
-        for name in names:
-            with (Path(folder) / name).open("rb") as file:
-                os.fsync(file.fileno())
-        sync_directory(Path(folder))
+        os.unlink(name, dir_fd=parent)
+    except FileNotFoundError:
+        return

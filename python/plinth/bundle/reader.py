@@ -1,13 +1,15 @@
 """Reading a bundle, on any machine, whatever state its run left it in."""
 
 import json
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from plinth.bundle.tables import read_histograms, read_samples, read_series
+from plinth.bundle.files import BundleFolder, folder_of
+from plinth.bundle.tables import Tables
 from plinth.model.base import Frozen
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.doctor import DOCTOR_VERSION, DoctorRecord
@@ -20,120 +22,134 @@ from plinth.model.probe import PROBE_VERSION, FsyncProbe
 from plinth.model.trial import TRIAL_VERSION, Event, Trial
 from plinth.model.wear import WEAR_VERSION, RunWear
 
+_MAX_EVENTS_BYTES = 2**30
 Artefact = TypeVar("Artefact", bound=Frozen)
 
 
-def read_manifest(path: Path) -> Manifest:
-    """The manifest of the bundle at `path`. Raises UsageError when it is no bundle, or a newer one."""
-    if not (path / "manifest.json").is_file():
+def read_manifest(bundle: Path | BundleFolder) -> Manifest:
+    """The manifest of a bundle. Raises UsageError when it is no bundle, or a newer one."""
+    folder = folder_of(bundle)
+    if folder.entry("manifest.json") is None:
         raise UsageError(
-            "this is not a bundle: it has no manifest.json", where=str(path), hint="`plinth run` makes bundles"
+            "this is not a bundle: it has no manifest.json", where=str(folder.path), hint="`plinth run` makes bundles"
         )
-    return _read(path / "manifest.json", Manifest, BUNDLE_VERSION)
+    return _read(folder, "manifest.json", Manifest, BUNDLE_VERSION)
 
 
-def read_plan(path: Path) -> Plan:
-    """The plan of the bundle at `path`."""
-    return _read(path / "plan.json", Plan, PLAN_VERSION)
+def read_plan(bundle: Path | BundleFolder) -> Plan:
+    """The plan of a bundle."""
+    return _read(folder_of(bundle), "plan.json", Plan, PLAN_VERSION)
 
 
-def parse_plan(text: str, file: Path) -> Plan:
-    """The plan whose text was read from `file`."""
-    return _parsed(text, file, Plan, PLAN_VERSION)
+def parse_plan(folder: BundleFolder, text: str) -> Plan:
+    """The plan whose text was read from plan.json."""
+    return _parsed(folder, "plan.json", text, Plan, PLAN_VERSION)
 
 
-def read_wear(path: Path) -> RunWear | None:
-    """What the run of the bundle at `path` wrote to its disks; None where that was never written down."""
-    file = path / "wear.json"
-    return _read(file, RunWear, WEAR_VERSION) if file.exists() else None
+def read_wear(bundle: Path | BundleFolder) -> RunWear | None:
+    """What the run of a bundle wrote to its disks; None where that was never written down."""
+    return _read_if_there(folder_of(bundle), "wear.json", RunWear, WEAR_VERSION)
 
 
-def read_doctor(path: Path) -> DoctorRecord | None:
-    """What the doctor found before the run of the bundle at `path`; None where it was not asked."""
-    file = path / "env" / "doctor.json"
-    return _read(file, DoctorRecord, DOCTOR_VERSION) if file.exists() else None
+def read_doctor(bundle: Path | BundleFolder) -> DoctorRecord | None:
+    """What the doctor found before the run of a bundle; None where it was not asked."""
+    return _read_if_there(folder_of(bundle), "env/doctor.json", DoctorRecord, DOCTOR_VERSION)
 
 
-def read_probes(path: Path) -> dict[str, FsyncProbe]:
-    """What the fsync probe found on each storage of the bundle at `path` that it was asked of."""
-    files = sorted((path / "env").glob("probe-*.json"))
-    return {file.stem.removeprefix("probe-"): _read(file, FsyncProbe, PROBE_VERSION) for file in files}
+def read_probes(bundle: Path | BundleFolder) -> dict[str, FsyncProbe]:
+    """What the fsync probe found on each storage of a bundle that it was asked of."""
+    return _read_each(folder_of(bundle), "probe", FsyncProbe, PROBE_VERSION)
 
 
-def read_loaded(path: Path) -> dict[str, LoadedDataset]:
-    """What was loaded into each cluster of the bundle at `path`, where it was looked at."""
-    files = sorted((path / "env").glob("dataset-*.json"))
-    return {file.stem.removeprefix("dataset-"): _read(file, LoadedDataset, LOADED_VERSION) for file in files}
+def read_loaded(bundle: Path | BundleFolder) -> dict[str, LoadedDataset]:
+    """What was loaded into each cluster of a bundle, where it was looked at."""
+    return _read_each(folder_of(bundle), "dataset", LoadedDataset, LOADED_VERSION)
 
 
-def read_bundle(path: Path) -> BundleContents:
-    """Everything in the bundle at `path`; trials that were not finished are not there."""
-    manifest = read_manifest(path)
-    storages = [_read(file, StorageFacts) for file in sorted((path / "env").glob("storage-*.json"))]
+def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
+    """Everything in a bundle; trials that were not finished are not there."""
+    folder = folder_of(bundle)
+    tables = Tables(folder)
+    manifest = read_manifest(folder)
     return BundleContents(
-        path=str(path),
+        path=str(folder.path),
         manifest=manifest,
-        experiment_toml=_text(path / "experiment.toml"),
-        plan=read_plan(path),
-        host=_read(path / "env" / "host.json", HostFacts),
-        storages={facts.name: facts for facts in storages},
-        wear=read_wear(path),
-        doctor=read_doctor(path),
-        probes=read_probes(path),
-        datasets=read_loaded(path),
-        servers={
-            file.stem.removeprefix("server-"): _read(file, ServerFacts)
-            for file in sorted((path / "env").glob("server-*.json"))
-        },
-        trials=tuple(_read_trial(folder) for folder in sorted((path / "trials").glob("[0-9]*"))),
+        experiment_toml=folder.read_text("experiment.toml"),
+        plan=read_plan(folder),
+        host=_read(folder, "env/host.json", HostFacts),
+        storages={facts.name: facts for facts in _read_each(folder, "storage", StorageFacts).values()},
+        wear=read_wear(folder),
+        doctor=read_doctor(folder),
+        probes=read_probes(folder),
+        datasets=read_loaded(folder),
+        servers=_read_each(folder, "server", ServerFacts),
+        trials=tuple(
+            _read_trial(folder, tables, entry.name)
+            for entry in folder.entries("trials")
+            if fnmatchcase(entry.name, "trials/[0-9]*")
+        ),
     )
 
 
-def _read_trial(folder: Path) -> TrialContents:
-    series, histograms = folder / "series.parquet", folder / "hist.parquet"
+def _read_trial(folder: BundleFolder, tables: Tables, name: str) -> TrialContents:
+    series, histograms = f"{name}/series.parquet", f"{name}/hist.parquet"
     return TrialContents(
-        trial=_read(folder / "trial.json", Trial, TRIAL_VERSION),
-        series=read_series(series) if series.exists() else (),
-        histograms=read_histograms(histograms) if histograms.exists() else (),
-        events=_read_events(folder / "events.jsonl"),
-        read_samples=partial(read_samples, folder / "observe"),
+        trial=_read(folder, f"{name}/trial.json", Trial, TRIAL_VERSION),
+        series=tables.read_series(series) if folder.entry(series) else (),
+        histograms=tables.read_histograms(histograms) if folder.entry(histograms) else (),
+        events=_read_events(folder, f"{name}/events.jsonl"),
+        read_samples=partial(tables.read_samples, f"{name}/observe"),
     )
 
 
-def _read_events(file: Path) -> tuple[Event, ...]:
-    lines = _text(file).split(
-        "\n"
-    )  # not splitlines: the text of an event may hold what Python takes for the end of a line
+def _read_events(folder: BundleFolder, name: str) -> tuple[Event, ...]:
+    # Not splitlines: the text of an event may hold what Python takes for the end of a line.
+    lines = folder.read_text(name, _MAX_EVENTS_BYTES).split("\n")
     try:
         return tuple(Event.model_validate_json(line) for line in lines if line)
     except ValidationError as error:
-        raise RunError(f"a part of the bundle is not what it should be: {error}", where=str(file)) from error
+        raise _not_valid(folder, name, error) from error
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"cannot read a part of the bundle: {error}", where=str(file)) from error
+def _read_each(
+    folder: BundleFolder, kind: str, model: type[Artefact], newest: int | None = None
+) -> dict[str, Artefact]:
+    """What env/KIND-NAME.json hold, by name."""
+    begin, end = f"env/{kind}-", ".json"
+    names = [entry.name for entry in folder.entries("env")]
+    return {
+        name.removeprefix(begin).removesuffix(end): _read(folder, name, model, newest)
+        for name in names
+        if name.startswith(begin) and name.endswith(end)
+    }
 
 
-def _read(file: Path, model: type[Artefact], newest: int | None = None) -> Artefact:
-    return _parsed(_text(file), file, model, newest)
+def _read_if_there(folder: BundleFolder, name: str, model: type[Artefact], newest: int) -> Artefact | None:
+    return _read(folder, name, model, newest) if folder.entry(name) else None
 
 
-def _parsed(text: str, file: Path, model: type[Artefact], newest: int | None) -> Artefact:
+def _read(folder: BundleFolder, name: str, model: type[Artefact], newest: int | None = None) -> Artefact:
+    return _parsed(folder, name, folder.read_text(name), model, newest)
+
+
+def _parsed(folder: BundleFolder, name: str, text: str, model: type[Artefact], newest: int | None) -> Artefact:
+    where = str(folder.path / name)
     try:
         document: Any = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise RunError(f"cannot read a part of the bundle: {error}", where=str(file)) from error
+    except (ValueError, RecursionError) as error:  # a number of too many digits, or nested too deep
+        raise RunError(f"cannot read a part of the bundle: {error}", where=where) from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if newest is not None and (not isinstance(version, int) or version > newest):
         raise UsageError(
             f"written in version {version} of the format; this Plinth reads up to {newest}",
-            where=str(file),
+            where=where,
             hint="use the Plinth that wrote it, or a newer one",
         )
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        raise RunError(f"a part of the bundle is not what it should be: {error}", where=str(file)) from error
+        raise _not_valid(folder, name, error) from error
+
+
+def _not_valid(folder: BundleFolder, name: str, error: ValidationError) -> RunError:
+    return RunError(f"a part of the bundle is not what it should be: {error}", where=str(folder.path / name))

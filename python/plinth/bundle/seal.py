@@ -1,56 +1,86 @@
 """The seal: SHA-256 sums of everything measured, in the format of sha256sum(1)."""
 
 import hashlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from plinth.bundle.files import write_durably
+from plinth.bundle.files import BundleFolder, Entry, folder_of
 from plinth.model.errors import RunError
 
 SEAL = "SHA256SUMS"
 _UNSEALED = {"derived"}  # rebuilt at will
+_NOT_SEALED = {SEAL, ".plinth.lock"}
+_MAX_HOLE_BYTES = 2**30
+"""A run leaves no holes in its files; with one as large as this, a sum could take for ever to compute."""
 
 
-def seal_bundle(path: Path) -> None:
+def seal_bundle(folder: BundleFolder) -> None:
     """Write SHA256SUMS of every file but the derived ones; `sha256sum -c SHA256SUMS` checks it too."""
-    write_durably(path / SEAL, "".join(f"{_sum(path / name)}  {name}\n" for name in _sealed_files(path)))
+    sums = (f"{_sum(folder, entry.name)}  {entry.name}\n" for entry in _sealed(folder) if entry.is_file)
+    folder.write_durably(SEAL, "".join(sums))
 
 
-def unseal_bundle(path: Path) -> None:
+def unseal_bundle(folder: BundleFolder) -> None:
     """Take the seal off, because the run goes on."""
-    (path / SEAL).unlink(missing_ok=True)
+    folder.remove(SEAL)
 
 
-def verify_bundle(path: Path) -> int:
-    """Recompute the sums; returns how many files were checked. Raises RunError that names what differs."""
-    if not (path / SEAL).is_file():
+def verify_bundle(bundle: Path | BundleFolder) -> int:
+    """Recompute the sums; returns how many files were checked. Raises RunError that names what differs.
+
+    A bundle has files and folders only: links, FIFOs, sockets and devices are findings, in derived/ too.
+    """
+    folder = folder_of(bundle)
+    if folder.entry(SEAL) is None:
         raise RunError(
-            "the bundle is not sealed: its run did not end", where=str(path), hint="finish it with `plinth resume`"
+            "the bundle is not sealed: its run did not end",
+            where=str(folder.path),
+            hint="finish it with `plinth resume`",
         )
     sums = {}
-    for line in (path / SEAL).read_text().splitlines():
+    for line in folder.read_text(SEAL).split("\n"):
         digest, _, name = line.partition("  ")
-        sums[name] = digest
-    present = set(_sealed_files(path))
-    findings = [f"missing: {name}" for name in sorted(sums.keys() - present)]
+        if name:
+            sums[name] = digest
+    present = {entry.name for entry in _sealed(folder) if entry.is_file}
+    strange = [entry for entry in folder.walk() if not entry.is_file and not entry.is_folder]
+    findings = [f"{entry.kind}: {entry.name}" for entry in strange]
+    findings += [f"missing: {name}" for name in sorted(sums.keys() - present - {entry.name for entry in strange})]
     findings += [f"not in the seal: {name}" for name in sorted(present - sums.keys())]
-    findings += [f"changed: {name}" for name in sorted(present & sums.keys()) if _sum(path / name) != sums[name]]
+    findings += [f"changed: {name}" for name in sorted(present & sums.keys()) if _sum(folder, name) != sums[name]]
     if findings:
         raise RunError(
-            f"the bundle was changed after its run: {len(findings)} files", where=str(path), details=findings
+            f"the bundle was changed after its run: {len(findings)} files", where=str(folder.path), details=findings
         )
     return len(sums)
 
 
-def _sealed_files(path: Path) -> list[str]:
-    return sorted(
-        str(file.relative_to(path))
-        for file in path.rglob("*")
-        if file.is_file()
-        and file.relative_to(path).parts[0] not in _UNSEALED
-        and file.name not in (SEAL, ".plinth.lock")
-    )
+def _sealed(folder: BundleFolder) -> Iterator[Entry]:
+    for entry in folder.walk():
+        parts = entry.name.split("/")
+        if parts[0] not in _UNSEALED and parts[-1] not in _NOT_SEALED:
+            yield entry
 
 
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
+def _sum(folder: BundleFolder, name: str) -> str | None:
+    """The sum of a file; None of one that is mostly a hole."""
+    with folder.opened(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        if _holes_bytes(descriptor) > _MAX_HOLE_BYTES:
+            return None
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _holes_bytes(descriptor: int) -> int:
+    """How much of a file was never written."""
+    size, end_of_data, holes = os.fstat(descriptor).st_size, 0, 0
+    while end_of_data < size and holes <= _MAX_HOLE_BYTES:
+        hole = os.lseek(descriptor, end_of_data, os.SEEK_HOLE)
+        try:
+            following = os.lseek(descriptor, hole, os.SEEK_DATA) if hole < size else size
+        except OSError:  # ENXIO: from there on it is all hole
+            following = size
+        holes += following - hole
+        end_of_data = following
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return holes

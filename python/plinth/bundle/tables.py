@@ -4,14 +4,20 @@ series.parquet        a row a second: the fields of `Second`
 hist.parquet          a row a bucket: the histogram's key, and (value_ns, bucket_count)
 observe/SOURCE.parquet  a row a sample: t_ns, object, metric, value
 
+DuckDB takes a path for a pattern, and follows links. So it is given descriptors, as /proc/self/fd/N, of files that were
+opened beneath the bundle's folder. To make a connection takes longer than to read a table: there is one for all of a bundle.
+
 DuckDB and numpy are slow to load, and most commands need no table: so they are imported where they are used.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
+from plinth.bundle.files import BundleFolder
 from plinth.model.errors import RunError
 from plinth.model.load import Histogram, Second
 from plinth.model.trial import Sample
@@ -39,96 +45,151 @@ _HISTOGRAM_COLUMNS = {
 _SAMPLE_COLUMNS = {"t_ns": "BIGINT", "object": "VARCHAR", "metric": "VARCHAR", "value": "DOUBLE"}
 
 
-def write_series(path: Path, series: Iterable[Second]) -> None:
-    """Write series.parquet."""
-    _write(path, _SECOND_COLUMNS, [tuple(getattr(second, name) for name in _SECOND_COLUMNS) for second in series])
+_CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1,  # tables are small, and a run measures beside it
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+}
+_MAX_ROWS = 50_000_000
+"""Of one table: a file of a few bytes can say that it has any number of them."""
 
 
-def read_series(path: Path) -> tuple[Second, ...]:
-    """Read series.parquet; of an older one, what it has."""
-    known = {name: kind for name, kind in _SECOND_COLUMNS.items() if name in _columns(path)}
-    return tuple(Second(**dict(zip(known, row, strict=True))) for row in _read(path, known))
+class Tables:
+    """The tables of a bundle, by names within its folder. RunError for what cannot be read or written."""
 
+    def __init__(self, folder: BundleFolder) -> None:
+        self._folder = folder
 
-def write_histograms(path: Path, histograms: Iterable[Histogram]) -> None:
-    """Write hist.parquet; a histogram without counts keeps one row with no bucket."""
-    rows = []
-    for h in histograms:
-        key = (h.scope, h.script, h.statement, h.line, h.text, h.count, h.sum_ns, h.min_ns, h.max_ns)
-        rows += [(*key, value, count) for value, count in h.buckets] or [(*key, None, None)]
-    _write(path, _HISTOGRAM_COLUMNS, rows)
+    def write_series(self, name: str, series: Iterable[Second]) -> None:
+        """Write series.parquet."""
+        rows = [tuple(getattr(second, column) for column in _SECOND_COLUMNS) for second in series]
+        self._write(name, _SECOND_COLUMNS, rows)
 
+    def read_series(self, name: str) -> tuple[Second, ...]:
+        """Read series.parquet; of an older one, what it has."""
+        with self._sources([name]) as (source,), self._connected("read", name) as connection:
+            found = {row[0] for row in connection.execute("SELECT name FROM parquet_schema($1)", [source]).fetchall()}
+        known = {column: kind for column, kind in _SECOND_COLUMNS.items() if column in found}
+        rows = self._read(name, known)
+        with self._valid(name):
+            return tuple(Second(**dict(zip(known, row, strict=True))) for row in rows)
 
-def read_histograms(path: Path) -> tuple[Histogram, ...]:
-    """Read hist.parquet, in the order in which it was written."""
-    buckets: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
-    for *key, value, count in _read(path, _HISTOGRAM_COLUMNS):
-        found = buckets.setdefault(tuple(key), [])
-        if value is not None:
-            found.append((value, count))
-    names = list(_HISTOGRAM_COLUMNS)[:-2]
-    return tuple(
-        Histogram(**dict(zip(names, key, strict=True)), buckets=tuple(found)) for key, found in buckets.items()
-    )
+    def write_histograms(self, name: str, histograms: Iterable[Histogram]) -> None:
+        """Write hist.parquet; a histogram without counts keeps one row with no bucket."""
+        rows = []
+        for h in histograms:
+            key = (h.scope, h.script, h.statement, h.line, h.text, h.count, h.sum_ns, h.min_ns, h.max_ns)
+            rows += [(*key, value, count) for value, count in h.buckets] or [(*key, None, None)]
+        self._write(name, _HISTOGRAM_COLUMNS, rows)
 
+    def read_histograms(self, name: str) -> tuple[Histogram, ...]:
+        """Read hist.parquet, in the order in which it was written."""
+        buckets: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+        for *key, value, count in self._read(name, _HISTOGRAM_COLUMNS):
+            found = buckets.setdefault(tuple(key), [])
+            if value is not None:
+                found.append((value, count))
+        names = list(_HISTOGRAM_COLUMNS)[:-2]
+        with self._valid(name):
+            return tuple(
+                Histogram(**dict(zip(names, key, strict=True)), buckets=tuple(found)) for key, found in buckets.items()
+            )
 
-def write_samples(folder: Path, samples: Iterable[Sample]) -> None:
-    """Write observe/SOURCE.parquet of every source."""
-    by_source: dict[str, list[tuple[int, str, str, float]]] = {}
-    for sample in samples:
-        by_source.setdefault(sample.source, []).append((sample.t_ns, sample.object, sample.metric, sample.value))
-    for source, rows in by_source.items():
-        _write(folder / f"{source}.parquet", _SAMPLE_COLUMNS, rows)
+    def write_samples(self, folder: str, samples: Iterable[Sample]) -> None:
+        """Write SOURCE.parquet of every source into `folder`."""
+        by_source: dict[str, list[tuple[int, str, str, float]]] = {}
+        for sample in samples:
+            by_source.setdefault(sample.source, []).append((sample.t_ns, sample.object, sample.metric, sample.value))
+        for source, rows in by_source.items():
+            self._write(f"{folder}/{source}.parquet", _SAMPLE_COLUMNS, rows)
 
-
-def read_samples(folder: Path) -> list[Sample]:
-    """Read the samples of every source of a trial, by one connection: to make one takes longer than to read a file."""
-    selected = ", ".join(f'"{name}"' for name in _SAMPLE_COLUMNS)
-    with _connected("read", folder) as connection:
-        return [
-            Sample(t_ns, path.stem, object_, metric, value)
-            for path in sorted(folder.glob("*.parquet"))
-            for t_ns, object_, metric, value in connection.execute(
-                f"SELECT {selected} FROM read_parquet($1)", [str(path)]
+    def read_samples(self, folder: str) -> list[Sample]:
+        """Read the samples of every source of a trial, by one query: of small tables that is most of the work."""
+        names = [entry.name for entry in self._folder.entries(folder) if entry.name.endswith(".parquet")]
+        if not names:
+            return []
+        with self._sources(names) as sources, self._connected("read", folder) as connection:
+            of_file = {
+                source: name.rpartition("/")[2].removesuffix(".parquet")
+                for source, name in zip(sources, names, strict=True)
+            }
+            rows = connection.execute(
+                f"SELECT {_selected(_SAMPLE_COLUMNS)}, filename FROM read_parquet($1, filename = true) LIMIT {_MAX_ROWS + 1}",
+                [sources],
             ).fetchall()
-        ]
+        self._check_rows(rows, folder)
+        with self._valid(folder):
+            return [
+                Sample(t_ns, of_file[source], object_, metric, value) for t_ns, object_, metric, value, source in rows
+            ]
+
+    def _write(self, name: str, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
+        import numpy as np
+
+        # DuckDB reads a dictionary of arrays as a table by the name that it is registered under. Integers with
+        # gaps pass as text, since an array of numbers has no place for a missing one.
+        arrays = {
+            column: np.array(
+                [None if row[i] is None else str(row[i]) if kind != "DOUBLE" else row[i] for row in rows], dtype
+            )
+            for i, (column, kind) in enumerate(columns.items())
+            for dtype in [np.float64 if kind == "DOUBLE" else object]
+        }
+        with self._folder.new_file(name) as descriptor, self._connected("write", name) as connection:
+            connection.register("arrays", arrays)
+            connection.execute(
+                f"COPY (SELECT {_selected(columns)} FROM arrays) TO '{_source(descriptor)}' "
+                "(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)"
+            )
+            connection.unregister("arrays")
+
+    def _read(self, name: str, columns: dict[str, str]) -> list[tuple[Any, ...]]:
+        with self._sources([name]) as (source,), self._connected("read", name) as connection:
+            query = f"SELECT {_selected(columns)} FROM read_parquet($1) LIMIT {_MAX_ROWS + 1}"
+            rows = connection.execute(query, [source]).fetchall()
+        self._check_rows(rows, name)
+        return rows
+
+    @contextmanager
+    def _sources(self, names: Sequence[str]) -> Iterator[list[str]]:
+        """What DuckDB opens in place of the files."""
+        with ExitStack() as files:
+            yield [_source(files.enter_context(self._folder.opened(name))) for name in names]
+
+    @cached_property
+    def _connection(self) -> "DuckDBPyConnection":
+        """A database that lives in memory."""
+        import duckdb
+
+        return duckdb.connect(config=_CONFIGURATION)
+
+    @contextmanager
+    def _connected(self, doing: str, name: str) -> Iterator["DuckDBPyConnection"]:
+        import duckdb
+
+        try:
+            yield self._connection
+        except duckdb.Error as error:
+            where = str(self._folder.path / name)
+            raise RunError(f"cannot {doing} a table of the bundle: {error}", where=where) from error
+
+    @contextmanager
+    def _valid(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except ValidationError as error:
+            where = str(self._folder.path / name)
+            raise RunError(f"a part of the bundle is not what it should be: {error}", where=where) from error
+
+    def _check_rows(self, rows: Sequence[object], name: str) -> None:
+        if len(rows) > _MAX_ROWS:
+            where = str(self._folder.path / name)
+            raise RunError(f"cannot read a table of the bundle: it has more than {_MAX_ROWS:,} rows", where=where)
 
 
-def _write(path: Path, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
-    import numpy as np
-
-    # DuckDB reads a dictionary of arrays as a table by the name of the variable that holds it. Integers with
-    # gaps pass as text, since an array of numbers has no place for a missing one.
-    arrays = {
-        name: np.array([None if row[i] is None else str(row[i]) if kind != "DOUBLE" else row[i] for row in rows], dtype)
-        for i, (name, kind) in enumerate(columns.items())
-        for dtype in [np.float64 if kind == "DOUBLE" else object]
-    }
-    selected = ", ".join(f'"{name}"::{kind} AS "{name}"' for name, kind in columns.items())
-    with _connected("write", path) as connection:
-        connection.register("arrays", arrays)
-        target = str(path).replace("'", "''")
-        connection.execute(f"COPY (SELECT {selected} FROM arrays) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+def _selected(columns: dict[str, str]) -> str:
+    return ", ".join(f'"{name}"::{kind} AS "{name}"' for name, kind in columns.items())
 
 
-@contextmanager
-def _connected(doing: str, path: Path) -> Iterator["DuckDBPyConnection"]:
-    """A database that lives in memory and reads or writes `path`. RunError when that cannot be read or written."""
-    import duckdb
-
-    try:
-        with duckdb.connect() as connection:
-            yield connection
-    except duckdb.Error as error:
-        raise RunError(f"cannot {doing} a table of the bundle: {error}", where=str(path)) from error
-
-
-def _columns(path: Path) -> set[str]:
-    with _connected("read", path) as connection:
-        return {name for (name,) in connection.execute("SELECT name FROM parquet_schema($1)", [str(path)]).fetchall()}
-
-
-def _read(path: Path, columns: dict[str, str]) -> list[tuple[Any, ...]]:
-    selected = ", ".join(f'"{name}"' for name in columns)
-    with _connected("read", path) as connection:
-        return connection.execute(f"SELECT {selected} FROM read_parquet($1)", [str(path)]).fetchall()
+def _source(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"

@@ -4,18 +4,18 @@ A trial is written into a folder with a name of its own kind (.partial-NNNN), fs
 at any instant a trial is there whole or not at all. Everything else is written beside its place and moved there.
 """
 
+import contextlib
 import json
-import shutil
 import time
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from plinth.bundle.authentic import write_mac
-from plinth.bundle.files import sync_directory, sync_tree, write_durably, writing
+from plinth.bundle.files import BundleFolder, folder_of
 from plinth.bundle.seal import seal_bundle, unseal_bundle
-from plinth.bundle.tables import write_histograms, write_samples, write_series
+from plinth.bundle.tables import Tables
 from plinth.model.doctor import DoctorRecord
-from plinth.model.errors import Refused
+from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
 from plinth.model.loaded import LoadedDataset
@@ -24,31 +24,37 @@ from plinth.model.plan import Plan, kept_path
 from plinth.model.probe import FsyncProbe
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
+from plinth.system.lock import LOCK_FILE
+from plinth.system.log_file import LogFile
 from plinth.system.run_key import RunKey
 
 
 class BundleWriter:
     """A bundle that is being written. Raises PlinthError when its folder cannot be written."""
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
-        self.path = path
+    def __init__(self, folder: BundleFolder, manifest: Manifest) -> None:
+        self.folder = folder
         self.manifest = manifest
+        self._tables = Tables(folder)
 
     @classmethod
     def create(
-        cls, path: Path, plan: Plan, experiment_toml: str, plinth_version: str, key: RunKey | None = None
+        cls,
+        bundle: Path | BundleFolder,
+        plan: Plan,
+        experiment_toml: str,
+        plinth_version: str,
+        key: RunKey | None = None,
     ) -> "BundleWriter":
         """Make the folder with manifest, experiment and plan. Raises Refused when it is there and not empty.
 
         `key` authenticates what `plinth resume` goes by; a bundle without can only be read.
         """
-        with writing(path):
-            path.mkdir(parents=True, exist_ok=True)
-            is_empty = all(entry.name == ".plinth.lock" for entry in path.iterdir())
-        if not is_empty:
+        folder = bundle if isinstance(bundle, BundleFolder) else BundleFolder.made(bundle)
+        if any(entry.name != LOCK_FILE for entry in folder.entries()):
             raise Refused(
                 "the folder for the bundle is not empty",
-                where=str(path),
+                where=str(folder.path),
                 hint="give another --bundle, or `plinth resume` to go on with a bundle that was cut short",
             )
         manifest = Manifest(
@@ -59,90 +65,84 @@ class BundleWriter:
             status="running",
             overrides=plan.overrides,
         )
-        with writing(path):
-            for folder in ("trials", "env", "logs"):
-                (path / folder).mkdir()
-            for name in plan.named_files:
-                (path / kept_path(name)).parent.mkdir(parents=True, exist_ok=True)
+        for name in ("trials", "env", "logs"):
+            folder.make_folder(name)
         plan_text = plan.model_dump_json(indent=1)
-        write_durably(path / "experiment.toml", experiment_toml)
-        write_durably(path / "plan.json", plan_text)
+        folder.write_durably("experiment.toml", experiment_toml)
+        folder.write_durably("plan.json", plan_text)
         if key is not None:
-            write_mac(path, key, plinth_version, plan_text, experiment_toml)
+            write_mac(folder, key, plinth_version, plan_text, experiment_toml)
         for name, text in plan.named_files.items():
-            write_durably(path / kept_path(name), text)
-        writer = cls(path, manifest)
+            kept = str(kept_path(name))
+            folder.make_folder(str(PurePosixPath(kept).parent))
+            folder.write_durably(kept, text)
+        writer = cls(folder, manifest)
         writer.write_host(plan.host)
         writer._write_manifest()  # last: a folder with a manifest is a bundle
         return writer
 
     @classmethod
-    def reopen(cls, path: Path, manifest: Manifest) -> "BundleWriter":
+    def reopen(cls, bundle: Path | BundleFolder, manifest: Manifest) -> "BundleWriter":
         """Go on with a bundle that was cut short: half-written trials are dropped, the seal is broken."""
-        with writing(path):
-            for partial in (path / "trials").glob(".partial-*"):
-                shutil.rmtree(partial)
-            unseal_bundle(path)
-        writer = cls(path, manifest.model_copy(update={"status": "running", "reason": None, "ended_unix_ns": None}))
+        folder = folder_of(bundle)
+        for entry in folder.entries("trials"):
+            if entry.name.startswith("trials/.partial-"):
+                folder.remove_tree(entry.name)
+        unseal_bundle(folder)
+        writer = cls(folder, manifest.model_copy(update={"status": "running", "reason": None, "ended_unix_ns": None}))
         writer._write_manifest()
         return writer
 
     @property
-    def logs(self) -> Path:
-        """Folder of the server's and the commands' logs."""
-        return self.path / "logs"
+    def path(self) -> Path:
+        """Where the bundle stands, for people; what is in it is reached by `folder`."""
+        return self.folder.path
+
+    def log(self, name: str) -> LogFile:
+        """A log of the server's, the drivers' or the commands'."""
+        return self.folder.log(f"logs/{name}")
 
     def write_host(self, host: HostFacts) -> None:
         """Write env/host.json."""
-        write_durably(self.path / "env" / "host.json", host.model_dump_json(indent=1))
+        self.folder.write_durably("env/host.json", host.model_dump_json(indent=1))
 
     def write_storage(self, facts: StorageFacts) -> None:
         """Write env/storage-NAME.json."""
-        write_durably(self.path / "env" / f"storage-{facts.name}.json", facts.model_dump_json(indent=1))
+        self.folder.write_durably(f"env/storage-{facts.name}.json", facts.model_dump_json(indent=1))
 
     def write_probe(self, storage: str, probe: FsyncProbe) -> None:
         """Write env/probe-NAME.json; not indented, since its histograms are long."""
-        write_durably(self.path / "env" / f"probe-{storage}.json", probe.model_dump_json())
+        self.folder.write_durably(f"env/probe-{storage}.json", probe.model_dump_json())
 
     def write_loaded(self, loaded: LoadedDataset) -> None:
         """Write env/dataset-CLUSTER.json."""
-        write_durably(self.path / "env" / f"dataset-{loaded.cluster}.json", loaded.model_dump_json(indent=1))
+        self.folder.write_durably(f"env/dataset-{loaded.cluster}.json", loaded.model_dump_json(indent=1))
 
     def write_doctor(self, record: DoctorRecord) -> None:
         """Write env/doctor.json."""
-        write_durably(self.path / "env" / "doctor.json", record.model_dump_json(indent=1))
+        self.folder.write_durably("env/doctor.json", record.model_dump_json(indent=1))
 
     def write_wear(self, wear: RunWear) -> None:
         """Write wear.json."""
-        write_durably(self.path / "wear.json", wear.model_dump_json(indent=1))
+        self.folder.write_durably("wear.json", wear.model_dump_json(indent=1))
 
     def write_server(self, variant: str, facts: ServerFacts) -> None:
         """Write env/server-VARIANT.json."""
-        write_durably(self.path / "env" / f"server-{variant}.json", facts.model_dump_json(indent=1))
+        self.folder.write_durably(f"env/server-{variant}.json", facts.model_dump_json(indent=1))
 
     def write_trial(
         self, trial: Trial, load: LoadResult | None, samples: Iterable[Sample], events: Iterable[Event]
     ) -> Path:
         """Write a trial whole, or nothing of it; returns its folder."""
-        partial = self.path / "trials" / f".partial-{trial.number:04d}"
-        final = self.path / "trials" / f"{trial.number:04d}-{trial.variant}"
-        with writing(final):
-            try:
-                _write_parts(partial, trial, load, samples, events)
-                partial.rename(final)
-            except BaseException:
-                shutil.rmtree(partial, ignore_errors=True)  # what stays nobody reads, and `reopen` drops
-                raise
-            sync_directory(final.parent)
-        return final
-
-    def write_derived(self, name: str, content: str) -> Path:
-        """Write a file of derived/, which can be rebuilt at will."""
-        folder = self.path / "derived"
-        with writing(folder):
-            folder.mkdir(exist_ok=True)
-        write_durably(folder / name, content)
-        return folder / name
+        partial, final = f"trials/.partial-{trial.number:04d}", f"trials/{trial.number:04d}-{trial.variant}"
+        try:
+            self._write_parts(partial, trial, load, samples, events)
+            self.folder.rename(partial, final)
+        except BaseException:
+            with contextlib.suppress(PlinthError):  # what stays nobody reads, and `reopen` drops
+                self.folder.remove_tree(partial)
+            raise
+        return self.path / final
 
     def finish(self, status: RunStatus, reason: str | None = None, losses: tuple[Loss, ...] = ()) -> None:
         """Say how the run ended and what it lost on the way, and seal what is there."""
@@ -155,21 +155,33 @@ class BundleWriter:
             }
         )
         self._write_manifest()
-        seal_bundle(self.path)
+        seal_bundle(self.folder)
 
     def _write_manifest(self) -> None:
-        write_durably(self.path / "manifest.json", json.dumps(self.manifest.model_dump(mode="json"), indent=1))
+        self.folder.write_durably("manifest.json", json.dumps(self.manifest.model_dump(mode="json"), indent=1))
+
+    def _write_parts(
+        self,
+        folder: str,
+        trial: Trial,
+        load: LoadResult | None,
+        samples: Iterable[Sample],
+        events: Iterable[Event],
+    ) -> None:
+        """Everything of a trial, safe on disk when this returns."""
+        self.folder.make_folder(f"{folder}/observe")
+        self.folder.write(f"{folder}/trial.json", trial.model_dump_json(indent=1))
+        if load is not None:
+            self._tables.write_series(f"{folder}/series.parquet", load.series)
+            self._tables.write_histograms(f"{folder}/hist.parquet", load.histograms)
+        self._tables.write_samples(f"{folder}/observe", samples)
+        self.folder.write(f"{folder}/events.jsonl", "".join(event.model_dump_json() + "\n" for event in events))
+        self.folder.sync_folders(folder)
 
 
-def _write_parts(
-    folder: Path, trial: Trial, load: LoadResult | None, samples: Iterable[Sample], events: Iterable[Event]
-) -> None:
-    """Everything of a trial, safe on disk when this returns."""
-    (folder / "observe").mkdir(parents=True)
-    (folder / "trial.json").write_text(trial.model_dump_json(indent=1))
-    if load is not None:
-        write_series(folder / "series.parquet", load.series)
-        write_histograms(folder / "hist.parquet", load.histograms)
-    write_samples(folder / "observe", samples)
-    (folder / "events.jsonl").write_text("".join(event.model_dump_json() + "\n" for event in events))
-    sync_tree(folder)
+def write_derived(bundle: Path, name: str, content: str) -> Path:
+    """Write a file of derived/, which is not sealed and can be rebuilt at will; returns its path."""
+    folder = BundleFolder(bundle)
+    folder.make_folder("derived")
+    folder.write_durably(f"derived/{name}", content)
+    return folder.path / "derived" / name

@@ -55,7 +55,7 @@ def run(
         print(full_size_sentence(made), file=sys.stderr)
     with _listener(quiet) as listener:
         status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections)
-    return _conclude(folder, status, as_json)
+    return _conclude(status, as_json)
 
 
 def resume(
@@ -76,7 +76,7 @@ def resume(
 
     with _listener(quiet) as listener:
         status = resume_bundle(bundle, listener, destroy)
-    return _conclude(bundle, status, as_json)
+    return _conclude(status, as_json)
 
 
 def _listener(quiet: bool):
@@ -85,12 +85,12 @@ def _listener(quiet: bool):
     return open_listener(quiet)
 
 
-def _conclude(folder: Path, status: "RunStatus", as_json: bool) -> int:
+def _conclude(status: "RunStatus", as_json: bool) -> int:
     """Show the results of a bundle, and say by the exit code how it went. Raises what a part of the run was lost by."""
     from plinth.cli.results import show_results
     from plinth.run import analyse_bundle
 
-    contents, analysis = analyse_bundle(folder)
+    contents, analysis = analyse_bundle(status.bundle)
     show_results(contents, analysis, as_json)
     if status.error is not None:
         raise status.error

@@ -43,15 +43,15 @@ def report(
     if sum((html, markdown, csv, as_json)) > 1:
         raise UsageError("give one of --html, --markdown, --csv and --json")
     from plinth import report as rendering
+    from plinth.bundle import write_derived
     from plinth.run import analyse_bundle
 
     contents, analysis = analyse_bundle(bundle)
     built = rendering.build_report(contents, analysis)
     if html:
-        path = output or _path_within(bundle)
+        page = rendering.render_html(built)
         with for_owner_only(bundle if contents.plan.is_external and output is None else None):
-            _write(path, rendering.render_html(built))
-        print(path)
+            print(write_derived(bundle, "report.html", page) if output is None else _write(output, page))
         return 0
     if markdown:
         text = rendering.render_markdown(built)
@@ -86,21 +86,17 @@ def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) 
 def show_results(contents: BundleContents, analysis: Analysis, as_json: bool) -> None:
     """What a run prints at its end: the table and where the report is, or the analysis as JSON."""
     from plinth import report as rendering
+    from plinth.bundle import write_derived
 
     built = rendering.build_report(contents, analysis)
     bundle = Path(contents.path)
-    path = _path_within(bundle)
     with for_owner_only(bundle if contents.plan.is_external else None):
-        _write(path, rendering.render_html(built))
+        path = write_derived(bundle, "report.html", rendering.render_html(built))
     if as_json:
         print(analysis.model_dump_json(indent=1))
         return
     _print_table(analysis, built.published)
     print(f"\nReport: {path}\nBundle: {contents.path}")
-
-
-def _path_within(bundle: Path) -> Path:
-    return bundle / "derived" / "report.html"
 
 
 def _print_table(analysis: Analysis, beside: PublishedBeside | None) -> None:
@@ -112,9 +108,11 @@ def _print_table(analysis: Analysis, beside: PublishedBeside | None) -> None:
     print(render_terminal(analysis, width=console.width, color=color, beside=beside), end="")
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> Path:
+    """Write to a place that the user has named."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise from_os_error(error, "write the report", path, hint="--output names another place for it") from error
+    return path

@@ -5,13 +5,13 @@ import sys
 import time
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from pathlib import Path
 
 from plinth.drivers.messages import Order, Started
 from plinth.model.errors import RunError
 from plinth.model.experiment import Driver
 from plinth.model.load import LoadProgress, LoadResult, Second
 from plinth.model.load_config import LoadConfig
+from plinth.system.log_file import LogFile
 from plinth.system.process import Child
 from plinth.system.runner import Runner
 
@@ -33,13 +33,13 @@ _NOTHING_YET = LoadProgress(
 class DriverLoad:
     """A closed loop of one script by `config.clients` processes of a driver.
 
-    They end with us, however that comes. `log_path` gets what they print, which is nothing as long as all is well.
+    They end with us, however that comes. `log` gets what they print, which is nothing as long as all is well.
     """
 
-    def __init__(self, driver: Driver, config: LoadConfig, runner: Runner, log_path: Path) -> None:
+    def __init__(self, driver: Driver, config: LoadConfig, runner: Runner, log: LogFile) -> None:
         self._order = Order(driver=driver, load=config)
         self._runner = runner
-        self._log_path = log_path
+        self._log = log
         self._process: Child | None = None
         self._pipe: Connection | None = None
         self._started: Started | None = None
@@ -54,7 +54,7 @@ class DriverLoad:
             number = theirs.fileno()
             argv = [sys.executable, "-m", "plinth.drivers", str(number)]
             # It need not be in the journal: it ends when nobody holds the other end of the pipe any more.
-            self._process = self._runner.spawn(argv, log_path=self._log_path, pass_fds=[number])
+            self._process = self._runner.spawn(argv, log=self._log, pass_fds=[number])
         self._pipe = ours
         with contextlib.suppress(BrokenPipeError):  # why is told by what it said last
             self._pipe.send_bytes(self._order.model_dump_json().encode())
@@ -134,7 +134,8 @@ class DriverLoad:
         """The process ended before its time."""
         process = self._process
         self._end()
-        lines = self._log_path.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        file = self._log.to_read()
+        lines = [] if file is None else file.read().decode(errors="replace").splitlines()[-_LOG_LINES:]
         return RunError(
             f"the driver's process ended with exit code {process.wait() if process else 'n/a'}",
             where=f"driver {self._order.driver}",

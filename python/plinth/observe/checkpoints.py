@@ -1,12 +1,13 @@
 """Checkpoints as events: from the server's log where it tells of them, else from the counters."""
 
+import errno
 import re
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from plinth.observe.source import Reading, Readout
+from plinth.system.log_file import LogFile
 
 # Messages of LogCheckpointStart and LogCheckpointEnd in xlog.c and of checkpointer.c, PostgreSQL 13 to 18.
 _MESSAGES = re.compile(
@@ -31,8 +32,8 @@ class ServerLog:
     name = "server log"
     sparse = False
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, log: LogFile) -> None:
+        self._log = log
         self._offset: int | None = None
         self._rest = b""
         self.happenings: list[Happening] = []
@@ -44,7 +45,10 @@ class ServerLog:
 
     def read(self) -> Readout:
         """Lines that were added since the last look; the first look only finds the end."""
-        with self._path.open("rb") as log:
+        file = self._log.to_read()
+        if file is None:
+            raise FileNotFoundError(errno.ENOENT, "the server's log is not there", str(self._log.path))
+        with file as log:
             end = log.seek(0, 2)
             if self._offset is None:
                 self._offset = end

@@ -4,7 +4,6 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plinth.model.base import Gap
@@ -21,6 +20,7 @@ from plinth.observe.processes import Processes
 from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.samples import to_samples
 from plinth.observe.source import LookedAt, Source, Unreadable
+from plinth.system.log_file import LogFile
 
 if TYPE_CHECKING:
     from plinth.observe.session import Session
@@ -54,7 +54,7 @@ class Observer:
 
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. `postmaster_pid` is None when
     the server is not on this host; `engine_pid` is the process of the load engine, which may be this one, and
-    `further_engines` are a driver's processes, as soon as there are any. With `log_path`, the file that the server
+    `further_engines` are a driver's processes, as soon as there are any. With `log`, the file that the server
     writes its log to, checkpoints are told from there. `storages` are what the server stands on, as they were described.
 
     The host is read by a thread of its own, so that a server that hangs takes nothing else with it. A source that
@@ -70,7 +70,7 @@ class Observer:
         engine_pid: int,
         further_engines: Callable[[], Sequence[int]] = tuple,
         interval_s: float = 1.0,
-        log_path: Path | None = None,
+        log: LogFile | None = None,
         storages: Sequence[StorageFacts] = (),
     ) -> None:
         # psycopg takes long to import, and planning needs host_facts alone.
@@ -86,7 +86,7 @@ class Observer:
         self._wait_session = Session(connection, local=local)
         self._slow_session = Session(connection, local=local, within=True)
         self._sessions = (self._session, self._wait_session, self._slow_session)
-        self._log = None if log_path is None else ServerLog(log_path)
+        self._log = None if log is None else ServerLog(log)
         self._server_sources = view_sources(self._session, VIEWS)
         if self._log is not None:
             self._server_sources.append(self._log)

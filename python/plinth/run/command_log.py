@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
+from plinth.model.errors import PlinthError
+from plinth.system.log_file import LogFile
 from plinth.system.runner import CommandRecord
 
 
@@ -13,17 +14,18 @@ class CommandLog:
     A command that was done is done, though the disk with the bundle be full: `note` is told once, and no command fails by it.
     """
 
-    def __init__(self, path: Path, note: Callable[[str], None]) -> None:
-        self._path = path
+    def __init__(self, log: LogFile, note: Callable[[str], None]) -> None:
+        self._log = log
         self._note = note
         self._has_failed = False
 
     def record(self, command: CommandRecord) -> None:
         """Append one command."""
         try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(command._asdict()) + "\n")
-        except OSError as error:
+            with self._log.to_append() as file:
+                file.write(json.dumps(command._asdict()).encode() + b"\n")
+        except (OSError, PlinthError) as error:
             if not self._has_failed:
-                self._note(f"{self._path} cannot be written ({error.strerror}): some commands are missing there")
+                reason = error.message if isinstance(error, PlinthError) else error.strerror
+                self._note(f"{self._log.path} cannot be written ({reason}): some commands are missing there")
             self._has_failed = True

@@ -9,6 +9,7 @@ from typing import Literal
 from plinth import __version__
 from plinth.bundle import (
     REPEAT_HINT,
+    BundleFolder,
     BundleWriter,
     read_authentic_plan,
     read_bundle,
@@ -33,7 +34,6 @@ from plinth.run.site import Site
 from plinth.run.survivors import take_up
 from plinth.run.trial import TrialRunner
 from plinth.system.clean import clean
-from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
 from plinth.system.owner import server_owner
@@ -47,6 +47,8 @@ class RunStatus:
     """How a run went."""
 
     failed_trials: int
+    bundle: Path
+    """Where the bundle stands now."""
     error: PlinthError | None = None
     """What the first storage or cluster was lost by, where the rest of the run went on."""
 
@@ -68,10 +70,15 @@ def run_plan(
     """
     check_destroy(plan.doomed, destroy)
     check_needs(plan)
-    with _bundle_folder(bundle), _for_owner_only(bundle, plan), InterruptGuard(listener.note) as guard:
+    folder = BundleFolder.made(bundle)
+    with (
+        DirectoryLock(bundle, folder.descriptor),
+        _for_owner_only(folder, plan),
+        InterruptGuard(listener.note) as guard,
+    ):
         key = create_key(plan.run_id)
         try:
-            writer = BundleWriter.create(bundle, plan, experiment_toml, __version__, key)
+            writer = BundleWriter.create(folder, plan, experiment_toml, __version__, key)
         except BaseException:
             forget_key(plan.run_id)
             raise
@@ -84,32 +91,34 @@ def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = (
     Nothing in the bundle is believed before the key of its run, which is outside of it, shows that its plan is ours:
     a plan names commands, which run as whoever resumes. Raises Refused otherwise.
     """
-    key = _key_of(bundle, read_manifest(bundle))
-    with _bundle_folder(bundle), ExitStack() as stack, InterruptGuard(listener.note) as guard:
-        manifest = read_manifest(bundle)
-        plan = read_authentic_plan(bundle, manifest, key)
-        stack.enter_context(_for_owner_only(bundle, plan))
-        done = frozenset(contents.trial.number for contents in read_bundle(bundle).trials)
+    folder = BundleFolder(bundle)
+    key = _key_of(bundle, read_manifest(folder))
+    with DirectoryLock(bundle, folder.descriptor), ExitStack() as stack, InterruptGuard(listener.note) as guard:
+        manifest = read_manifest(folder)
+        plan = read_authentic_plan(folder, manifest, key)
+        stack.enter_context(_for_owner_only(folder, plan))
+        trials = read_bundle(folder).trials
+        done = frozenset(contents.trial.number for contents in trials)
         lost_before = error_of(manifest.losses, bundle)
-        failed = sum(contents.trial.status == "failed" for contents in read_bundle(bundle).trials)
+        failed = sum(contents.trial.status == "failed" for contents in trials)
         if len(done) == len(plan.trials):
             if manifest.status != "complete":
-                BundleWriter.reopen(bundle, manifest).finish("complete")
-            verify_bundle(bundle)
+                BundleWriter.reopen(folder, manifest).finish("complete")
+            verify_bundle(folder)
             listener.note("all trials are in the bundle: nothing to resume")
             with guard.shielded():
                 _clean_up(plan.run_id, listener)
-            return RunStatus(failed, lost_before)
+            return RunStatus(failed, folder.path, lost_before)
         check_destroy(plan.doomed, destroy)
         _check_same_makers(plan.host, manifest.plinth_version)
         check_needs(plan)
-        status = _conduct(plan, BundleWriter.reopen(bundle, manifest), done, listener, guard, destroy, goes_on=True)
-        return RunStatus(status.failed_trials + failed, lost_before or status.error)
+        status = _conduct(plan, BundleWriter.reopen(folder, manifest), done, listener, guard, destroy, goes_on=True)
+        return RunStatus(status.failed_trials + failed, status.bundle, lost_before or status.error)
 
 
-def _for_owner_only(bundle: Path, plan: Plan) -> AbstractContextManager[None]:
+def _for_owner_only(folder: BundleFolder, plan: Plan) -> AbstractContextManager[None]:
     """What a server of somebody else's says of itself and of its host is nobody's but the owner's of the bundle."""
-    return for_owner_only(bundle if plan.is_external else None)
+    return for_owner_only(folder.descriptor if plan.is_external else None)
 
 
 def _key_of(bundle: Path, manifest: Manifest) -> RunKey:
@@ -124,17 +133,6 @@ def _key_of(bundle: Path, manifest: Manifest) -> RunKey:
         ) from error
 
 
-def _bundle_folder(bundle: Path) -> DirectoryLock:
-    """The bundle's folder, made and locked against a second Plinth."""
-    if bundle.exists() and not bundle.is_dir():
-        raise UsageError("the place for the bundle is a file", where=str(bundle), hint="give another --bundle")
-    try:
-        bundle.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise from_os_error(error, "make the folder for the bundle", bundle) from error
-    return DirectoryLock(bundle)
-
-
 def _conduct(
     plan: Plan,
     writer: BundleWriter,
@@ -147,16 +145,19 @@ def _conduct(
     goes_on: bool = False,
 ) -> RunStatus:
     owner = server_owner()
-    site = Site.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy)
+    site = Site.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder)
     if not owner.is_us:
         listener.note(owner.reason)
-    runner = Runner(CommandLog(writer.logs / "commands.jsonl", listener.note).record)
+    runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
     journal = take_up(plan, site, runner, listener) if goes_on else Journal.create(plan.run_id)
-    budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.path))
+    begun_at = writer.path
+    budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
     provision = Provision(plan, site, runner, journal, listener, guard, budget, connections or {})
 
     def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
         _undo(provision, journal, listener)
+        if writer.path != begun_at:
+            listener.note(f"the bundle was moved while it was written: it is {writer.path} now")
         writer.write_wear(budget.result())
         writer.finish(status, reason, provision.losses.recorded())
 
@@ -174,7 +175,7 @@ def _conduct(
         raise
     with guard.shielded():
         end("complete")
-    return RunStatus(failed, provision.losses.error())
+    return RunStatus(failed, writer.path, provision.losses.error())
 
 
 def _run_trials(

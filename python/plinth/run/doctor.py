@@ -75,7 +75,7 @@ def _asked(spec: StorageSpec) -> frozenset[str]:
 
 def keep_examination(writer: BundleWriter, examination: Examination) -> None:
     """Add an examination to those that the bundle has from before it was resumed."""
-    earlier = read_doctor(writer.path)
+    earlier = read_doctor(writer.folder)
     writer.write_doctor(DoctorRecord(examinations=(*(earlier.examinations if earlier else ()), examination)))
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Protocol
 
 from plinth.bundle import BundleWriter, read_loaded
@@ -24,6 +23,7 @@ from plinth.server import Cluster, ExternalServer, connect, database_errors
 from plinth.storage import Storage
 from plinth.system.database import STORAGE_FULL
 from plinth.system.journal import Journal, NotUndone
+from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of, load_settings
 
@@ -152,10 +152,10 @@ class Provision:
         cluster = self._managed.get(variant.cluster)
         return cluster.postmaster_pid if cluster is not None else None
 
-    def log_path(self, variant: Variant) -> Path | None:
+    def log(self, variant: Variant) -> LogFile | None:
         """The log of a managed server."""
         cluster = self._managed.get(variant.cluster)
-        return cluster.layout.log_path if cluster is not None else None
+        return cluster.layout.log if cluster is not None else None
 
     def close(self) -> tuple[NotUndone, ...]:
         """End the servers and undo every step; returns what could not be undone.
@@ -285,7 +285,7 @@ class Provision:
         with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, cluster) as server:
             dataset = dataset_of(planned.dataset, self.plan.dataset_files)
             loaded = load_dataset(planned, dataset, server, self._listener.progress)
-        if goes_on and planned.id in read_loaded(writer.path):
+        if goes_on and planned.id in read_loaded(writer.folder):
             return  # it was looked at when all of it had been loaded
         if goes_on:
             gap = Gap(what="time to load", reason="a run was killed while it loaded; this is what was left to do")

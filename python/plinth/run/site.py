@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from plinth.bundle import BundleFolder
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster
 from plinth.model.storage import StorageSpec
 from plinth.server import ClusterLayout
 from plinth.storage import Storage, make
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.paths import work_dir
 
@@ -23,6 +25,7 @@ class Site:
     owner: Owner
     bundle: Path
     storages: dict[str, Storage] = field(default_factory=dict)
+    folder: BundleFolder | None = None
 
     @classmethod
     def of(
@@ -33,8 +36,12 @@ class Site:
         owner: Owner,
         bundle: Path,
         destroy: Collection[str] = (),
+        folder: BundleFolder | None = None,
     ) -> "Site":
-        """The site of a plan's storages; `destroy` are the words of the command line that disks may go by."""
+        """The site of a plan's storages; `destroy` are the words of the command line that disks may go by.
+
+        `folder` is the bundle's, once there is one: logs are then written in it wherever it is moved to.
+        """
         place = bundle.absolute()
         storages = make(
             specs,
@@ -45,7 +52,11 @@ class Site:
             destroy=destroy,
             keep=[place],
         )
-        return cls(run_id, host, owner, place, storages)
+        return cls(run_id, host, owner, place, storages, folder)
+
+    def log(self, name: str) -> LogFile:
+        """A log of the bundle's."""
+        return LogFile(self.bundle / "logs" / name) if self.folder is None else self.folder.log(f"logs/{name}")
 
     def layout(self, cluster: PlannedCluster) -> ClusterLayout:
         """Where a managed cluster stands, and the commands that make it."""
@@ -58,7 +69,7 @@ class Site:
             owner=self.owner,
             spec=cluster.server,
             data_directory=self.storages[cluster.storage].mount_point / cluster.id,
-            log_path=self.bundle / "logs" / f"postgresql-{cluster.id}.log",
+            log=self.log(f"postgresql-{cluster.id}.log"),
             wal_directory=None if wal_storage is None else self.storages[wal_storage].mount_point / f"{cluster.id}.wal",
             tablespaces={
                 name: self.storages[storage].mount_point / f"{cluster.id}.tablespace-{name}"

@@ -23,7 +23,7 @@ class StorageProbe:
         self._plan = plan
         self._writer = writer
         self._listener = listener
-        self._done = read_probes(writer.path)
+        self._done = read_probes(writer.folder)
         self._stood_on = {storage for cluster in plan.clusters for storage in cluster.roles.values()}
 
     def probe(self, storage: Storage, facts: StorageFacts) -> None:

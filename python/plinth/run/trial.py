@@ -92,7 +92,7 @@ class TrialRunner:
             postmaster_pid=self._provision.postmaster_pid(variant),
             engine_pid=os.getpid(),
             further_engines=lambda: self._running.processes if isinstance(self._running, DriverLoad) else (),
-            log_path=self._provision.log_path(variant),
+            log=self._provision.log(variant),
             storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
         )
         observer.start(time.monotonic_ns())
@@ -137,8 +137,7 @@ class TrialRunner:
         """The load, not yet begun."""
         if driver == "plinth":
             return Load(config)
-        log_path = self._provision.site.bundle / "logs" / "drivers.log"
-        return DriverLoad(driver, config, self._provision.runner, log_path)
+        return DriverLoad(driver, config, self._provision.runner, self._provision.site.log("drivers.log"))
 
     def _load(
         self, config: LoadConfig, driver: Driver, server: Server, observer: Observer

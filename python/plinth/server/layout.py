@@ -12,6 +12,7 @@ from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
 from plinth.model.step import Step, Undo
 from plinth.system.directory import label_of
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 
 SUPERUSER = "postgres"
@@ -24,7 +25,7 @@ SOCKET_PATH_MAX_BYTES = 107  # sun_path of unix(7) has 108 bytes, the last one z
 class ClusterLayout:
     """A managed cluster on paper: the plan shows these steps, `Cluster` takes them.
 
-    `data_directory` is made by initdb inside a storage; `log_path` stands outside of it, so that the log
+    `data_directory` is made by initdb inside a storage; `log` stands outside of it, so that the log
     survives the storage and costs it nothing. `wal_directory` is made by initdb too, inside another storage; the
     directories of `tablespaces` are made by us.
     """
@@ -35,7 +36,7 @@ class ClusterLayout:
     owner: Owner
     spec: ServerSpec
     data_directory: Path
-    log_path: Path
+    log: LogFile
     socket_root: Path | None = None
     wal_directory: Path | None = None
     tablespaces: Mapping[str, Path] = field(default_factory=dict)
@@ -125,7 +126,7 @@ class ClusterLayout:
         """Starting the postmaster."""
         return self._step(
             "start",
-            f"start PostgreSQL {self.installation.version}, its log in {self.log_path}",
+            f"start PostgreSQL {self.installation.version}, its log in {self.log.path}",
             [f"{self.installation.bindir}/postgres", "-D", str(self.data_directory)],
             undo=Undo(kind="stop_server", path=str(self.data_directory), label=self.label),
         )

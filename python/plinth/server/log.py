@@ -1,22 +1,28 @@
 """The server's log: kept whole, and its last lines shown when something went wrong."""
 
-from pathlib import Path
+import os
+
+from plinth.system.log_file import LogFile
 
 TAIL_LINES = 20
 _TAIL_BYTES = 64 * 1024
 
 
 class ServerLog:
-    """What is appended to the file at `path` from now on; earlier starts have written to it, too."""
+    """What is appended to `log` from now on; earlier starts have written to it, too."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._begin_bytes = path.stat().st_size if path.exists() else 0
+    def __init__(self, log: LogFile) -> None:
+        self.path = log.path
+        self._log = log
+        self._begin_bytes = 0
+        if (file := log.to_read()) is not None:
+            with file:
+                self._begin_bytes = file.seek(0, os.SEEK_END)
 
     def tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """The last lines."""
-        if not self.path.exists():
+        if (file := self._log.to_read()) is None:
             return ()
-        with self.path.open("rb") as log:
-            log.seek(max(self._begin_bytes, self.path.stat().st_size - _TAIL_BYTES))
-            return tuple(log.read().decode(errors="replace").splitlines()[-lines:])
+        with file:
+            file.seek(max(self._begin_bytes, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return tuple(file.read().decode(errors="replace").splitlines()[-lines:])

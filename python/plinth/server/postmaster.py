@@ -23,9 +23,9 @@ class Postmaster:
         assert step.argv is not None  # it is a command
         self._data_directory = layout.data_directory
         self._version = layout.installation.version
-        self._log = ServerLog(layout.log_path)
+        self._log = ServerLog(layout.log)
         # There from its first instant, since the journal knows a server by the directory that it works in.
-        self._process = runner.spawn(step.argv, owner=layout.owner, cwd=layout.data_directory, log_path=layout.log_path)
+        self._process = runner.spawn(step.argv, owner=layout.owner, cwd=layout.data_directory, log=layout.log)
 
     @property
     def pid(self) -> int:

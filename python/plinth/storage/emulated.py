@@ -21,6 +21,7 @@ from plinth.storage.disk_control import DiskControl
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
 from plinth.system.disk_daemon import daemons, kill_daemon
+from plinth.system.log_file import LogFile
 from plinth.system.process import Child
 from plinth.system.runner import Runner
 
@@ -195,7 +196,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         )
 
         def do(runner: Runner) -> None:
-            daemon = runner.spawn(argv, log_path=self._log(mount))
+            daemon = runner.spawn(argv, log=LogFile(self._log(mount)))
             _wait_ready(daemon, self._log(mount))
 
         return Action(step, do)

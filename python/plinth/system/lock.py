@@ -1,7 +1,9 @@
 """A lock on a directory, so that no two processes of Plinth work in the same one."""
 
+import contextlib
 import fcntl
 import os
+import stat
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,8 +29,11 @@ class DirectoryLock:
     The kernel lets go of the lock when we die, however we die. Raises Refused, with the pid of the holder.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, directory: int | None = None) -> None:
+        """`directory` is a descriptor of the directory, which is then locked wherever it may be moved to."""
         self._file = path / LOCK_FILE
+        self._name = self._file if directory is None else LOCK_FILE
+        self._directory = directory
         self._fd: int | None = None
 
     def acquire(self) -> Self:
@@ -54,7 +59,8 @@ class DirectoryLock:
     def release(self) -> None:
         """Remove the lock file and let go; nothing when it is not held."""
         if self._fd is not None:
-            self._file.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._name, dir_fd=self._directory)
             os.close(self._fd)
             self._fd = None
 
@@ -67,13 +73,19 @@ class DirectoryLock:
         self.release()
 
     def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         try:
-            return os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+            fd = os.open(self._name, flags, 0o644, dir_fd=self._directory)
         except OSError as error:
             raise from_os_error(error, "lock the directory", self._file.parent) from error
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # what we write into it would be written elsewhere
+            os.close(fd)
+            raise Refused("what stands in place of the lock's file is not one of ours", where=str(self._file))
+        return fd
 
     def _is_current(self, fd: int) -> bool:
         try:
-            return os.path.samestat(os.fstat(fd), self._file.stat())
+            return os.path.samestat(os.fstat(fd), os.stat(self._name, dir_fd=self._directory, follow_symlinks=False))
         except FileNotFoundError:
             return False

@@ -10,15 +10,15 @@ _NOT_FOR_OTHERS = 0o077
 
 
 @contextmanager
-def for_owner_only(folder: Path | None) -> Iterator[None]:
+def for_owner_only(folder: Path | int | None) -> Iterator[None]:
     """Close `folder` to all others, and have every file that this process makes meanwhile be its owner's (0600, 0700).
 
-    Nothing where there is no `folder`. The umask is the process's: other threads make such files, too.
+    `folder` is a path or a descriptor. Nothing where there is no `folder`. The umask is the process's: other threads make such files, too.
     """
     if folder is None:
         yield
         return
-    folder.chmod(OWNERS_FOLDER)
+    os.chmod(folder, OWNERS_FOLDER)  # noqa: PTH101
     before = os.umask(_NOT_FOR_OTHERS)
     try:
         yield

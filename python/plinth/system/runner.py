@@ -15,6 +15,7 @@ from typing import IO, NamedTuple
 
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system.gate import Gate, gated
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.process import Child
 from plinth.system.uninterrupted import uninterrupted
@@ -162,27 +163,27 @@ class Runner:
         self,
         argv: Sequence[str],
         *,
-        log_path: Path,
+        log: LogFile,
         owner: Owner | None = None,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         pass_fds: Collection[int] = (),
     ) -> Child:
-        """Start `argv` and leave it running, its output appended to `log_path`; `pass_fds` are open in it, too.
+        """Start `argv` and leave it running, its output appended to `log`; `pass_fds` are open in it, too.
 
         It outlives us: journal it first. When we die before it has become `argv`, it ends without having done anything
         (`gate`). MissingCapability when there is no such program; that its owner may not execute it is told by its log.
         """
         other = _other(owner)
         _check_program(argv, _environment(other) | dict(env or {}), owner, cwd)
-        with log_path.open("ab") as log, Gate() as gate, uninterrupted():
+        with log.to_append() as output, Gate() as gate, uninterrupted():
             process = self._start(
                 gated(argv),
                 owner,
                 cwd,
                 env,
                 stdin=gate.theirs,
-                stdout=log,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=pass_fds,
             )

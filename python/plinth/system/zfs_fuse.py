@@ -15,6 +15,7 @@ from plinth.system import own_run
 from plinth.system.directory import nearest_label
 from plinth.system.ending import kill_all
 from plinth.system.failures import from_os_error
+from plinth.system.log_file import LogFile
 from plinth.system.patience import space_of
 from plinth.system.process import arguments
 from plinth.system.runner import Runner
@@ -49,7 +50,7 @@ class ZfsFuse:
 
     def start(self, places: list[Path], runner: Runner) -> None:
         """Start it and wait until it answers. RunError with its last words when it ends before."""
-        process = runner.spawn(self.command(places), log_path=self._log)
+        process = runner.spawn(self.command(places), log=LogFile(self._log))
         pidfd = os.pidfd_open(process.pid)
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
