@@ -179,6 +179,7 @@ from pathlib import Path
 from plinth.model.experiment import ServerSpec
 from plinth.server import Cluster, ClusterLayout, find_installation
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 

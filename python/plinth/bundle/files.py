@@ -69,6 +69,8 @@ class BundleFolder:
             raise UsageError("this is not a bundle: it is no folder", where=str(path)) from error
         except OSError as error:
             raise from_os_error(error, "open the bundle", path) from error
+        except ValueError as error:  # a NUL in it
+            raise UsageError(f"this is no path: {error}", where=str(path)) from error
         self._given = path
         self._closing = weakref.finalize(self, os.close, self.descriptor)
 
@@ -83,6 +85,8 @@ class BundleFolder:
             ) from error
         except OSError as error:
             raise from_os_error(error, "make the folder for the bundle", path) from error
+        except ValueError as error:
+            raise UsageError(f"this is no path: {error}", where=str(path)) from error
         return cls(path)
 
     def close(self) -> None:
@@ -162,16 +166,18 @@ class BundleFolder:
             raise self._no_part(name, str(error)) from error
 
     def make_folder(self, name: str) -> None:
+        """Make a folder where it is not there; the one that it stands in must be."""
+        with self._writing(name), self._parent(name) as (parent, last):
+            try:
+                os.mkdir(last, dir_fd=parent)
+            except FileExistsError:
+                os.close(self._step(name, _STEP))  # which raises for what is no folder
+
+    def make_folders(self, name: str) -> None:
         """Make a folder, and those above it, where they are not there."""
-        with self._writing(name):
-            path = ""
-            for part in _parts(name):
-                path = f"{path}/{part}" if path else part
-                with self._parent(path) as (parent, last):
-                    try:
-                        os.mkdir(last, dir_fd=parent)
-                    except FileExistsError:
-                        os.close(self._step(path, _STEP))  # which raises for what is no folder
+        parts = _parts(name)
+        for length in range(1, len(parts) + 1):
+            self.make_folder("/".join(parts[:length]))
 
     @contextmanager
     def new_file(self, name: str) -> Iterator[int]:
@@ -216,12 +222,12 @@ class BundleFolder:
     def remove_tree(self, name: str) -> None:
         """Remove a folder and all that is in it, following no link; nothing when there is none."""
         with self._writing(name), self._parent(name) as (parent, last):
+            found = self.entry(name)
+            if found is None or not found.is_folder:
+                _unlink(last, parent)
+                return
             try:
                 shutil.rmtree(last, dir_fd=parent)
-            except FileNotFoundError:
-                return
-            except NotADirectoryError:
-                _unlink(last, parent)
             except RecursionError as error:
                 raise RunError("cannot remove it: folders are nested too deep", where=str(self.path / name)) from error
 

@@ -74,7 +74,7 @@ class BundleWriter:
             write_mac(folder, key, plinth_version, plan_text, experiment_toml)
         for name, text in plan.named_files.items():
             kept = str(kept_path(name))
-            folder.make_folder(str(PurePosixPath(kept).parent))
+            folder.make_folders(str(PurePosixPath(kept).parent))
             folder.write_durably(kept, text)
         writer = cls(folder, manifest)
         writer.write_host(plan.host)
@@ -169,6 +169,7 @@ class BundleWriter:
         events: Iterable[Event],
     ) -> None:
         """Everything of a trial, safe on disk when this returns."""
+        self.folder.make_folder(folder)
         self.folder.make_folder(f"{folder}/observe")
         self.folder.write(f"{folder}/trial.json", trial.model_dump_json(indent=1))
         if load is not None:

@@ -74,6 +74,8 @@ def report(
 def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) -> int:
     """Check that a bundle is as its run left it: every file is there and has the sum that the seal says.
 
+    Links, FIFOs, sockets and devices are refused: a run leaves none.
+
     plinth verify bundles/ramdisk-20261122-091717
     """
     from plinth.bundle import read_manifest, verify_bundle

@@ -1,6 +1,7 @@
 """Checkpoints as events: from the server's log where it tells of them, else from the counters."""
 
 import errno
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -47,7 +48,7 @@ class ServerLog:
         """Lines that were added since the last look; the first look only finds the end."""
         file = self._log.to_read()
         if file is None:
-            raise FileNotFoundError(errno.ENOENT, "the server's log is not there", str(self._log.path))
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._log.path))
         with file as log:
             end = log.seek(0, 2)
             if self._offset is None:
