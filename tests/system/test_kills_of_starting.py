@@ -27,6 +27,7 @@ from plinth.system.directory import label_directory, label_of
 from plinth.system.disk_daemon import daemons
 from plinth.system.gate import Gate
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.mounts import mounts_within
 from plinth.system.owner import ourselves, server_owner
 from plinth.system.postmaster import serving
@@ -51,7 +52,7 @@ def emulated_disk(folder: Path) -> tuple[Step, Callable[[], object]]:
                         control=str(folder / "control"), label=LABEL, seed=1)  # fmt: skip
     argv = serve_command(config)
     step = Step(id="serve", title="serve", argv=argv, undo=Undo(kind="stop_process", path=str(mount), label=LABEL))
-    return step, lambda: Runner().spawn(argv, log_path=folder / "log")
+    return step, lambda: Runner().spawn(argv, log=LogFile(folder / "log"))
 
 
 def zfs_fuse(folder: Path) -> tuple[Step, Callable[[], object]]:
@@ -62,7 +63,7 @@ def zfs_fuse(folder: Path) -> tuple[Step, Callable[[], object]]:
     fuse.shared.mkdir()
     argv = fuse.command([])
     undo = Undo(kind="stop_zfs_fuse", path=str(fuse.shared), label=LABEL)
-    return Step(id="zfs", title="zfs", argv=argv, undo=undo), lambda: Runner().spawn(argv, log_path=folder / "log")
+    return Step(id="zfs", title="zfs", argv=argv, undo=undo), lambda: Runner().spawn(argv, log=LogFile(folder / "log"))
 
 
 def postmaster(folder: Path) -> tuple[Step, Callable[[], object]]:
@@ -75,7 +76,7 @@ def postmaster(folder: Path) -> tuple[Step, Callable[[], object]]:
     argv = (f"{_bindir()}/postgres", "-D", str(data), "-c", "listen_addresses=", "-c", f"unix_socket_directories={data}",
             "-c", "shared_buffers=1MB", "-c", "fsync=off")  # fmt: skip
     step = Step(id="start", title="start", argv=argv, undo=Undo(kind="stop_server", path=str(data), label=LABEL))
-    return step, lambda: Runner().spawn(argv, owner=owner, cwd=data, log_path=folder / "log")
+    return step, lambda: Runner().spawn(argv, owner=owner, cwd=data, log=LogFile(folder / "log"))
 
 
 def command(folder: Path) -> tuple[Step, Callable[[], object]]:

@@ -95,16 +95,16 @@ def test_a_missing_program_names_the_package_that_has_it(scratch: Path) -> None:
 def test_what_cannot_be_left_running_is_told_as_what_cannot_be_run(scratch: Path) -> None:
     log = scratch / "log"
     with pytest.raises(MissingCapability, match="no-such-program: there is no such program"):
-        Runner().spawn(["no-such-program"], log_path=log)
+        Runner().spawn(["no-such-program"], log=LogFile(log))
     (scratch / "plain").write_text("")
     with pytest.raises(MissingCapability, match="cannot be executed: Permission denied"):
-        Runner().spawn([str(scratch / "plain")], log_path=log)
+        Runner().spawn([str(scratch / "plain")], log=LogFile(log))
     with pytest.raises(MissingCapability, match=r"cannot enter the working directory .*/nowhere"):
-        Runner().spawn(["true"], log_path=log, cwd=scratch / "nowhere")
+        Runner().spawn(["true"], log=LogFile(log), cwd=scratch / "nowhere")
     closed = scratch / "closed"
     closed.mkdir(mode=0o700)
     shutil.copy("/bin/true", closed / "program")
-    process = Runner().spawn([str(closed / "program")], log_path=log, owner=server_owner())
+    process = Runner().spawn([str(closed / "program")], log=LogFile(log), owner=server_owner())
     assert process.wait() in (126, 127)
     assert "Permission denied" in log.read_text()
 
