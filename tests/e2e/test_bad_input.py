@@ -1,7 +1,9 @@
 """What bad input gets: a clear error, the right exit code, and nothing left behind."""
 
+import shlex
 import socket
 import subprocess
+import sys
 
 import pytest
 from filling import leave_free
@@ -211,3 +213,13 @@ def test_a_script_whose_sql_always_fails_is_a_failed_trial_with_its_message(proj
 def test_inherited_pg_variables_do_not_reach_a_managed_server(project):
     done = project.run(*ONE, PGHOST="nowhere.invalid", PGPORT="1", PGDATABASE="nope", PGOPTIONS="-c nonsense=1")
     assert done.returncode in (0, 3), done.stderr
+
+
+def test_a_run_without_standard_streams_is_a_run_like_any_other(project):
+    words = [sys.executable, "-m", "plinth", "run", "x.toml", "--bundle", str(project.bundle), *ONE]
+    closed = ["sh", "-c", f"exec {shlex.join(words)} 0<&- 1>&- 2>&-"]
+    done = subprocess.run(closed, cwd=project.folder, env=project.environment(), timeout=120)
+    assert done.returncode in (0, 3)
+    assert project.status() == "complete"
+    assert [trial["status"] for trial in project.trials()] == ["complete"]
+    assert project.left_behind() == []

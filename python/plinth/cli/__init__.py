@@ -3,6 +3,7 @@
 `plinth --help` is answered from the table of commands alone: everything heavy is imported by the command that runs.
 """
 
+import os
 import sys
 
 from plinth import __version__
@@ -30,7 +31,10 @@ def help_text() -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     from plinth.cli.ending import with_output
+    from plinth.cli.standard_streams import open_standard_streams
 
+    for name in open_standard_streams():
+        print(f"note: {name} was closed: it leads to {os.devnull} now", file=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
     return with_output(lambda: _run(words))
 

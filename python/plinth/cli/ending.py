@@ -19,8 +19,7 @@ def with_output(command: Callable[[], int]) -> int:
     """
     try:
         code = command()
-        if sys.stdout is not None:  # None where the caller has closed it
-            sys.stdout.flush()
+        sys.stdout.flush()
         return code
     except BrokenPipeError:
         _write_no_more()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from plinth.experiment.text_files import UnreadableFile, read_text
 from plinth.model.dataset import SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.files import weighted
@@ -21,12 +22,11 @@ def read_files(document: dict[str, Any], folder: Path, problems: list[Problem]) 
     files: dict[str, str] = {}
     for name, path in _named(document):
         try:
-            files[name] = _place(folder, name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            files[name] = read_text(_place(folder, name))
+        except UnreadableFile as error:
             problems.append(
                 Problem(
-                    f"cannot read the file {name!r}: {reason}",
+                    f"cannot read the file {name!r}: {error}",
                     path=path,
                     hint="the path is relative to the experiment file",
                 )

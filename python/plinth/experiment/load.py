@@ -17,6 +17,8 @@ from plinth.experiment.problems import problems_of
 from plinth.experiment.published import named_reference
 from plinth.experiment.references import check_references
 from plinth.experiment.secrets import SecretsTaken
+from plinth.experiment.text_files import UnreadableFile, read_text
+from plinth.experiment.toml_document import NotADocument, parse_toml
 from plinth.experiment.toml_text import toml_text
 from plinth.model.errors import ExperimentError, Problem, UsageError
 from plinth.model.experiment import Experiment, factor_path
@@ -62,11 +64,10 @@ def load_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = Fa
     Raises UsageError when it cannot be read and ExperimentError with every problem when it is not valid.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        text = read_text(path)
+    except UnreadableFile as error:
         raise UsageError(
-            f"cannot read the experiment file: {reason}",
+            f"cannot read the experiment file: {error}",
             where=str(path),
             hint="`plinth init` writes a commented one to start from",
         ) from error
@@ -124,7 +125,11 @@ def _without_secrets(
 
 def _parse(text: str, file: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return parse_toml(text)
+    except NotADocument as problem:
+        raise ExperimentError(file, [problem.at(f"{file}:{problem.line}")]) from problem
+    except Problem as problem:
+        raise _error([problem], text, file, ()) from problem
     except tomllib.TOMLDecodeError as error:
         message, _, place = str(error).partition(" (at ")
         line = place.removeprefix("line ").partition(",")[0] if place.startswith("line ") else str(text.count("\n") + 1)

@@ -38,7 +38,7 @@ def find(text: str, path: Sequence[str | int]) -> int | None:
     """The line, from 1, of the statement that wrote `path`; None when nothing did."""
     if _lookup(tomllib.loads(text), path) is _MISSING:
         return None
-    lines = text.splitlines()
+    lines = text.split("\n")  # TOML knows no other ends of lines
     start = 0
     for end in range(1, len(lines) + 1):
         try:

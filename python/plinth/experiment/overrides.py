@@ -9,9 +9,10 @@ from pydantic import BaseModel
 
 from plinth.experiment.secrets import SecretsTaken
 from plinth.experiment.storages import valid_storages
+from plinth.experiment.toml_document import check_values, parse_toml
 from plinth.experiment.toml_text import toml_value
 from plinth.model.dataset import DatasetSpec
-from plinth.model.errors import UsageError
+from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import factor_path
 from plinth.model.secrets import may_hold_secrets
 from plinth.model.storage import StorageSpec, raw_storages
@@ -31,9 +32,13 @@ def override_keys(override: str) -> tuple[str, ...]:
 def _value(text: str) -> Any:
     """A TOML value; text that is none stands for itself, so that quotes may be left out."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
+        try:
+            return parse_toml(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            check_values({"value": text})
+            return text.strip()
+    except Problem as problem:
+        raise UsageError(f"the value of a --set cannot be taken: {problem.message}") from problem
 
 
 def override_without_secrets(override: str, secrets: SecretsTaken) -> str:

@@ -10,6 +10,8 @@ from pydantic import ValidationError
 from plinth.experiment.locate import locate
 from plinth.experiment.matrix import FACTOR_PARTS
 from plinth.experiment.problems import problems_of
+from plinth.experiment.text_files import UnreadableFile, read_text
+from plinth.experiment.toml_document import parse_toml
 from plinth.model.errors import Problem
 from plinth.model.experiment import factor_path
 from plinth.model.nearest import nearest
@@ -31,9 +33,11 @@ def load_reference(name: str, folder: Path) -> Reference:
     """
     text = _file_text(folder / name) if name.endswith(_SUFFIX) else _packaged_text(name)
     try:
-        document = tomllib.loads(text)
+        document = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         raise _problem(f"{name!r} is not valid TOML: {error}") from error
+    except Problem as problem:
+        raise _problem(f"{name!r} cannot be taken: {_told(problem, name)}") from problem
     try:
         reference = Reference.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -73,11 +77,10 @@ def _packaged_text(name: str) -> str:
 
 def _file_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return read_text(path)
+    except UnreadableFile as error:
         raise _problem(
-            f"cannot read the reference {path.name!r}: {reason}", hint="the path is relative to the experiment file"
+            f"cannot read the reference {path.name!r}: {error}", hint="the path is relative to the experiment file"
         ) from error
 
 

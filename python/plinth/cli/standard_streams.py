@@ -1,0 +1,39 @@
+"""Standard input, output and error of a process that was started without them (`2>&-`)."""
+
+import os
+import sys
+
+_STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
+
+
+def open_standard_streams() -> list[str]:
+    """Lead each standard descriptor that is closed to /dev/null; returns the names of those.
+
+    Otherwise the next file to be opened, a journal or a server's log, would get the number, and whatever a library or a
+    child writes to standard error would get into it.
+    """
+    closed = [name for number, name in _STREAMS.items() if _lead_to_null(number)]
+    for name in closed:
+        _reopen(name)
+    return closed
+
+
+def _lead_to_null(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        opened = os.open(os.devnull, os.O_RDWR)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        os.set_inheritable(number, True)
+        return True
+    return False
+
+
+def _reopen(name: str) -> None:
+    number = next(number for number, one in _STREAMS.items() if one == name)
+    mode = "r" if name == "stdin" else "w"
+    stream = open(number, mode, closefd=False, errors="backslashreplace")  # noqa: SIM115 - as long as the process
+    setattr(sys, name, stream)
+    setattr(sys, f"__{name}__", stream)

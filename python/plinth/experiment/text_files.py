@@ -1,0 +1,43 @@
+"""Text files that a user names: regular files of a bounded size, whatever the name leads to."""
+
+import os
+import stat
+from pathlib import Path
+
+MOST_BYTES = 16 * 2**20
+"""Of an experiment, a script or a dataset's SQL; all of it is kept in the bundle."""
+
+
+class UnreadableFile(Exception):
+    """Why a file cannot be taken."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a regular file. Raises UnreadableFile, also for devices and pipes, which might never end."""
+    try:
+        content = _content(path)
+    except OSError as error:
+        raise UnreadableFile(error.strerror or str(error)) from error
+    except ValueError:
+        raise UnreadableFile("the path has a NUL in it") from None
+    if len(content) > MOST_BYTES:
+        raise UnreadableFile(f"it is larger than {MOST_BYTES // 2**20} MiB")
+    try:
+        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(str(error)) from error
+
+
+def _content(path: Path) -> bytes:
+    """A byte more than is allowed, at most."""
+    # A pipe without a writer is not waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnreadableFile("it is not a regular file")
+        content = bytearray()
+        while len(content) <= MOST_BYTES and (part := os.read(descriptor, MOST_BYTES + 1 - len(content))):
+            content += part
+        return bytes(content)
+    finally:
+        os.close(descriptor)
