@@ -30,15 +30,17 @@ def nothing_hangs(made: Callable[[], Iterable[Undo]]) -> Iterator[list[str]]:
     ended: list[str] = []
     left = threading.Event()
 
+    def tell(reason: str) -> None:
+        if reason not in ended:
+            ended.append(reason)
+
     def look() -> None:
         while not left.wait(_INTERVAL_S):
             for what in made():
                 try:
-                    reason = _end_hanging(what, left)
+                    _end_hanging(what, left, tell)
                 except PlinthError as error:
-                    reason = f"{error.message} ({error.where})"
-                if reason and reason not in ended:
-                    ended.append(reason)
+                    tell(f"{error.message} ({error.where})")
 
     threading.Thread(target=look, name="looks for what hangs", daemon=True).start()
     try:
@@ -47,14 +49,14 @@ def nothing_hangs(made: Callable[[], Iterable[Undo]]) -> Iterator[list[str]]:
         left.set()  # it is not waited for, since it may just be asking
 
 
-def _end_hanging(what: Undo, left: threading.Event) -> str | None:
-    """End what hangs, and say so; None when nothing does, or when that is nobody's affair any more."""
+def _end_hanging(what: Undo, left: threading.Event, tell: Callable[[str], None]) -> None:
+    """End what hangs, unless that is nobody's affair any more. Told before: whoever waits for it gets its error at once."""
     path = Path(what.path)
     if what.kind == "stop_process":
         hanging = [daemon.pid for daemon in disk_daemon.daemons(path, what.label) if daemon.hangs()]
         if hanging and not left.is_set():
+            tell(_words("the daemon of the emulated disk", path, hanging, disk_daemon.ANSWER_PATIENCE_S))
             disk_daemon.kill_daemon(path, what.label)
-            return _words("the daemon of the emulated disk", path, hanging, disk_daemon.ANSWER_PATIENCE_S)
     if what.kind == "stop_zfs_fuse":
         fuse = ZfsFuse(path.parent)
         hanging = fuse.pids()
@@ -63,9 +65,8 @@ def _end_hanging(what: Undo, left: threading.Event) -> str | None:
             and not fuse.answers(zfs_pool.mount_point_in(path.parent), zfs_pool.PATIENCE_S)
             and not left.is_set()
         ):
+            tell(_words(PROGRAM, path, hanging, zfs_pool.PATIENCE_S))
             fuse.end()
-            return _words(PROGRAM, path, hanging, zfs_pool.PATIENCE_S)
-    return None
 
 
 def _words(what: str, path: Path, pids: list[int], patience_s: float) -> str:
