@@ -23,9 +23,9 @@ NOTHING: Files = MappingProxyType({})
 MEMINFO = "MemTotal: 16000000 kB\nMemAvailable: {available} kB\nSwapTotal: {swap} kB\nSwapFree: {free} kB\n"
 
 
-def process(pid: int, name: str, parent: int, ticks: int) -> dict[str, str | None]:
+def process(pid: int, name: str, parent: int, ticks: int, state: str = "S") -> dict[str, str | None]:
     """/proc/PID/stat of a process that has used so many ticks of CPU time."""
-    return {f"/proc/{pid}/stat": f"{pid} ({name}) S {parent} 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0\n"}
+    return {f"/proc/{pid}/stat": f"{pid} ({name}) {state} {parent} 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0\n"}
 
 
 GOOD: Files = {

@@ -1,6 +1,7 @@
 """Each check of the machine, on machines made of files: good, bad, and unreadable."""
 
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from fabricated import CLOCK, CPU, DMI, GOOD, MEMINFO, NOTHING, OWN_PID, THP, UNREADABLE, Files, machine, process, write
 
 from plinth.doctor import MACHINE_CHECKS, Machine, examine
-from plinth.model.doctor import Finding
+from plinth.model.doctor import Finding, Remedy
 
 DIRTY = "/proc/sys/vm/dirty_"
 BY_RATIO: Files = {
@@ -265,8 +266,77 @@ def test_a_busy_process_is_named_and_ours_are_not(tmp_path: Path) -> None:
     assert "kworker (pid 300)" in found.saw
     assert "mkfs" not in found.saw
     assert found.remedy is not None
-    assert found.remedy.commands == ("sudo kill -STOP 200",)  # no thread of the kernel's
-    assert found.remedy.undo == ("sudo kill -CONT 200",)
+    assert (found.remedy.commands, found.remedy.undo) == ((), ())
+    assert "backup (job) (pid 200)" in (found.remedy.advice or "")
+    assert "300" not in (found.remedy.advice or "")  # nobody waits for a thread of the kernel's
+
+
+def quietened(root: Path, *busy: dict[str, str | None], files: Files = NOTHING) -> Remedy:
+    """What is said to do about processes that take the whole machine, each after the one before."""
+    began = {
+        path: (stat or "").replace(" 5000 0 0 0 20", " 0 0 0 0 20") for each in busy for path, stat in each.items()
+    }
+    later = {path: stat for each in busy for path, stat in each.items()}
+    remedy = worst(root, "neighbours.processes", {**files, **began}, later).remedy
+    assert remedy is not None
+    return remedy
+
+
+def test_a_busy_service_is_stopped_as_a_service(tmp_path: Path) -> None:
+    groups = {"/proc/200/cgroup": "0::/system.slice/cron.service\n", "/proc/201/cgroup": "0::/system.slice/cron.service\n",
+              "/proc/202/cgroup": "12:cpu:/\n1:name=systemd:/system.slice/web@a\\x2db.service\n"}  # fmt: skip
+    remedy = quietened(
+        tmp_path,
+        process(200, "cron", 1, 5000),
+        process(201, "job", 200, 5000),
+        process(202, "web", 1, 5000),
+        files=groups,
+    )
+    stop, start = remedy.commands[0], remedy.undo[0]
+    assert set(shlex.split(stop)) == {"sudo", "systemctl", "stop", "cron.service", "web@a\\x2db.service"}
+    assert start == stop.replace(" stop ", " start ")
+    assert remedy.advice is None
+
+
+@pytest.mark.parametrize(
+    ("busy", "cgroup"),
+    [
+        (process(1, "systemd", 0, 5000), "0::/init.scope"),
+        (process(1, "process_api", 0, 5000), "0::/system.slice/api.service"),
+        (process(90, "bash", 1, 5000), "0::/system.slice/ssh.service"),  # our parent, see below
+        (process(200, "systemd-journal", 1, 5000), "0::/system.slice/systemd-journald.service"),
+        (process(200, "dbus-daemon", 1, 5000), "0::/system.slice/dbus.service"),
+        (process(200, "sshd", 1, 5000), "0::/system.slice/ssh.service"),
+        (process(200, "containerd-shim", 1, 5000), "0::/system.slice/containerd.service"),
+        (process(200, "apt-get", 1, 5000), "0::/system.slice/apt-daily.service"),
+        (process(200, "dpkg", 1, 5000), "0::/"),
+        (process(200, "unattended-upgr", 1, 5000), "0::/system.slice/unattended-upgrades.service"),
+        ({**process(199, "apt-get", 1, 0), **process(200, "mandb", 199, 5000)}, "0::/system.slice/apt-daily.service"),
+        (process(200, "firefox", 1, 5000), "0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.service"),
+        (process(200, "job", 1, 5000), "0::/system.slice/ours.service"),  # Plinth's own service
+        (process(2, "kthreadd", 0, 5000), "0::/"),
+    ],
+    ids=lambda value: value.rpartition("/")[2] if isinstance(value, str) else "",
+)
+def test_what_the_machine_lives_on_is_never_stopped(tmp_path: Path, busy: dict[str, str | None], cgroup: str) -> None:
+    pids = [path.split("/")[2] for path in busy]
+    files = {f"/proc/{pid}/cgroup": f"{cgroup}\n" for pid in pids} | {
+        f"/proc/{OWN_PID}/cgroup": "0::/system.slice/ours.service\n"
+    }
+    ours = process(OWN_PID, "python", 90, 100)
+    parent = {} if "/proc/90/stat" in busy else process(90, "bash", 1, 0)
+    remedy = quietened(tmp_path, busy, files={**files, **ours, **parent})
+    assert (remedy.commands, remedy.undo) == ((), ())
+    assert "wait" in (remedy.advice or "")
+    assert "kill" not in (remedy.advice or "")
+
+
+def test_zombies_are_counted_once_with_their_parents(tmp_path: Path) -> None:
+    files = {path: stat for pid in range(400, 430) for path, stat in process(pid, "postgres", 1, 10, "Z").items()}
+    files |= process(390, "bash", 1, 0) | process(430, "postgres", 390, 10, "Z")
+    found = worst(tmp_path, "neighbours.postgresql", files)
+    assert found.severity == "note"
+    assert "(zombies): 31, of systemd (pid 1) 30, bash (pid 390) 1" in found.saw
 
 
 def test_another_postgresql_is_named_with_its_data_directory(tmp_path: Path) -> None:

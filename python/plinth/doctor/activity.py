@@ -6,7 +6,7 @@ from pathlib import Path
 from time import monotonic
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_UTIME, _STIME, _PARENT = 11, 12, 1  # after the command's name
+_STATE, _UTIME, _STIME, _PARENT = 0, 11, 12, 1  # after the command's name
 _INIT = 1
 _HIDDEN = "/proc shows this user its own processes only (hidepid)"
 _STEAL = 7
@@ -17,11 +17,12 @@ _READ_SECTORS, _WRITTEN_SECTORS, _IO_MS = 2, 6, 9  # after the device's name
 
 @dataclass(frozen=True)
 class ProcessUse:
-    """A process: its parent, and the CPU time that it has taken."""
+    """A process: its parent, and the CPU time that it has taken. A zombie has ended, and its parent has not taken leave of it."""
 
     name: str
     parent: int
     cpu_s: float
+    is_zombie: bool
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def _processes(root: Path) -> tuple[dict[int, ProcessUse], str | None, str | Non
         name = stat[stat.index(b"(") + 1 : stat.rindex(b")")].decode(errors="replace")
         fields = stat[stat.rindex(b")") + 2 :].split()
         cpu_s = (int(fields[_UTIME]) + int(fields[_STIME])) / _TICKS_PER_S
-        found[pid] = ProcessUse(name, int(fields[_PARENT]), cpu_s)
+        found[pid] = ProcessUse(name, int(fields[_PARENT]), cpu_s, fields[_STATE] == b"Z")
     return found, None if found else "/proc shows no process", hidden
 
 

@@ -1,10 +1,13 @@
 """Checks of what else goes on: other processes, other PostgreSQLs, other guests of the same host."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 
+from plinth.doctor.activity import ProcessUse
 from plinth.doctor.check import Check, NotSeen, Seen
 from plinth.doctor.machine import Machine, Unreadable
+from plinth.doctor.quiet import remedy_for
 from plinth.model.doctor import Remedy
 
 _STAT = "/proc/PID/stat"
@@ -13,8 +16,6 @@ _SHOWN = 5
 _SHOWN_CORES = 0.02
 _LOAD_NOTE, _LOAD_WARNING = 0.25, 0.5
 _STEAL_WARNING, _STEAL_PROBLEM = 0.01, 0.10
-_KTHREADD = 2
-"""The parent of the kernel's own threads, which cannot be halted."""
 _POSTGRES = ("postgres", "postmaster")
 
 
@@ -57,16 +58,11 @@ def _processes(machine: Machine) -> Iterator[Seen | NotSeen]:
         return
     severity = "problem" if total >= _VERY_BUSY_SHARE * machine.cores() else "warning"
     who = f": {', '.join(names)}" if names else ""
-    pids = " ".join(str(pid) for _, pid in busiest if _KTHREADD not in (pid, after.processes[pid].parent))
     yield Seen(
         severity,
         f"other processes took {total:.2f} of {machine.cores()} processors{who}",
         readings,
-        Remedy(
-            commands=(f"sudo kill -STOP {pids}",) if pids else (),
-            undo=(f"sudo kill -CONT {pids}",) if pids else (),
-            advice="let them end, stop their service, or halt them while you measure",
-        ),
+        remedy_for(machine, [pid for _, pid in busiest]),
     )
 
 
@@ -112,14 +108,34 @@ def _servers(machine: Machine) -> Iterator[Seen | NotSeen]:
     if reason := machine.after.processes_unreadable:
         raise Unreadable(reason)
     processes, ours = machine.after.processes, _own(machine)
-    named = {pid for pid, use in processes.items() if use.name in _POSTGRES}
+    named = {pid for pid, use in processes.items() if use.name in _POSTGRES and not use.is_zombie}
     masters = sorted(pid for pid in named if processes[pid].parent not in named and pid not in ours)
     if hidden := machine.after.processes_hidden:
         yield NotSeen("other PostgreSQLs, of other users", hidden)
     elif not masters:
         yield Seen("ok", "no other PostgreSQL runs", (machine.fact("postmasters", 0, _STAT),))
+    if zombies := [use for use in processes.values() if use.name in _POSTGRES and use.is_zombie]:
+        yield _zombies(machine, zombies)
     for pid in masters:
         yield _server(machine, pid)
+
+
+def _zombies(machine: Machine, zombies: list[ProcessUse]) -> Seen:
+    """They take nothing, and need no remedy but their parents' attention."""
+    by_parent = Counter(use.parent for use in zombies)
+    known = machine.after.processes
+    parents = [
+        f"{known[pid].name if pid in known else 'unknown'} (pid {pid}) {count}"
+        for pid, count in by_parent.most_common(_SHOWN)
+    ]
+    more = f" and {len(by_parent) - _SHOWN} more" if len(by_parent) > _SHOWN else ""
+    return Seen(
+        "note",
+        f"PostgreSQL processes that have ended and that their parents have not waited for (zombies): {len(zombies)},"
+        f" of {', '.join(parents)}{more}",
+        (machine.fact("zombies", len(zombies), _STAT),),
+        Remedy(advice="they take no processor and no disk, and go when their parents wait for them or end"),
+    )
 
 
 def _server(machine: Machine, pid: int) -> Seen:

@@ -1,0 +1,87 @@
+"""What can be done about a process that disturbs: never to halt or kill it, since whoever waits for it would hang.
+
+A halted pid 1, session bus or package manager takes the machine with it. So a service is stopped as a service, with all that
+belongs to it, and everything else is named and waited for.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+from plinth.doctor.machine import Machine, Unreadable
+from plinth.model.doctor import Remedy
+
+_INIT, _KTHREADD = 1, 2
+"""The first process, and the parent of the kernel's own threads."""
+_MANAGERS = re.compile(
+    r"init|tini|dumb-init|catatonit|runit|runsv(dir)?|s6-.*|openrc.*|supervisord|systemd(-.*)?|\(sd-pam\)|dbus-.*|polkitd|sshd.*|"
+    r"login|agetty|udevd|NetworkManager|dhc.*|auditd|dockerd|docker-.*|containerd.*|crio|conmon|podman|kubelet|lxc.*|lxd|libvirtd"
+)
+"""Names of what everything else depends on, as /proc/PID/comm has them: at most 15 characters."""
+_PACKAGE_MANAGERS = re.compile(
+    r"apt|apt-.*|aptd|aptitude|apt\.systemd\.dai|dpkg.*|unattended-upgr|dnf.*|yum.*|rpm.*|zypper|pacman|apk|snapd?|packagekitd|"
+    r"flatpak.*|emerge|nix-.*|update-initramf"
+)
+"""Whoever is stopped in the midst leaves a system half installed."""
+_SERVICE = re.compile(r"(?P<unit>[^/]+\.service)(/|$)")
+_OF_A_USER = re.compile(r"user@\d+\.service")
+"""The service of a user's whole session."""
+
+
+def remedy_for(machine: Machine, pids: Sequence[int]) -> Remedy:
+    """How these processes, the busiest first, are made quiet: services are stopped, all else is waited for."""
+    units: dict[str, None] = {}
+    waited: list[str] = []
+    for pid in pids:
+        name = machine.after.processes[pid].name
+        kind = _kind(machine, pid)
+        if kind == "other" and (unit := _unit(machine, pid)) is not None:
+            units[unit] = None
+        elif kind == "packages":
+            waited.append(f"wait until {name} (pid {pid}) has ended: package management must never be halted")
+        elif kind == "other":
+            waited.append(f"wait until {name} (pid {pid}) has ended, or end it by what it was started with")
+    words = " ".join(map(shlex.quote, units))
+    return Remedy(
+        commands=(f"sudo systemctl stop {words}",) if words else (),
+        undo=(f"sudo systemctl start {words}",) if words else (),
+        advice="; ".join(waited) or (None if words else "they belong to the system: wait until they are quiet"),
+    )
+
+
+def _kind(machine: Machine, pid: int) -> str:
+    """Whether it is of the "system", and so never touched, of package management ("packages"), or "other"."""
+    lineage = list(_lineage(machine, pid))
+    names = [machine.after.processes[each].name for each in lineage]
+    if any(map(_PACKAGE_MANAGERS.fullmatch, names)):
+        return "packages"
+    is_ancestor = pid in _lineage(machine, machine.own_pid)
+    is_kernel = pid == _KTHREADD or machine.after.processes[pid].parent == _KTHREADD
+    return "system" if pid == _INIT or is_ancestor or is_kernel or _MANAGERS.fullmatch(names[0]) else "other"
+
+
+def _lineage(machine: Machine, pid: int) -> Iterator[int]:
+    """A process and its ancestors, as far as they can be seen."""
+    seen: set[int] = set()
+    while pid in machine.after.processes and pid not in seen:
+        seen.add(pid)
+        yield pid
+        pid = machine.after.processes[pid].parent
+
+
+def _unit(machine: Machine, pid: int) -> str | None:
+    """The systemd service that a process belongs to by its control group; None for one of a session, or of our own service."""
+    found = _service(machine, pid)
+    if found is None or _OF_A_USER.fullmatch(found) or _MANAGERS.fullmatch(found.removesuffix(".service")):
+        return None
+    return None if found in {_service(machine, each) for each in _lineage(machine, machine.own_pid)} else found
+
+
+def _service(machine: Machine, pid: int) -> str | None:
+    try:
+        groups = machine.text(f"/proc/{pid}/cgroup")
+    except Unreadable:
+        return None  # it has ended, or is not shown: then it is only named
+    paths = [line.rpartition(":")[2] for line in groups.splitlines() if line.startswith(("0::", "1:name=systemd:"))]
+    units = [match["unit"] for path in paths for match in _SERVICE.finditer(path) if path.startswith("/system.slice/")]
+    return units[-1] if units else None
