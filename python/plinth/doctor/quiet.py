@@ -31,21 +31,23 @@ _OF_A_USER = re.compile(r"user@\d+\.service")
 def remedy_for(machine: Machine, pids: Sequence[int]) -> Remedy:
     """How these processes, the busiest first, are made quiet: services are stopped, all else is waited for."""
     units: dict[str, None] = {}
-    waited: list[str] = []
+    waited: dict[str, list[str]] = {"packages": [], "other": []}
     for pid in pids:
-        name = machine.after.processes[pid].name
         kind = _kind(machine, pid)
         if kind == "other" and (unit := _unit(machine, pid)) is not None:
             units[unit] = None
-        elif kind == "packages":
-            waited.append(f"wait until {name} (pid {pid}) has ended: package management must never be halted")
-        elif kind == "other":
-            waited.append(f"wait until {name} (pid {pid}) has ended, or end it by what it was started with")
+        elif kind in waited:
+            waited[kind].append(f"{machine.after.processes[pid].name} (pid {pid})")
+    advice = []
+    if packages := ", ".join(waited["packages"]):
+        advice.append(f"wait for package management, which must never be halted: {packages}")
+    if others := ", ".join(waited["other"]):
+        advice.append(f"wait for the end of {others}, or end what started them")
     words = " ".join(map(shlex.quote, units))
     return Remedy(
         commands=(f"sudo systemctl stop {words}",) if words else (),
         undo=(f"sudo systemctl start {words}",) if words else (),
-        advice="; ".join(waited) or (None if words else "they belong to the system: wait until they are quiet"),
+        advice="; ".join(advice) or (None if words else "they belong to the system: wait until they are quiet"),
     )
 
 
