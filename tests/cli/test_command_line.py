@@ -108,6 +108,65 @@ def test_errors_of_an_experiment_file_come_all_at_once(tmp_path):
     assert "hint: did you mean 'clients'?" in done.stderr
 
 
+BAD_VALUES = [
+    ("--set=measure.repeats=x", "got 'x'; must be a whole number"),
+    ("--set=measure.aa=7", "got 7; must be true or false"),
+    ("--set=name=7", "got 7; must be text in quotes"),
+    ("--repeats=0", "measure.repeats: got 0; must be greater than or equal to 1"),
+    ("--duration=abc", "--set measure.duration=abc: measure.duration: got 'abc'"),
+    ("--clients=four", "workload.clients: got 'four'; must be a whole number"),
+    ("--clients=4,-1", "level -1: got -1"),
+    ("--set=workload.clients=[4,8]", "--set matrix.workload.clients=[..]"),
+    ("--set=matrix.workload.clients=[4,x]", "a list is written as [1, 16]"),
+]
+
+
+@pytest.mark.parametrize(("word", "said"), BAD_VALUES, ids=[row[0] for row in BAD_VALUES])
+def test_a_value_of_the_wrong_type_is_refused_in_plain_words(word, said, tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    done = plinth("plan", "x.toml", word, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "parse" not in done.stderr
+
+
+def test_a_wrong_key_in_the_matrix_is_reported_once_for_all_its_levels(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    done = plinth("plan", "x.toml", "--set", "matrix.workload.clinets=[1,2,3]", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("unknown key 'clinets'") == 1
+    assert "did you mean 'clients'?" in done.stderr
+
+
+def test_shortcuts_are_overrides(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    words = ("plan", "x.toml", "--repeats", "2", "--duration", "3s", "--clients", "1,4", "--set", "measure.aa=false")
+    plan = json.loads(plinth(*words, "--json", cwd=tmp_path).stdout)
+    assert (plan["experiment"]["measure"]["repeats"], plan["experiment"]["measure"]["duration_s"]) == (2, 3.0)
+    assert sorted({variant["workload"]["clients"] for variant in plan["variants"]}) == [1, 4]
+    assert any(variant["label"].endswith("1 client") for variant in plan["variants"])
+    assert len(plan["trials"]) == 2 * len(plan["variants"])
+
+
+def test_a_plan_is_readable_in_80_columns(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    done = plinth("plan", "x.toml", "--clients", "1,4,16", "--repeats", "3", cwd=tmp_path, COLUMNS="80")
+    lines = done.stdout.splitlines()
+    too_wide = [line for line in lines if len(line) > 80 and not line.lstrip().startswith("$ ")]
+    assert not [line for line in too_wide if not line.startswith("x: ")]
+    assert any(line.split()[:2] == ["variant", "storage"] for line in lines), "only what differs is a column"
+    assert "all variants: PostgreSQL" in done.stdout
+    assert done.stdout.count("CHECKPOINT, then") == len({line for line in lines if "CHECKPOINT, then" in line}) == 7
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    plinth("init", "x.toml", cwd=tmp_path)
+    command = f"{sys.executable} -m plinth plan x.toml | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode in (0, 141), done
+    assert done.stderr == ""
+
+
 def test_schema_is_json_and_names_its_draft():
     schema = json.loads(plinth("schema").stdout)
     assert schema["$schema"].startswith("https://json-schema.org/")

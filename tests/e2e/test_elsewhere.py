@@ -47,7 +47,7 @@ def test_commits_are_kept_only_if_all_storages_of_a_cluster_keep_them(project):
     elsewhere(project, 'storage = "disk"', matrix='server.wal_storage = ["disk", "memory"]\n')
     done = project.run("--json")
     assert done.returncode == 3, done.stderr
-    grades = {v["id"]: v["safety"] for v in json.loads(done.stdout)["variants"]}
+    grades = {v["id"]: v["safety"] for v in json.loads(done.stdout)["analysis"]["variants"]}
     assert grades["wal-on-disk"]["grade"] == "keeps"
     assert grades["wal-on-memory"]["grade"] == "does not keep"
     assert "WAL" in grades["wal-on-memory"]["reasons"][0]

@@ -94,8 +94,11 @@ def test_analysis_needs_nothing_but_the_bundle(finished, scratch):
 def test_json_on_stdout_progress_on_stderr(project):
     done = project.run("--json", "--set", "storage=disk", "--set", "measure.repeats=1")
     assert done.returncode in (0, 3), done.stderr
-    assert json.loads(done.stdout)["experiment"] == "quick"
+    assert json.loads(done.stdout)["analysis"]["experiment"] == "quick"
     assert "trial 1 of 2" in done.stderr
+    for ending in ("undo what this run made", "analyse the bundle", "write the report"):
+        assert ending in done.stderr
+    assert project.plinth("report", project.bundle, "--json").stdout == done.stdout
 
 
 def test_another_postgresql_over_tcp_with_scram_and_a_script(project, nothing_left):

@@ -86,7 +86,7 @@ WRONG = [
     (('log = ["log"]', 'log = ["log"]\nlog_layout = "mirror"'), 'log = ["log"]', "tank.log", "log_layout mirror needs at"),
     (('scheduler = "none"', "sheduler = 1"), 'queue = { sheduler = 1 }', "x.queue.sheduler", "unknown key 'sheduler'"),
     (('path = "/mnt/nvme0"', 'filesystem = "xfs"'), 'filesystem = "xfs"', "y.filesystem", "gets no file system of its own"),
-    (('path = "/mnt/nvme0"', "mkfs_options = [1]"), "mkfs_options = [1]", "y.mkfs_options.0", "must be a valid string"),
+    (('path = "/mnt/nvme0"', "mkfs_options = [1]"), "mkfs_options = [1]", "y.mkfs_options.0", "must be text in quotes"),
     (('"/dev/disk/by-id/nvme-a"', '"/dev/sda"'), 'id = "/dev/sda"', "log.id", "'/dev/sda'"),
     (('size = "512MiB"', 'size = "1KiB"'), 'size = "1KiB"', "ram.size", "greater than or equal to 1048576"),
     (('size = "512MiB"', "size = 1048577"), "size = 1048577", "ram.size", "multiple of 512"),

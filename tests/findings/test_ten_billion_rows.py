@@ -30,7 +30,7 @@ class TestClients:
         yield run_shape(class_scratch, "ten-billion-rows-clients")
 
     def test_few_leave_the_drive_idle(self, shape: Shape) -> None:
-        assert shape.ratio("numbers-select-4-clients", to="numbers-select-1-clients") >= 2.5
+        assert shape.ratio("numbers-select-4-clients", to="numbers-select-1-client") >= 2.5
         assert shape.ratio("numbers-select-16-clients", to="numbers-select-4-clients") >= 1.5
 
     def test_it_is_level_from_16_to_32_on_and_holds(self, shape: Shape) -> None:

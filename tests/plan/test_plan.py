@@ -86,13 +86,13 @@ def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
 def test_every_combination_is_a_variant_and_the_baseline_has_a_twin():
     variants, *_ = expand(experiment(matrix={"storage": ["disk", "memory"], "workload.clients": [1, 16]}), scripts)
     assert [v.id for v in variants] == [
-        "disk-1-clients",
+        "disk-1-client",
         "disk-16-clients",
-        "memory-1-clients",
+        "memory-1-client",
         "memory-16-clients",
-        "disk-1-clients-aa",
+        "disk-1-client-aa",
     ]
-    assert [v.id for v in variants if v.is_baseline] == ["disk-1-clients"]
+    assert [v.id for v in variants if v.is_baseline] == ["disk-1-client"]
     assert variants[-1].is_aa_twin
     assert variants[1].workload.clients == 16
     assert variants[1].label == "disk, 16 clients"

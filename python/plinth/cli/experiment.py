@@ -26,6 +26,17 @@ ScaleToFit = Annotated[
         help="Cut the dataset (its scale, its rows) until the experiment fits this machine.",
     ),
 ]
+Repeats = Annotated[int | None, Parameter(name="--repeats", help="Short for --set measure.repeats=N.")]
+Duration = Annotated[
+    str | None, Parameter(name="--duration", help="Short for --set measure.duration=TIME, such as 30s or 5min.")
+]
+Clients = Annotated[
+    str | None,
+    Parameter(
+        name="--clients",
+        help="Short for --set workload.clients=N; several, as in 1,4,16, are the levels of a factor.",
+    ),
+]
 Full = Annotated[
     bool,
     Parameter(
@@ -44,6 +55,19 @@ Destroy = Annotated[
     ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON on stdout.")]
+
+
+def with_shortcuts(
+    overrides: tuple[str, ...], repeats: int | None, duration: str | None, clients: str | None
+) -> tuple[str, ...]:
+    """The overrides of --set, and after them those that --repeats, --duration and --clients are short for."""
+    short = [] if repeats is None else [f"measure.repeats={repeats}"]
+    if duration is not None:
+        short.append(f"measure.duration={duration}")
+    if clients is not None:
+        several = "," in clients
+        short.append(f"matrix.workload.clients=[{clients}]" if several else f"workload.clients={clients}")
+    return (*overrides, *short)
 
 
 def init(
@@ -75,6 +99,9 @@ def plan(
     /,
     *,
     overrides: Overrides = (),
+    repeats: Repeats = None,
+    duration: Duration = None,
+    clients: Clients = None,
     full: Full = False,
     scale_to_fit: ScaleToFit = False,
     as_json: AsJson = False,
@@ -84,13 +111,14 @@ def plan(
     Nothing is changed. The run does exactly what is shown; RUN stands for the id that each run gets.
 
       plinth plan mine.toml
-      plinth plan mine.toml --set measure.duration=30s --set workload.clients=16
+      plinth plan mine.toml --duration 30s --clients 1,4,16 --set dataset.scale=100
     """
     from plinth.cli.plan_view import show_plan
     from plinth.experiment import load_experiment
     from plinth.run import make_plan
 
-    made = make_plan(load_experiment(file, overrides, full), run_id="RUN", bundle=Path("bundles/RUN"), fit=scale_to_fit)
+    loaded = load_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
+    made = make_plan(loaded, run_id="RUN", bundle=Path("bundles/RUN"), fit=scale_to_fit)
     if as_json:
         print(made.model_dump_json(indent=1))
     else:

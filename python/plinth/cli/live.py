@@ -20,7 +20,6 @@ from plinth.run import Listener, LiveSecond
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARK_SECONDS = 40
-_SHOWN_TRIALS = 12
 _PLAIN_PROGRESS_EVERY_S = 5.0
 
 
@@ -104,7 +103,7 @@ class PlainLines:
 
 
 class LiveDisplay:
-    """Phase, progress, the running trial's seconds, and the trials so far."""
+    """Phase, progress and the running trial's seconds; notes and finished trials stay on the screen above them."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -114,7 +113,7 @@ class LiveDisplay:
         self._trial: tuple[PlannedTrial, Variant, int] | None = None
         self._live: LiveSecond | None = None
         self._tps: list[float] = []
-        self._ended: list[tuple[str, str]] = []
+        self._ended = 0
         self._first_trial: float | None = None
 
     def phase(self, text: str) -> None:
@@ -143,19 +142,14 @@ class LiveDisplay:
         self._tps.append(live.second.done / (live.second.length_ns / 1e9))
 
     def trial_ended(self, trial: Trial) -> None:
-        """Goes to the list of trials."""
-        label = self._trial[1].label if self._trial else trial.variant
-        self._ended.append((f"{trial.number}. {label}", outcome(trial)))
+        """Stays on the screen above the display."""
+        label, total = (self._trial[1].label, self._trial[2]) if self._trial else (trial.variant, trial.number)
+        self._console.print(Text.assemble((f"trial {trial.number} of {total}: {label}: ", "dim"), outcome(trial)))
+        self._ended += 1
 
     def render(self) -> RenderableType:
         """The display as it stands; called by the terminal's refresh thread."""
-        rows: list[RenderableType] = []
-        if self._ended:
-            table = Table(box=None, pad_edge=False, show_header=False)
-            for label, text in self._ended[-_SHOWN_TRIALS:]:
-                table.add_row(Text(f"  {label}", style="dim"), Text(text))
-            rows.append(table)
-        rows.append(self._head())
+        rows: list[RenderableType] = [self._head()]
         if self._trial is not None and self._live is not None:
             rows.append(self._second_line(self._live))
             rows.append(Text(host_line(self._live.host), style="dim"))
@@ -177,7 +171,7 @@ class LiveDisplay:
         """Time that `trials` more take, when each takes as long as those before, the running one included."""
         if self._first_trial is None or not self._ended:
             return ""
-        each_s = (time.monotonic() - self._first_trial) / (len(self._ended) + 0.5)
+        each_s = (time.monotonic() - self._first_trial) / (self._ended + 0.5)
         return f"  about {format_duration(round(each_s * (trials - 0.5)))} left"
 
     def _second_line(self, live: LiveSecond) -> Text:

@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from plinth.cli.experiment import AsJson, Destroy, Full, Overrides, ScaleToFit
+from plinth.cli.experiment import (
+    AsJson,
+    Clients,
+    Destroy,
+    Duration,
+    Full,
+    Overrides,
+    Repeats,
+    ScaleToFit,
+    with_shortcuts,
+)
 
 if TYPE_CHECKING:
-    from plinth.run import RunStatus
+    from plinth.cli.results import Results
+    from plinth.run import Listener, RunStatus
 
 UNDECIDED = 3
 
@@ -26,6 +37,9 @@ def run(
     /,
     *,
     overrides: Overrides = (),
+    repeats: Repeats = None,
+    duration: Duration = None,
+    clients: Clients = None,
     full: Full = False,
     scale_to_fit: ScaleToFit = False,
     bundle: BundlePath = None,
@@ -39,7 +53,7 @@ def run(
     and `plinth resume` finishes the run. The bundle keeps every trial.
 
       plinth run mine.toml
-      plinth run mine.toml --set measure.repeats=3 --bundle results/nvme
+      plinth run mine.toml --repeats 3 --bundle results/nvme
       nohup plinth run mine.toml > run.log 2>&1 &
 
     Exit code 0 when the question is answered, 3 when it was measured but could not be decided; for others see `plinth --help`.
@@ -48,14 +62,15 @@ def run(
     from plinth.experiment import load_experiment
     from plinth.run import make_plan, run_plan
 
-    loaded = load_experiment(file, overrides, full)
+    loaded = load_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
     if full:
         print(full_size_sentence(made), file=sys.stderr)
     with _listener(quiet) as listener:
         status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections)
-    return _conclude(status, as_json)
+        results = _results(status.bundle, listener)
+    return _conclude(results, status, as_json)
 
 
 def resume(
@@ -76,7 +91,8 @@ def resume(
 
     with _listener(quiet) as listener:
         status = resume_bundle(bundle, listener, destroy)
-    return _conclude(status, as_json)
+        results = _results(status.bundle, listener)
+    return _conclude(results, status, as_json)
 
 
 def _listener(quiet: bool):
@@ -85,16 +101,28 @@ def _listener(quiet: bool):
     return open_listener(quiet)
 
 
-def _conclude(status: "RunStatus", as_json: bool) -> int:
-    """Show the results of a bundle, and say by the exit code how it went. Raises what a part of the run was lost by."""
-    from plinth.cli.results import show_results
+def _results(folder: Path, listener: "Listener") -> "Results":
+    """Analyse the bundle and write its HTML report; the listener is told of both, which may take seconds."""
+    from plinth.cli.results import Results, write_html
+    from plinth.report import build_report
     from plinth.run import analyse_bundle
 
-    contents, analysis = analyse_bundle(status.bundle)
-    show_results(contents, analysis, as_json)
+    listener.phase("analyse the bundle")
+    contents, analysis = analyse_bundle(folder)
+    listener.phase("write the report")
+    results = Results(build_report(contents, analysis), analysis, folder, contents.plan.is_external)
+    write_html(results)
+    return results
+
+
+def _conclude(results: "Results", status: "RunStatus", as_json: bool) -> int:
+    """Show the results of a bundle, and say by the exit code how it went. Raises the error that part of the run ended with."""
+    from plinth.cli.results import show_results
+
+    show_results(results, as_json)
     if status.error is not None:
         raise status.error
     if status.failed_trials:
         return 1
-    undecided = any(comparison.verdict == "undecided" for comparison in analysis.comparisons)
+    undecided = any(comparison.verdict == "undecided" for comparison in results.analysis.comparisons)
     return UNDECIDED if undecided else 0

@@ -1,14 +1,22 @@
 """A plan, for people."""
 
+import re
+from itertools import groupby
+from textwrap import fill
+
 from rich.columns import Columns
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from plinth.model.dataset import DatasetSpec
 from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
+from plinth.model.step import Step
 from plinth.model.units import format_duration, format_size
+
+_TRIAL_STEP = re.compile(r"trial\.(\d+)\.")
+"""How the ids of a trial's steps begin."""
 
 
 def full_size_sentence(plan: Plan) -> str:
@@ -66,25 +74,38 @@ def show_plan(plan: Plan, console: Console) -> None:
         console.print(Text(f"warning: {warning}", style="yellow"))
 
 
-def _variants(plan: Plan) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for title in ("  variant", "storage", "PostgreSQL", "dataset", "workload", "clients", "protocol"):
-        # What tells variants apart must not be cut off.
-        table.add_column(title, justify="right" if title == "clients" else "left", no_wrap=title == "  variant")
+def _variants(plan: Plan) -> RenderableType:
+    """What tells the variants apart as columns; what all have in common once, below."""
     clusters = {cluster.id: cluster for cluster in plan.clusters}
-    for variant in plan.variants:
-        cluster = clusters[variant.cluster]
+    described = [_described(variant, clusters[variant.cluster]) for variant in plan.variants]
+    common = {
+        name: value
+        for name, value in described[0].items()
+        if len(described) > 1 and all(other[name] == value for other in described)
+    }
+    table = Table(box=None, pad_edge=False)
+    table.add_column("  variant", overflow="fold")
+    varied = [name for name in described[0] if name not in common]
+    for name in varied:
+        table.add_column(name, justify="right" if name == "clients" else "left", overflow="fold")
+    for variant, values in zip(plan.variants, described, strict=True):
         mark = " *" if variant.is_baseline else ""
-        table.add_row(
-            f"  {variant.id}{mark}",
-            _standing(cluster),
-            cluster.installation.version if cluster.installation else "external",
-            _dataset(cluster.dataset),
-            _workload(variant),
-            str(variant.workload.clients),
-            variant.workload.protocol,
-        )
-    return table
+        table.add_row(f"  {variant.id}{mark}", *(values[name] for name in varied))
+    if not common:
+        return table
+    shared = "; ".join(f"{name} {value}" for name, value in common.items())
+    return Group(table, Padding(Text(f"all variants: {shared}"), (0, 0, 0, 2)))
+
+
+def _described(variant: Variant, cluster: PlannedCluster) -> dict[str, str]:
+    return {
+        "storage": _standing(cluster),
+        "PostgreSQL": cluster.installation.version if cluster.installation else "external",
+        "dataset": _dataset(cluster.dataset),
+        "workload": _workload(variant),
+        "clients": str(variant.workload.clients),
+        "protocol": variant.workload.protocol,
+    }
 
 
 def _workload(variant: Variant) -> str:
@@ -121,16 +142,41 @@ def _differing_settings(plan: Plan) -> Table | None:
 
 
 def _print_steps(plan: Plan, console: Console) -> None:
+    """Every step with its command. Steps that only repeat those of a variant's first trial are counted, not printed."""
     width = len(str(len(plan.steps)))
+    repeated = _repeated_steps(plan)
     shown: set[tuple[str, ...]] = set()
-    for number, step in enumerate(plan.steps, start=1):
-        by = f" (as user {step.user})" if step.user else ""
-        console.print(f"  {number:>{width}}. {step.title}{by}", soft_wrap=True)
-        if step.destroys:
-            console.print(f"  {'':>{width}}  DESTROYS what is on {', '.join(step.destroys)}", style="bold red")
-        if step.argv is not None and step.argv not in shown:
-            shown.add(step.argv)
-            console.print(f"  {'':>{width}}  $ {' '.join(step.argv)}", soft_wrap=True, style="dim")
+    for is_repeated, group in groupby(enumerate(plan.steps, start=1), lambda numbered: numbered[1].id in repeated):
+        steps = list(group)
+        if is_repeated:
+            console.print(
+                f"  {steps[0][0]:>{width}}. to {steps[-1][0]}. the same for the trials that follow, in their order"
+            )
+            continue
+        for number, step in steps:
+            _print_step(f"{number:>{width}}", step, shown, console)
+
+
+def _print_step(number: str, step: Step, shown: set[tuple[str, ...]], console: Console) -> None:
+    indent = " " * (len(number) + 4)
+    by = f" (as user {step.user})" if step.user else ""
+    title = f"  {number}. {step.title}{by}"
+    console.print(fill(title, console.width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False))
+    if step.destroys:
+        console.print(f"{indent}DESTROYS what is on {', '.join(step.destroys)}", style="bold red")
+    if step.argv is not None and step.argv not in shown:
+        shown.add(step.argv)
+        # A command stays one line, so that it can be copied.
+        console.print(f"{indent}$ {' '.join(step.argv)}", soft_wrap=True, style="dim")
+
+
+def _repeated_steps(plan: Plan) -> set[str]:
+    """The ids of the steps of all trials but the first of each variant."""
+    first: dict[str, int] = {}
+    for trial in plan.trials:
+        first.setdefault(trial.variant, trial.number)
+    numbers = {trial.number for trial in plan.trials} - set(first.values())
+    return {step.id for step in plan.steps if (found := _TRIAL_STEP.match(step.id)) and int(found[1]) in numbers}
 
 
 def _doomed(plan: Plan) -> Table:

@@ -1,5 +1,6 @@
 """Commands about results: report and verify; and what a run prints at its end."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -8,9 +9,8 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.model.analysis import Analysis
-from plinth.model.contents import BundleContents
 from plinth.model.errors import UsageError
-from plinth.model.report import PublishedBeside
+from plinth.model.report import PublishedBeside, Report
 from plinth.system.failures import from_os_error
 from plinth.system.owners_only import for_owner_only
 
@@ -43,24 +43,21 @@ def report(
     if sum((html, markdown, csv, as_json)) > 1:
         raise UsageError("give one of --html, --markdown, --csv and --json")
     from plinth import report as rendering
-    from plinth.bundle import write_derived
     from plinth.run import analyse_bundle
 
     contents, analysis = analyse_bundle(bundle)
-    built = rendering.build_report(contents, analysis)
+    results = Results(rendering.build_report(contents, analysis), analysis, bundle, contents.plan.is_external)
     if html:
-        page = rendering.render_html(built)
-        with for_owner_only(bundle if contents.plan.is_external and output is None else None):
-            print(write_derived(bundle, "report.html", page) if output is None else _write(output, page))
+        print(write_html(results, output))
         return 0
     if markdown:
-        text = rendering.render_markdown(built)
+        text = rendering.render_markdown(results.report)
     elif csv:
-        text = rendering.render_csv(built)
+        text = rendering.render_csv(results.report)
     elif as_json:
-        text = built.model_dump_json(indent=1) + "\n"
+        text = results.json_text
     elif output is None:
-        _print_table(analysis, built.published)
+        _print_table(analysis, results.report.published)
         return 0
     else:
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
@@ -85,20 +82,46 @@ def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) 
     return 0
 
 
-def show_results(contents: BundleContents, analysis: Analysis, as_json: bool) -> None:
-    """What a run prints at its end: the table and where the report is, or the analysis as JSON."""
-    from plinth import report as rendering
-    from plinth.bundle import write_derived
+@dataclass(frozen=True)
+class Results:
+    """A bundle's results in the forms in which a command shows them."""
 
-    built = rendering.build_report(contents, analysis)
-    bundle = Path(contents.path)
-    with for_owner_only(bundle if contents.plan.is_external else None):
-        path = write_derived(bundle, "report.html", rendering.render_html(built))
+    report: Report
+    analysis: Analysis
+    bundle: Path
+    is_external: bool
+    """Of an external server, whose bundle only its owner may read."""
+
+    @property
+    def html_path(self) -> Path:
+        """Where the HTML report is by default."""
+        return self.bundle / "derived" / "report.html"
+
+    @property
+    def json_text(self) -> str:
+        """The report as JSON, as `plinth report --json` and `plinth run --json` print it."""
+        return self.report.model_dump_json(indent=1) + "\n"
+
+
+def write_html(results: Results, path: Path | None = None) -> Path:
+    """Write the HTML report to `path`, or to its place in the bundle; returns where it is."""
+    from plinth.bundle import write_derived
+    from plinth.report import render_html
+
+    page = render_html(results.report)
+    if path is not None:
+        return _write(path, page)
+    with for_owner_only(results.bundle if results.is_external else None):
+        return write_derived(results.bundle, "report.html", page)
+
+
+def show_results(results: Results, as_json: bool) -> None:
+    """What a run prints at its end: the table and where the report is, or the report as JSON."""
     if as_json:
-        print(analysis.model_dump_json(indent=1))
+        print(results.json_text, end="")
         return
-    _print_table(analysis, built.published)
-    print(f"\nReport: {path}\nBundle: {contents.path}")
+    _print_table(results.analysis, results.report.published)
+    print(f"\nReport: {results.html_path}\nBundle: {results.bundle}")
 
 
 def _print_table(analysis: Analysis, beside: PublishedBeside | None) -> None:

@@ -158,7 +158,8 @@ def _placed(problem: Problem, text: str, file: str, overrides: tuple[str, ...]) 
     path = problem.path
     for override in overrides:
         keys = override_keys(override)
-        in_matrix = path[:1] == ["matrix"] and len(path) > 1 and factor_path(str(path[1])) == keys
+        factor = factor_path(str(path[1])) if path[:1] == ["matrix"] and len(path) > 1 else ()
+        in_matrix = bool(factor) and keys in (factor, ("matrix", *factor))
         # A table that only this override made: "--set mesure.repeats=3" is an error of its first part.
         made = tuple(path) == keys[: len(path)] and bool(path) and find(text, path) is None
         if in_matrix or made or tuple(path[: len(keys)]) == keys:

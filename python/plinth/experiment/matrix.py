@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plinth.experiment.problems import problems_of
+from plinth.experiment.problems import UNKNOWN_KEY, problems_of
 from plinth.experiment.storages import check_storages, valid_storages
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, factor_path, level_text, with_levels
@@ -178,15 +178,22 @@ def _between_storages(document: dict[str, Any]) -> list[Problem]:
     return check_storages(valid_storages(document["storage"]), document["storage"])
 
 
+def _is_of_level(problem: Problem, target: list[str | int]) -> bool:
+    """Whether the level itself is wrong, rather than the factor's key, which is reported once for all levels."""
+    if problem.path == target and problem.message.startswith(UNKNOWN_KEY):
+        return False
+    return problem.path[: len(target)] == target
+
+
 def _problems_of_level(changed: dict[str, Any], factor: str, level: Any, known: list[Problem]) -> list[Problem]:
-    target = list(factor_path(factor))
+    target: list[str | int] = list(factor_path(factor))
     try:
         Experiment.model_validate(changed, by_alias=True, by_name=False)
     except ValidationError as error:
         seen = {(tuple(problem.path), problem.message) for problem in known}
         return [
             Problem(
-                f"level {level!r}: {problem.message}" if problem.path[: len(target)] == target else problem.message,
+                f"level {level!r}: {problem.message}" if _is_of_level(problem, target) else problem.message,
                 path=["matrix", factor],
                 hint=problem.hint,
             )

@@ -56,7 +56,8 @@ def apply_overrides(document: dict[str, Any], overrides: Sequence[str]) -> list[
     """Set the overrides' keys in the raw document, in place and in their order. Returns the factors that this removed.
 
     A key that is a factor replaces that factor's levels: `--set storage=memory` leaves one, `--set
-    workload.clients=[1,2]` gives two. A table replaces the whole table. Another `kind` of a storage or of the dataset begins its table anew,
+    workload.clients=[1,2]` gives two. `--set matrix.workload.clients=[1,2]` makes it a factor if it is none yet. A
+    table replaces the whole table. Another `kind` of a storage or of the dataset begins its table anew,
     with what --set says of it. Factors of keys that the new kind does not have are removed with the table, and so are
     storages that were members of nothing else.
     Raises UsageError for an override that has no form, or whose way is barred by a value.
@@ -144,7 +145,7 @@ def set_key(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> None
 
     Raises KeyError with the part of the way that is a value.
     """
-    factor = _factor_named(document, keys)
+    factor = _factor_named(document, factor_path(".".join(keys[1:])) if keys[0] == "matrix" else keys)
     if factor is not None:
         table, key = factor
         table[key] = value if isinstance(value, list) else [value]

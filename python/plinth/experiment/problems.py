@@ -9,6 +9,9 @@ from plinth.model.base import NAME_PATTERN
 from plinth.model.errors import Problem
 from plinth.model.nearest import nearest
 
+UNKNOWN_KEY = "unknown key"
+"""How the message of a key that does not exist begins."""
+
 
 def problems_of(error: ValidationError, document: dict[str, Any], model: type[BaseModel]) -> list[Problem]:
     """Every finding of `error`, which came of validating `document` as `model`; unions give one problem a place."""
@@ -48,7 +51,7 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
     if kind == "extra_forbidden":
         allowed = _allowed_keys(model, detail["loc"][:-1])
         key = str(path[-1])
-        return Problem(f"unknown key {key!r}; allowed: {', '.join(allowed)}", path=path, hint=nearest(key, allowed))
+        return Problem(f"{UNKNOWN_KEY} {key!r}; allowed: {', '.join(allowed)}", path=path, hint=nearest(key, allowed))
     if kind == "missing":
         return Problem(f"the key {str(path[-1])!r} is missing", path=path)
     if kind == "union_tag_not_found":
@@ -73,14 +76,32 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
         )
         return Problem(f"got {got!r}; allowed: {allowed}", path=path)
     if kind in ("tuple_type", "list_type"):
-        return Problem(f"got {_shown(got)}; must be a list", path=path)
+        hint = 'a list is written as [1, 16] or ["on", "off"]' if isinstance(got, str) else None
+        return Problem(f"got {_shown(got)}; must be a list", path=path, hint=hint)
     if kind in ("model_attributes_type", "model_type", "dict_type"):
         return Problem(f"got {_shown(got)}; must be a table", path=path)
     if kind == "value_error":
         reason = str(context["error"])
         return Problem(f"got {got!r}: {reason}" if not isinstance(got, dict) else reason, path=path)
-    message = detail["msg"].replace("Input should be", "must be")
-    return Problem(f"got {_shown(got)}; {message[:1].lower()}{message[1:]}", path=path)
+    message = _WANTED.get(kind) or detail["msg"].replace("Input should be", "must be")
+    return Problem(f"got {_shown(got)}; {message[:1].lower()}{message[1:]}", path=path, hint=_levels_hint(got, path))
+
+
+_WANTED = (
+    dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "must be a whole number")
+    | dict.fromkeys(("float_type", "float_parsing"), "must be a number")
+    | dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false")
+    | {"string_type": 'must be text in quotes, as in "on"'}
+)
+"""What pydantic's types of error want, in the words of an experiment's author."""
+
+
+def _levels_hint(got: Any, path: list[str | int]) -> str | None:
+    """Where several values of one key belong."""
+    if not isinstance(got, list) or path[:1] == ["matrix"]:
+        return None
+    key = ".".join(map(str, path))
+    return f"several values are the levels of a factor: [matrix] {key} = [..], or --set matrix.{key}=[..]"
 
 
 def _shown(got: Any) -> str:

@@ -93,6 +93,11 @@ def format_decimal_size(size_bytes: float) -> str:
     return f"{size_bytes:,.3g} PB" if size_bytes < 999.5 else f"{size_bytes:,.0f} PB"
 
 
+def format_count(count: float, singular: str) -> str:
+    """A number of things: (1, "client") -> "1 client", (16, "client") -> "16 clients"."""
+    return f"{count} {singular}" if count == 1 else f"{count} {singular}s"
+
+
 def format_duration(duration_s: float) -> str:
     """A duration in people's units: 0.0023 -> "2.30 ms", 135 -> "2 min 15 s"."""
     if duration_s < 1e-3:

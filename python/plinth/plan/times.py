@@ -15,6 +15,10 @@ _INITDB_S = 3.0
 _PROBE_CASES = 8
 """Of the fsync probe on one storage, with one method and one number of clients."""
 _START_STOP_S = 2.0
+_UNDO_STORAGE_S = 0.5
+_ANALYSIS_S = 2.0
+_ANALYSIS_TRIAL_S = 0.1
+"""Reading one trial from the bundle, its statistics, and its part of the report."""
 _PAGE_BYTES = 8192
 _FLUSHES_OF_A_RESTART = 30
 _PAGES_CHANGED_BY_A_COMMIT = 2
@@ -34,7 +38,7 @@ def estimated_s(
     memory_bytes: int,
 ) -> float:
     """Time of the whole run: a probe of each storage, `load_s` of each cluster's dataset, then start, warm-up and load of
-    each trial.
+    each trial, and at last undoing, analysis and report.
 
     `variants` are by id; `places` has every storage that is used; `memory_bytes` is what is free.
     """
@@ -50,9 +54,11 @@ def estimated_s(
     probing_s = len(storages) * _PROBE_CASES * experiment.measure.probe_s
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
     planned = (variants[trial.variant] for trial in trials)
+    ending_s = len(storages) * _UNDO_STORAGE_S + _ANALYSIS_S + len(trials) * _ANALYSIS_TRIAL_S
     return (
         probing_s
         + loading_s
+        + ending_s
         + sum(
             trial_s + _START_STOP_S + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
             for variant in planned

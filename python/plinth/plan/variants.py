@@ -27,11 +27,11 @@ _PREFIXES = {
     "dataset.index_tablespace": "keys in",
 }
 _UNITS = {
-    "workload.clients": "clients",
-    "workload.threads": "threads",
-    "workload.statements": "statements",
-    "workload.active_rows": "active rows",
-    "dataset.rows": "rows",
+    "workload.clients": "client",
+    "workload.threads": "thread",
+    "workload.statements": "statement",
+    "workload.active_rows": "active row",
+    "dataset.rows": "row",
 }
 
 
@@ -153,7 +153,7 @@ def _label(levels: dict[str, Level]) -> str:
     parts = []
     for factor, level in levels.items():
         if factor in _UNITS:
-            parts.append(f"{level} {_UNITS[factor]}")
+            parts.append(f"{level} {_UNITS[factor]}" if level == 1 else f"{level} {_UNITS[factor]}s")
         elif factor.startswith("server.settings."):
             parts.append(f"{factor.removeprefix('server.settings.')}={level_text(level)}")
         elif factor.startswith("server.tablespaces."):

@@ -23,6 +23,7 @@ from plinth.model.report import (
     RunInfo,
     Version,
 )
+from plinth.model.units import format_count
 from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
 from plinth.report.flushes import storage_flushes
@@ -84,7 +85,7 @@ def _variant(variant: Variant, contents: BundleContents) -> ReportVariant:
         label=variant.label,
         levels=variant.levels,
         storages=contents.cluster_of(variant).roles,
-        workload=f"{what}, {workload.clients} clients, {workload.protocol} protocol{_driver(workload)}",
+        workload=f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{_driver(workload)}",
         latency_curve=_curve(variant.id, contents.trials),
     )
 

@@ -15,6 +15,7 @@ from plinth.model.experiment import Experiment, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import Plan, PlannedCluster, PlannedShell, PlannedTrial, ScriptText, Variant
 from plinth.model.step import Step
+from plinth.model.units import format_count
 from plinth.observe import host_facts
 from plinth.plan import MEMORY, ClusterKey, Expanded, Place, Surroundings, build_plan, expand, scale_to_fit
 from plinth.run.destroy import doomed_devices
@@ -238,7 +239,7 @@ def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: Pla
     workload = variant.workload
     load = (
         f"trial {trial.number}, {variant.label}: CHECKPOINT, then {', '.join(s.name for s in variant.scripts)} by "
-        f"{workload.clients} clients, {workload.protocol} protocol, {_driver(workload)}seed {trial.seed}"
+        f"{format_count(workload.clients, 'client')}, {workload.protocol} protocol, {_driver(workload)}seed {trial.seed}"
     )
     steps = [Step(id=f"trial.{trial.number}.load", title=load)]
     if cluster.storage is None:

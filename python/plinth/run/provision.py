@@ -170,7 +170,7 @@ class Provision:
                 self._end(name)
             for external in self._external.values():
                 self._try(lambda external=external: external.close(self._journal))
-            kept = self._journal.undo_all(self.runner, left_alone=self._storages.hung)
+            kept = self._journal.undo_all(self.runner, self._listener.progress, left_alone=self._storages.hung)
         for reason in ended:
             self._listener.note(reason)
         self._storages.close()

@@ -16,6 +16,7 @@ from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan, PlannedTrial, Variant
 from plinth.model.trial import Check, Event, Sample, Trial
+from plinth.model.units import format_count
 from plinth.observe import Observation, Observer
 from plinth.run.device_io import device_io, devices_of
 from plinth.run.listener import Listener, LiveSecond
@@ -208,7 +209,7 @@ def _failure_of_load(load: LoadResult) -> str | None:
     missing = [error for error in load.errors if error.kind in _ENDS_A_CLIENT]
     if missing:
         what = ", ".join(sorted({error.kind.replace("_", " ") for error in missing}))
-        return f"{sum(error.count for error in missing)} clients did not work to the end ({what}): {missing[0].message}"
+        return f"{format_count(sum(error.count for error in missing), 'client')} did not work to the end ({what}): {missing[0].message}"
     if load.measured.done == 0:
         first = load.errors[0].message if load.errors else "no transaction ended in the measured time"
         return f"nothing was measured: {first}"
