@@ -26,19 +26,23 @@ CROWDED = 0.75
 """Backends that want a CPU, to a core of the host, from which on the cores are too few."""
 MIN_LOOKS = 20
 """Looks at the wait events, under which nothing is said with more than low confidence."""
+_NO_WAIT = "without a wait event, by pg_stat_activity"
 _SOURCES = frozenset({SOURCE, "process_cpu", "process_delay", "host_cpu", "device", "pg_wal", "pg_io", "pg_database"})
 
 
 class Where(NamedTuple):
     """Where the clients were, on the mean, in numbers of clients; `looks` is how often it was looked.
 
-    `other` are those in waits that are a sign of none of the kinds, such as for a parallel worker; `mostly` is the commonest.
+    Of those in "server CPU" `working` had a CPU, by the kernel's accounts (None where it could not be asked), and `queued`
+    were runnable, without one. `other` are those in waits that are a sign of none of the kinds, such as for a parallel worker; `mostly` is the commonest.
 
     Who wants a CPU is known from the kernel too, where processes are: pg_stat_activity shows a backend as idle that was
     woken by its next statement and has not got a CPU yet, which on a busy host is most of them.
     """
 
     in_class: dict[BottleneckKind, float]
+    working: float | None
+    queued: float
     clients: float
     idle: float
     other: float
@@ -71,14 +75,26 @@ def attribute(
         sentence = f"not known: no wait events: {why_unread(trial, SOURCE)}"
         return Bottleneck(kind="not known", confidence="low", sentence=sentence, evidence=())
     kind = _kind(trial, seen, where, cores, open_loop)
-    shares: dict[str, float] = {**where.in_class, "idle": where.idle, "other waits": where.other}
-    evidence = evidence_of(kind, trial, seen, shares, where.clients, cores, ceiling)
+    evidence = evidence_of(kind, trial, seen, _spent(where), where.clients, cores, ceiling)
     starved = starvation(trial, seen)
     confidence = _confidence(kind, where, starved)
     sentence = _sentence(kind, where, trial, starved)
     if kind == "WAL flush" and ceiling is not None and ceiling.reached is not None:
         sentence += f"; {ceiling.reached:.0%} of the commit ceiling was reached"
     return Bottleneck(kind=kind, confidence=confidence, sentence=sentence, evidence=evidence)
+
+
+def _spent(where: Where) -> dict[str, float]:
+    """What the clients were at, in numbers of clients, in parts that add up to all of them."""
+    spent: dict[str, float] = {kind: n for kind, n in where.in_class.items() if kind != "server CPU"}
+    in_server = where.in_class.get("server CPU", 0.0)
+    if where.working is None:
+        spent[_NO_WAIT] = in_server
+    else:
+        spent["on a CPU"] = where.working
+        spent["in the run queue, without a CPU"] = where.queued
+        spent[_NO_WAIT] = in_server - where.working - where.queued
+    return {**spent, "idle": where.idle, "other waits": where.other}
 
 
 def where_clients_were(seen: Window, clients: int) -> Where | None:
@@ -99,16 +115,21 @@ def where_clients_were(seen: Window, clients: int) -> Where | None:
         elif not is_pause(event):
             unclassed[event] = unclassed.get(event, 0.0) + processes
     other = sum(unclassed.values())
-    wanting = seen.rates("process_cpu", ["backends"], "user_s", "system_s")
-    if wanting is not None:
-        wanting += seen.rates("process_delay", ["backends"], "run_delay_s") or 0.0
+    working = seen.rates("process_cpu", ["backends"], "user_s", "system_s")
+    queued = 0.0
+    if working is not None:
+        delay = seen.rates("process_delay", ["backends"], "run_delay_s") or 0.0
         others = sum(n for kind, n in in_class.items() if kind != "server CPU")
         most = max(0.0, max(float(clients), active) - others - other)
-        in_class["server CPU"] = max(in_class.get("server CPU", 0.0), min(wanting, most))
+        in_class["server CPU"] = max(in_class.get("server CPU", 0.0), min(working + delay, most))
+        working = min(working, in_class["server CPU"])
+        queued = min(delay, in_class["server CPU"] - working)
     looks = sum(value for t_ns, value in seen.samples.get((SOURCE, ALL, LOOKS), ()) if t_ns > seen.begin_ns)
     everyone = max(float(clients), active)
     mostly = max(unclassed, key=lambda event: unclassed[event], default=None)
-    return Where(in_class, everyone, max(0.0, everyone - sum(in_class.values()) - other), other, mostly, looks)
+    return Where(
+        in_class, working, queued, everyone, max(0.0, everyone - sum(in_class.values()) - other), other, mostly, looks
+    )
 
 
 def wait_shares(windows: Iterable[Window]) -> tuple[WaitShare, ...]:
@@ -216,6 +237,9 @@ def _sentence(kind: BottleneckKind, where: Where, trial: Trial, starved: float |
         engine = "was not busy" if starved is not None else "could not be looked at"
         return f"client limit: backends were idle {idle:.0%} of the time, and the load engine {engine}"
     sentence = f"{kind}: {where.share(kind):.0%} of the clients' time went to {_WORDS[kind]}"
+    if kind == "server CPU" and where.working is not None:
+        on_cpu, queued = (n / where.clients for n in (where.working, where.queued))
+        sentence += f": {on_cpu:.0%} on a CPU, {queued:.0%} in the run queue, without one"
     others: dict[BottleneckKind, float] = {other: n for other, n in where.in_class.items() if other != kind}
     if kind == "locks" and sum(others.values()) > 0:
         most, _ = max(others.items(), key=lambda item: item[1])

@@ -101,7 +101,7 @@ def _differences(report: Report) -> str:
 def _held_back(report: Report) -> str:
     """Bottlenecks of the variants, and what looking cost."""
     rows = [(variant_name(variant), held_back(variant), top_waits(variant)) for variant in report.analysis.variants]
-    heads = ("Variant", "Held back by", "Backends in each wait, on the mean")
+    heads = ("Variant", "Held back by", "Backends in each wait, on the mean, as pg_stat_activity shows them")
     return f"{_table(heads, rows)}\n\n{_text(observer_sentence(report.analysis))}"
 
 

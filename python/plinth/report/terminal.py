@@ -112,7 +112,7 @@ def _held_back(analysis: Analysis) -> list[Text]:
         Text.assemble(
             (f"{variant.label}: ", "bold"),
             held_back(variant),
-            (f"; waits: {top_waits(variant)}; a transaction: {_work(variant)}", "dim"),
+            (f"; in pg_stat_activity: {top_waits(variant)}; a transaction: {_work(variant)}", "dim"),
         )
         for variant in variants[:_MAX_TOLD]
     ]

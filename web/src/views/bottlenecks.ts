@@ -113,7 +113,11 @@ function waitTable(waits: readonly WaitShare[]): HTMLElement {
   return h(
     "table",
     {},
-    h("caption", {}, "Processes in each wait, on the mean; CPU: waiting for nothing"),
+    h(
+      "caption",
+      {},
+      "Processes in each wait, on the mean, as pg_stat_activity shows them. CPU: waiting for nothing. Who was woken and has no CPU yet is in the run queue, and still shown in its wait, or as idle.",
+    ),
     h(
       "tbody",
       {},
