@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_bundles
 from reported import Reported
 
 from browser import ROOT, check_report
 from plinth.model.errors import MissingCapability
 from plinth.model.report import Report
-from plinth.report import html, render_html
+from plinth.report import build_report, html, render_html
 from plinth.report.schema import schema_text
 
 
@@ -100,6 +101,18 @@ class TestInBrowser:
         assert (code, found["failures"]) == (0, [])
         assert found["ranking"][0]["trials"] == 5
         assert found["ranking"][1]["trials"] == 4
+
+    def test_is_short_on_a_phone_and_on_paper(self, trouble: Reported, tmp_path: Path) -> None:
+        """Fifteen trials: sections but the ranking are folded on a phone, and opened for the printer, who takes no half-empty sheets.
+
+        That nothing is cut off, printed over other text or drawn for another width is within the check itself.
+        """
+        studied = build_report(report_bundles.with_reference(trouble.contents), trouble.analysis)
+        code, found = check(render_html(studied), tmp_path)
+        assert (code, found["failures"]) == (0, [])
+        assert 1000 < found["phone_height_px"] < 4500
+        assert 4 <= found["printed_pages"] <= 10
+        assert found["open_after_print"] == 1, "the sections that were folded are folded again"
 
     def test_sixty_variants_stay_small_and_quick(self, many: Reported, tmp_path: Path) -> None:
         assert len(many.report.trials) == 300

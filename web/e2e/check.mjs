@@ -13,9 +13,13 @@ import {
   cursorState,
   headsAside,
   lowContrast,
+  ofAnotherSize,
+  outOfSheet,
   panes,
   published,
   ranking,
+  rankingOverlaps,
+  scrolledAway,
   written,
 } from "./page.mjs";
 
@@ -38,6 +42,8 @@ const VIEWS = [
   { name: "light", width: 1280, height: 900, colorScheme: "light" },
   { name: "dark", width: 1280, height: 900, colorScheme: "dark" },
   { name: "phone", width: 390, height: 844, colorScheme: "light" },
+  { name: "tablet", width: 768, height: 1024, colorScheme: "light" },
+  { name: "wide", width: 1400, height: 900, colorScheme: "light" },
 ];
 
 const findings = { failures: [] };
@@ -169,6 +175,43 @@ async function checkLook(page, view) {
   for (const text of await page.evaluate(lowContrast)) fail(`${view.name}: ${text}`);
 }
 
+/** What a reader may have to scroll for sideways: on a small screen wide tables, elsewhere not the ranking, and nowhere the navigation. */
+async function checkInSight(page, view) {
+  const of = view.name === "phone" ? "nav" : "nav, #ranking .scrolling";
+  for (const text of await page.evaluate(scrolledAway, of)) fail(`${view.name}: ${text}`);
+  for (const text of await page.evaluate(rankingOverlaps)) fail(`${view.name}: ${text}`);
+}
+
+async function checkPhone(page, view) {
+  findings.phone_height_px = await page.evaluate(() => document.documentElement.scrollHeight);
+  await page.evaluate(() => {
+    for (const fold of document.querySelectorAll(".fold")) fold.open = true;
+  });
+  await page.evaluate(() => window.plinth.charts());
+  await checkLook(page, view);
+}
+
+/** As it is on paper: laid out for the sheet, and how many of them it takes. */
+async function checkPrint(browser, url) {
+  const { page } = await openPage(browser, url, {
+    name: "print",
+    width: 688,
+    height: 900,
+    colorScheme: "light",
+  });
+  const pdf = await page.pdf({ format: "A4", preferCSSPageSize: true });
+  findings.printed_pages = pdf.toString("latin1").match(/\/Type\s*\/Page\b/g)?.length ?? 0;
+  await page.emulateMedia({ media: "print" });
+  await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+  const found = await page.evaluate(scrolledAway, ".scrolling, pre");
+  for (const look of [outOfSheet, ofAnotherSize, clippedText, rankingOverlaps])
+    found.push(...(await page.evaluate(look)));
+  for (const text of found) fail(`print: ${text}`);
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  findings.open_after_print = await page.locator(".fold[open]").count();
+  await page.context().close();
+}
+
 async function screenshots(page, view, directory) {
   await page.screenshot({ path: join(directory, `${view.name}.png`), fullPage: true });
 }
@@ -191,6 +234,8 @@ async function check(file, directory) {
       await page.evaluate(() => window.plinth.charts());
       if (directory) await screenshots(page, view, directory);
       await checkLook(page, view);
+      await checkInSight(page, view);
+      if (view.name === "phone") await checkPhone(page, view);
       if (view.name === "light") {
         await checkCharts(page);
         if (findings.charts.length > 0) {
@@ -201,6 +246,7 @@ async function check(file, directory) {
       for (const text of said) fail(`${view.name}: ${text}`);
       await page.context().close();
     }
+    await checkPrint(browser, url);
   } finally {
     await browser.close();
     await rm(profile, { recursive: true, force: true });

@@ -39,6 +39,64 @@ export function published() {
   );
 }
 
+/** Texts of one row of the ranking that stand over one another, such as a verdict over a badge. */
+export function rankingOverlaps() {
+  const found = [];
+  for (const row of document.querySelectorAll(".ranking tbody tr")) {
+    if (row.offsetParent === null) continue;
+    const texts = [];
+    const walker = document.createTreeWalker(row, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      if (walker.currentNode.textContent.trim() === "") continue;
+      const range = document.createRange();
+      range.selectNodeContents(walker.currentNode);
+      for (const box of range.getClientRects())
+        texts.push({ text: walker.currentNode.textContent, node: walker.currentNode, box });
+    }
+    texts.forEach((a, i) => {
+      for (const b of texts.slice(i + 1)) {
+        const across = Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left);
+        const down = Math.min(a.box.bottom, b.box.bottom) - Math.max(a.box.top, b.box.top);
+        if (a.node !== b.node && across > 1 && down > 3)
+          found.push(`ranking: "${a.text}" stands over "${b.text}"`);
+      }
+    });
+  }
+  return found;
+}
+
+/** Tables and texts that need to be scrolled to be seen: `of` says where that may not be. */
+export function scrolledAway(of) {
+  return [...document.querySelectorAll(of)]
+    .filter((box) => box.offsetParent !== null && box.scrollWidth > box.clientWidth + 1)
+    .map(
+      (box) => `"${box.getAttribute("aria-label")}" is cut off by ${box.scrollWidth - box.clientWidth} px`,
+    );
+}
+
+/** What stands out of the sheet to the right; nobody can scroll there. */
+export function outOfSheet() {
+  const right = document.body.getBoundingClientRect().right;
+  return [...document.querySelectorAll("main td, main th, main p, main pre, main .chart, main dd")]
+    .filter((each) => each.getClientRects().length > 0 && each.getBoundingClientRect().right > right + 1)
+    .map((each) => `"${each.textContent.slice(0, 40)}" stands out of the sheet`);
+}
+
+/** Charts whose drawing is not of the size of their place. */
+export function ofAnotherSize() {
+  return [...document.querySelectorAll(".chart")]
+    .filter((chart) => chart.offsetParent !== null)
+    .filter((chart) => {
+      const drawing = chart.querySelector("svg")?.getBoundingClientRect();
+      return (
+        !drawing ||
+        Math.abs(drawing.width - chart.clientWidth) > 2 ||
+        Math.abs(drawing.height - chart.clientHeight) > 2
+      );
+    })
+    .map((chart) => `chart "${chart.getAttribute("aria-label")}" is not drawn for the sheet`);
+}
+
 /** Heads of columns that stand otherwise than the figures below them. */
 export function headsAside() {
   const found = new Set();

@@ -6,13 +6,14 @@ import "./styles/ranking.css";
 import "./styles/charts.css";
 import "./styles/facts.css";
 import "./styles/narrow.css";
+import "./styles/print.css";
 import { type ChartContent, contents } from "./charts/chart";
 import { parseReport } from "./format/read";
 import type { Report } from "./format/report";
 import { initialFocus, Store } from "./model/focus";
 import { bottlenecksView } from "./views/bottlenecks";
 import { disclosureView } from "./views/disclosure";
-import { h } from "./views/dom";
+import { h, openedSection } from "./views/dom";
 import { enduranceView } from "./views/endurance";
 import { latencyView } from "./views/latency";
 import { machineView } from "./views/machine";
@@ -57,7 +58,9 @@ function page(report: Report): HTMLElement[] {
 function navigation(sections: readonly HTMLElement[]): HTMLElement {
   const links = sections.map((section) => {
     const title = section.querySelector("h2")?.textContent ?? section.id;
-    return h("a", { href: `#${section.id}` }, title);
+    const link = h("a", { href: `#${section.id}` }, title);
+    link.addEventListener("click", () => openedSection(section));
+    return link;
   });
   return h("nav", { "aria-label": "Sections" }, ...links);
 }

@@ -67,6 +67,12 @@ export class Chart {
     new ResizeObserver(() => this.#fit()).observe(this.element);
   }
 
+  /** Draws it for the size that its element has now. */
+  drawNow(): void {
+    this.begin();
+    this.#fit();
+  }
+
   /** What it holds; null while it is hidden. */
   content(): ChartContent | null {
     this.begin();
@@ -101,6 +107,12 @@ export function contents(): ChartContent[] {
 onThemeChange(() => {
   for (const chart of charts.values()) chart.redraw();
 });
+/** Charts are drawn for the width of the sheet before it is laid out: in print, nothing tells them of a new size. */
 window.addEventListener("beforeprint", () => {
-  for (const chart of charts.values()) chart.begin();
+  document.body.classList.add("printing");
+  for (const chart of charts.values()) chart.drawNow();
+});
+window.addEventListener("afterprint", () => {
+  document.body.classList.remove("printing");
+  for (const chart of charts.values()) chart.drawNow();
 });

@@ -34,16 +34,43 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
-/** A section of the page with its heading and, for who wants it, a line on what is shown. */
+/** On a small screen only the ranking is open at first: the rest would be many screens long. */
+const SMALL_SCREEN = "(max-width: 44rem)";
+const OPEN_ON_SMALL_SCREENS = "ranking";
+
+/** A section of the page, to be folded by its heading, and with a line on what is shown for who wants it. */
 export function section(id: string, title: string, lead: Child, ...children: Child[]): HTMLElement {
   return h(
     "section",
     { id, "aria-labelledby": `${id}-title` },
-    h("h2", { id: `${id}-title` }, title),
-    lead && h("p", { class: "lead" }, lead),
-    ...children,
+    h(
+      "details",
+      { class: "fold", open: id === OPEN_ON_SMALL_SCREENS || !matchMedia(SMALL_SCREEN).matches },
+      h("summary", {}, h("h2", { id: `${id}-title` }, title)),
+      lead && h("p", { class: "lead" }, lead),
+      ...children,
+    ),
   );
 }
+
+/** Opens a section that is folded. */
+export function openedSection(section: Element): void {
+  for (const fold of section.querySelectorAll<HTMLDetailsElement>(":scope > .fold")) fold.open = true;
+}
+
+/** On paper every section is open; afterwards they are as they were. The details within them stay closed. */
+window.addEventListener("beforeprint", () => {
+  for (const fold of document.querySelectorAll<HTMLDetailsElement>(".fold:not([open])")) {
+    fold.open = true;
+    fold.dataset.closed = "";
+  }
+});
+window.addEventListener("afterprint", () => {
+  for (const fold of document.querySelectorAll<HTMLDetailsElement>(".fold[data-closed]")) {
+    fold.open = false;
+    delete fold.dataset.closed;
+  }
+});
 
 /** A box that scrolls sideways on a small screen, by keyboard too. */
 export function scrolling(label: string, child: Node): HTMLElement {

@@ -110,7 +110,7 @@ function rankedRow(row: RankedRow, max: number, colour: number): HTMLElement {
         ? h("span", { class: "na" }, "n/a")
         : latency(variant.engine_cpu_ns_per_transaction),
     ),
-    h("td", {}, safetyBadge(variant.safety)),
+    h("td", { class: "commits" }, safetyBadge(variant.safety)),
     h("td", { class: "verdict", title: comparison?.sentence }, comparison ? verdict(comparison) : ""),
   );
 }
