@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 from children import run_in_child
 from plinth.storage.guards import Wanted
-from plinth.system.block_device import BY_ID, device_number
+from plinth.system.block_device import BY_ID, BY_PARTUUID, device_number
 
 MIB = 2**20
 SERIAL = "S4EVNF0M512345"
@@ -69,6 +70,7 @@ def _isolated(function: Callable[[], Any]) -> Any:
     command("mount", "--make-rprivate", "/")
     command("mount", "-t", "tmpfs", "ids", BY_ID.parent)
     BY_ID.mkdir()
+    BY_PARTUUID.mkdir()
     return function()
 
 
@@ -117,6 +119,36 @@ def disk(scratch: Path, name: str = "disk", size_bytes: int = 64 * MIB, serial: 
         with serial_number(node, serial):
             yield Disk(node, id_path, serial or "", size_bytes, image)
         id_path.unlink()
+
+
+@contextmanager
+def partitioned_disk(
+    image: Path, node: Path, *sizes_bytes: int, first_byte: int = MIB
+) -> Iterator[tuple[Disk, list[Disk]]]:
+    """A disk on the loop device `node` with partitions, one behind the other in the table of its master boot record; with
+    links by PARTUUID. Its serial number comes last: an overlay on sysfs does not see partitions that change below it.
+    """
+    starts = [first_byte + sum(sizes_bytes[:number]) for number in range(len(sizes_bytes))]
+    entries = [
+        struct.pack("<B3sB3sII", 0, bytes(3), 0x83, bytes(3), start // 512, size // 512)
+        for start, size in zip(starts, sizes_bytes, strict=True)
+    ]
+    with node.open("r+b") as device:
+        device.seek(440)  # the disk's id, with which each PARTUUID begins
+        device.write(struct.pack("<IH", 0x0A1B2C3D, 0) + b"".join(entries).ljust(64, b"\0") + b"\x55\xaa")
+    command("partx", "--update", node)
+    parts = []
+    for number, size_bytes in enumerate(sizes_bytes, start=1):
+        link = BY_PARTUUID / f"0a1b2c3d-{number:02x}"
+        link.symlink_to(f"../../{node.name}p{number}")
+        parts.append(Disk(Path(f"{node}p{number}"), link, SERIAL, size_bytes, image))
+    try:
+        with serial_number(node, SERIAL):
+            yield Disk(node, BY_ID / "ata-disk", SERIAL, image.stat().st_size, image), parts
+    finally:
+        command("partx", "--delete", node)
+        for part in parts:
+            part.id.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -142,6 +142,15 @@ def test_options_of_a_linear_volume_say_what_they_need():
     assert (key, message) == ("storage.a", 'stripes and stripe_size need layout = "striped"')
 
 
+@pytest.mark.parametrize("option", ['write_cache = "off"', "queue.read_ahead_kb = 128"])
+def test_a_partition_sets_nothing_of_its_disk(option: str):
+    part = '[storage.p]\nkind = "device"\nid = "/dev/disk/by-partuuid/0a1b2c3d-02"\nserial = "S1"\nsize = "9GB"\n'
+    assert storages(part)["p"].id.endswith("-02")
+    ((_, key, message),) = problems(part + option + "\n")
+    assert key == "storage.p"
+    assert message.startswith(f"{option.partition(' ')[0]}: of the whole disk")
+
+
 DISK = 'kind = "device"\nid = "/dev/disk/by-id/nvme-a"\nserial = "S1"\nsize = "480GB"\n'
 NO_DISK = STORAGES.replace(DISK, 'kind = "file"\nsize = "1GiB"\n')
 FACTORS = [

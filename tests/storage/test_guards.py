@@ -279,7 +279,7 @@ def test_a_partition_is_refused(scratch: Path) -> None:
             part.id.symlink_to(f"../../{target.node.name}p1")
             return found_guards(part)
 
-    assert "only whole disks are taken" in in_private_mounts(attempt)["partition"]
+    assert "only by its PARTUUID is one taken" in in_private_mounts(attempt)["partition"]
 
 
 # Names that are not stable, or lead astray

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plinth.storage.guards import DeviceState, Wanted, destroy_word, reasons_against
+from plinth.storage.guards import DeviceState, Wanted, reasons_against
 from plinth.storage.guards.uses import Unseen, Use
 from plinth.system.block_device import Identity
 from plinth.system.signatures import Signature
@@ -57,7 +57,7 @@ def test_each_fact_has_its_reason(change: dict, expected: list[str]) -> None:
     ("serial", "word"), [("S4EVNF0M512345", "512345"), ("123456", "123456"), ("QM1", "QM1"), ("WD-WX 12 34", " 12 34")]
 )
 def test_the_word_is_the_end_of_the_serial(serial: str, word: str) -> None:
-    assert destroy_word(serial) == word
+    assert Wanted(WANTED.id, serial, 1).word == word
 
 
 @given(st.lists(st.text(max_size=12)))

@@ -172,21 +172,30 @@ class ZramStorage(FormattedStorage, CountedStorage):
 
 
 class DeviceStorage(FormattedStorage):
-    """A whole block device. What is on it is lost: it must match in id, serial and size, and --destroy must name it."""
+    """A disk or a partition. What is on it is lost: it must match in id, serial and size, and --destroy must name it."""
 
     kind: Literal["device"]
     id: str = Field(
-        pattern=r"^/dev/disk/by-id/[^/]+$",
-        description="Its stable name; never /dev/sdX, which changes from boot to boot.",
+        pattern=r"^/dev/disk/(by-id|by-partuuid)/[^/]+$",
+        description="Its stable name, of a partition by PARTUUID; never /dev/sdX, which changes from boot to boot.",
         examples=["/dev/disk/by-id/nvme-Samsung_SSD_980_PRO_S4EVNF0M"],
     )
-    serial: str = Field(min_length=1, description="Its serial number, whole, as the kernel shows it.")
+    serial: str = Field(
+        min_length=1, description="Its serial number, whole, as the kernel shows it; of a partition that of its disk."
+    )
     size_bytes: SizeBytes = Field(alias="size", gt=0, description="Its size, within one percent.", examples=["480GB"])
     write_cache: Literal["on", "off"] | None = Field(
         default=None,
         description="Switch the drive's own volatile write cache (hdparm -W, sdparm WCE, nvme set-feature -f 6) for the run, and "
         "set it back afterwards. Default: left as it is.",
     )
+
+    @model_validator(mode="after")
+    def _a_partition_sets_nothing_of_its_disk(self) -> "DeviceStorage":
+        asked = [*(["write_cache"] if self.write_cache else []), *(f"queue.{knob}" for knob in self.queue.knobs())]
+        if asked and self.id.startswith("/dev/disk/by-partuuid/"):
+            raise ValueError(f"{', '.join(asked)}: of the whole disk, and so not for a partition; set it by hand")
+        return self
 
 
 class BtrfsStorage(StorageBase):

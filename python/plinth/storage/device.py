@@ -1,4 +1,4 @@
-"""A whole disk of this machine, taken for a run. What is on it is lost; see guards for what keeps that from happening."""
+"""A disk of this machine, or a partition of one, taken for a run. What is on it is lost; see guards for what keeps that from happening."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import DeviceStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BlockStorage
-from plinth.storage.guards import DeviceGuard, Wanted, destroy_word
+from plinth.storage.guards import DeviceGuard, Wanted
 from plinth.storage.protocol import Surroundings
 from plinth.system.block_device import resolve
 from plinth.system.device_ends import ENDS_BYTES, SavedDevice, save_ends
@@ -23,11 +23,11 @@ from plinth.system.runner import Runner
 
 
 class Device(BlockStorage[DeviceStorage]):
-    """A disk by stable id, serial number and size, and by the word of the command line."""
+    """A disk by stable id, or a partition by PARTUUID; by serial number and size, and by the word of the command line."""
 
     def __init__(self, name: str, spec: DeviceStorage, surroundings: Surroundings) -> None:
         super().__init__(name, spec, surroundings)
-        wanted = Wanted(spec.id, spec.serial, spec.size_bytes)
+        self._wanted = wanted = Wanted(spec.id, spec.serial, spec.size_bytes)
         keep = (state_dir(), self.work_root, *surroundings.keep)
         self._guard = DeviceGuard(name, wanted, keep, surroundings.destroy)
 
@@ -86,7 +86,6 @@ class Device(BlockStorage[DeviceStorage]):
 
     def doomed(self, runner: Runner) -> DoomedDevice:
         """What would be destroyed, and what speaks against it as things are now; the word is not asked for yet."""
-        word = destroy_word(self.spec.serial)
         try:
             name, model, against = self._guard.look(runner)
         except PlinthError as error:
@@ -97,7 +96,7 @@ class Device(BlockStorage[DeviceStorage]):
             storage=self.name,
             id=self.spec.id,
             size_bytes=self.spec.size_bytes,
-            word=word,
+            word=self._wanted.word,
             name=name,
             model=model,
             against=tuple(against),

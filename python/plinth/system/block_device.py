@@ -20,6 +20,7 @@ from plinth.system.failures import from_os_error
 
 SYSFS = Path("/sys")
 BY_ID = Path("/dev/disk/by-id")
+BY_PARTUUID = Path("/dev/disk/by-partuuid")
 _BLKGETSIZE64 = 0x80081272
 _BLKGETDISKSEQ = 0x80081280
 _BLKROGET = 0x125E
@@ -27,12 +28,17 @@ _VPD_HEADER_BYTES = 4
 
 
 class Identity(NamedTuple):
-    """What names a disk for as long as this boot lasts. `number` is "major:minor"; None where the kernel tells none."""
+    """What names a disk, or a partition, for as long as this boot lasts; None where the kernel tells none.
+
+    `number` is "major:minor"; `serial` and `diskseq` of a partition are those of its disk; `start_sector` is where on it a
+    partition begins, in sectors of 512 bytes, None of a whole disk.
+    """
 
     number: str
     size_bytes: int
     serial: str | None
     diskseq: int | None
+    start_sector: int | None = None
 
     def differences(self, other: "Identity") -> list[str]:
         """What of `other` is not as here, for people."""
@@ -44,21 +50,21 @@ class Identity(NamedTuple):
 
 
 def resolve(id_path: str, sysfs: Path = SYSFS) -> tuple[Path, Path]:
-    """The node, such as /dev/nvme0n1, and the sysfs folder of a device that is named by stable id.
+    """The node, such as /dev/nvme0n1, and the sysfs folder of a device that is named by stable id or by PARTUUID.
 
     Refused for any other name, and for a link that leads to anything but a device node that the kernel made.
     """
     link = Path(id_path)
-    if link.parent != BY_ID or link.name in ("", "..") or str(link) != id_path:
+    if link.parent not in (BY_ID, BY_PARTUUID) or link.name in ("", "..") or str(link) != id_path:
         raise Refused(
             "a device is taken only by its stable id, since a name such as /dev/sdb may be another disk tomorrow",
             where=id_path,
-            hint=f"ls -l {BY_ID} shows the ids; give the one of the whole disk",
+            hint=f"ls -l {BY_ID} shows the ids of disks, ls -l {BY_PARTUUID} those of partitions",
         )
     if not link.exists():
-        raise Refused("there is no such device", where=id_path, hint=f"ls -l {BY_ID} shows those that there are")
+        raise Refused("there is no such device", where=id_path, hint=f"ls -l {link.parent} shows those that there are")
     node = Path(os.path.realpath(link))
-    if not link.is_symlink() or node.is_relative_to(BY_ID) or not node.is_relative_to("/dev"):
+    if not link.is_symlink() or node.is_relative_to(link.parent) or not node.is_relative_to("/dev"):
         raise Refused(f"it is no link to a device in /dev: it leads to {node}", where=id_path)
     with opened(node) as fd:
         folder = (sysfs / "dev/block" / identity_of(fd, sysfs).number).resolve()
@@ -92,8 +98,20 @@ def opened(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 def identity_of(fd: int, sysfs: Path = SYSFS) -> Identity:
     """The identity of an open block device."""
     number = device_number(os.fstat(fd).st_rdev)
-    folder = sysfs / "dev/block" / number
-    return Identity(number, _ioctl_u64(fd, _BLKGETSIZE64) or 0, serial_of(folder), _ioctl_u64(fd, _BLKGETDISKSEQ))
+    folder = (sysfs / "dev/block" / number).resolve()
+    start = int((folder / "start").read_text()) if is_partition(folder) else None
+    size_bytes = _ioctl_u64(fd, _BLKGETSIZE64) or 0
+    return Identity(number, size_bytes, serial_of(disk_folder(folder)), _ioctl_u64(fd, _BLKGETDISKSEQ), start)
+
+
+def is_partition(folder: Path) -> bool:
+    """Whether a sysfs folder is a partition's."""
+    return (folder / "partition").is_file()
+
+
+def disk_folder(folder: Path) -> Path:
+    """The sysfs folder of the disk that a partition is on; of a disk its own. `folder` has no links in it."""
+    return folder.parent if is_partition(folder) else folder
 
 
 def is_read_only(fd: int) -> bool:

@@ -64,8 +64,18 @@ def mounted_label(point: Path, runner: Runner) -> str | None:
 
 def device_label(device: Path, runner: Runner) -> str | None:
     """The label of the file system on a block device, read from it by blkid; None without one."""
+    return _probed(device, "LABEL", runner)
+
+
+def partuuid_of(partition: Path, runner: Runner) -> str | None:
+    """The PARTUUID of a partition as the table of its disk has it now, which a link in /dev/disk may have outlived."""
+    return _probed(partition, "PART_ENTRY_UUID", runner)
+
+
+def _probed(device: Path, tag: str, runner: Runner) -> str | None:
+    """What blkid reads from a block device, past its cache."""
     try:
-        return runner.run(("blkid", "-p", "-o", "value", "-s", "LABEL", str(device))).stdout.strip() or None
+        return runner.run(("blkid", "-p", "-o", "value", "-s", tag, str(device))).stdout.strip() or None
     except CommandError as error:
         if error.completed.exit_code == _BLKID_NOTHING_FOUND:
             return None

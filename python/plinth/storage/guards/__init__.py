@@ -1,7 +1,7 @@
 """Guards of everything that destroys: what is found is read once (`state`), judged by pure rules (`decide`), and held
 to until the command that writes has ended (`hold`). What is refused and why: docs/concepts/guards.md."""
 
-from plinth.storage.guards.decide import Reason, Wanted, destroy_word, reasons_against
+from plinth.storage.guards.decide import Reason, Wanted, reasons_against
 from plinth.storage.guards.hold import DeviceGuard, held_devices
 from plinth.storage.guards.state import DeviceState, read_state
 
@@ -10,7 +10,6 @@ __all__ = [
     "DeviceState",
     "Reason",
     "Wanted",
-    "destroy_word",
     "held_devices",
     "read_state",
     "reasons_against",

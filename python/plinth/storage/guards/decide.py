@@ -2,11 +2,13 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from plinth.model.errors import Refused
 from plinth.model.units import format_size
 from plinth.storage.guards.state import DeviceState
+from plinth.system.block_device import BY_PARTUUID
 
 DESTROY_WORD_LENGTH = 6
 SIZE_TOLERANCE = 0.01
@@ -31,11 +33,25 @@ _UNSEEN_HINT = "run as root outside of containers, or blank the first and the la
 
 @dataclass(frozen=True)
 class Wanted:
-    """The device that an experiment names: all three must be those of the device found."""
+    """The device that an experiment names: all three must be those of the device found.
+
+    A partition is named by its PARTUUID, its size is its own, and the serial number is that of its disk.
+    """
 
     id: str
     serial: str
     size_bytes: int
+
+    @property
+    def partuuid(self) -> str | None:
+        """Of a partition."""
+        path = Path(self.id)
+        return path.name if path.parent == BY_PARTUUID else None
+
+    @property
+    def word(self) -> str:
+        """What must follow --destroy: the end of the serial number, or of the PARTUUID, which no other partition of the disk has."""
+        return (self.partuuid or self.serial)[-DESTROY_WORD_LENGTH:]
 
 
 class Reason(NamedTuple):
@@ -44,11 +60,6 @@ class Reason(NamedTuple):
     guard: Guard
     text: str
     hint: str
-
-
-def destroy_word(serial: str) -> str:
-    """What must follow --destroy on the command line: the last six characters of the serial number."""
-    return serial[-DESTROY_WORD_LENGTH:]
 
 
 def reasons_against(state: DeviceState, wanted: Wanted, destroy: Collection[str]) -> list[Reason]:
@@ -75,8 +86,15 @@ def refusal(storage: str, state: DeviceState, reasons: list[Reason]) -> Refused:
 def _not_the_one(state: DeviceState, wanted: Wanted) -> list[Reason]:
     found = []
     hint = "look at the drive's label and at /sys/block, and mend the experiment file"
-    if state.is_partition:
-        found.append(Reason("partition", f"{state.name} is a partition; only whole disks are taken", "name its disk"))
+    if state.is_partition and wanted.partuuid is None:
+        text = f"{state.name} is a partition; only by its PARTUUID is one taken"
+        found.append(Reason("partition", text, f"name its disk, or the partition by its link in {BY_PARTUUID}"))
+    elif wanted.partuuid is not None and wanted.partuuid.lower() != (state.partuuid or "").lower():
+        text = f"the PARTUUID of {state.name} is {state.partuuid or 'none'}, not {wanted.partuuid}"
+        found.append(Reason("partition", text, "the link is out of date: udevadm trigger --subsystem-match=block"))
+    if state.overlapping:
+        text = f"{state.name} shares sectors with {', '.join(state.overlapping)}"
+        found.append(Reason("partition", text, "mend the partition table: fdisk --list shows it"))
     serial = state.identity.serial
     if serial is None:
         found.append(Reason("serial", f"{state.name} tells no serial number to compare", "use a file instead: loop"))
@@ -134,7 +152,7 @@ def _unseen(state: DeviceState) -> list[Reason]:
 
 
 def _not_asked_for(wanted: Wanted, destroy: Collection[str]) -> list[Reason]:
-    word = destroy_word(wanted.serial)
+    word = wanted.word
     if word in destroy:
         return []
     given = f"; given was {', '.join(sorted(destroy))}" if destroy else ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from plinth.model.errors import Refused
-from plinth.storage.guards.decide import Wanted, destroy_word, reasons_against, refusal
+from plinth.storage.guards.decide import Wanted, reasons_against, refusal
 from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.state import read_state
 from plinth.system.block_device import Identity, device_number, identity_of, opened, resolve
@@ -44,7 +44,7 @@ class DeviceGuard:
     def look(self, runner: Runner) -> tuple[str, str | None, list[str]]:
         """Kernel name, model, and all that speaks against destroying it but that nobody has allowed it yet."""
         state = read_state(self._wanted.id, self._keep, runner)
-        reasons = reasons_against(state, self._wanted, [destroy_word(self._wanted.serial)])
+        reasons = reasons_against(state, self._wanted, [self._wanted.word])
         return state.name, state.model, [reason.text for reason in reasons]
 
     def check(self, runner: Runner) -> None:

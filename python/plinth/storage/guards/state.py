@@ -19,16 +19,29 @@ from plinth.storage.guards.uses import (
     swaps,
 )
 from plinth.storage.stack import read_stack
-from plinth.system.block_device import SYSFS, Identity, identity_of, is_read_only, opened, resolve, serial_of
+from plinth.system.block_device import (
+    SYSFS,
+    Identity,
+    disk_folder,
+    identity_of,
+    is_partition,
+    is_read_only,
+    opened,
+    resolve,
+    serial_of,
+)
 from plinth.system.device_ends import read_ends
+from plinth.system.filesystem import partuuid_of
 from plinth.system.runner import Runner
 from plinth.system.signatures import Signature, signatures_of
 
 
 @dataclass(frozen=True)
 class DeviceState:
-    """A block device as it was found. `uses` and `ancestors` name the disk or the partition that is used.
+    """A block device as it was found. `uses`, `holders` and `ancestors` name the disk or the partition that is used.
 
+    Of a partition, the uses of its whole disk are among them, those of its neighbours are not; `partuuid` is as the
+    partition table has it.
     `unseen` is where users of it might be that we could not look at; `blank_ends` says that its first and last MiB
     hold nothing but zeros.
     """
@@ -49,6 +62,8 @@ class DeviceState:
     """Other disks that seem to be the same one, reached by another path."""
     blank_ends: bool = True
     unseen: tuple[Unseen, ...] = ()
+    partuuid: str | None = None
+    overlapping: tuple[str, ...] = ()
 
 
 def read_state(id_path: str, keep: Iterable[Path], runner: Runner, sysfs: Path = SYSFS) -> DeviceState:
@@ -56,36 +71,56 @@ def read_state(id_path: str, keep: Iterable[Path], runner: Runner, sysfs: Path =
     node, folder = resolve(id_path, sysfs)
     with opened(node) as fd:
         identity = identity_of(fd, sysfs)
-        partitions = sorted(entry.name for entry in folder.iterdir() if (entry / "partition").is_file())
-        numbers = {
-            (part / "dev").read_text().strip(): part.name for part in (folder, *map(folder.joinpath, partitions))
-        }
+        partitions = sorted(entry.name for entry in folder.iterdir() if is_partition(entry))
+        own = [folder, *map(folder.joinpath, partitions)]
+        used = [*own, disk_folder(folder)] if is_partition(folder) else own
+        numbers = _numbers(used)
         mounted, unseen_mounts = mounts_everywhere(numbers)
         loops, unseen_loops = loops_on(numbers, sysfs)
         open_files, unseen_files = opened_by(numbers)
         return DeviceState(
             id=id_path,
             name=folder.name,
-            is_partition=(folder / "partition").exists(),
+            is_partition=is_partition(folder),
             identity=identity,
-            model=_text(folder / "device/model"),
+            model=_text(disk_folder(folder) / "device/model"),
             read_only=is_read_only(fd),
             partitions=tuple(partitions),
-            holders=_holders(folder, partitions),
+            holders=_holders(used),
             uses=(*mounted, *swaps(numbers), *loops, *btrfs_on(numbers, sysfs), *open_files),
             signatures=_signatures(node, [node, *(Path("/dev") / name for name in partitions)], runner),
-            ancestors=_ancestors(numbers, keep, sysfs),
+            ancestors=_ancestors(_numbers(own), keep, sysfs),
             claimed=_claimed(node),
-            twins=_twins(folder, identity, sysfs),
+            twins=_twins(disk_folder(folder), identity, sysfs),
             blank_ends=not any(data.strip(b"\0") for data in read_ends(fd, identity.size_bytes)),
             unseen=(*unseen_mounts, *unseen_loops, *unseen_files, *outside_processes()),
+            partuuid=partuuid_of(node, runner) if is_partition(folder) else None,
+            overlapping=_overlapping(folder) if is_partition(folder) else (),
         )
 
 
-def _holders(folder: Path, partitions: list[str]) -> tuple[Use, ...]:
+def _numbers(folders: Iterable[Path]) -> Numbers:
+    return {(folder / "dev").read_text().strip(): folder.name for folder in folders}
+
+
+def _overlapping(folder: Path) -> tuple[str, ...]:
+    """The other partitions of its disk that share sectors with a partition, of which the kernel's claims do not tell."""
+
+    def sectors(part: Path) -> range:
+        start = int((part / "start").read_text())
+        return range(start, start + int((part / "size").read_text()))
+
+    ours = sectors(folder)
+    others = [part for part in sorted(disk_folder(folder).iterdir()) if is_partition(part) and part != folder]
+    return tuple(
+        part.name for part in others if max(ours.start, sectors(part).start) < min(ours.stop, sectors(part).stop)
+    )
+
+
+def _holders(folders: Iterable[Path]) -> tuple[Use, ...]:
     return tuple(
         Use(part.name, holder.name)
-        for part in (folder, *map(folder.joinpath, partitions))
+        for part in folders
         if (part / "holders").is_dir()
         for holder in sorted((part / "holders").iterdir())
     )
