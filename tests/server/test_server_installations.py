@@ -155,20 +155,20 @@ class TestClosedToTheServersUser:
         return closed / package.name / "pginstall" / "bin"
 
     def test_it_is_copied_once(self, closed: Path, state_dir: Path, owner: Owner, runner: Runner) -> None:
-        found = find_installation(18, str(closed), owner, runner)
+        found = find_installation(18, None, owner, runner, [Place(closed, "path")])
         bindir = Path(found.bindir)
         assert bindir.is_relative_to(state_dir / "cache" / "postgresql")
-        assert found.origin == f"bindir, copied because user {owner.name} cannot reach {closed}"
+        assert found.origin == f"path, copied because user {owner.name} cannot reach {closed}"
         output = runner.run([f"{bindir}/initdb", "--show", "--pgdata=/nowhere"], owner=owner).stderr
         assert str(bindir.parent) in output, "it takes its shared files from the copy"
         made = bindir.stat().st_ino
-        assert find_installation(18, str(closed), owner, runner) == found
+        assert find_installation(18, None, owner, runner, [Place(closed, "path")]) == found
         assert bindir.stat().st_ino == made
 
     def test_other_content_is_another_copy(self, closed: Path, owner: Owner, runner: Runner) -> None:
-        before = find_installation(18, str(closed), owner, runner)
+        before = find_installation(18, None, owner, runner, [Place(closed, "path")])
         (closed.parent / "share" / "postgresql.conf.sample").write_text("# changed\n")
-        after = find_installation(18, str(closed), owner, runner)
+        after = find_installation(18, None, owner, runner, [Place(closed, "path")])
         assert after.bindir != before.bindir
         assert Path(after.bindir, "..", "share", "postgresql.conf.sample").read_text() == "# changed\n"
 
@@ -180,7 +180,7 @@ class TestClosedToTheServersUser:
         for parent in (state_dir, *left.parents[:3]):
             parent.chmod(0o755)
         (left / "postgres").write_text("half")
-        found = find_installation(18, str(closed), owner, runner)
+        found = find_installation(18, None, owner, runner, [Place(closed, "path")])
         assert runner.run([f"{found.bindir}/postgres", "--version"], owner=owner).exit_code == 0
         assert not left.exists()
 
@@ -192,7 +192,7 @@ class TestClosedToTheServersUser:
         shutil.copytree(installations["debian"].bindir, closed / "bin")
         closed.chmod(0o700)
         with pytest.raises(MissingCapability) as caught:
-            find_installation(installations["debian"].major, str(closed / "bin"), owner, runner)
+            find_installation(installations["debian"].major, None, owner, runner, [Place(closed / "bin", "path")])
         assert "cannot be copied" in caught.value.message
         assert "/usr/share" in caught.value.message
 
@@ -202,6 +202,22 @@ class TestClosedToTheServersUser:
         (program_folder / "hidden").mkdir(mode=0o700)
         monkeypatch.setenv("PLINTH_STATE_DIR", str(program_folder / "hidden" / "state"))
         with pytest.raises(MissingCapability) as caught:
-            find_installation(18, str(closed), owner, runner)
+            find_installation(18, None, owner, runner, [Place(closed, "path")])
         assert "neither" in caught.value.message
         assert "PLINTH_STATE_DIR" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("program", ["postgres", "initdb", "pg_config"])
+def test_root_runs_no_program_that_only_an_experiment_names(
+    tmp_path: Path, program: str, owner: Owner, runner: Runner
+) -> None:
+    """A bundle may bring a directory of programs: root must not run them where the server's user cannot."""
+    bindir, ran = tmp_path / "bin", tmp_path / "ran"
+    bindir.mkdir()
+    for name in ("postgres", "initdb", "pg_config"):
+        text = f'echo "{name} (PostgreSQL) 18.0"'
+        (bindir / name).write_text(f"#!/bin/sh\n{f'id -u >> {ran};' if name == program else ''}{text}\n")
+        (bindir / name).chmod(0o700)  # for root alone
+    with pytest.raises(MissingCapability, match="root runs no program"):
+        find_installation(18, str(bindir), owner, runner)
+    assert not ran.exists()

@@ -91,15 +91,18 @@ def find_installation(
     )
 
 
-def inspect(place: Place, owner: Owner, runner: Runner) -> Installation:
-    """Run the programs in `place` to see what they are. Raises MissingCapability or CommandError when they do not run."""
+def inspect(place: Place, owner: Owner, runner: Runner, *, as_ourselves: bool = True) -> Installation:
+    """Run the programs in `place` to see what they are: as `owner`, and `as_ourselves` where that user cannot reach them.
+
+    Raises MissingCapability or CommandError when they do not run.
+    """
     try:
         missing = [program for program in PROGRAMS if not (place.bindir / program).is_file()]
     except OSError as error:
         raise from_os_error(error, "look for PostgreSQL's programs", place.bindir) from error
     if missing:
         raise MissingCapability(f"there is no {' and no '.join(missing)} in it", where=str(place.bindir))
-    versions = {program: _version(place.bindir / program, owner, runner) for program in PROGRAMS}
+    versions = {program: _version(place.bindir / program, owner, runner, as_ourselves) for program in PROGRAMS}
     version = versions["postgres"]
     if versions["initdb"] != version:
         raise MissingCapability(
@@ -112,9 +115,11 @@ def inspect(place: Place, owner: Owner, runner: Runner) -> Installation:
 
 
 def _given(version: int, bindir: Path, owner: Owner, runner: Runner) -> Installation:
+    """The installation that an experiment names: unless it is in one of the usual places, only `owner` runs its programs."""
     where = f"server.bindir = {str(bindir)!r}"
+    is_usual = bindir.resolve() in {place.bindir.resolve() for place in usual_places()}
     try:
-        found = inspect(Place(bindir, "bindir"), owner, runner)
+        found = inspect(Place(bindir, "bindir"), owner, runner, as_ourselves=is_usual)
     except PlinthError as error:
         raise MissingCapability(
             f"its PostgreSQL does not run: {_reason(error)}",
@@ -128,25 +133,31 @@ def _given(version: int, bindir: Path, owner: Owner, runner: Runner) -> Installa
             where=where,
             hint=f"set server.version = {found.major}, or another bindir",
         )
-    return for_owner(found, owner, runner)
+    return for_owner(found, owner, runner) if is_usual else found
 
 
-def _version(program: Path, owner: Owner, runner: Runner) -> str:
-    output = _run_version(program, owner, runner)
+def _version(program: Path, owner: Owner, runner: Runner, as_ourselves: bool) -> str:
+    output = _run_version(program, owner, runner, as_ourselves)
     match = _VERSION.search(output)
     if match is None:
         raise MissingCapability(f"{program.name} --version said {output.strip()!r}", where=str(program))
     return match[1]
 
 
-def _run_version(program: Path, owner: Owner, runner: Runner) -> str:
-    """As `owner`; where that user cannot reach it, as ourselves: `for_owner` sees to it later."""
+def _run_version(program: Path, owner: Owner, runner: Runner, as_ourselves: bool) -> str:
+    """As `owner`; where that user cannot reach it, as ourselves if that is allowed: `for_owner` sees to it later."""
     argv = [str(program), "--version"]
     try:
         return runner.run(argv, owner=owner, timeout_s=30).stdout
-    except PlinthError:
+    except PlinthError as error:
         if owner.is_us:
             raise
+        if not as_ourselves:
+            raise MissingCapability(
+                f"user {owner.name} cannot run {program.name}, and root runs no program that only an experiment names: "
+                f"{_reason(error)}",
+                where=str(program),
+            ) from error
         return runner.run(argv, timeout_s=30).stdout
 
 
