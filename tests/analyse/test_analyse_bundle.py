@@ -351,3 +351,12 @@ def test_a_schedule_that_is_not_kept_is_said() -> None:
 def test_a_closed_loop_has_no_schedule() -> None:
     (result,) = analyse(bundle({"disk": [100.0, 101.0, 102.0]})).variants
     assert result.open_loop is None
+
+
+def test_a_trial_that_was_taken_out_of_a_complete_bundle_is_missed() -> None:
+    whole = bundle({"disk": DISK, "wild": WILD})
+    assert not any("not in the bundle" in warning for warning in analyse(whole).warnings)
+    left = tuple(one for one in whole.trials if one.trial.number not in (2, 5))
+    variants = {planned.number: planned.variant for planned in whole.plan.trials}
+    warning = analyse(replace(whole, trials=left)).warnings[0]
+    assert f"trials 2 ({variants[2]}), 5 ({variants[5]}) of {len(whole.plan.trials)} are not in the bundle" in warning

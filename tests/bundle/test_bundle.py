@@ -1,5 +1,6 @@
 """Bundles: what is written is read back, and whatever cuts a run short leaves whole trials."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,11 +11,12 @@ import pytest
 
 from plinth.bundle import BundleWriter, read_bundle, read_manifest, verify_bundle
 from plinth.bundle.files import BundleFolder
+from plinth.bundle.seal import seal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.model.facts import HostFacts
 from plinth.model.load import Histogram, Second
-from plinth.model.plan import Plan
+from plinth.model.plan import Plan, PlannedTrial
 from plinth.model.trial import Event, Sample, Trial
 
 HOST = HostFacts(
@@ -269,3 +271,25 @@ def test_kill_in_the_middle_of_a_trial_leaves_a_bundle_that_opens(tmp_path, inst
     contents = read_bundle(tmp_path / "b")
     assert [c.trial.number for c in contents.trials] == [1]
     assert contents.manifest.status == "running"
+
+
+def test_a_planned_trial_that_is_gone_is_missed_although_the_seal_was_made_anew(tmp_path):
+    trials = tuple(PlannedTrial(number=number, block=1, variant="disk", seed=1) for number in (1, 2, 3))
+    writer = BundleWriter.create(tmp_path / "b", PLAN.model_copy(update={"trials": trials}), "", "0.1.0")
+    for planned in trials:
+        trial = Trial(number=planned.number, block=1, variant="disk", started_unix_ns=0, status="failed", failure="x")
+        writer.write_trial(trial, None, (), ())
+    writer.finish("complete")
+    verify_bundle(tmp_path / "b")
+    shutil.rmtree(tmp_path / "b" / "trials" / "0002-disk")
+    seal_bundle(BundleFolder(tmp_path / "b"))
+    with pytest.raises(RunError, match="1 trials missing") as error:
+        verify_bundle(tmp_path / "b")
+    assert error.value.details == ("planned, but not in the bundle: trial 2 of disk",)
+
+
+def test_a_run_that_was_interrupted_misses_no_trial(tmp_path):
+    trials = (PlannedTrial(number=1, block=1, variant="disk", seed=1),)
+    writer = BundleWriter.create(tmp_path / "b", PLAN.model_copy(update={"trials": trials}), "", "0.1.0")
+    writer.finish("interrupted", "by Ctrl-C")
+    verify_bundle(tmp_path / "b")

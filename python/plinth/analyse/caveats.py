@@ -43,11 +43,27 @@ def _of_run(contents: BundleContents) -> Iterator[str]:
     if manifest.status != "complete":
         why = f": {manifest.reason}" if manifest.reason else ""
         yield f"the run is {manifest.status}{why}; {len(contents.trials)} of {len(plan.trials)} trials are in the bundle"
+    else:
+        yield from _missing(contents)
     for loss in manifest.losses:
         yield f"{loss.what} was lost, and its trials fail: {loss.reason}"
     if plan.overrides:
         yield f"differs from the experiment file: {'; '.join(plan.overrides)}"
     yield from plan.warnings
+
+
+def _missing(contents: BundleContents) -> Iterator[str]:
+    """A run that has come to its end has every trial, failed ones too: what is not there was taken out of the bundle."""
+    there = {one.trial.number for one in contents.trials}
+    missing = [
+        f"{planned.number} ({planned.variant})" for planned in contents.plan.trials if planned.number not in there
+    ]
+    if missing:
+        trials, are = ("trial", "is") if len(missing) == 1 else ("trials", "are")
+        yield (
+            f"the run is complete, but {trials} {', '.join(missing)} of {len(contents.plan.trials)} {are} not in the bundle: "
+            "removed after the run, so that every figure may be a selection"
+        )
 
 
 def _of_design(contents: BundleContents, noise: NoiseFloor | None, noise_missing: str | None) -> Iterator[str]:

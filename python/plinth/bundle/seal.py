@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plinth.bundle.files import BundleFolder, Entry, folder_of
+from plinth.bundle.reader import read_manifest, read_plan
 from plinth.model.errors import RunError
 
 SEAL = "SHA256SUMS"
@@ -27,8 +28,9 @@ def unseal_bundle(folder: BundleFolder) -> None:
 
 
 def verify_bundle(bundle: Path | BundleFolder) -> int:
-    """Recompute the sums; returns how many files were checked. Raises RunError that names what differs.
+    """Recompute the sums, and look for every trial that a complete run has planned; returns how many files were checked.
 
+    Raises RunError that names what differs and which trials are missing.
     A bundle has files and folders only: links, FIFOs, sockets and devices are findings, in derived/ too.
     """
     folder = folder_of(bundle)
@@ -49,11 +51,29 @@ def verify_bundle(bundle: Path | BundleFolder) -> int:
     findings += [f"missing: {name}" for name in sorted(sums.keys() - present - {entry.name for entry in strange})]
     findings += [f"not in the seal: {name}" for name in sorted(present - sums.keys())]
     findings += [f"changed: {name}" for name in sorted(present & sums.keys()) if _sum(folder, name) != sums[name]]
-    if findings:
+    lost = _missing_trials(folder)
+    if findings or lost:
+        counted = [f"{len(found)} {what}" for found, what in ((findings, "files"), (lost, "trials missing")) if found]
         raise RunError(
-            f"the bundle was changed after its run: {len(findings)} files", where=str(folder.path), details=findings
+            f"the bundle was changed after its run: {', '.join(counted)}",
+            where=str(folder.path),
+            details=[*findings, *lost],
         )
     return len(sums)
+
+
+def _missing_trials(folder: BundleFolder) -> list[str]:
+    """The trials that a complete run has planned and whose folder is gone: the seal may have been made anew without them."""
+    if folder.entry("manifest.json") is None or folder.entry("plan.json") is None:
+        return []  # which the sums have told
+    if read_manifest(folder).status != "complete":
+        return []
+    there = {entry.name for entry in folder.entries("trials")}
+    return [
+        f"planned, but not in the bundle: trial {trial.number} of {trial.variant}"
+        for trial in read_plan(folder).trials
+        if f"trials/{trial.number:04d}-{trial.variant}" not in there
+    ]
 
 
 def _sealed(folder: BundleFolder) -> Iterator[Entry]:

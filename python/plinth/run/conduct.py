@@ -101,7 +101,7 @@ def resume_bundle(bundle: Path, listener: Listener, destroy: Collection[str] = (
         done = frozenset(contents.trial.number for contents in trials)
         lost_before = error_of(manifest.losses, bundle)
         failed = sum(contents.trial.status == "failed" for contents in trials)
-        if len(done) == len(plan.trials):
+        if done.issuperset(trial.number for trial in plan.trials):
             if manifest.status != "complete":
                 BundleWriter.reopen(folder, manifest).finish("complete")
             verify_bundle(folder)
