@@ -29,11 +29,14 @@ UNDECIDED = 3
 BundlePath = Annotated[
     Path | None, Parameter(name="--bundle", help="Folder to write the results to. Default: bundles/NAME-TIME.")
 ]
+Yes = Annotated[
+    bool, Parameter(name="--yes", negative="", help="Run the experiment of a bundle without asking; for scripts.")
+]
 Quiet = Annotated[bool, Parameter(name="--quiet", negative="", help="No progress; errors and results only.")]
 
 
 def run(
-    file: Annotated[Path, Parameter(help="Experiment file.")],
+    file: Annotated[Path, Parameter(help="Experiment file, or a bundle, whose experiment is repeated.")],
     /,
     *,
     overrides: Overrides = (),
@@ -44,6 +47,7 @@ def run(
     scale_to_fit: ScaleToFit = False,
     bundle: BundlePath = None,
     destroy: Destroy = (),
+    yes: Yes = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
@@ -55,14 +59,24 @@ def run(
       plinth run mine.toml
       plinth run mine.toml --repeats 3 --bundle results/nvme
       nohup plinth run mine.toml > run.log 2>&1 &
+      plinth run bundles/ramdisk-20261122-091717
+
+    The experiment of a bundle, which may be from somebody else, is shown whole and runs when that is confirmed.
 
     Exit code 0 when the question is answered, 3 when it was measured but could not be decided; for others see `plinth --help`.
     """
     from plinth.cli.plan_view import full_size_sentence
+    from plinth.cli.shared import bundle_of, confirm, overrides_of
     from plinth.experiment import load_experiment
     from plinth.run import make_plan, run_plan
 
-    loaded = load_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
+    overrides = with_shortcuts(overrides, repeats, duration, clients)
+    shared = bundle_of(file)
+    if shared is None:
+        loaded = load_experiment(file, overrides, full)
+    else:
+        loaded = load_experiment(shared / "experiment.toml", (*overrides_of(shared), *overrides), full)
+        confirm(loaded, shared, yes)
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
     if full:

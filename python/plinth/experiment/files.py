@@ -23,6 +23,14 @@ def read_files(document: dict[str, Any], folder: Path, problems: list[Problem]) 
     for name, path in _named(document):
         try:
             files[name] = read_text(_place(folder, name))
+        except _OutsideBundle:
+            problems.append(
+                Problem(
+                    f"the bundle does not hold the file {name!r}",
+                    path=path,
+                    hint="the experiment of a bundle reads nothing but what is in its folder files/",
+                )
+            )
         except UnreadableFile as error:
             problems.append(
                 Problem(
@@ -34,9 +42,18 @@ def read_files(document: dict[str, Any], folder: Path, problems: list[Problem]) 
     return files
 
 
+class _OutsideBundle(Exception):
+    """What a bundle's experiment names is not in the bundle."""
+
+
 def _place(folder: Path, name: str) -> Path:
+    """Where the file is; of a bundle's experiment in the bundle, since bundles are shared and any file could be named."""
+    if not (folder / "manifest.json").exists():
+        return folder / name
     kept = folder / kept_path(name)
-    return kept if (folder / "manifest.json").exists() and kept.exists() else folder / name
+    if not kept.exists() or not kept.resolve().is_relative_to(folder.resolve() / "files"):
+        raise _OutsideBundle
+    return kept
 
 
 def _named(document: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:

@@ -1,0 +1,65 @@
+"""Experiments of bundles: people share those, so one is shown before it runs, and runs only once that is confirmed."""
+
+import sys
+from pathlib import Path
+
+from plinth.bundle import read_manifest
+from plinth.experiment import LoadedExperiment
+from plinth.model.errors import Interrupted, Refused
+
+_LINE = "-" * 72
+
+
+def bundle_of(file: Path) -> Path | None:
+    """The bundle that is meant by `file`: its folder, or the experiment in it. None for any other experiment file."""
+    folder = file if file.is_dir() else file.parent
+    return folder if (folder / "manifest.json").exists() else None
+
+
+def overrides_of(bundle: Path) -> tuple[str, ...]:
+    """What was set on the command line when the bundle was made: a part of its experiment."""
+    return read_manifest(bundle).overrides
+
+
+def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
+    """Show all that the experiment of a bundle says, and ask on the terminal whether to run it, unless `yes`.
+
+    Nothing that it names has been started by then. Raises Refused without a terminal, Interrupted when the answer is no.
+    """
+    for line in _shown(loaded, bundle):
+        print(line, file=sys.stderr)
+    if yes:
+        return
+    if not (sys.stdin is not None and sys.stdin.isatty()):
+        raise Refused(
+            "the experiment of a bundle runs only when somebody has confirmed it, and there is no terminal to ask on",
+            where=str(bundle),
+            hint="read what is shown above, then give --yes",
+        )
+    print("Run this here? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Interrupted("not confirmed: nothing was run", where=str(bundle))
+
+
+def escaped(text: str) -> str:
+    """`text` with everything that a terminal could take for a command, or show as nothing, as \\\\x1b or \\\\u202e."""
+    return "".join(one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode() for one in text)
+
+
+def _shown(loaded: LoadedExperiment, bundle: Path) -> list[str]:
+    spec = loaded.experiment
+    levels = spec.matrix.get("server.bindir", ())
+    bindirs = dict.fromkeys(str(one) for one in (spec.server.bindir, *levels) if one is not None)
+    return [
+        f"The experiment of the bundle {escaped(str(bundle))}, which may be from somebody else:",
+        *_block("experiment.toml", loaded.kept_text),
+        *(line for name, text in loaded.files.items() for line in _block(name, text)),
+        *(f"set on the command line: {escaped(override)}" for override in loaded.overrides),
+        *(f"runs programs of the directory {escaped(bindir)}" for bindir in bindirs),
+        "Its SQL runs as superuser of the server; \\shell, \\setshell, COPY ... PROGRAM and settings such as archive_command start "
+        "commands of the system as the server's user. Storages are made with your rights.",
+    ]
+
+
+def _block(name: str, text: str) -> list[str]:
+    return [f"{_LINE[:8]} {escaped(name)}", escaped(text).rstrip("\n"), _LINE]

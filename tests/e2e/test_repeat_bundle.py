@@ -1,0 +1,79 @@
+"""`plinth run BUNDLE`: the experiment of a bundle, which may be from somebody else, is shown and must be confirmed."""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from test_shell_commands import EXPERIMENT
+
+
+@pytest.fixture
+def bundle(project):
+    """As somebody made it: an experiment whose script would tell that it ran, with bytes for the reader's terminal."""
+    folder = project.folder / "shared"
+    (folder / "files").mkdir(parents=True)
+    (folder / "manifest.json").write_text(
+        '{"schema_version": 1, "plinth_version": "0.1.0", "run_id": "r", "experiment": "shell", "created_unix_ns": 1, "status": "complete",'
+        ' "overrides": ["measure.duration=\\"300ms\\""]}'
+    )
+    (folder / "experiment.toml").write_text(EXPERIMENT + "# \u202e hidden\n")
+    (folder / "files" / "who.sql").write_text(f"-- \x1b]0;owned\x07\n\\shell id > {project.folder}/ran\nSELECT 1;\n")
+    project.folder.chmod(0o777)
+    return folder
+
+
+@pytest.mark.parametrize("named", ["shared", "shared/experiment.toml"])
+def test_without_a_word_it_is_shown_and_not_run(project, bundle, named, nothing_left):
+    done = project.plinth("run", named, "--bundle", project.bundle)
+    assert done.returncode == 4, done.stderr
+    assert "--yes" in done.stderr
+    assert f"\\shell id > {project.folder}/ran" in done.stderr
+    assert 'measure.duration="300ms"' in done.stderr
+    assert "\x1b" not in done.stderr and "\\x1b]0;owned\\x07" in done.stderr
+    assert "\u202e" not in done.stderr and "\\u202e" in done.stderr
+    assert not project.bundle.exists() and not (project.folder / "ran").exists()
+    nothing_left()
+
+
+def test_with_the_word_it_runs(project, bundle, nothing_left):
+    done = project.plinth("run", bundle, "--bundle", project.bundle, "--yes")
+    assert done.returncode in (0, 3), done.stderr
+    assert (project.folder / "ran").stat().st_uid != 0
+    assert [trial["status"] for trial in project.trials()] == ["complete"]
+    nothing_left()
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "yess\n"])
+def test_who_does_not_say_yes_on_the_terminal_runs_nothing(project, bundle, answer, nothing_left):
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "r+b", buffering=0) as terminal:
+        terminal.write(answer.encode())
+        done = subprocess.run(
+            [sys.executable, "-m", "plinth", "run", str(bundle), "--bundle", str(project.bundle)],
+            cwd=project.folder,
+            env=project.environment(),
+            stdin=theirs,
+            capture_output=True,
+            timeout=60,
+        )
+        os.close(theirs)
+    assert done.returncode == 130, done.stderr
+    assert b"not confirmed" in done.stderr
+    assert not project.bundle.exists()
+    nothing_left()
+
+
+def test_it_reads_no_file_outside_of_it(project, bundle):
+    (project.folder / "secret.sql").write_text("SELECT 'secret';\n")
+    for name in ("../secret.sql", str(project.folder / "secret.sql")):
+        (bundle / "experiment.toml").write_text(EXPERIMENT.replace("who.sql", name))
+        done = project.plinth("run", bundle, "--yes")
+        assert done.returncode == 2, done.stderr
+        assert "does not hold the file" in done.stderr
+    (bundle / "files" / "who.sql").unlink()
+    (bundle / "files" / "who.sql").symlink_to(project.folder / "secret.sql")
+    (bundle / "experiment.toml").write_text(EXPERIMENT)
+    done = project.plinth("run", bundle, "--yes")
+    assert done.returncode == 2 and "does not hold the file" in done.stderr
