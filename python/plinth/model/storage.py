@@ -3,10 +3,11 @@
 Field descriptions here are the reference: the JSON Schema and docs/reference are made from them.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from plinth.model.base import Frozen, Name
 from plinth.model.disk import Fault, Lie, Physics
@@ -48,6 +49,21 @@ class QueueSpec(Frozen):
         return {name: str(value) for name, value in self.model_dump(exclude_none=True).items()}
 
 
+def _names_no_place(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Options that could name a device or a file are refused: as root they would write to what no guard has looked at."""
+    for word in words:
+        if "/" in word or _NAMES_A_DEVICE.search(word):
+            raise ValueError(
+                f"{word!r} names a device or a path; options are for the storage's own devices only, which guards have looked at"
+            )
+    return words
+
+
+_NAMES_A_DEVICE = re.compile(r"(?i)(dev|device|uuid|label|name|file)=")
+"""As in mke2fs -J device=LABEL=x, mkfs.xfs -l logdev=x and -d name=x: also relative paths and labels lead to devices."""
+PlacelessOptions = Annotated[tuple[str, ...], AfterValidator(_names_no_place)]
+
+
 class StorageBase(Frozen):
     """What all kinds have."""
 
@@ -60,10 +76,10 @@ class FormattedStorage(StorageBase):
     """A block device with a file system. As a member of another storage it is left raw: no file system, no mount."""
 
     filesystem: FilesystemName = Field(default="ext4", description="File system that is made.")
-    mkfs_options: tuple[str, ...] = Field(
+    mkfs_options: PlacelessOptions = Field(
         default=(), description="Further arguments of mkfs.", examples=[["-m", "reflink=0"]]
     )
-    mount_options: tuple[str, ...] = Field(default=(), description="Mount options.", examples=[["noatime"]])
+    mount_options: PlacelessOptions = Field(default=(), description="Mount options.", examples=[["noatime"]])
     queue: QueueSpec = Field(default_factory=QueueSpec, description="Knobs of the block device.")
 
 
@@ -209,8 +225,8 @@ class BtrfsStorage(StorageBase):
     metadata_profile: Literal["single", "dup", "raid0", "raid1", "raid10"] | None = Field(
         default=None, description="How metadata is spread. Default: mkfs's own, raid1 over several members."
     )
-    mkfs_options: tuple[str, ...] = Field(default=(), description="Further arguments of mkfs.btrfs.")
-    mount_options: tuple[str, ...] = Field(default=(), description="Mount options.", examples=[["noatime"]])
+    mkfs_options: PlacelessOptions = Field(default=(), description="Further arguments of mkfs.btrfs.")
+    mount_options: PlacelessOptions = Field(default=(), description="Mount options.", examples=[["noatime"]])
 
     def references(self) -> Iterator[Reference]:
         """Its members."""
@@ -239,6 +255,15 @@ class ZfsStorage(StorageBase):
     properties: dict[str, str | int] = Field(
         default_factory=dict, description="Properties of the dataset.", examples=[{"recordsize": "8K", "atime": "off"}]
     )
+
+    @field_validator("pool_properties", "properties")
+    @classmethod
+    def _no_place(cls, properties: dict[str, str | int]) -> dict[str, str | int]:
+        """cachefile writes a file, altroot and mountpoint mount over a path, and shares are commands of root."""
+        for name, value in properties.items():
+            if "/" in str(value) or name.lower() in ("mountpoint", "sharenfs", "sharesmb"):
+                raise ValueError(f"{name} = {value!r} reaches beyond the pool: Plinth itself says where it is mounted")
+        return properties
 
     def references(self) -> Iterator[Reference]:
         """Its members, of every use."""
