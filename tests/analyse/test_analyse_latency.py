@@ -35,7 +35,10 @@ def test_merged_percentiles_are_those_of_the_pooled_latencies(trials: list[list[
         assert true <= merged.percentile_ns(per_mille) <= max(true + 512, true * 1.001)
     figures = merged.percentiles()
     assert figures.max_ns == pooled[-1]
-    assert figures.mean_ns == pytest.approx(sum(pooled) / len(pooled))
+    mean = sum(pooled) / len(pooled)
+    assert figures.mean_ns == pytest.approx(mean)
+    stddev = math.sqrt(sum((value - mean) ** 2 for value in pooled) / len(pooled))
+    assert figures.stddev_ns == pytest.approx(stddev, rel=0.01, abs=max(512, 0.002 * max(pooled)))
 
 
 def test_percentiles_are_not_averages_of_percentiles() -> None:

@@ -25,6 +25,7 @@ VARIANT = bundle({"disk": [1.0]}).plan.variants[0]
         ({}, {"synchronous_commit": "local"}, "keeps", "flushed"),
         ({"mount_options": ("rw", "barrier=0")}, {}, "does not keep", "barrier=0"),
         ({"mount_options": ("rw", "nobarrier")}, {}, "does not keep", "no flushes"),
+        ({"flushes_withheld": "the kernel sends no flushes"}, {}, "does not keep", "no flushes"),
         ({"mount_options": ("rw", "data=writeback")}, {}, "keeps", "may hold old blocks"),
         ({"filesystem": "overlay", "mount_options": ("rw", "volatile")}, {}, "does not keep", "overlay"),
     ],

@@ -44,7 +44,13 @@ class Latency:
             max_ns=self.max_ns,
             mean_ns=self.sum_ns / self.count,
             count=self.count,
+            stddev_ns=self.stddev_ns(),
         )
+
+    def stddev_ns(self) -> float:
+        """The standard deviation of all latencies, as pgbench has it: of the population, with one latency 0."""
+        mean_ns = np.average(self.values_ns, weights=self.counts)
+        return float(np.sqrt(np.average((self.values_ns - mean_ns) ** 2, weights=self.counts)))
 
 
 def read(histogram: Histogram) -> Latency:

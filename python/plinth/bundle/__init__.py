@@ -2,7 +2,16 @@
 
 from plinth.bundle.authentic import REPEAT_HINT, read_authentic_plan
 from plinth.bundle.files import BundleFolder
-from plinth.bundle.reader import read_bundle, read_doctor, read_loaded, read_manifest, read_plan, read_probes, read_wear
+from plinth.bundle.reader import (
+    read_bundle,
+    read_doctor,
+    read_io,
+    read_loaded,
+    read_manifest,
+    read_plan,
+    read_probes,
+    read_wear,
+)
 from plinth.bundle.seal import verify_bundle
 from plinth.bundle.writer import BundleWriter, write_derived
 
@@ -13,6 +22,7 @@ __all__ = [
     "read_authentic_plan",
     "read_bundle",
     "read_doctor",
+    "read_io",
     "read_loaded",
     "read_manifest",
     "read_plan",

@@ -19,6 +19,7 @@ from plinth.model.loaded import LOADED_VERSION, LoadedDataset
 from plinth.model.manifest import BUNDLE_VERSION, Manifest
 from plinth.model.plan import PLAN_VERSION, Plan
 from plinth.model.probe import PROBE_VERSION, FsyncProbe
+from plinth.model.probe_io import IO_MOMENTS, IO_PROBE_VERSION, StorageIo
 from plinth.model.trial import TRIAL_VERSION, Event, Trial
 from plinth.model.wear import WEAR_VERSION, RunWear
 
@@ -61,6 +62,12 @@ def read_probes(bundle: Path | BundleFolder) -> dict[str, FsyncProbe]:
     return _read_each(folder_of(bundle), "probe", FsyncProbe, PROBE_VERSION)
 
 
+def read_io(bundle: Path | BundleFolder) -> tuple[StorageIo, ...]:
+    """What the I/O probe found on the storages of a bundle, by storage, each in the order of the moments."""
+    found = _read_each(folder_of(bundle), "io", StorageIo, IO_PROBE_VERSION).values()
+    return tuple(sorted(found, key=lambda one: (one.storage, IO_MOMENTS.index(one.moment))))
+
+
 def read_loaded(bundle: Path | BundleFolder) -> dict[str, LoadedDataset]:
     """What was loaded into each cluster of a bundle, where it was looked at."""
     return _read_each(folder_of(bundle), "dataset", LoadedDataset, LOADED_VERSION)
@@ -81,6 +88,7 @@ def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
         wear=read_wear(folder),
         doctor=read_doctor(folder),
         probes=read_probes(folder),
+        io=read_io(folder),
         datasets=read_loaded(folder),
         servers=_read_each(folder, "server", ServerFacts),
         trials=tuple(

@@ -22,6 +22,7 @@ from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Loss, Manifest, RunStatus
 from plinth.model.plan import Plan, kept_path
 from plinth.model.probe import FsyncProbe
+from plinth.model.probe_io import StorageIo
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
 from plinth.system.lock import LOCK_FILE
@@ -113,6 +114,10 @@ class BundleWriter:
     def write_probe(self, storage: str, probe: FsyncProbe) -> None:
         """Write env/probe-NAME.json; not indented, since its histograms are long."""
         self.folder.write_durably(f"env/probe-{storage}.json", probe.model_dump_json())
+
+    def write_io(self, found: StorageIo) -> None:
+        """Write env/io-MOMENT-NAME.json."""
+        self.folder.write_durably(f"env/io-{found.moment}-{found.storage}.json", found.model_dump_json(indent=1))
 
     def write_loaded(self, loaded: LoadedDataset) -> None:
         """Write env/dataset-CLUSTER.json."""

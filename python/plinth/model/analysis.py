@@ -80,6 +80,11 @@ class LatencyPercentiles(Frozen):
     max_ns: int
     mean_ns: float
     count: int
+    stddev_ns: float | None = Field(
+        default=None,
+        description="Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits. None in "
+        "analyses of before it was worked out.",
+    )
 
 
 class StatementLatency(Frozen):

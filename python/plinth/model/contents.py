@@ -10,6 +10,7 @@ from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan, PlannedCluster, Variant
 from plinth.model.probe import FsyncProbe
+from plinth.model.probe_io import StorageIo
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
 
@@ -45,6 +46,7 @@ class BundleContents:
     wear: RunWear | None = None
     doctor: DoctorRecord | None = None
     probes: dict[str, FsyncProbe] = field(default_factory=dict)
+    io: tuple[StorageIo, ...] = ()
     datasets: dict[str, LoadedDataset] = field(default_factory=dict)
 
     def storages_of(self, variant: Variant) -> dict[str, StorageFacts | None]:

@@ -14,6 +14,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.drive import DriveSpec
 from plinth.model.files import MOST_WEIGHT, Files, weighted
+from plinth.model.probe_io import IoMoment, IoShape
 from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, SizeBytes
 
@@ -314,6 +315,23 @@ class MeasureSpec(Frozen):
         description="For which each case of the fsync probe is measured on each storage, once it is made: what a durable "
         "write takes there, and how many commits group commit lets through. 0: not at all.",
         examples=["1s"],
+    )
+    probe_io: tuple[IoShape, ...] = Field(
+        default=(),
+        description="Shapes of `plinth probe io` that are measured on each storage that a server stands on; needs fio.",
+        examples=[["sequential", "depth_128"]],
+    )
+    probe_io_at: tuple[IoMoment, ...] = Field(
+        default=("empty",),
+        description="When: empty, before anything is put on the storages; loaded, with all datasets and no server running; "
+        "measured, after the last trial.",
+        examples=[["empty", "loaded"]],
+    )
+    probe_io_size_bytes: SizeBytes = Field(
+        default=256 * 2**20, ge=2**20, alias="probe_io_size", description="Size of the probe's file.", examples=["1GiB"]
+    )
+    probe_io_s: DurationS = Field(
+        default=1.0, gt=0, alias="probe_io_time", description="For which each job runs.", examples=["5s"]
     )
     stop_on_failure: bool = Field(default=False, description="End the run at the first failed trial.")
     max_written_bytes: SizeBytes | None = Field(

@@ -19,6 +19,8 @@ IoShape = Literal[
     "device_positions",
 ]
 IO_SHAPES: tuple[IoShape, ...] = get_args(IoShape)
+IoMoment = Literal["empty", "loaded", "measured"]
+IO_MOMENTS: tuple[IoMoment, ...] = get_args(IoMoment)
 POSITION_SHAPES: tuple[IoShape, ...] = ("positions", "device_positions")
 DEFAULT_IO_SHAPES: tuple[IoShape, ...] = tuple(shape for shape in IO_SHAPES if shape != "device_positions")
 """Without what takes the right to read the device itself."""
@@ -92,3 +94,15 @@ class IoProbe(Frozen):
     results: tuple[IoResult, ...]
     notes: tuple[str, ...] = Field(default=(), description="What the place means for what was measured.")
     gaps: tuple[Gap, ...] = ()
+
+
+class StorageIo(Frozen):
+    """What the I/O probe of a run found on one storage at one moment."""
+
+    schema_version: int = IO_PROBE_VERSION
+    storage: str
+    moment: IoMoment = Field(
+        description="empty: before anything was put there; loaded: with all datasets; measured: after the last trial."
+    )
+    probe: IoProbe | None
+    unavailable: str | None = Field(default=None, description='Shown as "n/a: why".')

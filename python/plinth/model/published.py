@@ -51,12 +51,27 @@ class PublishedRatio(Frozen):
         return self
 
 
+class PublishedIo(Frozen):
+    """A figure of the I/O probe, in the unit of the fact that it stands beside."""
+
+    storage: str = Field(description="The experiment's storage.", examples=["disk"])
+    job: str = Field(description="As `plinth probe io` names it.", examples=["4 kB randread, depth 128"])
+    side: Literal["read", "write"] = Field(description="Of the job's reads or its writes.")
+    figure: Literal["iops", "bytes_per_s", "p50_ns", "p99_ns"] = Field(description="Which of its figures.")
+    per_unit: float = Field(
+        default=1.0, gt=0, description="That many of it make one of the fact's unit.", examples=[1e6]
+    )
+
+
 class PublishedFact(Frozen):
     """Another figure of a study: of a probe, of loading, of sizes."""
 
     what: str = Field(min_length=1, examples=["fdatasync of one 64 kB write, on the pool"])
     value: FiniteFloat = Field(examples=[778])
     unit: str = Field(min_length=1, description="As a reader wants it.", examples=["per s"])
+    measured_by: PublishedIo | None = Field(
+        default=None, description="What measure.probe_io measures of it here, to be shown beside it."
+    )
 
 
 class Reference(Frozen):

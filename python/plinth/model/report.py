@@ -16,6 +16,7 @@ from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.load import LoadError
 from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import RunStatus
+from plinth.model.probe_io import IoMoment
 from plinth.model.published import Reference
 from plinth.model.trial import Check, DeviceIo
 from plinth.model.wear import RunWear
@@ -199,9 +200,11 @@ class PublishedRow(Frozen):
     published_tps: float
     published_ratio: float | None = Field(description="None where the baseline's figure was not published.")
     published_latency_ns: int | None = Field(description="The mean.")
+    published_latency_stddev_ns: int | None = Field(default=None, description="Standard deviation of the latencies.")
     tps: Estimate | None
     ratio: Estimate | None
     latency_ns: float | None = Field(description="The mean.")
+    latency_stddev_ns: float | None = Field(default=None, description="Standard deviation of the latencies.")
     note: str | None
 
 
@@ -218,12 +221,39 @@ class PublishedRatioRow(Frozen):
     note: str | None
 
 
+class PublishedFactRow(Frozen):
+    """Another published figure, and ours by the I/O probe."""
+
+    what: str
+    unit: str
+    published: float
+    ours: float | None = Field(description="Of the first moment at which it was measured; None: not measured here.")
+
+
+class IoFigure(Frozen):
+    """Reads or writes of one job of the I/O probe."""
+
+    storage: str
+    moment: IoMoment
+    job: str
+    side: Literal["reads", "writes"] | None = Field(description="None where there is no figure.")
+    position: float | None = Field(description="Of the jobs over position: where it began, 0 to 1.")
+    iops: float | None
+    bytes_per_s: float | None
+    latency_p50_ns: int | None
+    latency_p99_ns: int | None
+    unavailable: str | None
+
+
 class PublishedBeside(Frozen):
     """A published study beside this run."""
 
     reference: Reference
     figures: tuple[PublishedRow, ...]
     ratios: tuple[PublishedRatioRow, ...]
+    facts: tuple[PublishedFactRow, ...] = Field(
+        default=(), description="Other figures of the study that the I/O probe can measure."
+    )
     elsewhere: int = Field(description="Figures and ratios of the study that are about other questions than this one.")
 
 
@@ -270,6 +300,7 @@ class Report(Frozen):
     storages: tuple[StorageFacts, ...]
     wear: RunWear | None = Field(description="What was written to the disks; None where it was not counted.")
     flushes: tuple[StorageFlushes, ...] = Field(default=(), description="Of the storages that were probed.")
+    io: tuple[IoFigure, ...] = Field(default=(), description="What the I/O probe measured on the storages.")
     datasets: tuple[LoadedDataset, ...] = Field(
         default=(), description="What was loaded into each cluster: time, sizes, depth."
     )

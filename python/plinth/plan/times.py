@@ -9,11 +9,23 @@ from collections.abc import Mapping, Sequence
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import Experiment
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
+from plinth.model.probe_io import IoShape
 from plinth.plan.needs import Place
 
 _INITDB_S = 3.0
 _PROBE_CASES = 8
 """Of the fsync probe on one storage, with one method and one number of clients."""
+JOBS_OF_SHAPE: dict[IoShape, int] = {
+    "random_read": 7,
+    "sequential": 5,
+    "checkpoint": 1,
+    "wal": 1,
+    "mix": 4,
+    "depth_128": 2,
+    "positions": 20,
+    "device_positions": 20,
+}
+"""Of `plinth probe io` (probe/io_jobs.py), which the plan does not import; a test compares them."""
 _START_STOP_S = 2.0
 _UNDO_STORAGE_S = 0.5
 _ANALYSIS_S = 2.0
@@ -53,6 +65,9 @@ def estimated_s(
     storages = {storage for cluster in clusters for storage in cluster.roles.values()}
     probing_s = len(storages) * _PROBE_CASES * experiment.measure.probe_s
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
+    measure = experiment.measure
+    io_s = measure.probe_io_s * sum(JOBS_OF_SHAPE[shape] for shape in set(measure.probe_io))
+    probing_s += len(storages) * len(set(measure.probe_io_at)) * io_s
     planned = (variants[trial.variant] for trial in trials)
     ending_s = len(storages) * _UNDO_STORAGE_S + _ANALYSIS_S + len(trials) * _ANALYSIS_TRIAL_S
     return (

@@ -27,6 +27,7 @@ from plinth.model.units import format_count
 from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
 from plinth.report.flushes import storage_flushes
+from plinth.report.io import io_figures
 from plinth.report.published import published_beside
 from plinth.report.settings import setting_rows
 from plinth.report.text import noise_sentence
@@ -55,7 +56,8 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         wear=contents.wear,
         flushes=storage_flushes(contents.probes),
         datasets=tuple(contents.datasets.values()),
-        published=published_beside(contents.plan, analysis),
+        io=io_figures(contents.io),
+        published=published_beside(contents.plan, analysis, contents.io),
         host=contents.host,
         doctor=contents.doctor,
         gaps=_gaps(contents),

@@ -13,7 +13,9 @@ from plinth.report.text import (
     held_back,
     latency,
     latency_pair,
+    mean_latency,
     observer_sentence,
+    published_fact,
     published_ratio,
     rate,
     ratio,
@@ -44,6 +46,7 @@ def render_markdown(report: Report) -> str:
         _section("What a transaction took of the server", _work(report)),
         _section("Schedule", _schedule(report)),
         _section("Commit ceiling", _ceilings(report)),
+        _section("I/O of the storages", _io(report)),
         _section("Loaded", _loaded(report)),
         _section("Endurance", _endurance(report)),
         _section("Written to disks", _wear(report)),
@@ -54,6 +57,29 @@ def render_markdown(report: Report) -> str:
         _section("Disclosure", _list(f"{_MARKS[d.status]}: {d.claim} ({d.evidence})" for d in report.disclosures)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _io(report: Report) -> str:
+    rows = [
+        (
+            figure.storage,
+            figure.moment,
+            figure.job,
+            figure.side or "",
+            *(
+                [f"{NOT_AVAILABLE}: {figure.unavailable}", "", "", ""]
+                if figure.iops is None or figure.bytes_per_s is None
+                else [
+                    number(figure.iops),
+                    number(figure.bytes_per_s / 1e6),
+                    NOT_AVAILABLE if figure.latency_p50_ns is None else latency(figure.latency_p50_ns),
+                    NOT_AVAILABLE if figure.latency_p99_ns is None else latency(figure.latency_p99_ns),
+                ]
+            ),
+        )
+        for figure in report.io
+    ]
+    return _table(("Storage", "When", "Job", "Of", "IOPS", "MB/s", "p50", "p99"), rows) if rows else ""
 
 
 def _ranking(report: Report) -> str:
@@ -114,7 +140,13 @@ def _published(beside: PublishedBeside | None) -> str:
         f"{_text(of.title)}. {_text(of.source)}{f' ({of.url})' if of.url else ''}. {_text(of.machine)}. {_text(of.conditions)}.",
         _published_figures(beside),
         _published_ratios(beside),
-        _list([*of.finding, *(f"{fact.what}: {number(fact.value)} {fact.unit}" for fact in of.fact)]),
+        _list(
+            [
+                *(f"{row.what}: {published_fact(row)}" for row in beside.facts),
+                *of.finding,
+                *(f"{fact.what}: {number(fact.value)} {fact.unit}" for fact in of.fact if fact.measured_by is None),
+            ]
+        ),
         _text(elsewhere_sentence(beside)),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -128,8 +160,8 @@ def _published_figures(beside: PublishedBeside) -> str:
             rate(row.tps) if row.variant else f"{NOT_AVAILABLE}: not measured here",
             NOT_AVAILABLE if row.published_ratio is None else f"{number(row.published_ratio)}x",
             ratio(row.ratio) if row.ratio else NOT_AVAILABLE,
-            NOT_AVAILABLE if row.published_latency_ns is None else latency(row.published_latency_ns),
-            NOT_AVAILABLE if row.latency_ns is None else latency(row.latency_ns),
+            mean_latency(row.published_latency_ns, row.published_latency_stddev_ns),
+            mean_latency(row.latency_ns, row.latency_stddev_ns),
             row.note or "",
         )
         for row in beside.figures
@@ -140,8 +172,8 @@ def _published_figures(beside: PublishedBeside) -> str:
         "tps, ours",
         "Ratio to baseline, published",
         "Ratio to baseline, ours",
-        "Mean latency, published",
-        "Mean latency, ours",
+        "Mean latency ± standard deviation, published",
+        "Mean latency ± standard deviation, ours",
         "Note",
     )
     return _table(heads, rows) if rows else ""

@@ -13,13 +13,15 @@ from plinth.model.analysis import Analysis, Comparison, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.experiment import Experiment, Level, factor_path, level_text, with_levels
 from plinth.model.plan import Plan, Variant
+from plinth.model.probe_io import StorageIo
 from plinth.model.published import Levels, PublishedFigure, PublishedRatio
-from plinth.model.report import PublishedBeside, PublishedRatioRow, PublishedRow
+from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow
+from plinth.report.io import published_io
 
 _ABSENT = object()
 
 
-def published_beside(plan: Plan, analysis: Analysis) -> PublishedBeside | None:
+def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = ()) -> PublishedBeside | None:
     """The study that the experiment names, beside this run; None when it names none."""
     if plan.reference is None:
         return None
@@ -29,7 +31,17 @@ def published_beside(plan: Plan, analysis: Analysis) -> PublishedBeside | None:
     asked = [match.asks(figure.levels) for figure in plan.reference.figure]
     asked += [match.asks(ratio.levels) and match.asks(ratio.to) for ratio in plan.reference.ratio]
     return PublishedBeside(
-        reference=plan.reference, figures=tuple(figures), ratios=tuple(ratios), elsewhere=asked.count(False)
+        reference=plan.reference,
+        figures=tuple(figures),
+        ratios=tuple(ratios),
+        facts=tuple(
+            PublishedFactRow(
+                what=fact.what, unit=fact.unit, published=fact.value, ours=published_io(fact.measured_by, io)
+            )
+            for fact in plan.reference.fact
+            if fact.measured_by is not None
+        ),
+        elsewhere=asked.count(False),
     )
 
 
@@ -116,9 +128,11 @@ def _figure_rows(figure: PublishedFigure, match: _Match) -> Iterator[PublishedRo
             published_tps=figure.tps,
             published_ratio=None if base is None else figure.tps / base,
             published_latency_ns=figure.latency_mean_ns,
+            published_latency_stddev_ns=figure.latency_stddev_ns,
             tps=result.tps if result else None,
             ratio=_ratio_to_baseline(variant, result, comparison),
             latency_ns=result.latency.mean_ns if result and result.latency else None,
+            latency_stddev_ns=result.latency.stddev_ns if result and result.latency else None,
             note=figure.note,
         )
 

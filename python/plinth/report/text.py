@@ -5,7 +5,7 @@ from collections.abc import Callable
 from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent_or_times, times
-from plinth.model.report import PublishedBeside, PublishedRatioRow, PublishedRow
+from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow
 from plinth.model.units import format_size
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
@@ -149,6 +149,19 @@ def published_figure(row: PublishedRow) -> str:
     """A published throughput, and as a ratio to the baseline where that was published too: 1,897 tps (9.13x)."""
     ratio = "" if row.published_ratio is None else f" ({number(row.published_ratio)}x)"
     return f"{number(row.published_tps)} tps{ratio}"
+
+
+def mean_latency(mean_ns: float | None, stddev_ns: float | None) -> str:
+    """A mean with its standard deviation where that is known: 76.9 ms ± 55.2 ms."""
+    if mean_ns is None:
+        return NOT_AVAILABLE
+    return latency(mean_ns) + ("" if stddev_ns is None else f" ± {latency(stddev_ns)}")
+
+
+def published_fact(row: PublishedFactRow) -> str:
+    """A published figure of I/O and ours: published 40,656 per s; ours 12,300 per s."""
+    ours = f"{NOT_AVAILABLE}: not measured here" if row.ours is None else f"{number(row.ours)} {row.unit}"
+    return f"published {number(row.published)} {row.unit}; ours {ours}"
 
 
 def our_figure(row: PublishedRow) -> str:

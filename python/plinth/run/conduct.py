@@ -206,6 +206,7 @@ def _run_trials(
                 raise RunError(
                     f"trial {planned.number} failed: {output.trial.failure}", where=f"variant {variant.label}"
                 )
+    provision.probe_io("measured", storages, writer)
     return failed
 
 

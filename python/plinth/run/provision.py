@@ -10,6 +10,7 @@ from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.plan import Need, Plan, PlannedCluster, Variant
+from plinth.model.probe_io import IoMoment
 from plinth.run.budget import WriteBudget
 from plinth.run.doctor import examine_for_run, keep_examination
 from plinth.run.interrupt import InterruptGuard
@@ -17,6 +18,7 @@ from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.losses import Losses, reason_of
 from plinth.run.site import Site, is_external
+from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
 from plinth.server import Cluster, ExternalServer, connect, database_errors
@@ -88,11 +90,13 @@ class Provision:
                 made[storage.name] = facts
                 self.budget.add(facts)
         self._probe(made.values(), writer)
+        self.probe_io("empty", made, writer)
         external = any(is_external(cluster.server) for cluster in self.plan.clusters)
         keep_examination(writer, examine_for_run(made.values(), self.plan.storages, external, self._listener))
         for cluster in self.plan.clusters:
             if self._loss_of(cluster) is None:
                 self._prepare_cluster(cluster, writer)
+        self.probe_io("loaded", made, writer)
         error = self.losses.error()
         if error is not None and all(self._loss_of(cluster) for cluster in self.plan.clusters):
             raise error
@@ -106,6 +110,23 @@ class Provision:
             try:
                 with self._storages.looked_after([facts.name]):
                     probe.probe(storage, facts)
+            except StorageBroken as broken:
+                self._give_up(broken)
+
+    def probe_io(self, moment: IoMoment, made: Iterable[str], writer: BundleWriter) -> None:
+        """Measure the I/O of each storage if the experiment asks for it at this moment, while no server of ours runs."""
+        probe = StorageIoProbe(self.plan, writer, self._listener)
+        if not probe.is_wanted(moment):
+            return
+        for cluster in self._managed.values():
+            if cluster.alive():
+                cluster.stop()
+        for name in made:
+            if self.losses.of_storages([name]) is not None:
+                continue
+            try:
+                with self._storages.looked_after([name]):
+                    probe.probe(moment, self.site.storages[name])
             except StorageBroken as broken:
                 self._give_up(broken)
 

@@ -31,6 +31,10 @@ export interface Report {
    */
   flushes: StorageFlushes[];
   /**
+   * What the I/O probe measured on the storages.
+   */
+  io: IoFigure[];
+  /**
    * What was loaded into each cluster: time, sizes, depth.
    */
   datasets: LoadedDataset[];
@@ -174,6 +178,10 @@ export interface LatencyPercentiles {
   max_ns: number;
   mean_ns: number;
   count: number;
+  /**
+   * Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits. None in analyses of before it was worked out.
+   */
+  stddev_ns: number | null;
 }
 /**
  * Latency of one statement of a script, merged over the variant's counted trials.
@@ -850,6 +858,27 @@ export interface FlushFigure {
   unavailable: string | null;
 }
 /**
+ * Reads or writes of one job of the I/O probe.
+ */
+export interface IoFigure {
+  storage: string;
+  moment: "empty" | "loaded" | "measured";
+  job: string;
+  /**
+   * None where there is no figure.
+   */
+  side: ("reads" | "writes") | null;
+  /**
+   * Of the jobs over position: where it began, 0 to 1.
+   */
+  position: number | null;
+  iops: number | null;
+  bytes_per_s: number | null;
+  latency_p50_ns: number | null;
+  latency_p99_ns: number | null;
+  unavailable: string | null;
+}
+/**
  * The dataset of one cluster, right after it was loaded.
  */
 export interface LoadedDataset {
@@ -908,6 +937,10 @@ export interface PublishedBeside {
   reference: PlinthReference;
   figures: PublishedRow[];
   ratios: PublishedRatioRow[];
+  /**
+   * Other figures of the study that the I/O probe can measure.
+   */
+  facts: PublishedFactRow[];
   /**
    * Figures and ratios of the study that are about other questions than this one.
    */
@@ -1032,6 +1065,35 @@ export interface PublishedFact {
    * As a reader wants it.
    */
   unit: string;
+  /**
+   * What measure.probe_io measures of it here, to be shown beside it.
+   */
+  measured_by: PublishedIo | null;
+}
+/**
+ * A figure of the I/O probe, in the unit of the fact that it stands beside.
+ */
+export interface PublishedIo {
+  /**
+   * The experiment's storage.
+   */
+  storage: string;
+  /**
+   * As `plinth probe io` names it.
+   */
+  job: string;
+  /**
+   * Of the job's reads or its writes.
+   */
+  side: "read" | "write";
+  /**
+   * Which of its figures.
+   */
+  figure: "iops" | "bytes_per_s" | "p50_ns" | "p99_ns";
+  /**
+   * That many of it make one of the fact's unit.
+   */
+  per_unit: number;
 }
 /**
  * A published figure, and ours of the variant that stands for it. Ratios are to the baseline of each.
@@ -1058,12 +1120,20 @@ export interface PublishedRow {
    * The mean.
    */
   published_latency_ns: number | null;
+  /**
+   * Standard deviation of the latencies.
+   */
+  published_latency_stddev_ns: number | null;
   tps: Estimate | null;
   ratio: Estimate | null;
   /**
    * The mean.
    */
   latency_ns: number | null;
+  /**
+   * Standard deviation of the latencies.
+   */
+  latency_stddev_ns: number | null;
   note: string | null;
 }
 /**
@@ -1087,6 +1157,18 @@ export interface PublishedRatioRow {
    */
   ratio: Estimate | null;
   note: string | null;
+}
+/**
+ * Another published figure, and ours by the I/O probe.
+ */
+export interface PublishedFactRow {
+  what: string;
+  unit: string;
+  published: number;
+  /**
+   * Of the first moment at which it was measured; None: not measured here.
+   */
+  ours: number | null;
 }
 /**
  * The machine that an experiment runs on; what the planner must know of it.

@@ -28,8 +28,8 @@ export function figureLines(beside: PublishedBeside): PublishedLine[] {
           : "n/a: no trial counts",
       row.published_ratio === null ? "n/a" : `${number(row.published_ratio)}×`,
       ratio(row),
-      row.published_latency_ns === null ? "n/a" : latency(row.published_latency_ns),
-      row.latency_ns === null ? "n/a" : latency(row.latency_ns),
+      meanLatency(row.published_latency_ns, row.published_latency_stddev_ns),
+      meanLatency(row.latency_ns, row.latency_stddev_ns),
     ],
   }));
 }
@@ -68,6 +68,12 @@ export function ratioAxis(lines: readonly PublishedLine[]): {
     (_, i) => 10 ** (Math.ceil(low) + i),
   );
   return { at, ticks: decades };
+}
+
+/** With the standard deviation of the latencies where it is known: 76.9 ms ± 55.2 ms. */
+function meanLatency(mean: number | null, stddev: number | null | undefined): string {
+  if (mean === null) return "n/a";
+  return stddev == null ? latency(mean) : `${latency(mean)} ± ${latency(stddev)}`;
 }
 
 function named(name: string, standsFor: string | null): string {

@@ -10,8 +10,8 @@ const FIGURE_HEADS = [
   "tps, ours",
   "Ratio, published",
   "Ratio, ours",
-  "Mean latency, published",
-  "Mean latency, ours",
+  "Mean latency ± standard deviation, published",
+  "Mean latency ± standard deviation, ours",
 ];
 const RATIO_HEADS = ["Ratio, published", "Ratio, ours", "Ours is of"];
 const ROW_PX = 26;

@@ -1,0 +1,71 @@
+"""What the I/O probe measured on the storages, as the report shows it, and beside published figures."""
+
+from collections.abc import Iterator, Sequence
+
+from plinth.model.probe_io import IoResult, IoSide, StorageIo
+from plinth.model.published import PublishedIo
+from plinth.model.report import IoFigure
+
+
+def io_figures(found: Sequence[StorageIo]) -> tuple[IoFigure, ...]:
+    """Reads and writes of each job, by storage and moment."""
+    return tuple(figure for one in found for figure in _figures_of(one))
+
+
+def published_io(wanted: PublishedIo, found: Sequence[StorageIo]) -> float | None:
+    """Our figure for a published one, in its unit, of the first moment that has it; None where it was not measured."""
+    for one in found:
+        for result in one.probe.results if one.probe is not None and one.storage == wanted.storage else ():
+            side = result.read if wanted.side == "read" else result.write
+            if result.job.name == wanted.job and side is not None:
+                return _figure(side, wanted.figure) / wanted.per_unit
+    return None
+
+
+def _figure(side: IoSide, name: str) -> float:
+    match name:
+        case "iops":
+            return side.iops
+        case "bytes_per_s":
+            return side.bytes_per_s
+        case _:
+            return side.percentiles_ns[name.removeprefix("p").removesuffix("_ns")]
+
+
+def _figures_of(found: StorageIo) -> Iterator[IoFigure]:
+    if found.probe is None:
+        yield IoFigure(
+            storage=found.storage,
+            moment=found.moment,
+            job="all",
+            side=None,
+            position=None,
+            iops=None,
+            bytes_per_s=None,
+            latency_p50_ns=None,
+            latency_p99_ns=None,
+            unavailable=found.unavailable,
+        )
+        return
+    for result in found.probe.results:
+        for side in ("reads", "writes"):
+            of_side = result.read if side == "reads" else result.write
+            if of_side is not None:
+                yield _row(found, result, of_side).model_copy(update={"side": side})
+        if result.read is None and result.write is None:
+            yield _row(found, result, None)
+
+
+def _row(found: StorageIo, result: IoResult, side: IoSide | None) -> IoFigure:
+    return IoFigure(
+        storage=found.storage,
+        moment=found.moment,
+        job=result.job.name,
+        side=None,
+        position=result.job.position,
+        iops=side.iops if side else None,
+        bytes_per_s=side.bytes_per_s if side else None,
+        latency_p50_ns=side.percentiles_ns.get("50") if side else None,
+        latency_p99_ns=side.percentiles_ns.get("99") if side else None,
+        unavailable=result.unavailable,
+    )
