@@ -32,9 +32,11 @@ const beside: PublishedBeside = {
       published_tps: 4062,
       published_ratio: 3.12,
       published_latency_ns: 3_930_000,
+      published_latency_stddev_ns: null,
       tps: { ...ours, value: 900, interval: { low: 850, high: 950, level: 0.95 } },
       ratio: ours,
       latency_ns: 5_000_000,
+      latency_stddev_ns: 2_000_000,
       note: null,
     },
     {
@@ -44,12 +46,15 @@ const beside: PublishedBeside = {
       published_tps: 8882,
       published_ratio: 6.82,
       published_latency_ns: null,
+      published_latency_stddev_ns: null,
       tps: null,
       ratio: null,
       latency_ns: null,
+      latency_stddev_ns: null,
       note: "why",
     },
   ],
+  facts: [],
   ratios: [
     {
       what: "fsync off",
@@ -67,7 +72,14 @@ const beside: PublishedBeside = {
 
 test("published figures stand beside ours, and what was not measured is said", () => {
   const [zfs, ssd] = figureLines(beside);
-  expect(zfs?.cells).toEqual(["4,062", "900 [850, 950]", "3.12×", "3.0× [2.8, 3.2]", "3.93 ms", "5.00 ms"]);
+  expect(zfs?.cells).toEqual([
+    "4,062",
+    "900 [850, 950]",
+    "3.12×",
+    "3.0× [2.8, 3.2]",
+    "3.93 ms",
+    "5.00 ms ± 2.00 ms",
+  ]);
   expect(ssd?.cells).toEqual(["8,882", NOT_HERE, "6.82×", "n/a", "n/a", "n/a"]);
   expect(ssd?.ours).toBeNull();
 });

@@ -187,6 +187,7 @@ export function report(changes: Partial<Report> = {}): Report {
     ],
     storages: [],
     flushes: [],
+    io: [],
     published: null,
     datasets: [],
     host: {
