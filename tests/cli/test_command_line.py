@@ -250,3 +250,8 @@ def test_describing_a_path_as_json():
     facts = json.loads(plinth("storage", "describe", str(Path.cwd()), "--json").stdout)
     assert facts["total_bytes"] > 0
     assert facts["stack"]
+
+
+def test_help_of_probe_describes_its_commands():
+    done = plinth("probe", "--help")
+    assert "by fio (io)" in " ".join(done.stdout.split())

@@ -11,6 +11,7 @@ import termios
 from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 from both import Both, Told
 from native_server import PASSWORD, Server
@@ -553,3 +554,19 @@ def shape(text: str) -> list[str]:
     lines = [re.sub(r" +", " ", re.sub(r"\d+(\.\d+)?", "N", line)) for line in text.splitlines()]
     # How many seconds there were, and which client's error came first, is chance.
     return [line for number, line in enumerate(lines) if not line.startswith("progress:") or line not in lines[:number]]
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
+def test_partitioned_tables_in_a_database_of_any_encoding(server: Server, encoding: str) -> None:
+    place = {"PGHOST": str(server.folder), "PGPORT": str(server.port), "PGUSER": "postgres", "PGPASSWORD": PASSWORD}
+    env = {**os.environ, **place}
+    name = f"in_{encoding.lower()}"
+    with psycopg.connect(
+        host=str(server.folder), port=server.port, user="postgres", password=PASSWORD, autocommit=True
+    ) as control:
+        control.execute(f"create database {name} template template0 encoding '{encoding}' locale 'C'".encode())
+    for words in (["-i", "-q", "--partitions=2"], ["-n", "-t", "3"]):
+        bench = [sys.executable, "-m", "plinth", "bench", *words, name]
+        done = subprocess.run(bench, env=env, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    assert "partition method: range" in done.stdout

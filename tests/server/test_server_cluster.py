@@ -247,3 +247,19 @@ def test_checksums_are_asked_for_as_each_version_wants(
     older = make_layout("17", data_checksums=False).initdb_step()
     assert older.argv is not None and not any("checksums" in word for word in older.argv)
     assert step.argv[0] == f"{installations['18'].bindir}/initdb"
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
+def test_text_is_text_whatever_a_database_is_encoded_in(make_cluster: MakeCluster, encoding: str) -> None:
+    cluster = make_cluster()
+    cluster.start({})
+    with connect(cluster.connection) as control:
+        control.execute(f"create database other template template0 encoding '{encoding}' locale 'C'".encode())
+    with connect(cluster.connection.model_copy(update={"database": "other"})) as control:
+        name = "表" if encoding == "EUC_JP" else "tablé"
+        control.execute(f'create table "{name}" (i int) partition by range (i)'.encode())
+        found = control.execute(
+            "select relname, partstrat, relkind::text, current_setting('server_encoding')"
+            " from pg_class join pg_partitioned_table on partrelid = oid"
+        ).fetchone()
+        assert found == (name, "r", "p", encoding)

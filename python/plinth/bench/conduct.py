@@ -94,7 +94,8 @@ def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connect
     import psycopg
 
     try:
-        connection = psycopg.connect(conninfo(asked), autocommit=True)
+        # Text comes as bytes from a database whose encoding is SQL_ASCII, unless it is asked for.
+        connection = psycopg.connect(conninfo(asked), autocommit=True, client_encoding="UTF8")
     except psycopg.Error as error:
         if error.pgconn is not None and error.pgconn.needs_password and asked.password is None:
             asked.password = _ask_password()

@@ -27,7 +27,8 @@ from plinth.model.probe import (
 
 probe = App(
     name="probe",
-    help="Measure what a place can do before any server stands on it: durable writes, and I/O in PostgreSQL's shapes.",
+    help="Measure what a place can do before any server stands on it: durable writes (fsync), and "
+    "I/O in PostgreSQL's shapes by fio (io).",
     help_format="plaintext",
 )
 

@@ -1,6 +1,7 @@
 """What the operating system refused, told as an error with a place, an exit code and a hint."""
 
 import errno
+import os
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
@@ -24,7 +25,28 @@ _KINDS: dict[int, tuple[type[PlinthError], str, str]] = {
 }
 
 
+_NO_INODES = (
+    MissingCapability,
+    "no inodes left: there is space, but the file system can hold no further file",
+    "remove files there, or choose another place (df -i shows inodes)",
+)
+
+
+def _lacks_inodes(path: Path) -> bool:
+    """Whether the file system of `path` counts its inodes and has none left, but space."""
+    for place in (path, *path.parents):
+        try:
+            found = os.statvfs(place)
+        except OSError:
+            continue  # the file that could not be made: its folder's file system tells
+        return found.f_files > 0 and found.f_favail == 0 and found.f_bavail > 0
+    return False
+
+
 def from_os_error(error: OSError, doing: str, path: Path, hint: str | None = None) -> PlinthError:
     """The error to raise when `doing` ("make the directory") failed at `path`; `hint` overrides the usual one."""
+    if error.errno == errno.ENOSPC and _lacks_inodes(path):
+        kind, reason, usual_hint = _NO_INODES
+        return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)
     kind, reason, usual_hint = _KINDS.get(error.errno or 0, (RunError, error.strerror or str(error), None))
     return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)
