@@ -27,12 +27,13 @@ $(STAMPS)/venv: scripts/bootstrap.sh
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/python: pyproject.toml requirements.lock $(STAMPS)/venv
-	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
 	@touch $@
 
 $(STAMPS)/native: $(RUST_SOURCES) $(STAMPS)/python
 	@scripts/need-rust.sh
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/maturin develop --uv --release --quiet
+	$(BIN)/python -m compileall -q python
 	@touch $@
 
 $(VIEWER): $(WEB_SOURCES) $(STAMPS)/python

@@ -11,7 +11,8 @@ from plinth.model.base import Gap
 from plinth.model.contents import BundleContents
 from plinth.model.experiment import BUILTIN_DATASETS, READ_ONLY
 from plinth.model.plan import Variant
-from plinth.model.probe import FsyncCase, FsyncFigure, FsyncProbe, FsyncResult, Group, Plausibility
+from plinth.model.probe import FsyncCase, FsyncFigure, FsyncProbe, FsyncResult, Plausibility
+from plinth.model.probe_kinds import Group
 from plinth.report import build_report, render_markdown, render_terminal
 
 BUNDLE = bundle({"disk": [100.0, 110.0, 120.0], "other": [100.0, 110.0, 120.0]})

@@ -10,6 +10,7 @@ import pytest
 
 from plinth.cli import COMMANDS
 
+REPOSITORY = Path(__file__).parents[2]
 PLINTH = [sys.executable, "-m", "plinth"]
 
 
@@ -18,22 +19,73 @@ def plinth(*words, cwd=None, **environment):
     return subprocess.run([*PLINTH, *map(str, words)], capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
 
 
+def loaded_by(*words):
+    """The modules that a command line imports until it ends."""
+    program = "import sys, plinth.cli; code = plinth.cli.main(sys.argv[1:]); print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    done = subprocess.run([sys.executable, "-c", program, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.splitlines()[-1].split())
+
+
+SLOW = {"numpy", "duckdb", "scipy", "psycopg", "sqlalchemy", "jsonschema", "asyncio"}
+"""Each takes as long to import as all the rest of a command."""
+
+
 def test_help_imports_nothing_heavy():
-    program = "import sys, plinth.cli; plinth.cli.main(['--help']); print(sorted(sys.modules), file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.returncode == 0
-    modules = done.stderr
-    for heavy in ("cyclopts", "pydantic", "rich", "numpy", "duckdb", "psycopg", "plinth.model", "plinth.run"):
-        assert f"'{heavy}'" not in modules
+    loaded = loaded_by("--help")
+    assert not loaded & {*SLOW, "cyclopts", "pydantic", "rich", "plinth.model", "plinth.run"}
 
 
-def test_a_plan_loads_no_statistics_and_no_database():
-    """Each takes as long to load as all the rest."""
-    program = "import sys, plinth.run, plinth.run.by_hand; print(sorted(sys.modules))"
+@pytest.mark.parametrize("option", ["--help", "-?", "--version", "-V"])
+def test_help_and_version_of_bench_import_nothing_but_their_text(option):
+    loaded = loaded_by("bench", option)
+    assert "plinth.bench.help" in loaded
+    assert not loaded & {*SLOW, "cyclopts", "pydantic", "rich", "plinth.bench.options", "plinth.model"}
+
+
+def test_the_load_of_bench_does_without_the_models_of_its_result_until_it_has_one():
+    """What stands before the first transaction is waited for in every run."""
+    program = "import sys, plinth.bench.conduct; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "'plinth.run.planning'" in done.stdout
-    for heavy in ("numpy", "duckdb", "scipy", "psycopg"):
-        assert f"'{heavy}'" not in done.stdout
+    loaded = set(done.stdout.split())
+    assert "plinth.bench.load" in loaded
+    assert not loaded & {*SLOW, "cyclopts", "rich", "plinth.model.load"}
+
+
+SUBCOMMANDS = [
+    *([command.name] for command in COMMANDS if command.target is not None),
+    ["disk", "serve"],
+    ["disk", "cut"],
+    ["probe", "fsync"],
+    ["probe", "io"],
+    ["storage", "prepare"],
+]
+
+
+@pytest.mark.parametrize("words", SUBCOMMANDS, ids=" ".join)
+def test_help_of_a_command_needs_no_model_and_nothing_that_runs(words):
+    loaded = loaded_by(*words, "--help")
+    assert "cyclopts" in loaded
+    assert not loaded & {*SLOW, "pydantic", "plinth._native", "plinth.run", "plinth.report", "plinth.bundle"}
+
+
+def test_a_plan_loads_no_statistics_no_database_and_nothing_that_runs():
+    loaded = loaded_by("plan", REPOSITORY / "experiments" / "ramdisk.toml")
+    assert "plinth.run.planning" in loaded
+    assert not loaded & {
+        *SLOW,
+        "plinth.run.conduct",
+        "plinth.run.trial",
+        "plinth.bundle",
+        "plinth.analyse",
+        "plinth.report",
+    }
+
+
+def test_the_rooms_that_run_things_by_hand_load_no_statistics_and_no_database():
+    program = "import sys, plinth.run.conduct, plinth.run.by_hand; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {"numpy", "duckdb", "scipy", "psycopg"}
 
 
 def test_help_names_every_command_and_the_exit_codes():

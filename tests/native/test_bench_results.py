@@ -274,6 +274,24 @@ def test_a_place_for_json_that_cannot_be_written(both: Both, tmp_path: Path) -> 
     assert 'told.json": No such file or directory' in told.err
 
 
+def test_json_on_standard_output_has_it_to_itself(both: Both) -> None:
+    told = both.plinth("-n", "-S", "-t", "3", "--json=-")
+    assert told.code == 0
+    assert json.loads(told.out)["measured"]["done"] == 3
+    assert "number of transactions actually processed: 3/3\n" in told.err
+    assert told.err.splitlines()[0].startswith("plinth bench (")
+
+
+def test_the_lag_of_nothing_is_no_number(both: Both, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("do $$ begin raise exception using errcode = '40001'; end $$;\n")
+    words = ("-n", "-f", str(script), "-t", "3", "-R", "1000")
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert (ours.code, shape(ours.out)) == (theirs.code, shape(theirs.out))
+    for told in (ours, theirs):
+        assert "\nrate limit schedule lag: avg NaN (max 0.000) ms\n" in told.out
+
+
 PIPELINE = ("-M", "prepared")
 ABORTS = {
     "gset-none": ("select 1 as a where false \\gset\n", ()),

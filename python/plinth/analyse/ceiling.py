@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from plinth.model.analysis import CommitCeiling
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
-from plinth.model.probe import DEFAULT_METHOD, FsyncFigure, FsyncProbe, Group
+from plinth.model.probe import FsyncFigure, FsyncProbe
+from plinth.model.probe_kinds import DEFAULT_METHOD, Group
 
 _OFF = {"off", "false", "no", "0"}
 LEAST_COMMIT_BYTES = 34

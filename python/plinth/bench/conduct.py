@@ -26,6 +26,7 @@ _SMALL_TABLES = ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate 
 
 def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
     """Do what was asked for; returns the exit code. Raises BenchFailure and KeyboardInterrupt."""
+    said = err if asked.json == "-" else out  # standard output is then one JSON document
     if asked.initialize:
         with _connect(asked, "initialization", err) as connection:
             Initialisation(asked, connection, _target(asked), err).run()
@@ -33,7 +34,7 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
     with _connect(asked, "setup", err) as connection:
         if asked.debug:
             asked.tell(_circumstances(asked, connection))
-        print(_banner(connection), file=out, flush=True)
+        print(_banner(connection), file=said, flush=True)
         tables = read_tables(connection) if asked.uses_builtin else TableInfo(asked.scale)
         if asked.uses_builtin and asked.scale_given:
             asked.tell(f"warning: scale option ignored, using count from pgbench_branches table ({tables.scale})")
@@ -44,7 +45,7 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
         outcome = load.run()
         gives_up = asked.exit_on_abort and load.aborted
         if not gives_up:
-            print(report(asked, tables, outcome), end="", file=out, flush=True)
+            print(report(asked, tables, outcome), end="", file=said, flush=True)
         if everything is not None:
             print(load.result.model_dump_json(indent=1), file=everything)
     if load.interrupted:

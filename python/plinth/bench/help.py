@@ -66,7 +66,7 @@ What pgbench has not (names in full):
                            a rate that steps and ramps: 100:30,100..500:60,500
   --arrivals=poisson|uniform
                            with -R: at random intervals (default), or evenly spaced
-  --json=FILE              everything that was measured, as JSON; "-" is standard output
+  --json=FILE              everything that was measured, as JSON; "-" is standard output, the report then goes to stderr
   --percentiles=P,P,...    latencies at these percentiles, such as 50,95,99.9, from HDR histograms
   --warmup=SECONDS         run this long before measuring
   with -R: latency counts from the intended start, so that a stall is seen in all that it delays

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from plinth.bench.failure import BenchFailure
 from plinth.bench.options import BenchOptions
 from plinth.bench.tables import server_message
-from plinth.model.connection import Connection
 
 if TYPE_CHECKING:
     import psycopg
+
+    from plinth.model.connection import Connection
 
 BIGINT_SCALE = 20_000
 ACCOUNTS, TELLERS = 100_000, 10
@@ -34,7 +35,7 @@ class Initialisation:
     """The steps, each by its letter, on one connection."""
 
     def __init__(
-        self, asked: BenchOptions, connection: "psycopg.Connection[Any]", target: Connection, stderr: TextIO
+        self, asked: BenchOptions, connection: "psycopg.Connection[Any]", target: "Connection", stderr: TextIO
     ) -> None:
         self._asked = asked
         self._connection = connection

@@ -5,7 +5,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from plinth.bench.events import EventTeller
 from plinth.bench.failure import BenchFailure
@@ -14,10 +14,12 @@ from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.progress import Progress
 from plinth.bench.tables import TableInfo
-from plinth.model.connection import Connection
-from plinth.model.load import Histogram, LoadResult, ScriptTotals, Second
 from plinth.model.load_config import SHELL_COMMANDS
 from plinth.system.owner import shell_user
+
+if TYPE_CHECKING:
+    from plinth.model.connection import Connection
+    from plinth.model.load import Histogram, LoadResult, ScriptTotals
 
 _STATEMENTS = ("SQL", "gset", "aset")
 _SHOWN_BYTES = 127
@@ -30,11 +32,11 @@ _FOR_EVER_S = 366 * 86_400
 class BenchLoad:
     """One load. `result` is there after `run`."""
 
-    result: LoadResult
+    result: "LoadResult"
     interrupted = False
     """By Ctrl-C."""
 
-    def __init__(self, asked: BenchOptions, tables: TableInfo, target: Connection, err: TextIO) -> None:
+    def __init__(self, asked: BenchOptions, tables: TableInfo, target: "Connection", err: TextIO) -> None:
         self._asked = asked
         self._tables = tables
         self._target = target
@@ -47,6 +49,7 @@ class BenchLoad:
         from plinth._native import ConfigError, ConnectError, EngineError, LoadRun, ScriptError
 
         try:
+            progress = Progress(self._asked, self._err)
             run = LoadRun(json.dumps(self._config()))
             began_unix_ns = time.time_ns()
             run.start()
@@ -58,7 +61,9 @@ class BenchLoad:
             raise BenchFailure(f"{error.file}:{error.line}: {error.message}") from error
         except (ConfigError, EngineError) as error:
             raise BenchFailure(str(error)) from error
-        self._follow(run, began_unix_ns)
+        self._follow(run, progress, began_unix_ns)
+        from plinth.model.load import LoadResult  # only now: the first transaction does not wait for it
+
         self.result = LoadResult.model_validate_json(run.result())
         return self._outcome()
 
@@ -136,8 +141,7 @@ class BenchLoad:
             "failures_detailed": asked.failures_detailed,
         }
 
-    def _follow(self, run: Any, began_unix_ns: int) -> None:
-        progress = Progress(self._asked, self._err)
+    def _follow(self, run: Any, progress: Progress, began_unix_ns: int) -> None:
         try:
             while not run.wait(_POLL_S):
                 self._tell(json.loads(run.progress()), progress, began_unix_ns)
@@ -149,7 +153,7 @@ class BenchLoad:
         self._tell(json.loads(run.progress()), progress, began_unix_ns)
 
     def _tell(self, state: dict[str, Any], progress: Progress, began_unix_ns: int) -> None:
-        progress.add((Second.model_validate(row) for row in state["seconds"]), began_unix_ns)
+        progress.add(state["seconds"], began_unix_ns)
         self._events.tell(state["events"], state["events_dropped"])
 
     def _outcome(self) -> Outcome:
@@ -167,7 +171,7 @@ class BenchLoad:
             percentiles_us=tuple((each, self._percentile_us(each)) for each in self._asked.percentiles),
         )
 
-    def _script(self, index: int, script: ScriptTotals) -> ScriptOutcome:
+    def _script(self, index: int, script: "ScriptTotals") -> ScriptOutcome:
         asked = self._asked.scripts[index]
         totals = script.measured
         serialization, deadlock = totals.serialization_failures or 0, totals.deadlock_failures or 0
@@ -185,7 +189,7 @@ class BenchLoad:
         commands = self._command_outcomes(index, script.name, own) if self._asked.report_per_command else ()
         return ScriptOutcome(asked.description, asked.weight, counts, commands)
 
-    def _command_outcomes(self, index: int, name: str, own: list[Histogram]) -> tuple[CommandOutcome, ...]:
+    def _command_outcomes(self, index: int, name: str, own: "list[Histogram]") -> tuple[CommandOutcome, ...]:
         """A line may have several statements, which have numbers, and only one meta command."""
         latencies = {(one.statement, one.line): _latency(one) for one in own if one.scope in ("statement", "command")}
         errors = [error for error in self.result.errors if error.script == name]
@@ -227,12 +231,12 @@ def _shown(command: dict[str, Any]) -> str:
     return command["text"].encode()[:_SHOWN_BYTES].decode(errors="ignore")
 
 
-def _values(histogram: Histogram) -> Iterator[tuple[int, int]]:
+def _values(histogram: "Histogram") -> Iterator[tuple[int, int]]:
     """Latencies with their counts; a bucket's highest, but none above the longest that there was."""
     return ((min(value_ns, histogram.max_ns), count) for value_ns, count in histogram.buckets)
 
 
-def _latency(histogram: Histogram) -> Latency:
+def _latency(histogram: "Histogram") -> Latency:
     """Mean by the exact sum; the spread by the buckets, which are right to 3 digits."""
     mean_us = histogram.sum_ns / histogram.count / 1000
     spread = sum(count * (value_ns / 1000 - mean_us) ** 2 for value_ns, count in _values(histogram))

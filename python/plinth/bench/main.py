@@ -8,8 +8,6 @@ from typing import TextIO
 from plinth import __version__
 from plinth.bench.failure import INTERRUPTED, BenchFailure
 from plinth.bench.help import HELP
-from plinth.bench.options import parse
-from plinth.bench.scripts import ListRequested
 
 PROGRAM = "plinth bench"
 
@@ -35,6 +33,9 @@ def run_bench(
     if words and words[0] in ("--version", "-V"):
         print(f"{PROGRAM} (Plinth) {__version__}", file=out)
         return 0
+    from plinth.bench.options import parse
+    from plinth.bench.scripts import ListRequested
+
     try:
         _check_encoding(words)
         asked = parse(words, os.environ, lambda line: print(f"{PROGRAM}: {line}", file=err))

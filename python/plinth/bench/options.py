@@ -7,6 +7,7 @@ import re
 import resource
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from plinth.bench.failure import BenchFailure
 from plinth.bench.getopt_long import options, usage
@@ -14,7 +15,9 @@ from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
 from plinth.bench.rate import read_rate
 from plinth.bench.scripts import BenchScript, ListRequested, builtin, check, script_file, show
 from plinth.bench.seed import read_seed
-from plinth.model.load_config import Arrivals, Rate
+
+if TYPE_CHECKING:
+    from plinth.model.load_config import Arrivals, Rate
 
 INIT_STEPS = "dtgGvpf"
 PROTOCOLS = ("simple", "extended", "prepared")
@@ -60,8 +63,8 @@ class BenchOptions:
     progress_s: int = 0
     progress_timestamp: bool = False
     report_per_command: bool = False
-    rate: Rate | None = None
-    arrivals: Arrivals | None = None
+    rate: "Rate | None" = None
+    arrivals: "Arrivals | None" = None
     transactions: int = 0
     time_s: int = 0
     vacuum_all: bool = False

@@ -1,12 +1,14 @@
 """The progress reports of -P, from the engine's seconds."""
 
 import math
-from collections.abc import Iterable
-from typing import TextIO
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TextIO
 
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import Latency
-from plinth.model.load import Second
+
+if TYPE_CHECKING:
+    from plinth.model.load import Second
 
 _WHOLE_NS = 999_000_000
 
@@ -19,12 +21,13 @@ class Progress:
         self._err = err
         self._seconds: list[Second] = []
         self._began_ns: int | None = None
+        self._read = _reader() if asked.progress_s else None
 
-    def add(self, seconds: Iterable[Second], started_unix_ns: int) -> None:
-        """Take further seconds, of the measured phase only; `started_unix_ns` is the start of the load."""
-        if not self._asked.progress_s:
+    def add(self, rows: Iterable[dict[str, Any]], started_unix_ns: int) -> None:
+        """Take further seconds as the engine gives them, of the measured phase only; `started_unix_ns` is the start of the load."""
+        if self._read is None:
             return
-        for second in seconds:
+        for second in map(self._read, rows):
             if second.phase != "measure" or second.length_ns < _WHOLE_NS:
                 continue  # what is left after the last whole second is in the final report
             if self._began_ns is None:
@@ -60,7 +63,14 @@ class Progress:
         return ", ".join(parts)
 
 
-def latency_of(seconds: Iterable[Second]) -> Latency:
+def _reader() -> "Callable[[dict[str, Any]], Second]":
+    """Imported before the load begins, which an import would disturb, and only if there is progress to report."""
+    from plinth.model.load import Second
+
+    return Second.model_validate
+
+
+def latency_of(seconds: "Iterable[Second]") -> Latency:
     """The latencies of seconds together."""
     total = Latency()
     for second in seconds:

@@ -1,10 +1,13 @@
 """-R: pgbench's number, or stages of a rate that steps and ramps."""
 
 import re
+from typing import TYPE_CHECKING
 
 from plinth.bench.failure import BenchFailure
 from plinth.bench.numbers import leading_float
-from plinth.model.load_config import Rate, Stage
+
+if TYPE_CHECKING:
+    from plinth.model.load_config import Rate, Stage
 
 _NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
 _STAGE = re.compile(rf"{_NUMBER}(?:\.\.{_NUMBER})?(?::{_NUMBER})?", re.ASCII)
@@ -13,8 +16,10 @@ _HIGHEST_TPS = 1e9
 """The engine's: every transaction is due at once, as at pgbench's rates above it."""
 
 
-def read_rate(text: str) -> Rate:
+def read_rate(text: str) -> "Rate":
     """A rate of transactions a second: "100", or stages as "100:30,100..500:60,500", RATE[..RATE][:SECONDS] each."""
+    from plinth.model.load_config import Rate
+
     if not any(mark in text for mark in _MARKS):
         number = leading_float(text)
         if number <= 0:
@@ -27,7 +32,9 @@ def read_rate(text: str) -> Rate:
     return Rate(stages=stages)
 
 
-def _stage(text: str, part: str, is_last: bool) -> Stage:
+def _stage(text: str, part: str, is_last: bool) -> "Stage":
+    from plinth.model.load_config import Stage
+
     match = _STAGE.fullmatch(part)
     if match is None:
         raise _invalid(text, f'Expecting RATE[..RATE][:SECONDS], got "{part}".')

@@ -18,7 +18,7 @@ def report(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> str:
 
 @contextmanager
 def json_file(place: str | None, out: TextIO) -> Iterator[TextIO | None]:
-    """The file of --json; `out` for "-". Opened before the load, for what was measured would be lost without it."""
+    """The file of --json; `out` for "-", which then has nothing else on it. Opened before the load, for what was measured would be lost without it."""
     if place is None or place == "-":
         yield None if place is None else out
         return
@@ -58,8 +58,8 @@ def _lines(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> Iterator
     for percentile, latency_us in outcome.percentiles_us:
         yield f"latency p{percentile:g} = {latency_us / 1000:.3f} ms"
     if asked.rate is not None:
-        average_us = outcome.lag_sum_us / counts.done if counts.done else 0.0
-        yield f"rate limit schedule lag: avg {average_us / 1000:.3f} (max {outcome.lag_max_us / 1000:.3f}) ms"
+        average = f"{outcome.lag_sum_us / counts.done / 1000:.3f}" if counts.done else "NaN"  # as PostgreSQL prints 0/0
+        yield f"rate limit schedule lag: avg {average} (max {outcome.lag_max_us / 1000:.3f}) ms"
     yield from _speed(asked, counts, outcome)
     yield from _scripts(asked, outcome)
 

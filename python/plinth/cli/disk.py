@@ -4,16 +4,17 @@ import json
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
-from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from plinth.cli.experiment import AsJson
-from plinth.model.disk import CutMode, DiskConfig, DiskStatus, Fault, Lie, Physics
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
-from plinth.model.units import format_size
+from plinth.model.power_cut import CutMode
+
+if TYPE_CHECKING:
+    from plinth.model.disk import DiskStatus, Physics
 
 _EXAMPLE = """
 By hand, from a shell (as root), with D=/tmp/disk:
@@ -76,6 +77,7 @@ def serve(
 
     One line of JSON on stdout says that it is ready. With --lie, the disk lies from the start.
     """
+    from plinth.model.disk import DiskConfig
     from plinth.storage.disk_server import serve as serve_disk
 
     config = _valid(
@@ -126,6 +128,7 @@ def profiles(
 def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
     """Show how a disk stands: power, physics in force, what a cut would lose, counters, faults."""
     from plinth.cli.disk_view import physics_text
+    from plinth.model.units import format_size
 
     found = _control(socket).status()
     if as_json:
@@ -193,6 +196,8 @@ def fault(
     ] = None,
 ) -> int:
     """Arm faults, or lie, while a disk is served; shows the faults that are armed then, with what they have struck."""
+    from plinth.model.disk import Fault, Lie
+
     control = _control(socket)
     armed = [_valid(Fault, words, {"": "fault"}) for words in faults]
     told = None if lie in (None, "none") else _valid(Lie, lie, {"": "--lie"})
@@ -222,12 +227,14 @@ def _control(socket: Path):
     return DiskControl(socket)
 
 
-def _ready(found: DiskStatus) -> dict[str, Any]:
+def _ready(found: "DiskStatus") -> dict[str, Any]:
     return {"ready": True} | found.model_dump(include={"pid", "label", "mount", "control", "size_bytes", "profile"})
 
 
-def _physics(changes: Sequence[str]) -> Physics:
+def _physics(changes: Sequence[str]) -> "Physics":
     """Physics of words such as "flush_latency=8ms"."""
+    from plinth.model.disk import Physics
+
     parts: dict[str, Any] = {}
     for change in changes:
         key, equals, text = change.partition("=")
@@ -247,6 +254,8 @@ def _value(text: str) -> Any:
 
 def _valid(kind: Any, value: Any, names: dict[str, str]) -> Any:
     """`value` as `kind`, a type that pydantic knows; what is wrong is told by the names that the user has written."""
+    from pydantic import TypeAdapter, ValidationError
+
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -261,6 +270,8 @@ def _valid(kind: Any, value: Any, names: dict[str, str]) -> Any:
 
 
 def _keys(kind: Any) -> list[str]:
+    from pydantic import BaseModel
+
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return [field.alias or name for name, field in kind.model_fields.items()]
     return []

@@ -1,14 +1,16 @@
 """The command doctor: what would spoil a measurement here."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import seconds_of
-from plinth.model.doctor import DoctorRecord, Noise
+
+if TYPE_CHECKING:
+    from plinth.model.doctor import Noise
 
 _NOISE_S = 12.0
 
@@ -51,13 +53,14 @@ def doctor(
       plinth doctor /mnt/nvme --noise 30
     """
     from plinth.cli.doctor_view import show_examination, show_noise
+    from plinth.model.doctor import DoctorRecord
     from plinth.run.doctor import default_place, examine_path, measure_noise
 
     noise_s = None if noise is None else seconds_of("--noise", noise[0]) if noise else _NOISE_S
     place = default_place() if path is None else path
     examination = examine_path(place)
 
-    def measured() -> Noise | None:
+    def measured() -> "Noise | None":
         return None if noise_s is None else measure_noise(place, noise_s)
 
     if as_json:

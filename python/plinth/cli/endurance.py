@@ -8,7 +8,6 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.model.errors import UsageError
-from plinth.model.units import parse_size
 
 
 def endurance(
@@ -58,6 +57,8 @@ def endurance(
 
 
 def _size(option: str, text: str | None) -> int | None:
+    from plinth.model.units import parse_size
+
     if text is None:
         return None
     try:

@@ -4,11 +4,12 @@ import re
 
 from plinth.model.errors import UsageError
 from plinth.model.pg_units import SIZES_BYTES, format_block_size
-from plinth.model.units import parse_duration
 
 
 def seconds_of(option: str, seconds: float) -> float:
     """A time for which something is measured. Raises UsageError for none, and for one that never ends."""
+    from plinth.model.units import parse_duration
+
     if not seconds > 0:  # which nan is not
         raise UsageError(f"{option}: got {seconds:g}; it must be above 0", hint="give a number of seconds, as in 2.5")
     try:

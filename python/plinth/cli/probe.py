@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -14,16 +14,17 @@ from plinth.cli.options import block_size_of, seconds_of
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
 from plinth.model.pg_units import format_block_size
-from plinth.model.probe import (
+from plinth.model.probe_kinds import (
     GROUPS,
     LARGEST_BLOCK_BYTES,
     METHODS,
     SMALLEST_BLOCK_BYTES,
     WAL_BLOCK_BYTES,
     WRITERS,
-    FsyncOptions,
-    FsyncProbe,
 )
+
+if TYPE_CHECKING:
+    from plinth.model.probe import FsyncOptions, FsyncProbe
 
 probe = App(
     name="probe",
@@ -86,6 +87,8 @@ def fsync(
       plinth probe fsync /mnt/nvme /mnt/sata --seconds 5 --only one_block,group_commit
       plinth probe fsync /tank --block-size 64k --only one_block,two_blocks,other_descriptor
     """
+    from plinth.model.probe import FsyncOptions
+
     if not paths:
         raise UsageError("no PATH to probe", hint="for example: plinth probe fsync /var/lib/postgresql")
     duration_s = seconds_of("--seconds", seconds)
@@ -110,8 +113,8 @@ def fsync(
 
 
 def _fsync(
-    paths: tuple[Path, ...], options: FsyncOptions, seconds: float, rounds: int, quiet: bool
-) -> tuple[FsyncProbe, ...]:
+    paths: tuple[Path, ...], options: "FsyncOptions", seconds: float, rounds: int, quiet: bool
+) -> "tuple[FsyncProbe, ...]":
     from plinth.probe.fsync import cases
     from plinth.run.interrupt import InterruptGuard
     from plinth.run.probing import probe_fsync

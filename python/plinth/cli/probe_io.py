@@ -1,7 +1,7 @@
 """The command `plinth probe io`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -10,8 +10,10 @@ from plinth.cli.experiment import AsJson
 from plinth.cli.options import seconds_of
 from plinth.cli.probe import FAILED, chosen, progress
 from plinth.model.errors import UsageError
-from plinth.model.probe_io import DEFAULT_IO_SHAPES, IO_SHAPES, IoJob, IoShape
-from plinth.model.units import parse_size
+from plinth.model.probe_kinds import DEFAULT_IO_SHAPES, IO_SHAPES, IoShape
+
+if TYPE_CHECKING:
+    from plinth.model.probe_io import IoJob
 
 _SMALLEST_BYTES = 1 << 20
 
@@ -80,7 +82,7 @@ def io(
 
     with progress(len(jobs), quiet) as advance, InterruptGuard(lambda _: None):
 
-        def tell(job: IoJob) -> None:
+        def tell(job: "IoJob") -> None:
             advance(job.name)
 
         found = probe_io(path, kind, jobs, size_bytes, duration_s, tell)
@@ -92,6 +94,8 @@ def io(
 
 
 def _size(text: str) -> int:
+    from plinth.model.units import parse_size
+
     try:
         size_bytes = parse_size(text)
     except ValueError as error:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from plinth.model.probe_io import POSITION_SHAPES, IoProbe, IoResult, IoSide, IoSyncs
+from plinth.model.probe_io import IoProbe, IoResult, IoSide, IoSyncs
+from plinth.model.probe_kinds import POSITION_SHAPES
 from plinth.model.units import format_size
 from plinth.report.text import latency
 

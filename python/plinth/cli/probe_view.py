@@ -7,7 +7,8 @@ from rich.console import Console
 
 from plinth.model.figures import number
 from plinth.model.pg_units import format_block_size
-from plinth.model.probe import FsyncProbe, FsyncResult, Group
+from plinth.model.probe import FsyncProbe, FsyncResult
+from plinth.model.probe_kinds import Group
 from plinth.report.text import latency
 
 _TITLES: dict[Group, str] = {

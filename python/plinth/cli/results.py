@@ -2,17 +2,19 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
-from plinth.model.analysis import Analysis
 from plinth.model.errors import UsageError
-from plinth.model.report import PublishedBeside, Report
 from plinth.system.failures import from_os_error
 from plinth.system.owners_only import for_owner_only
+
+if TYPE_CHECKING:
+    from plinth.model.analysis import Analysis
+    from plinth.model.report import PublishedBeside, Report
 
 Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
 Markdown = Annotated[bool, Parameter(name="--markdown", negative="", help="Print Markdown.")]
@@ -86,8 +88,8 @@ def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) 
 class Results:
     """A bundle's results in the forms in which a command shows them."""
 
-    report: Report
-    analysis: Analysis
+    report: "Report"
+    analysis: "Analysis"
     bundle: Path
     is_external: bool
     """Of an external server, whose bundle only its owner may read."""
@@ -124,7 +126,7 @@ def show_results(results: Results, as_json: bool) -> None:
     print(f"\nReport: {results.html_path}\nBundle: {results.bundle}")
 
 
-def _print_table(analysis: Analysis, beside: PublishedBeside | None) -> None:
+def _print_table(analysis: "Analysis", beside: "PublishedBeside | None") -> None:
     """The ranked table on stdout, with what was published, as wide as the terminal and coloured where that is wanted."""
     from plinth.report import render_terminal
 

@@ -12,10 +12,9 @@ from rich.tree import Tree
 
 from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson, Destroy, Overrides
-from plinth.model.facts import Fact, StorageFacts
-from plinth.model.units import format_size
 
 if TYPE_CHECKING:
+    from plinth.model.facts import Fact, StorageFacts
     from plinth.model.step import Step
     from plinth.storage.abilities import Ability
 
@@ -225,7 +224,9 @@ def _shell(argv: tuple[str, ...]) -> str:
     return shlex.join(argv)
 
 
-def _tree(facts: StorageFacts) -> Tree:
+def _tree(facts: "StorageFacts") -> Tree:
+    from plinth.model.units import format_size
+
     free = f"{format_size(facts.free_bytes)} free of {format_size(facts.total_bytes)}"
     lost = f"; volatile: {facts.volatile_reason}" if facts.volatile else ""
     root = Tree(f"{facts.path}  ({facts.filesystem}, {free}{lost})")
@@ -248,5 +249,5 @@ def _with_source(text: Text, source: str | None) -> Text:
     return text if source is None else text.append(f"  {source}", style="dim")
 
 
-def _shown(fact: Fact) -> str:
+def _shown(fact: "Fact") -> str:
     return ", ".join(fact.value) if isinstance(fact.value, list) else str(fact.value)

@@ -20,7 +20,9 @@ class Frozen(BaseModel):
     Artefacts are saved and read by field name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        defer_build=True, frozen=True, extra="forbid", validate_by_name=True, validate_by_alias=True
+    )
 
 
 class Gap(Frozen):

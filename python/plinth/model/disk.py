@@ -10,8 +10,6 @@ from pydantic import BeforeValidator, Field, model_validator
 from plinth.model.base import Frozen
 from plinth.model.units import BytesPerSecond, LatencyNs, SizeBytes, parse_size
 
-CutMode = Literal["drop", "subset", "prefix", "torn"]
-
 
 class Physics(Frozen):
     """What of a profile's physics is different. Latencies are medians; 0 as a limit is none."""

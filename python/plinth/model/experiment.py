@@ -14,7 +14,8 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.drive import DriveSpec
 from plinth.model.files import MOST_WEIGHT, Files, weighted
-from plinth.model.probe_io import IoMoment, IoShape
+from plinth.model.probe_io import IoMoment
+from plinth.model.probe_kinds import IoShape
 from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, SizeBytes
 

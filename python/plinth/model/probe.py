@@ -1,35 +1,23 @@
 """What the fsync probe was asked, and what it found: how long a place takes to make a write durable."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.facts import StorageFacts
+from plinth.model.probe_kinds import (
+    GROUPS,
+    LARGEST_BLOCK_BYTES,
+    METHODS,
+    SMALLEST_BLOCK_BYTES,
+    WAL_BLOCK_BYTES,
+    WRITERS,
+    Group,
+    SyncMethod,
+)
 
 PROBE_VERSION = 1
-SyncMethod = Literal["open_datasync", "fdatasync", "fsync", "fsync_writethrough", "open_sync"]
-Group = Literal[
-    "one_block",
-    "two_blocks",
-    "ladder",
-    "other_descriptor",
-    "unsynced",
-    "preallocated",
-    "extending",
-    "sizes",
-    "group_commit",
-    "independent",
-]
-METHODS: tuple[SyncMethod, ...] = get_args(SyncMethod)
-GROUPS: tuple[Group, ...] = get_args(Group)
-DEFAULT_METHOD: SyncMethod = "fdatasync"
-"""PostgreSQL's on Linux."""
-WRITERS = (1, 2, 4, 8, 16, 32, 64)
-WAL_BLOCK_BYTES = 8192
-"""PostgreSQL's, unless it was configured with another --with-wal-blocksize."""
-SMALLEST_BLOCK_BYTES, LARGEST_BLOCK_BYTES = 512, 8 << 20
-"""A sector, which O_DIRECT takes in multiples; and half of the probe's file, so that two writes fit."""
 PERCENTILES = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
 

@@ -6,24 +6,11 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.facts import StorageFacts
+from plinth.model.probe_kinds import IoShape
 
 IO_PROBE_VERSION = 1
-IoShape = Literal[
-    "random_read",
-    "sequential",
-    "checkpoint",
-    "wal",
-    "mix",
-    "depth_128",
-    "positions",
-    "device_positions",
-]
-IO_SHAPES: tuple[IoShape, ...] = get_args(IoShape)
 IoMoment = Literal["empty", "loaded", "measured"]
 IO_MOMENTS: tuple[IoMoment, ...] = get_args(IoMoment)
-POSITION_SHAPES: tuple[IoShape, ...] = ("positions", "device_positions")
-DEFAULT_IO_SHAPES: tuple[IoShape, ...] = tuple(shape for shape in IO_SHAPES if shape != "device_positions")
-"""Without what takes the right to read the device itself."""
 
 
 class IoJob(Frozen):

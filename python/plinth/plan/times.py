@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import Experiment
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
-from plinth.model.probe_io import IoShape
+from plinth.model.probe_kinds import IoShape
 from plinth.plan.needs import Place
 
 _INITDB_S = 3.0

@@ -1,9 +1,26 @@
-"""The conductor: the only room that knows the others and brings them together."""
+"""The conductor: the only room that knows the others and brings them together.
 
-from plinth.run.conduct import RunStatus, resume_bundle, run_plan
-from plinth.run.listener import Listener, LiveSecond
-from plinth.run.planning import make_plan
-from plinth.run.results import analyse_bundle
+What is named here is imported when it is asked for: who only plans does not wait for what runs and analyses.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plinth.run.conduct import RunStatus, resume_bundle, run_plan
+    from plinth.run.listener import Listener, LiveSecond
+    from plinth.run.planning import make_plan
+    from plinth.run.results import analyse_bundle
+
+_HOMES = {
+    "Listener": "listener",
+    "LiveSecond": "listener",
+    "RunStatus": "conduct",
+    "analyse_bundle": "results",
+    "make_plan": "planning",
+    "resume_bundle": "conduct",
+    "run_plan": "conduct",
+}
 
 __all__ = [
     "Listener",
@@ -14,3 +31,10 @@ __all__ = [
     "resume_bundle",
     "run_plan",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """One of the names above. Raises AttributeError for any other, as a module does."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

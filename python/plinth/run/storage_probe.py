@@ -8,7 +8,8 @@ from plinth.model.base import Gap
 from plinth.model.errors import Interrupted, PlinthError, StorageBroken
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Plan
-from plinth.model.probe import DEFAULT_METHOD, METHODS, FsyncCase, FsyncOptions, FsyncProbe, Plausibility, SyncMethod
+from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe, Plausibility
+from plinth.model.probe_kinds import DEFAULT_METHOD, METHODS, SyncMethod
 from plinth.model.storage import EmulatedStorage
 from plinth.probe.fsync import cases
 from plinth.run.listener import Listener

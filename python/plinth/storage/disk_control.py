@@ -8,8 +8,9 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from plinth.model.disk import CutMode, CutReport, DiskStatus, EioFault, FaultState, Lie, Physics
+from plinth.model.disk import CutReport, DiskStatus, EioFault, FaultState, Lie, Physics
 from plinth.model.errors import PlinthError, RunError, UsageError
+from plinth.model.power_cut import CutMode
 
 _MAX_PATH_BYTES = 107  # sockaddr_un(7)
 
