@@ -60,10 +60,10 @@ class ProbeError(EngineError):
     """What the system said, if it was the system that said no."""
     message: str
 
-def parse_script(name: str, source: str, known_variables: list[str]) -> str:
+def parse_script(name: str, source: str, known_variables: list[str] | None) -> str:
     """Checks a script in pgbench's language.
 
-    `known_variables` are set from outside; the engine's own (client_id, random_seed, default_seed) are known anyway.
+    `known_variables` are set from outside, None if variables are not to be checked; the engine's own (client_id, random_seed, default_seed) are known anyway.
     A variable that an expression reads and nothing sets is an error; one that only SQL reads is not, since in the
     simple protocol it stays as written (`LoadRun` refuses it in the others). What \\gset and \\aset set is not known
     before they run: for them, every name counts that begins with their prefix.

@@ -25,15 +25,16 @@ class Told:
 
 
 class Both:
-    """The two programs; `environment` is all that they see, but for what our process needs itself."""
+    """The two programs; `environment` is all that they see, but for what our process needs itself. `pgbench` is the other's path."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], pgbench: str = PGBENCH) -> None:
         self._environment = environment | {"LC_ALL": "C"}
+        self._pgbench = pgbench
 
     def pgbench(self, *words: str) -> Told:
         """What pgbench says."""
         done = subprocess.run(
-            [PGBENCH, *words],
+            [self._pgbench, *words],
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,

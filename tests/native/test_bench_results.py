@@ -338,11 +338,48 @@ def test_a_client_is_aborted_in_the_words_of_pgbench(both: Both, name: str, tmp_
     script.write_text(text)
     words = ("-n", "-f", str(script), "-t", "1", *more)
     ours, theirs = both.plinth(*words), both.pgbench(*words)
-    # pgbench would run them as root.
-    told = re.sub(r".*warning: shell commands of scripts run as user \w+, never as root\n", "", ours.err)
+    told = without_shell_user(ours.err)
     assert (told != ours.err) == (name in ("shell", "setshell"))
     assert (ours.code, words_of(told)) == (theirs.code, words_of(theirs.err))
     assert ours.code == 2
+
+
+FOUND_IN_THE_RUN = {
+    "set-undefined": ("select 1;\n\\set x :nobody + 1\n", ()),
+    "if-undefined": ("\\if :nobody\nselect 1;\n\\endif\n", ()),
+    "sleep-undefined": ("select 1;\n\\sleep :nobody ms\n", ()),
+    "shell-undefined": ("\\shell echo :nobody\nselect 1;\n", ()),
+    "sql-undefined": ("select :nobody;\n", ()),
+    "extended-undefined": ("select 'x' || coalesce(:nobody, 'null');\n", ("-M", "extended")),
+    "prepared-undefined": ("select 'x' || coalesce(:nobody, 'null');\n", ("-M", "prepared")),
+    "set-in-a-branch-not-taken": ("\\if false\n\\set x :nobody\n\\endif\nselect 1;\n", ()),
+    "block-open": ("begin;\nselect 1;\n", ()),
+    "block-open-of-several": ("begin;\nselect 1;\n", ("-c", "2", "-t", "3")),
+    "pipeline-open": ("\\startpipeline\nselect 1;\n", ("-M", "extended")),
+}
+
+
+@pytest.mark.parametrize("name", FOUND_IN_THE_RUN)
+def test_what_pgbench_finds_in_the_run_is_found_in_the_run(server: Server, name: str, tmp_path: Path) -> None:
+    """By the pgbench of each server's version."""
+    text, more = FOUND_IN_THE_RUN[name]
+    script = tmp_path / "script"
+    script.write_text(text)
+    place = {"PGHOST": str(server.folder), "PGPORT": str(server.port), "PGUSER": "postgres", "PGDATABASE": "postgres"}
+    both = Both(place, str(Path(server.installation.bindir) / "pgbench"))
+    words = ("-n", "-f", str(script), "-t", "1", *more)
+    ours, theirs = both.plinth(*words), both.pgbench(*words)
+    assert (ours.code, sorted(words_of(without_shell_user(ours.err)).splitlines())) == (
+        theirs.code,
+        sorted(words_of(theirs.err).splitlines()),
+    )
+    processed = [re.findall(r"actually processed: (\S+)", told.out) for told in (ours, theirs)]
+    assert processed[0] == processed[1]
+
+
+def without_shell_user(text: str) -> str:
+    """pgbench says nothing of it: it runs shell commands as root."""
+    return re.sub(r".*warning: shell commands of scripts run as user \w+, never as root\n", "", text)
 
 
 def words_of(text: str) -> str:

@@ -58,6 +58,10 @@ pub struct Config {
     /// Nothing begins unless every client has a connection, as pgbench has it; otherwise those that have one begin.
     #[serde(default)]
     pub require_all_clients: bool,
+    /// A variable that nothing sets is an error before anything begins; otherwise only of the client that comes to it, as
+    /// pgbench has it, and as a parameter of the extended and the prepared protocol it is a null.
+    #[serde(default = "yes")]
+    pub check_variables: bool,
     /// A client that ends before its time ends the run.
     #[serde(default)]
     pub exit_on_abort: bool,
@@ -119,6 +123,10 @@ pub enum Protocol {
     Extended,
     /// Parsed once a connection.
     Prepared,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn one() -> u32 {

@@ -86,13 +86,12 @@ impl Programs {
     pub(crate) fn compile(config: &Config, default_seed: Option<i64>) -> Result<Self, ScriptError> {
         let mut symbols = Symbols::new();
         let mut scripts = parse_all(&config.scripts, &mut symbols)?;
-        let known = config
-            .variables
-            .keys()
-            .map(String::as_str)
-            .chain(AUTOMATIC_VARIABLES);
         let in_sql = config.protocol != Protocol::Simple;
-        plinth_script::check_variables(&scripts, &symbols, &known.collect::<Vec<_>>(), in_sql)?;
+        if config.check_variables {
+            let given = config.variables.keys().map(String::as_str);
+            let known: Vec<_> = given.chain(AUTOMATIC_VARIABLES).collect();
+            plinth_script::check_variables(&scripts, &symbols, &known, in_sql)?;
+        }
         if in_sql {
             plinth_script::check_parameters(&scripts)?;
         }

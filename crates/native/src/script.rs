@@ -35,18 +35,17 @@ pub(crate) fn parse_script(
     py: Python<'_>,
     name: &str,
     source: &str,
-    known_variables: Vec<String>,
+    known_variables: Option<Vec<String>>,
 ) -> PyResult<String> {
     let mut symbols = Symbols::new();
     let script = plinth_script::parse(name, source, &mut symbols)
         .map_err(|error| parse_error(py, &error))?;
-    let known: Vec<&str> = known_variables
-        .iter()
-        .map(String::as_str)
-        .chain(AUTOMATIC_VARIABLES)
-        .collect();
-    plinth_script::check_variables(std::slice::from_ref(&script), &symbols, &known, false)
-        .map_err(|error| parse_error(py, &error))?;
+    if let Some(known) = known_variables {
+        let given = known.iter().map(String::as_str);
+        let known: Vec<&str> = given.chain(AUTOMATIC_VARIABLES).collect();
+        plinth_script::check_variables(std::slice::from_ref(&script), &symbols, &known, false)
+            .map_err(|error| parse_error(py, &error))?;
+    }
     let statements = script.commands.iter().filter_map(|command| match command {
         Command::Sql(sql) => Some(sql),
         _ => None,

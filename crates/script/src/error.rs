@@ -102,6 +102,9 @@ pub enum EvalReason {
         /// Its text.
         text: Box<str>,
     },
+    /// The variable of `\sleep` was read before anything set it.
+    #[error("sleep: undefined variable \"{0}\"")]
+    SleepVariable(Box<str>),
     /// A word of a shell command is a variable that nothing has set.
     #[error("{command}: undefined variable \":{name}\"")]
     ShellVariable {

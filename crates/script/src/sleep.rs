@@ -39,7 +39,7 @@ fn number_of(variables: &Variables, slot: usize, name: &str) -> Result<i64, Eval
     }
     let mut text = Vec::new();
     if !variables.write_text(slot, &mut text) {
-        return Err(EvalReason::UndefinedVariable(name.into()).into());
+        return Err(EvalReason::SleepVariable(name.into()).into());
     }
     let number = leading_integer(&text);
     if number == 0 && !text.first().is_some_and(u8::is_ascii_digit) {

@@ -41,7 +41,7 @@ class BenchLoad:
         self._tables = tables
         self._target = target
         self._err = err
-        self._commands = [_commands_of(asked, script.description, script.source) for script in asked.scripts]
+        self._commands = [_commands_of(script.description, script.source) for script in asked.scripts]
         self._events = EventTeller(asked, [[command["name"] for command in each] for each in self._commands])
 
     def run(self) -> Outcome:
@@ -105,6 +105,7 @@ class BenchLoad:
             "reconnect": asked.connect,
             "abort_on_error": not asked.continue_on_error,
             "require_all_clients": True,
+            "check_variables": False,
             "exit_on_abort": asked.exit_on_abort,
             "verbose_errors": asked.verbose_errors,
             "command_latencies": asked.report_per_command,
@@ -218,10 +219,10 @@ class BenchLoad:
         return 0.0
 
 
-def _commands_of(asked: BenchOptions, name: str, source: str) -> list[dict[str, Any]]:
+def _commands_of(name: str, source: str) -> list[dict[str, Any]]:
     from plinth._native import parse_script
 
-    return json.loads(parse_script(name, source, ["scale", *asked.variables]))["commands"]
+    return json.loads(parse_script(name, source, None))["commands"]
 
 
 def _shown(command: dict[str, Any]) -> str:

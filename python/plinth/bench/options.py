@@ -13,7 +13,7 @@ from plinth.bench.failure import BenchFailure
 from plinth.bench.getopt_long import options, usage
 from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
 from plinth.bench.rate import read_rate
-from plinth.bench.scripts import BenchScript, ListRequested, builtin, check, script_file, show
+from plinth.bench.scripts import BenchScript, ListRequested, builtin, script_file, show
 from plinth.bench.seed import read_seed
 
 if TYPE_CHECKING:
@@ -354,8 +354,6 @@ def _complete_benchmark(asked: BenchOptions) -> None:
     for wrong, message in _contradictions(asked, defaulted):
         if wrong:
             raise BenchFailure(message)
-    for script in asked.scripts:
-        check(script, asked.variables)
 
 
 def _contradictions(asked: BenchOptions, defaulted: bool) -> Iterable[tuple[bool, str]]:

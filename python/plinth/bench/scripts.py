@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,8 +50,9 @@ def script_file(asked: str) -> BenchScript:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
         raise BenchFailure(f'could not {verb} file "{name}": {os.strerror(error.errno or 0)}') from error
     source = _decoded(name, raw)
-    check(BenchScript(name, source, weight), None)
-    return BenchScript(name, source, weight)
+    script = BenchScript(name, source, weight)
+    _check(script)
+    return script
 
 
 def _read(name: str) -> bytes:
@@ -78,20 +79,17 @@ def show(prefix: str) -> str:
     return f"-- {name}: {description}\n{source}\n"
 
 
-_UNDEFINED = "undefined variable"
 # An error about a script as a whole, which pgbench tells without a line.
 _WHOLE = "empty command list"
 
 
-def check(script: BenchScript, variables: Iterable[str] | None) -> None:
-    """Raise BenchFailure for a script that cannot run. `variables` are set from outside; None while not all are known."""
+def _check(script: BenchScript) -> None:
+    """Raise BenchFailure for a script that cannot be parsed. A variable that nothing sets ends the client that comes to it."""
     from plinth._native import ScriptError, parse_script
 
     try:
-        parse_script(script.description, script.source, ["scale", *(variables or ())])
+        parse_script(script.description, script.source, None)
     except ScriptError as error:
-        if error.message.startswith(_UNDEFINED) and variables is None:
-            return
         if error.message.startswith(_WHOLE):
             raise BenchFailure(error.message) from error
         lines = script.source.split("\n")  # what else Python takes for a line's end is none here

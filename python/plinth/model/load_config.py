@@ -110,6 +110,10 @@ class LoadConfig(Finite):
         default=False,
         description="Nothing begins unless every client has a connection; else those that have one begin.",
     )
+    check_variables: bool = Field(
+        default=True,
+        description="A variable that nothing sets is an error before anything begins; else of the client that comes to it.",
+    )
     exit_on_abort: bool = Field(default=False, description="A client that ends before its time ends the run.")
     verbose_errors: bool = Field(default=False, description="Tell every error in the progress.")
     command_latencies: bool = Field(

@@ -67,7 +67,13 @@ impl Client {
                 }
                 Some(Step::Meta(_)) => self.step += 1,
                 None => {
-                    self.check_end(context)?;
+                    let ending = self.check_end(context);
+                    if ending.is_err() && context.abort_on_error && !self.pipeline.is_open() {
+                        // pgbench has counted the transaction when it sees that it is still open.
+                        self.end_transaction(Outcome::Done, context, now_ns);
+                        self.state = State::New;
+                    }
+                    ending?;
                     self.end_transaction(Outcome::Done, context, now_ns);
                     if !self.begin(context, now_ns)? {
                         return Ok(());
