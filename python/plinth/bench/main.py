@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TextIO, cast
 
 from plinth import __version__
 from plinth.bench.failure import INTERRUPTED, BenchFailure
 from plinth.bench.help import HELP
+from plinth.model.shown import shown_stream
 
 PROGRAM = "plinth bench"
 
@@ -26,7 +27,7 @@ def run_bench(
     stderr: TextIO | None = None,
 ) -> int:
     """Run a command line in pgbench's manner; returns its exit code. Nothing is raised for what a user can cause."""
-    out, err = stdout or sys.stdout, stderr or sys.stderr
+    out, err = stdout or sys.stdout, cast(TextIO, shown_stream(stderr or sys.stderr))
     if words and words[0] in ("--help", "-?"):
         print(HELP, end="", file=out)
         return 0

@@ -5,9 +5,10 @@ from typing import Never
 from rich.console import Console
 
 from plinth.cli.stderr import stderr
+from plinth.model.terminal import ShowingConsole
 
 
-class _OutputConsole(Console):
+class _OutputConsole(ShowingConsole):
     def on_broken_pipe(self) -> Never:
         """Raise the error that is being handled, which ends every command alike; rich would exit with 1 here."""
         raise
@@ -20,4 +21,4 @@ def output_console() -> Console:
 
 def error_console(*, soft_wrap: bool = False) -> Console:
     """Standard error: progress, notes and errors."""
-    return Console(file=stderr(), highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap)
+    return ShowingConsole(file=stderr(), highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap)

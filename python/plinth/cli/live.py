@@ -14,6 +14,7 @@ from plinth.cli.console import error_console
 from plinth.cli.stderr import stderr
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
+from plinth.model.shown import shown_stream
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration, format_size
 from plinth.run import Listener, LiveSecond
@@ -67,7 +68,7 @@ class PlainLines:
     """A line for each event, for logs and pipes."""
 
     def __init__(self) -> None:
-        self._stderr = stderr()
+        self._stderr = shown_stream(stderr())
         self._started = time.monotonic()
         self._next_progress = 0.0
         self._trial = ""

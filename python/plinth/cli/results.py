@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.model.errors import UsageError
+from plinth.model.shown import shown
 from plinth.system.failures import from_os_error
 from plinth.system.owners_only import for_owner_only
 
@@ -123,7 +124,7 @@ def show_results(results: Results, as_json: bool) -> None:
         print(results.json_text, end="")
         return
     _print_table(results.analysis, results.report.published)
-    print(f"\nReport: {results.html_path}\nBundle: {results.bundle}")
+    print(shown(f"\nReport: {results.html_path}\nBundle: {results.bundle}"))
 
 
 def _print_table(analysis: "Analysis", beside: "PublishedBeside | None") -> None:

@@ -4,6 +4,7 @@ from importlib import resources
 
 from plinth.model.errors import MissingCapability
 from plinth.model.report import Report
+from plinth.model.shown import shown_in_json
 
 VIEWER = "viewer.html"
 _PLACE = '<script type="application/json" id="plinth-report"></script>'
@@ -26,5 +27,5 @@ def render_html(report: Report) -> str:
             f"the viewer has no place for the data: {_PLACE}", where=str(file), hint="build it anew with `make build`"
         )
     # "<" never stands in JSON outside of strings, so that no text of a report can end the script element.
-    data = report.model_dump_json().replace("<", "\\u003c")
+    data = shown_in_json(report.model_dump_json()).replace("<", "\\u003c")
     return f"{before}{_PLACE.removesuffix('</script>')}{data}</script>{after}"

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from plinth.model.doctor import Remedy
 from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.report import PublishedBeside, Report, SettingRow
+from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
 from plinth.report.text import (
     client_cpu,
@@ -56,7 +57,7 @@ def render_markdown(report: Report) -> str:
         _section("Run it again", _reproduction(report)),
         _section("Disclosure", _list(f"{_MARKS[d.status]}: {d.claim} ({d.evidence})" for d in report.disclosures)),
     ]
-    return "\n\n".join(section for section in sections if section) + "\n"
+    return shown("\n\n".join(section for section in sections if section) + "\n")
 
 
 def _io(report: Report) -> str:

@@ -4,7 +4,9 @@ import csv
 import io
 
 from plinth.model.report import Report
+from plinth.model.shown import shown
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TRIAL_COLUMNS = (
     "trial",
     "block",
@@ -40,11 +42,13 @@ def render_csv(report: Report) -> str:
     points = {point.number: point for variant in results.values() for point in variant.trials}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*_TRIAL_COLUMNS, *(f"factor:{name}" for name in factors)))
+    writer.writerow(_cell(name) for name in (*_TRIAL_COLUMNS, *(f"factor:{name}" for name in factors)))
     for trial in report.trials:
         variant, point = results[trial.variant], points[trial.number]
+        work = point.work
         writer.writerow(
-            (
+            _cell(value)
+            for value in (
                 trial.number,
                 trial.block,
                 variant.id,
@@ -62,12 +66,20 @@ def render_csv(report: Report) -> str:
                 point.latency_max_ns,
                 point.failed,
                 _bool(point.steady),
-                *((work.wal_bytes, work.full_page_images, work.buffer_hits) if (work := point.work) else (None,) * 3),
+                *((work.wal_bytes, work.full_page_images, work.buffer_hits) if work else (None,) * 3),
                 variant.safety.grade,
                 *(_field(variant.levels.get(name)) for name in factors),
             )
         )
     return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Text as it may be shown; where a spreadsheet would take it for a formula, after an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    text = shown(value)
+    return f"'{text}" if value.startswith(_FORMULA) else text
 
 
 def _bool(value: bool | None) -> str | None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
 from plinth.model.report import PublishedBeside
+from plinth.model.terminal import ShowingConsole
 from plinth.report.text import (
     ceiling,
     client_cpu,
@@ -74,7 +74,7 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool, beside: Publ
     """Table, answer, noise floor, what was published and warnings, at most `width` columns wide, but 40 at least; `color`
     with ANSI colours, else plain.
     """
-    console = Console(
+    console = ShowingConsole(
         file=io.StringIO(),
         width=max(width, _NARROWEST),
         force_terminal=color,

@@ -1,0 +1,83 @@
+"""Text of a bundle steers no terminal, and is no formula in a spreadsheet, whatever form it is shown in."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from report_bundles import ramdisk
+from rich.text import Text
+
+from plinth.analyse import analyse
+from plinth.cli.console import output_console
+from plinth.cli.live import PlainLines
+from plinth.model.shown import shown, shown_in_json
+from plinth.report import build_report, render_csv, render_html, render_markdown, render_terminal
+
+HOSTILE = "=\x1b[31mred\x1b]0;title\x07\x9b2J\u202eevil\u2066<script>alert(1)</script>\nnext\x7f"
+STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+@pytest.fixture(scope="module")
+def contents():
+    """A bundle whose labels, question and failures are hostile."""
+    made = ramdisk(repeats=3, seconds=10)
+    variants = tuple(variant.model_copy(update={"label": HOSTILE + variant.id}) for variant in made.plan.variants)
+    experiment = made.plan.experiment.model_copy(update={"question": HOSTILE})
+    plan = made.plan.model_copy(update={"variants": variants, "experiment": experiment})
+    return replace(made, plan=plan, experiment_toml=f"question = '{HOSTILE}'\n")
+
+
+@pytest.fixture(scope="module")
+def report(contents):
+    return build_report(contents, analyse(contents))
+
+
+def test_markdown(report):
+    text = render_markdown(report)
+    assert not STEERING.search(text)
+    assert "\\x1b[31mred" in text
+    assert "\\u202eevil" in text
+
+
+def test_csv_cells_are_no_formulas(report):
+    text = render_csv(report)
+    assert not STEERING.search(text)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert all(row["label"].startswith("'=\\x1b[31m") for row in rows)
+    assert all(float(row["tps"]) > 0 for row in rows)
+
+
+def test_html(report):
+    page = render_html(report)
+    data = page.partition('id="plinth-report">')[2].partition("</script>")[0]
+    variants = json.loads(data)["variants"]
+    assert any("\\x1b[31mred" in variant["label"] and "\\x9b2J\\u202eevil" in variant["label"] for variant in variants)
+    assert not STEERING.search(json.dumps(json.loads(data), ensure_ascii=False))
+
+
+def test_terminal(report):
+    plain = render_terminal(report.analysis, width=100, color=False)
+    assert not STEERING.search(plain)
+    coloured = render_terminal(report.analysis, width=100, color=True)
+    assert not STEERING.search(re.sub("\x1b\\[[0-9;]*m", "", coloured))
+    assert "\x1b[31mred" not in coloured
+
+
+def test_consoles_and_progress(capsys):
+    output_console().print(HOSTILE, Text(HOSTILE))
+    PlainLines().note(HOSTILE)
+    said = capsys.readouterr()
+    assert "\\x1b[31mred" in said.out
+    assert "\\x9b2J" in said.err
+    assert not STEERING.search(said.out + said.err)
+
+
+def test_ordinary_text_stays_as_it_is():
+    text = "größe 表 1,000 tps\t±3 %\n\\x1b is written\n"
+    assert shown(text) == text
+    document = json.dumps({"a": [text, "\\u001b", "C:\\new", 'quote"']}, ensure_ascii=False)
+    assert shown_in_json(document) == document
+    assert json.loads(shown_in_json(json.dumps("\\\x1b\r\u202e", ensure_ascii=False))) == "\\\\x1b\\x0d\\u202e"
