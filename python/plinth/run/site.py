@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from plinth.bundle import BundleFolder
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import HostFacts
 from plinth.model.plan import PlannedCluster
@@ -14,6 +14,9 @@ from plinth.storage import Storage, make
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.paths import work_dir
+
+if TYPE_CHECKING:
+    from plinth.bundle import BundleFolder
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Site:
     owner: Owner
     bundle: Path
     storages: dict[str, Storage] = field(default_factory=dict)
-    folder: BundleFolder | None = None
+    folder: "BundleFolder | None" = None
 
     @classmethod
     def of(
@@ -36,7 +39,7 @@ class Site:
         owner: Owner,
         bundle: Path,
         destroy: Collection[str] = (),
-        folder: BundleFolder | None = None,
+        folder: "BundleFolder | None" = None,
     ) -> "Site":
         """The site of a plan's storages; `destroy` are the words of the command line that disks may go by.
 
