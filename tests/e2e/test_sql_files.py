@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from plinth.bundle.tables import read_histograms
+from plinth.bundle import read_bundle
 
 SQL_FILES = """\
 spec = 1
@@ -97,7 +97,7 @@ def test_a_load_that_fills_the_place_of_the_wal_says_so(orders, nothing_left):
 
 def transactions(bundle, trial, script):
     """Of one script, as its histogram counts them."""
-    histograms = read_histograms(bundle / "trials" / f"{trial['number']:04}-{trial['variant']}" / "hist.parquet")
+    histograms = next(one.histograms for one in read_bundle(bundle).trials if one.trial.number == trial["number"])
     return sum(one.count for one in histograms if (one.scope, one.script) == ("transaction", script))
 
 
