@@ -177,6 +177,65 @@ def test_settings_that_the_server_would_refuse(project, setting, said):
     fails(project, 2, said, words=(*ONE, "--set", f"server.settings.{setting}"))
 
 
+NO_STANDBY = "has no standby"
+
+
+def planned_with(project, text, *words):
+    project.write(project.experiment.replace("[matrix]\n", f"{text}\n[matrix]\n"))
+    return project.plinth("plan", "x.toml", *ONE, *words)
+
+
+def test_standbys_that_nobody_is_are_refused_with_file_and_line(project):
+    done = planned_with(project, "[server.settings]\nsynchronous_standby_names = 'ANY 1 (a, b)'\n")
+    assert done.returncode == 2, done.stderr
+    assert "x.toml:20: server.settings.synchronous_standby_names: " in done.stderr
+    assert NO_STANDBY in done.stderr
+    assert "synchronous_commit" in done.stderr
+    assert "server.connection" in done.stderr
+
+
+@pytest.mark.parametrize("settled", ["synchronous_commit=local", "synchronous_commit=false", "max_wal_senders=0"])
+def test_standbys_that_no_commit_waits_for_are_planned(project, settled):
+    words = ("--set", "server.settings.synchronous_standby_names=*")
+    refused = planned_with(project, "", *words)
+    assert refused.returncode == 2
+    assert "--set server.settings.synchronous_standby_names=*" in refused.stderr
+    done = planned_with(project, "", *words, "--set", f"server.settings.{settled}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_level_that_waits_for_standbys_names_its_factor(project):
+    words = ("--set", 'matrix."server.settings.synchronous_standby_names"=["", "s1"]')
+    done = planned_with(project, "", *words)
+    assert done.returncode == 2
+    assert "matrix.server.settings.synchronous_standby_names: synchronous_standby_names = 's1' with" in done.stderr
+    by_commit = ("--set", 'matrix."server.settings.synchronous_commit"=["off", "remote_apply", "local"]')
+    done = planned_with(project, "", "--set", "server.settings.synchronous_standby_names=s1", *by_commit)
+    assert done.returncode == 2
+    assert done.stderr.count(NO_STANDBY) == 1
+    assert "synchronous_commit = remote_apply" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("server", "load", "key"),
+    [
+        ("", "synchronous_standby_names = 's1'", "synchronous_standby_names"),
+        (
+            "synchronous_standby_names = 's1'\nsynchronous_commit = 'off'",
+            "synchronous_commit = 'on'",
+            "synchronous_commit",
+        ),
+    ],
+)
+def test_settings_of_the_load_that_wait_for_standbys(project, server, load, key):
+    done = planned_with(project, f"[server.settings]\n{server}\n[dataset.load_settings]\n{load}\n")
+    assert done.returncode == 2, done.stderr
+    assert f"dataset.load_settings.{key}: " in done.stderr
+    assert NO_STANDBY in done.stderr
+    without = planned_with(project, f"[server.settings]\n{server}\n")
+    assert without.returncode == 0, without.stderr
+
+
 def test_a_script_that_the_engine_would_not_run_is_told_before_anything_is_made(project):
     (project.folder / "wrong.sql").write_text("SELECT 1;\nSELECT :row;\n")
     project.write((project.folder / "x.toml").read_text().replace('builtin = "tpcb-like"', 'script = "wrong.sql"'))

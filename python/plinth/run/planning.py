@@ -1,7 +1,7 @@
 """From an experiment to its plan: asks the other rooms what the planner must know."""
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from plinth.plan import MEMORY, ClusterKey, Expanded, Place, Surroundings, build
 from plinth.run.destroy import doomed_devices
 from plinth.run.load_of import check_load
 from plinth.run.site import Site
-from plinth.server import SettingsProbe, external_step, find_installation
+from plinth.server import STANDBY_SETTINGS, SettingsProbe, external_step, find_installation
 from plinth.storage import Storage, check_answers, check_places
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
@@ -164,6 +164,7 @@ class _Planner:
         """
         problems: dict[str, Problem] = {}
         lacking: dict[str, str] = {}
+        datasets = {cluster.id: cluster.dataset for cluster in expanded.clusters}
         for variant in expanded.variants:
             probe = self._probe(installations.get(variant.cluster))
             if probe is None:
@@ -174,6 +175,8 @@ class _Planner:
             for problem in probe.problems(variant.settings):
                 if problem.message not in lacks or len(lacking) == len(expanded.variants):
                     problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
+            for problem in _standby_problems(probe, variant.settings, datasets[variant.cluster]):
+                problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
         for cluster in expanded.clusters:
             probe = self._probe(installations.get(cluster.id))
             for path, settings in _settings_of_load(cluster.dataset):
@@ -196,6 +199,19 @@ def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[st
     yield ["dataset", "load_settings"], dict(load_settings(dataset))
     if isinstance(dataset, LoadedTables) and dataset.maintenance_work_mem is not None:
         yield ["dataset"], {"maintenance_work_mem": dataset.maintenance_work_mem}
+
+
+def _standby_problems(
+    probe: SettingsProbe, settings: Mapping[str, SettingValue], dataset: DatasetSpec
+) -> Iterator[Problem]:
+    """Commits that would wait for a standby: those of trials, and those of the load, which has settings of its own."""
+    if problem := probe.standby_problem(settings):
+        yield problem
+    own = {name.lower(): name for name in load_settings(dataset)}
+    blamed = next((own[name] for name in STANDBY_SETTINGS if name in own), None)
+    while_loading = {**settings, **load_settings(dataset)}
+    if blamed is not None and (problem := probe.standby_problem(while_loading)):
+        yield Problem(problem.message, path=["dataset", "load_settings", blamed], hint=problem.hint)
 
 
 def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:

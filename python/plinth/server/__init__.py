@@ -4,10 +4,17 @@ from plinth.server.cluster import Applied, Cluster
 from plinth.server.external import ExternalServer, external_step
 from plinth.server.installations import Survey, find_installation, find_installations
 from plinth.server.layout import ClusterLayout
-from plinth.server.settings import SettingDefinition, SettingsProbe, check_settings, describe_settings
+from plinth.server.settings import (
+    STANDBY_SETTINGS,
+    SettingDefinition,
+    SettingsProbe,
+    check_settings,
+    describe_settings,
+)
 from plinth.system.database import connect, database_errors
 
 __all__ = [
+    "STANDBY_SETTINGS",
     "Applied",
     "Cluster",
     "ClusterLayout",

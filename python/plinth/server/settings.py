@@ -40,6 +40,10 @@ BUILD_OPTIONS = {
 }
 """Values that PostgreSQL knows, and a server takes only if it was built with what they need."""
 
+STANDBY_SETTINGS = ("synchronous_standby_names", "synchronous_commit", "max_wal_senders")
+"""What decides together whether a commit waits for a standby (SyncRepWaitForLSN of PostgreSQL's syncrep.c)."""
+_WAITS_FOR_NO_STANDBY = ("off", "local")
+
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
 _COMPLAINT = re.compile(r"(?P<kind>FATAL|ERROR|DETAIL|HINT):\s+(?P<text>.*)")
 
@@ -91,6 +95,24 @@ class SettingsProbe:
         """
         found = [self._problem(name, value) for name, value in settings.items()]
         return [problem for problem in found if problem is not None]
+
+    def standby_problem(self, settings: Mapping[str, SettingValue]) -> Problem | None:
+        """What is wrong with `settings` together if every commit would wait for a standby, for ever: there is none.
+
+        Of settings that `problems` finds nothing wrong with.
+        """
+        written = {name.lower(): name for name in settings}
+        asked = {key: settings[written[key]] for key in STANDBY_SETTINGS if key in written}
+        taken = self.canonical(asked)
+        names, commit, senders = map(taken.get, STANDBY_SETTINGS)
+        if not names or commit in _WAITS_FOR_NO_STANDBY or senders == "0":
+            return None
+        return Problem(
+            f"synchronous_standby_names = {names!r} with synchronous_commit = {commit or 'on'}: every commit would wait "
+            "for ever, because a server that Plinth starts has no standby",
+            path=["server", "settings", written["synchronous_standby_names"]],
+            hint='leave it out, set synchronous_commit to "local" or "off", or measure your own primary: server.connection',
+        )
 
     def lacking(self, settings: Mapping[str, SettingValue]) -> list[Problem]:
         """Of `problems`, those of values that this build lacks and another of the same version might have."""
