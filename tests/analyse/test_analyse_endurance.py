@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from analyse_bundles import bundle, storage_facts
+from analyse_bundles import SECOND_NS, bundle, storage_facts, trial
 
 from plinth.analyse import analyse
 from plinth.analyse.endurance import DAY_S, endurance, life_years
 from plinth.analyse.postgres_writes import postgres_writes
-from plinth.analyse.window import whole_load
+from plinth.analyse.window import measured_phase
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.drive import DriveSpec, Rating
@@ -112,7 +112,8 @@ IO_BYTES = 81_920 + 8192 + 16_384 + 4096 + 2 * 8192 + 1000
     ("counts", "data", "wal", "wal_written", "images"),
     [
         (V13, 60 * 8192, 900_000, None, None),
-        (V14, 60 * 8192, 800_000, None, 50 * 8192),
+        # The position is that of the moment; in what of the WAL the view had not told of yet there are as many images.
+        (V14, 60 * 8192, 900_000, None, 50 * 8192 * 9 / 8),
         (V17, IO_BYTES, 800_000, None, 800_000),  # no more than there was WAL
         (V18, IO_BYTES, 800_000, 2_000_000, 800_000),
         ({}, None, None, None, None),
@@ -126,28 +127,47 @@ def test_what_postgresql_wrote_by_version(
     wal_written: float | None,
     images: float | None,
 ) -> None:
+    """Bytes a second, of counts that grow so far in two seconds."""
+    measured = trial(1, 1, "disk", 100.0).trial
     samples = [
-        Sample(t_ns, *key, 7 + share * value) for key, value in counts.items() for t_ns, share in ((-5, 0), (9, 1))
+        Sample(t_ns, *key, 7 + share * value)
+        for key, value in counts.items()
+        for t_ns, share in ((-SECOND_NS, 0), (SECOND_NS, 1))
     ]
-    written = postgres_writes(whole_load(samples))
-    assert (written.data, written.wal, written.wal_written, written.full_page_images) == (
-        data,
-        wal,
-        wal_written,
-        images,
+    written = postgres_writes(measured, measured_phase(measured, samples, lambda sample: True))
+    told = (written.data, written.wal, written.wal_written, written.full_page_images)
+    assert told == tuple(
+        None if value is None else pytest.approx(value / 2) for value in (data, wal, wal_written, images)
     )
     assert set(written.missing) == {name for name in written.missing if getattr(written, name) is None}
     assert len(written.missing) == [data, wal, wal_written, images].count(None)
 
 
-def test_a_counter_is_counted_from_the_last_reading_before_the_load() -> None:
-    samples = [Sample(t_ns, "s", "o", "m", value) for t_ns, value in ((-200, 1), (-10, 5), (100, 6), (200, 25))]
-    seen = whole_load(samples)
-    assert seen.growth("s", "o", "m") == 20
-    assert seen.growth("s", "o", "other") is None
-    assert whole_load(samples[:1]).growth("s", "o", "m") is None
-    began_anew = Sample(300, "s", "o", "m", 2)
-    assert whole_load([*samples, began_anew]).growth("s", "o", "m") is None
+def test_what_the_views_do_not_tell_yet_is_none_and_the_position_of_the_wal_is_there() -> None:
+    measured = trial(1, 1, "disk", 100.0).trial
+    late = {**V18, ("pg_wal", "all", "insert_lsn_bytes"): 600_000, ("pg_database", "pgbench", "xact_commit"): 1}
+    samples = [Sample(t_ns, *key, value * t_ns / SECOND_NS) for key, value in late.items() for t_ns in (0, SECOND_NS)]
+    written = postgres_writes(measured, measured_phase(measured, samples, lambda sample: True))
+    assert written.wal == pytest.approx(600_000)
+    assert (written.data, written.wal_written, written.full_page_images) == (None, None, None)
+    assert set(written.missing) == {"data", "wal_written", "full_page_images"}
+    assert all("less than half of the transactions" in reason for reason in written.missing.values())
+
+
+def test_a_counter_is_counted_from_the_last_reading_before_the_measured_phase_to_the_last_in_it() -> None:
+    measured = trial(1, 1, "disk", 100.0).trial.model_copy(update={"warmup_ns": 50, "measured_ns": 200})
+    samples = [
+        Sample(t_ns, "s", "o", "m", value) for t_ns, value in ((-200, 1), (40, 5), (100, 6), (200, 25), (251, 99))
+    ]
+
+    def growth(samples: list[Sample], metric: str = "m") -> float | None:
+        return measured_phase(measured, samples, lambda sample: True).growth("s", "o", metric)
+
+    assert growth(samples) == 20
+    assert growth(samples, "other") is None
+    assert growth(samples[:1]) is None
+    began_anew = Sample(220, "s", "o", "m", 2)
+    assert growth([*samples, began_anew]) is None
 
 
 def one_disk(*tps: float, spread: float = 0.0, checkpoint: bool = True, **storage: Any) -> BundleContents:
@@ -164,25 +184,34 @@ def one_disk(*tps: float, spread: float = 0.0, checkpoint: bool = True, **storag
 
 
 def write(contents: TrialContents, factor: float, checkpoint: bool) -> TrialContents:
-    done = contents.trial.totals.done if contents.trial.totals else 0
-    flows = {
+    """Everything grows evenly in the measured phase; in a warm-up of 5 s before it, ten times as fast."""
+    tps = contents.trial.tps or 0.0
+    begin_ns = 5 * SECOND_NS
+    counters = {
         ("pg_wal", "all", "wal_bytes"): WRITTEN_PER_TRANSACTION["wal"],
         ("pg_io", "client backend/wal/normal", "write_bytes"): WRITTEN_PER_TRANSACTION["wal_written"],
         ("pg_io", "checkpointer/relation/normal", "write_bytes"): WRITTEN_PER_TRANSACTION["data"],
+        ("device", "loop0", "write_bytes"): 16_000 * factor,
+        ("device", "sda", "write_bytes"): 20_000 * factor,
     }
-    samples = [Sample(t_ns, *key, each * done * t_ns) for key, each in flows.items() for t_ns in (0, 1)]
+    samples = [
+        Sample(t_ns, *key, each * tps * seconds)
+        for key, each in counters.items()
+        for t_ns, seconds in ((0, 0), (begin_ns, 50), (begin_ns + 10 * SECOND_NS, 60))
+    ]
 
-    def device(name: str, each: float) -> DeviceIo:
-        written = round(each * factor * done)
+    def device(name: str) -> DeviceIo:
+        whole_load = round(counters["device", name, "write_bytes"] * tps * 60)
         return DeviceIo(
-            device=name, roles=("data",), reads=0, read_bytes=0, writes=1, written_bytes=written, flushes=None
+            device=name, roles=("data",), reads=0, read_bytes=0, writes=1, written_bytes=whole_load, flushes=None
         )
 
+    ends = [1, *([begin_ns + 5] if checkpoint else [])]  # that of the warm-up counts for nothing
     return replace(
         contents,
-        trial=contents.trial.model_copy(update={"devices": (device("loop0", 16_000), device("sda", 20_000))}),
+        trial=contents.trial.model_copy(update={"warmup_ns": begin_ns, "devices": (device("loop0"), device("sda"))}),
         read_samples=lambda: samples,
-        events=(Event(t_ns=5, kind="checkpoint_end", text=""),) if checkpoint else (),
+        events=tuple(Event(t_ns=t_ns, kind="checkpoint_end", text="") for t_ns in ends),
     )
 
 
@@ -228,23 +257,41 @@ def test_figures_have_the_interval_of_their_trials_and_a_life_has_it_turned_roun
 def test_too_few_trials_have_no_interval_and_say_so() -> None:
     account = only(one_disk(100, 120))
     assert account.devices[0].bytes_per_day.interval is None
-    assert "at least 3 trials" in (account.devices[0].bytes_per_day.note or "")
+    assert "it needs at least 3" in (account.devices[0].bytes_per_day.note or "")
 
 
 def test_a_trial_without_a_checkpoint_hardly_tells_of_data() -> None:
     gaps = {gap.what: gap.reason for gap in only(one_disk(100, 100, 100, checkpoint=False)).gaps}
-    assert "no checkpoint ended in trial 1, 2, 3" in gaps["data that checkpoints write"]
+    assert "no checkpoint ended in the measured phase of trial 1, 2, 3" in gaps["data that checkpoints write"]
 
 
 def test_a_device_that_was_not_counted_is_a_gap_and_not_a_zero() -> None:
     contents = one_disk(100, 100, 100)
-    uncounted = contents.trials[1].trial.devices[0].model_copy(update={"written_bytes": None})
-    trial = contents.trials[1].trial.model_copy(update={"devices": (uncounted, contents.trials[1].trial.devices[1])})
-    trials = (contents.trials[0], replace(contents.trials[1], trial=trial), contents.trials[2])
-    account = only(replace(contents, trials=trials))
+    first, second, third = contents.trials
+    counted = [sample for sample in second.read_samples() if sample.object != "loop0"]
+    account = only(replace(contents, trials=(first, replace(second, read_samples=lambda: counted), third)))
     assert [device.device for device in account.devices] == ["sda"]
     assert account.storages == ()
     assert {"bytes written to loop0"} <= {gap.what for gap in account.gaps}
+
+
+def test_a_phase_in_which_nothing_was_read_is_a_gap_that_says_so() -> None:
+    """A phase shorter than the time between two readings; those around it are of more than the phase."""
+    contents = one_disk(100, 100, 100)
+    trials = tuple(
+        replace(one, trial=one.trial.model_copy(update={"measured_ns": SECOND_NS // 2})) for one in contents.trials
+    )
+    account = only(replace(contents, trials=trials))
+    assert (account.flows, account.storages, account.devices) == ((), (), ())
+    reasons = {gap.what: gap.reason for gap in account.gaps}
+    assert reasons["wal of PostgreSQL"] == "no counter was read in the measured phase: measure for longer"
+    assert reasons["bytes written to sda"] == "its counters were not read in every trial's measured phase"
+
+
+def test_it_agrees_with_what_a_transaction_took_of_the_server() -> None:
+    (variant,) = analyse(one_disk(100, 120, 90)).variants
+    assert variant.work is not None and variant.work.wal_bytes is not None and variant.endurance is not None
+    assert {flow.flow: flow.bytes_per_transaction for flow in variant.endurance.flows}["wal"] == variant.work.wal_bytes
 
 
 def test_a_device_that_wrote_nothing_has_no_life_and_no_interval() -> None:

@@ -82,7 +82,7 @@ class TestInBrowser:
             "disk (A/A)",
         ]
         assert written["storage disk (data): testdisk0p1"][0].startswith("14 kB")
-        assert written["storage disk (data): testdisk0p1"][2].startswith("1.06")
+        assert written["storage disk (data): testdisk0p1"][2].startswith("1.22")
         assert written["device testdisk0 (data)"][3].startswith("1.1 years")
 
     def test_a_run_beside_a_published_study(self, studied: Reported, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ class TestMarkdown:
         rows = [line.split(" | ") for line in section.split("\n\n")[0].splitlines()]
         assert rows[0][1:] == ["Written", "A transaction", "A day", "Amplification", "Life of a drive |"]
         (below,) = (row for row in rows if row[:2] == ["| disk", "storage disk (data): testdisk0p1"])
-        assert below[2].startswith("14 kB") and below[3].endswith("TB]")
+        assert below[2].startswith("14.1 kB") and below[3].endswith("TB]")
         assert "Life: a drive rated for 600 TB written" in section
         assert "- memory, disk, disk (A/A): full page images of PostgreSQL: n/a: pg_stat_wal told" in section
         assert "- memory: devices of storage memory: n/a: tmpfs on /srv/test/memory" in section

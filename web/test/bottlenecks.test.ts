@@ -27,9 +27,9 @@ test("no more than a screen of them", () => {
 
 test("what a transaction took of the server, or why that is not known", () => {
   const gaps = [{ what: "full-page images of a transaction", reason: "PostgreSQL 13 does not have it" }];
-  const work = { wal_bytes: estimate(2048), full_page_images: null, buffer_hits: estimate(0.5), gaps };
+  const work = { wal_bytes: estimate(2000), full_page_images: null, buffer_hits: estimate(0.5), gaps };
   expect(workCells(variant("disk", 1, { work }))).toEqual([
-    { text: "2 KiB [1.9 KiB, 2.1 KiB]", reason: null },
+    { text: "2 kB [1.9 kB, 2.1 kB]", reason: null },
     { text: "", reason: "PostgreSQL 13 does not have it" },
     { text: "50 % [47.5 %, 52.5 %]", reason: null },
   ]);

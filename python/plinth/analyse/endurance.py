@@ -1,4 +1,4 @@
-"""What the trials of a bundle wrote, to which device, for what; and how long a drive lasts that way."""
+"""What the trials of a bundle wrote in their measured phases, to which device, for what; and how long a drive lasts that way."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -6,6 +6,7 @@ from typing import NamedTuple
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.postgres_writes import PostgresWrites
 from plinth.analyse.trials import Measured, judge_trials
+from plinth.analyse.window import Window
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.drive import Rating
@@ -76,13 +77,15 @@ def life_years(rated_bytes: float, bytes_per_day: float) -> float:
 
 
 class _Trial(NamedTuple):
+    """Rates are bytes a second in the measured phase."""
+
     contents: TrialContents
-    done: int
     tps: float
+    seen: Window
     writes: PostgresWrites
 
-    def device_bytes(self, device: str) -> int | None:
-        return next((one.written_bytes for one in self.contents.trial.devices if one.device == device), None)
+    def device_rate(self, device: str) -> float | None:
+        return self.seen.rate("device", device, "write_bytes")
 
 
 class _Account:
@@ -133,9 +136,9 @@ class _Account:
 
     def _storages(self) -> Iterator[StorageWritten]:
         for devices, places in self._places().items():
-            written = self._written(lambda trial, devices=devices: _sum(trial.device_bytes(one) for one in devices))
+            written = self._written(lambda trial, devices=devices: _sum(trial.device_rate(one) for one in devices))
             if written is None:
-                self._gap(f"bytes written to {', '.join(devices)}", "its counters were not read")
+                self._gap(f"bytes written to {', '.join(devices)}", "its counters were not read in the measured phase")
                 continue
             roles = tuple(role for _, role in places)
             yield StorageWritten(
@@ -164,7 +167,7 @@ class _Account:
     def _amplification(self, devices: Sequence[str], roles: tuple[str, ...]) -> Estimate | None:
         ratios = []
         for trial in self._trials:
-            of_devices = _sum(trial.device_bytes(one) for one in devices)
+            of_devices = _sum(trial.device_rate(one) for one in devices)
             of_postgres = trial.writes.of_roles(roles, frozenset(self._roles))
             if of_devices is None or not of_postgres:
                 what = f"device bytes for each byte of PostgreSQL on {', '.join(devices)}"
@@ -176,9 +179,9 @@ class _Account:
     def _devices(self) -> Iterator[DeviceWritten]:
         roles = {one.device: one.roles for trial in self._trials for one in trial.contents.trial.devices}
         for device, of_device in roles.items():
-            written = self._written(lambda trial, device=device: trial.device_bytes(device))
+            written = self._written(lambda trial, device=device: trial.device_rate(device))
             if written is None:
-                self._gap(f"bytes written to {device}", "its counters were not read in every trial")
+                self._gap(f"bytes written to {device}", "its counters were not read in every trial's measured phase")
                 continue
             yield DeviceWritten(
                 device=device,
@@ -210,10 +213,10 @@ class _Account:
         years = life_years(rated_bytes, bytes_per_day.value)
         return bytes_per_day.model_copy(update={"value": years, "interval": turned})
 
-    def _written(self, bytes_of: Callable[[_Trial], float | None]) -> Written | None:
-        """Per transaction and per day; None where a trial does not tell it."""
-        each = [(trial, bytes_of(trial)) for trial in self._trials]
-        per_transaction = [written / trial.done for trial, written in each if written is not None]
+    def _written(self, rate_of: Callable[[_Trial], float | None]) -> Written | None:
+        """Per transaction and per day, from bytes a second; None where a trial does not tell it."""
+        each = [(trial, rate_of(trial)) for trial in self._trials]
+        per_transaction = [rate / trial.tps for trial, rate in each if rate is not None]
         if not each or len(per_transaction) < len(each):
             return None
         rates = [trial.tps if self._asked_tps is None else self._asked_tps for trial in self._trials]
@@ -223,25 +226,28 @@ class _Account:
         )
 
     def _check_checkpoints(self) -> None:
-        """What is dirty at the end of a trial was not written: a trial without a checkpoint hardly tells of data."""
+        """What is dirty when a measured phase ends was not written: one without a checkpoint hardly tells of data."""
         without = [
             str(trial.contents.trial.number)
             for trial in self._trials
-            if not any(event.kind == "checkpoint_end" for event in trial.contents.events)
+            if not any(
+                event.kind == "checkpoint_end" and event.t_ns >= trial.contents.trial.warmup_ns
+                for event in trial.contents.events
+            )
         ]
         if without:
             self._gap(
                 "data that checkpoints write",
-                f"no checkpoint ended in trial {', '.join(without)}: pages that were changed there had not been written "
-                "when it ended; make measure.duration longer than checkpoint_timeout",
+                f"no checkpoint ended in the measured phase of trial {', '.join(without)}: pages that were changed there had "
+                "not been written when it ended; make measure.duration longer than checkpoint_timeout",
             )
 
 
 def _trials(measured: Measured) -> Iterator[_Trial]:
     for judged in measured.counted:
         trial = judged.contents.trial
-        if trial.totals is not None and trial.totals.done and trial.tps and judged.writes is not None:
-            yield _Trial(judged.contents, trial.totals.done, trial.tps, judged.writes)
+        if trial.tps and judged.seen is not None and judged.writes is not None:
+            yield _Trial(judged.contents, trial.tps, judged.seen, judged.writes)
 
 
 def _topmost(facts: StorageFacts) -> tuple[str, ...]:
@@ -251,9 +257,9 @@ def _topmost(facts: StorageFacts) -> tuple[str, ...]:
     return tuple(node.name for node in nodes if node.depth == least)
 
 
-def _sum(values: Iterator[int | None]) -> float | None:
+def _sum(values: Iterator[float | None]) -> float | None:
     known = list(values)
-    return None if not known or None in known else float(sum(value for value in known if value is not None))
+    return None if not known or None in known else sum(value for value in known if value is not None)
 
 
 def _given(tps: float) -> Estimate:

@@ -1,8 +1,9 @@
-"""What PostgreSQL itself wrote in a trial, from its statistics views, which tell it differently by version."""
+"""What PostgreSQL itself wrote in the measured phase of a trial, from its statistics views, which tell it differently by version."""
 
 from typing import NamedTuple
 
 from plinth.analyse.window import Window
+from plinth.model.trial import Trial
 
 SOURCES = frozenset({"pg_wal", "pg_io", "pg_checkpointer", "pg_bgwriter", "pg_slru", "pg_database"})
 """Of the samples that it is told from."""
@@ -10,10 +11,12 @@ BLOCK_BYTES = 8192
 """PostgreSQL's block, unless it was built with another."""
 _RELATIONS = ("/relation/", "/temp relation/")
 _WAL = ("/wal/",)
+TOLD_LATER = "the server had told of less than half of the transactions when the phase ended: measure for longer"
+"""Why figures of views are missing that a process brings up to date at most once a second."""
 
 
 class PostgresWrites(NamedTuple):
-    """Bytes in one trial. What is None was not counted: `missing` says why, by the name of the field."""
+    """Bytes a second in the measured phase of a trial. What is None was not counted: `missing` says why, by the name of the field."""
 
     data: float | None
     wal: float | None
@@ -36,26 +39,32 @@ class PostgresWrites(NamedTuple):
         return sum(known) if len(known) == len(parts) else None
 
 
-def postgres_writes(seen: Window) -> PostgresWrites:
+def postgres_writes(trial: Trial, seen: Window) -> PostgresWrites:
     """From pg_stat_io where there is one (16 and later), else from what checkpointer, background writer and backends wrote."""
     missing: dict[str, str] = {}
+    too_late = None if has_told(trial, seen) else TOLD_LATER
+    unread = None if seen.samples else "no counter was read in the measured phase: measure for longer"
 
     def told(field: str, value: float | None, reason: str) -> float | None:
         if value is None:
-            missing[field] = reason
+            missing[field] = unread or reason
         return value
 
-    wal = _generated_wal(seen)
-    images = full_page_images(seen)
+    def told_by_views(field: str, value: float | None, reason: str) -> float | None:
+        return told(field, value, reason) if too_late is None else told(field, None, too_late)
+
+    wal, images = wal_rate(seen), images_rate(seen)
     return PostgresWrites(
-        data=told("data", _data(seen), "the views of checkpointer, background writer and I/O were not read"),
+        data=told_by_views(
+            "data", _data_rate(seen), "the views of checkpointer, background writer and I/O were not read"
+        ),
         wal=told("wal", wal, "neither pg_stat_wal nor the WAL's position was read"),
-        wal_written=told(
+        wal_written=told_by_views(
             "wal_written",
-            seen.growth_of_all("pg_io", "write_bytes", *_WAL),
+            seen.rate_of_all("pg_io", "write_bytes", *_WAL),
             "pg_stat_io told no bytes of WAL writes: PostgreSQL 18 and later count them",
         ),
-        full_page_images=told(
+        full_page_images=told_by_views(
             "full_page_images",
             None if images is None or wal is None else min(wal, images * BLOCK_BYTES),
             "pg_stat_wal told no full-page images: PostgreSQL 14 and later count them",
@@ -64,31 +73,41 @@ def postgres_writes(seen: Window) -> PostgresWrites:
     )
 
 
-def full_page_images(seen: Window) -> float | None:
-    """How many there are of them in the WAL."""
-    return seen.growth("pg_wal", "all", "wal_fpi")
+def wal_rate(seen: Window) -> float | None:
+    """Bytes of WAL that the server generated, a second: by its position, which is that of the moment."""
+    position = seen.rate("pg_wal", "all", "insert_lsn_bytes")
+    return seen.rate("pg_wal", "all", "wal_bytes") if position is None else position  # a standby has none
 
 
-def _generated_wal(seen: Window) -> float | None:
-    """Bytes of WAL that the server generated."""
+def images_rate(seen: Window) -> float | None:
+    """Full-page images a second: as many as pg_stat_wal has for its bytes of WAL, in all bytes that there are."""
+    images, wal = seen.growth("pg_wal", "all", "wal_fpi"), wal_rate(seen)
     told = seen.growth("pg_wal", "all", "wal_bytes")
-    return seen.growth("pg_wal", "all", "insert_lsn_bytes") if told is None else told  # 13 has no pg_stat_wal
+    if images is None or wal == 0:
+        return images
+    return images / told * wal if told and wal is not None else None
 
 
-def _data(seen: Window) -> float | None:
-    """Tables, indexes, temporary files and transaction status."""
-    written = seen.growth_of_all("pg_io", "write_bytes", *_RELATIONS)
+def has_told(trial: Trial, seen: Window) -> bool:
+    """Whether the server's processes have told of at least half of what they did; where that is not known, it is believed."""
+    commits = seen.growth_of_all("pg_database", "xact_commit")
+    return commits is None or trial.measured is None or commits >= trial.measured.done / 2
+
+
+def _data_rate(seen: Window) -> float | None:
+    """Bytes of tables, indexes, temporary files and transaction status, a second."""
+    written = seen.rate_of_all("pg_io", "write_bytes", *_RELATIONS)
     if written is not None:
-        written += seen.growth_of_all("pg_io", "extend_bytes", *_RELATIONS) or 0
+        written += seen.rate_of_all("pg_io", "extend_bytes", *_RELATIONS) or 0
     else:
         blocks = [
-            seen.growth("pg_checkpointer", "all", "buffers_written"),
-            seen.growth("pg_bgwriter", "all", "buffers_clean"),
-            seen.growth("pg_bgwriter", "all", "buffers_backend"),
+            seen.rate("pg_checkpointer", "all", "buffers_written"),
+            seen.rate("pg_bgwriter", "all", "buffers_clean"),
+            seen.rate("pg_bgwriter", "all", "buffers_backend"),
         ]
         known = [count for count in blocks if count is not None]
         if len(known) < len(blocks):
             return None
         written = sum(known) * BLOCK_BYTES
-    others = (seen.growth_of_all("pg_slru", "blks_written") or 0) * BLOCK_BYTES
-    return written + others + (seen.growth_of_all("pg_database", "temp_bytes") or 0)
+    others = (seen.rate_of_all("pg_slru", "blks_written") or 0) * BLOCK_BYTES
+    return written + others + (seen.rate_of_all("pg_database", "temp_bytes") or 0)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from plinth.analyse.bootstrap import of_trials
-from plinth.analyse.postgres_writes import full_page_images
+from plinth.analyse.postgres_writes import TOLD_LATER, has_told, images_rate, wal_rate
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import ServerWork, TrialWork
 from plinth.model.base import Gap
@@ -16,7 +16,6 @@ _FIGURES = {
     "buffer_hits": ("buffer hit ratio", "pg_database", "blks_hit"),
 }
 """Field of TrialWork and ServerWork: what it is for people, and the source and metric that it comes from."""
-_TOLD_LATER = "the server had told of less than half of the transactions when the phase ended: measure for longer"
 
 
 def trial_work(trial: Trial, seen: Window) -> TrialWork:
@@ -26,8 +25,8 @@ def trial_work(trial: Trial, seen: Window) -> TrialWork:
     second, so that in a short phase what the views tell is too little, or of others' work alone.
     """
     figures = {
-        "wal_bytes": _each(trial, _wal_rate(seen)),
-        "full_page_images": _each(trial, _images_rate(seen)),
+        "wal_bytes": _each(trial, wal_rate(seen)),
+        "full_page_images": _each(trial, images_rate(seen)),
         "buffer_hits": _buffer_hits(trial, seen),
     }
     missing = {field: _why_missing(trial, seen, field) for field, figure in figures.items() if figure is None}
@@ -60,7 +59,7 @@ def _why_missing(trial: Trial, seen: Window, field: str) -> str:
     _, source, metric = _FIGURES[field]
     if seen.growth_of_all(source, metric) is None:
         return why_unread(trial, source)
-    return "no page was asked for" if field == "buffer_hits" and _has_told(trial, seen) else _TOLD_LATER
+    return "no page was asked for" if field == "buffer_hits" and has_told(trial, seen) else TOLD_LATER
 
 
 def _each(trial: Trial, rate_per_s: float | None) -> float | None:
@@ -68,29 +67,10 @@ def _each(trial: Trial, rate_per_s: float | None) -> float | None:
     return rate_per_s / trial.tps if rate_per_s is not None and trial.tps else None
 
 
-def _wal_rate(seen: Window) -> float | None:
-    position = seen.rate("pg_wal", "all", "insert_lsn_bytes")
-    return seen.rate("pg_wal", "all", "wal_bytes") if position is None else position  # a standby has none
-
-
-def _images_rate(seen: Window) -> float | None:
-    """As many as the view has for its bytes of WAL, in all bytes that there are."""
-    images, told, wal = full_page_images(seen), seen.growth("pg_wal", "all", "wal_bytes"), _wal_rate(seen)
-    if images is None or wal == 0:
-        return images
-    return images / told * wal if told and wal is not None else None
-
-
 def _buffer_hits(trial: Trial, seen: Window) -> float | None:
     """Of the pages asked for in the load's database, the share that was in shared buffers; None where none was asked for."""
     hits = seen.growth_of_all("pg_database", "blks_hit")
     reads = seen.growth_of_all("pg_database", "blks_read")
-    if hits is None or reads is None or hits + reads == 0 or not _has_told(trial, seen):
+    if hits is None or reads is None or hits + reads == 0 or not has_told(trial, seen):
         return None
     return hits / (hits + reads)
-
-
-def _has_told(trial: Trial, seen: Window) -> bool:
-    """Whether the server's processes have told of at least half of what they did; where that is not known, it is believed."""
-    commits = seen.growth_of_all("pg_database", "xact_commit")
-    return commits is None or trial.measured is None or commits >= trial.measured.done / 2

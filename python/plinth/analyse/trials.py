@@ -12,7 +12,7 @@ from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements
 from plinth.analyse.postgres_writes import SOURCES, PostgresWrites, postgres_writes
 from plinth.analyse.server_work import server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
-from plinth.analyse.window import Window, whole_load
+from plinth.analyse.window import Window, measured_phase
 from plinth.model.analysis import (
     CommitCeiling,
     LatencyPercentiles,
@@ -195,7 +195,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
     if trial.status == "complete":
         samples = contents.read_samples()
         seen = read_window(trial, samples)
-        writes = postgres_writes(whole_load(sample for sample in samples if sample.source in SOURCES))
+        writes = postgres_writes(trial, measured_phase(trial, samples, lambda sample: sample.source in SOURCES))
         work = trial_work(trial, seen)
         ceiling = ceiling_of(bundle, variant, trial.tps, work.wal_bytes)
         is_open = workload.rate is not None

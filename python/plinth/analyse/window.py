@@ -1,4 +1,4 @@
-"""The samples of a trial, or of its measured phase, as figures: growth and rates of counters, means of gauges."""
+"""The samples of a trial's measured phase as figures: growth and rates of counters, means of gauges."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,6 +46,11 @@ class Window:
         """The sum of the rates of these objects and metrics that are known; None where none is."""
         return _sum(self.rate(source, of, metric) for of in objects for metric in metrics)
 
+    def rate_of_all(self, source: str, metric: str, *among: str) -> float | None:
+        """The sum of the rates of the objects with one of `among` in their name, or of all; None where that of none is known."""
+        among_them = [of for of in self.objects(source) if not among or any(part in of for part in among)]
+        return self.rates(source, among_them, metric)
+
     def mean(self, source: str, of: str, metric: str) -> float | None:
         """The mean of a gauge over its readings within the window."""
         values = [value for t_ns, value in self.samples.get((source, of, metric), ()) if t_ns > self.begin_ns]
@@ -59,25 +64,11 @@ class Window:
 def measured_phase(trial: Trial, samples: Iterable[Sample], wanted: Callable[[Sample], bool]) -> Window:
     """From the end of a trial's warm-up to the end of its load; of its samples only those that are `wanted`."""
     begin_ns, end_ns = trial.warmup_ns, trial.warmup_ns + trial.measured_ns
-    return _window(begin_ns, (sample for sample in samples if sample.t_ns <= end_ns and wanted(sample)))
-
-
-def whole_load(samples: Iterable[Sample]) -> Window:
-    """From the beginning of a trial's load to the last reading after it."""
-    return _window(0, samples)
-
-
-def why_unread(trial: Trial, source: str) -> str:
-    """Why a trial has no samples of a source, or not of all its metrics."""
-    named = re.compile(rf"\b{re.escape(source)}\b")
-    reasons = [gap.reason for gap in trial.gaps if named.search(gap.what)]
-    return reasons[0] if reasons else "the bundle has no samples of it from the measured phase"
-
-
-def _window(begin_ns: int, samples: Iterable[Sample]) -> Window:
     before: dict[Key, tuple[int, float]] = {}
     within: dict[Key, list[tuple[int, float]]] = {}
     for sample in samples:
+        if sample.t_ns > end_ns or not wanted(sample):
+            continue
         key = (sample.source, sample.object, sample.metric)
         point = (sample.t_ns, sample.value)
         if sample.t_ns > begin_ns:
@@ -88,6 +79,13 @@ def _window(begin_ns: int, samples: Iterable[Sample]) -> Window:
         begin_ns,
         {key: tuple(([before[key]] if key in before else []) + sorted(points)) for key, points in within.items()},
     )
+
+
+def why_unread(trial: Trial, source: str) -> str:
+    """Why a trial has no samples of a source, or not of all its metrics."""
+    named = re.compile(rf"\b{re.escape(source)}\b")
+    reasons = [gap.reason for gap in trial.gaps if named.search(gap.what)]
+    return reasons[0] if reasons else "the bundle has no samples of it from the measured phase"
 
 
 def _sum(values: Iterator[float | None]) -> float | None:

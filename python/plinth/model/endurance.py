@@ -1,4 +1,7 @@
-"""What a run's load wears of its disks: bytes written per transaction and per day, by whom, and how long a drive lasts."""
+"""What a run's load wears of its disks: bytes written per transaction and per day, by whom, and how long a drive lasts.
+
+All of it is of the measured phases.
+"""
 
 from typing import Literal
 
@@ -14,10 +17,10 @@ Flow = Literal["data", "wal", "wal_written", "full_page_images"]
 
 
 class Written(Frozen):
-    """What was written, for each transaction done and for each day at the rate of the account."""
+    """What was written in the measured phase, for each transaction done and for each day at the rate of the account."""
 
-    bytes_per_transaction: Estimate
-    bytes_per_day: Estimate
+    bytes_per_transaction: Estimate = Field(description="In the measured phase, for each transaction done there.")
+    bytes_per_day: Estimate = Field(description="That, at the rate of the account, all day long.")
 
 
 class FlowWritten(Written):

@@ -6,7 +6,7 @@ from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPe
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent_or_times, times
 from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow
-from plinth.model.units import format_size
+from plinth.model.units import format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
 
@@ -114,7 +114,7 @@ def server_work(variant: VariantResult) -> tuple[str, str, str]:
         return f"{NOT_AVAILABLE}: {next(reasons).reason}" if figure is None else text(figure.value)
 
     return (
-        told(work.wal_bytes, lambda value: format_size(round(value))),
+        told(work.wal_bytes, format_decimal_size),
         told(work.full_page_images, number),
         told(work.buffer_hits, _share),
     )

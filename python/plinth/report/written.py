@@ -18,7 +18,7 @@ _FLOWS: dict[Flow, str] = {
 }
 HEADS = ("Written", "A transaction", "A day", "Amplification", "Life of a drive")
 HOW_TO_READ = (
-    "Medians of the trials with their 95% intervals, warm-up included; a day is one at the rate of the table. Amplification: what "
+    "Medians of the trials' measured phases with their 95% intervals; a day is one at the rate of the table. Amplification: what "
     "the devices directly below the file system wrote for each byte that PostgreSQL gave to what stands on them. A disk that "
     "others use counts their writes, too; devices that stand on one another each count the same bytes."
 )

@@ -1,6 +1,6 @@
 /** The order in which waits are shown, and what a transaction took of the server. */
 import type { Estimate, VariantResult, WaitShare } from "../format/report";
-import { interval, number, type Unit, withUnit } from "./units";
+import { decimalSize, interval, number, withUnit } from "./units";
 
 /** Rarer than this on the mean, a wait is not shown. */
 const SHOWN = 0.005;
@@ -25,17 +25,17 @@ export interface WorkCell {
 export function workCells({ work }: VariantResult): WorkCell[] {
   if (!work) return [];
   const reasons = work.gaps.map((gap) => gap.reason);
-  const cell = (figure: Estimate | null, unit: Unit): WorkCell =>
+  const cell = (figure: Estimate | null, write: (value: number) => string): WorkCell =>
     figure === null
       ? { text: "", reason: reasons.shift() ?? "it was not read" }
       : {
-          text: withInterval(figure, (value) => (unit === "fraction" ? share(value) : withUnit(value, unit))),
+          text: withInterval(figure, write),
           reason: null,
         };
   return [
-    cell(work.wal_bytes, "bytes"),
-    cell(work.full_page_images, "count"),
-    cell(work.buffer_hits, "fraction"),
+    cell(work.wal_bytes, decimalSize),
+    cell(work.full_page_images, (value) => withUnit(value, "count")),
+    cell(work.buffer_hits, share),
   ];
 }
 

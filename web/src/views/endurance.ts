@@ -20,7 +20,7 @@ export function enduranceView(report: Report): HTMLElement | null {
   return section(
     "endurance",
     "Endurance",
-    "What was written for each transaction, and in a day at the measured rate. Medians of the trials, warm-up included.",
+    "What was written for each transaction, and in a day at the measured rate. Medians of the trials' measured phases.",
     scrolling(
       "What each variant wrote",
       h("table", { class: "endurance" }, tableHead(HEADS, HEADS.slice(1)), ...groups.map(variantRows)),
