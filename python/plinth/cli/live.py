@@ -100,7 +100,8 @@ class PlainLines:
         self._say(f"{self._trial}: {outcome(trial)}")
 
     def _say(self, text: str) -> None:
-        print(f"[{time.monotonic() - self._started:7.1f} s] {text}", file=self._stderr, flush=True)
+        # Written at once: another thread may have a note.
+        print(f"[{time.monotonic() - self._started:7.1f} s] {text}\n", end="", file=self._stderr, flush=True)
 
 
 class LiveDisplay:

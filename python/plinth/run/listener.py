@@ -20,7 +20,7 @@ class LiveSecond:
 
 
 class Listener(Protocol):
-    """Gets called from the conductor's thread; must be quick."""
+    """Gets called from the conductor's thread, `note` from others as well; must be quick."""
 
     def phase(self, text: str) -> None:
         """A new part of the run begins: "initialise cluster 1-disk"."""

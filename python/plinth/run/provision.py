@@ -18,6 +18,7 @@ from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.losses import Losses, reason_of
 from plinth.run.site import Site, is_external
+from plinth.run.stall import StallWatch
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
@@ -286,7 +287,8 @@ class Provision:
         if not stands:
             cluster.make_tablespaces()
             self._journal.record(whole)
-        self._load(planned, cluster.connection, writer, goes_on=stands)
+        with StallWatch(f"load into {planned.id}", cluster.connection, self._listener.note, local=True) as stalls:
+            self._load(planned, cluster.connection, writer, stalls, goes_on=stands)
         cluster.stop()
 
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter) -> None:
@@ -296,16 +298,20 @@ class Provision:
         whole = self._connections.get(connection, connection)
         external = ExternalServer(whole, self.plan.run_id, planned.id)
         self._external[planned.id] = external
-        goes_on = external.open(self._journal)
-        self._load(planned, external.connection, writer, goes_on=goes_on)
+        target = external.connection
+        with StallWatch(f"load into {planned.id}", target, self._listener.note, local=False) as stalls:
+            goes_on = external.open(self._journal)
+            self._load(planned, target, writer, stalls, goes_on=goes_on)
 
-    def _load(self, planned: PlannedCluster, target: Connection, writer: BundleWriter, *, goes_on: bool) -> None:
+    def _load(
+        self, planned: PlannedCluster, target: Connection, writer: BundleWriter, stalls: StallWatch, *, goes_on: bool
+    ) -> None:
         """Load what is not there; `goes_on`: a run that was killed may have begun."""
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
         cluster = self._managed.get(planned.id)
         with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, cluster) as server:
             dataset = dataset_of(planned.dataset, self.plan.dataset_files)
-            loaded = load_dataset(planned, dataset, server, self._listener.progress)
+            loaded = load_dataset(planned, dataset, server, stalls.passing_on(self._listener.progress))
         if goes_on and planned.id in read_loaded(writer.folder):
             return  # it was looked at when all of it had been loaded
         if goes_on:

@@ -23,6 +23,7 @@ from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_PATIENCE_S, load_of
 from plinth.run.losses import reason_of
 from plinth.run.provision import Provision, Server
+from plinth.run.stall import StallWatch
 from plinth.server import connect, database_errors
 from plinth.system.owner import shell_user
 from plinth.workload import await_sessions, dataset_of
@@ -74,12 +75,25 @@ class TrialRunner:
             return TrialOutput(_trial(trial, started, status="failed", failure=f"not run: {reason_of(lost)}"))
         try:
             with self._provision.looked_after(variant):
-                return self._measure(trial, variant, started)
+                activated = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
+                with self._stall_watch(trial, variant, activated[0]) as stalls:
+                    return self._measure(trial, variant, started, activated, stalls)
         except RunError as error:
             return TrialOutput(_trial(trial, started, status="failed", failure=reason_of(error)))
 
-    def _measure(self, trial: PlannedTrial, variant: Variant, started: int) -> TrialOutput:
-        server, facts = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
+    def _stall_watch(self, trial: PlannedTrial, variant: Variant, server: Server) -> StallWatch:
+        local = self._provision.postmaster_pid(variant) is not None
+        return StallWatch(f"trial {trial.number}", server.connection, self._listener.note, local=local)
+
+    def _measure(
+        self,
+        trial: PlannedTrial,
+        variant: Variant,
+        started: int,
+        activated: tuple[Server, ServerFacts],
+        stalls: StallWatch,
+    ) -> TrialOutput:
+        server, facts = activated
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
         devices = devices_of(cluster, self._storages)
@@ -109,7 +123,7 @@ class TrialRunner:
                 seed=trial.seed,
                 shell=shell_user(),
             )
-            load, failure = self._load(config, variant.workload.driver, server, observer)
+            load, failure = self._load(config, variant.workload.driver, server, observer, stalls)
         finally:
             observation = observer.stop(t0_monotonic_ns=_monotonic_ns(load.started_unix_ns) if load else None)
         output = TrialOutput(
@@ -141,12 +155,12 @@ class TrialRunner:
         return DriverLoad(driver, config, self._provision.runner, self._provision.site.log("drivers.log"))
 
     def _load(
-        self, config: LoadConfig, driver: Driver, server: Server, observer: Observer
+        self, config: LoadConfig, driver: Driver, server: Server, observer: Observer, stalls: StallWatch
     ) -> tuple[LoadResult | None, str | None]:
         """Drive the load to its end; returns its result, and why it is a failure."""
         measure = self._plan.experiment.measure
         total_s = measure.warmup_s + measure.duration_s
-        failure = None
+        failure, ended = None, 0
         load = self._made(config, driver)
         self._running = load
         try:
@@ -154,6 +168,9 @@ class TrialRunner:
             while not load.wait(_POLL_S):
                 progress = load.progress()
                 self._tell(progress, total_s, observer)
+                if progress.done + progress.failed > ended:
+                    ended = progress.done + progress.failed
+                    stalls.heard()
                 if failure is None and progress.clients_open < config.clients and not server.alive():
                     failure = "the server died during the trial"
                     load.stop()

@@ -1,0 +1,122 @@
+"""What is said of a load that makes no progress: against a real server whose locks and standbys hold it up."""
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from plinth.model.connection import Connection
+from plinth.model.dataset import NumbersDataset
+from plinth.model.progress import Progress
+from plinth.run.loading import LoadSession
+from plinth.run.stall import StallWatch
+from plinth.server import Cluster, connect
+from plinth.workload import dataset_of
+
+AFTER_S = 0.3
+LOCK = "BEGIN; LOCK TABLE held IN ACCESS EXCLUSIVE MODE"
+
+
+@pytest.fixture
+def held(cluster: Cluster) -> Connection:
+    """A server with an empty table `held`."""
+    with closing(connect(cluster.connection)) as control:
+        control.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE held (i int)")
+    return cluster.connection
+
+
+def in_thread(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def waiting_sessions(to: Connection, count: int) -> list[threading.Thread]:
+    """Sessions of the load's name that read `held`."""
+
+    def read() -> None:
+        with closing(connect(to)) as session:
+            session.execute("SELECT FROM held")
+
+    return [in_thread(read) for _ in range(count)]
+
+
+def silent_s(note: str) -> float:
+    """Of "load: no progress for 312 ms: ..."."""
+    figure, unit = note.split(": ")[1].removeprefix("no progress for ").split(" ")
+    return float(figure) * {"ms": 1e-3, "s": 1.0}[unit]
+
+
+def test_who_waits_for_a_lock_and_who_holds_it_is_told_at_growing_intervals(held: Connection) -> None:
+    notes: queue.Queue[str] = queue.Queue()
+    with closing(connect(held.model_copy(update={"application_name": "somebody"}))) as other:
+        other.execute(LOCK)
+        blocker = other.info.backend_pid
+        threads = waiting_sessions(held, 2)
+        try:
+            with StallWatch("load into 1-disk", held, notes.put, local=True, after_s=AFTER_S):
+                told = notes.get(timeout=30)
+                while "2 sessions wait" not in told:  # both have come to the lock
+                    told = notes.get(timeout=30)
+                again = notes.get(timeout=30)
+        finally:
+            other.execute("ROLLBACK")
+        for thread in threads:
+            thread.join()
+    assert told.startswith("load into 1-disk: no progress for ")
+    assert f": 2 sessions wait for Lock:relation; blocked by pid {blocker}" in told
+    assert "(somebody control, idle in transaction)" in told
+    assert silent_s(again) >= 2 * silent_s(told) > AFTER_S
+
+
+def test_nothing_is_told_of_a_load_that_goes_on(held: Connection) -> None:
+    notes: list[str] = []
+    passed: list[Progress] = []
+    with StallWatch("load", held, notes.append, local=True, after_s=5) as stalls:
+        report = stalls.passing_on(passed.append)
+        with LoadSession(connect(held), held) as server:
+            dataset_of(NumbersDataset(kind="numbers", rows=20_000)).load(server, report)
+    assert notes == []
+    assert {progress.task for progress in passed} >= {"load rows", "build keys"}
+
+
+def test_the_same_progress_again_and_again_is_none(held: Connection) -> None:
+    notes: queue.Queue[str] = queue.Queue()
+    with StallWatch("load", held, notes.put, local=True, after_s=AFTER_S) as stalls:
+        report = stalls.passing_on(lambda progress: None)
+        while notes.empty():
+            report(Progress("wait for what a load before has begun", 0, None, "statements"))
+    assert "load (wait for what a load before has begun): no progress for " in notes.get()
+
+
+def test_a_commit_that_waits_for_a_standby_is_told_and_the_load_ends_when_it_waits_no_more(held: Connection) -> None:
+    notes: list[str] = []
+
+    def end_waiting(note: str) -> None:
+        notes.append(note)
+        with closing(connect(held.model_copy(update={"application_name": "administrator"}))) as administrator:
+            administrator.execute("ALTER SYSTEM RESET synchronous_standby_names")
+            administrator.execute("SELECT pg_reload_conf()")
+
+    with closing(connect(held)) as control:
+        control.execute("SET synchronous_commit = local")
+        control.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+        control.execute("SELECT pg_reload_conf()")
+        while control.execute("SHOW synchronous_standby_names").fetchone() != ("nobody",):
+            pass  # the server reads its files when it comes to it
+    with StallWatch("load into 1-disk", held, end_waiting, local=True, after_s=AFTER_S) as stalls:
+        with LoadSession(connect(held), held) as server:
+            dataset_of(NumbersDataset(kind="numbers", rows=100)).load(server, stalls.passing_on(lambda progress: None))
+    assert "1 session waits for IPC:SyncRep" in notes[0]
+    with closing(connect(held)) as control:
+        assert control.execute("SELECT count(*) FROM numbers").fetchone() == (100,)
+
+
+def test_a_server_that_takes_no_connection_is_told(held: Connection) -> None:
+    notes: queue.Queue[str] = queue.Queue()
+    nobody = held.model_copy(update={"host": "/nowhere"})
+    with StallWatch("trial 7", nobody, notes.put, local=False, after_s=AFTER_S):
+        told = notes.get(timeout=30)
+    assert "trial 7: no progress for " in told and "what it waits for cannot be read: " in told and "/nowhere" in told
