@@ -88,6 +88,9 @@ WRONG = [
     (('scheduler = "none"', "sheduler = 1"), 'queue = { sheduler = 1 }', "x.queue.sheduler", "unknown key 'sheduler'"),
     (('path = "/mnt/nvme0"', 'filesystem = "xfs"'), 'filesystem = "xfs"', "y.filesystem", "gets no file system of its own"),
     (('path = "/mnt/nvme0"', "mkfs_options = [1]"), "mkfs_options = [1]", "y.mkfs_options.0", "must be text in quotes"),
+    (('path = "/mnt/nvme0"', "fill = 0.5"), "fill = 0.5", "y.fill", "gets no file system of its own"),
+    (('size = "4GiB"', 'size = "4GiB"\nfill = 0.99'), "fill = 0.99", "slow.fill", "less than 0.99"),
+    (('size = "4GiB"', 'size = "4GiB"\nfill = -0.1'), "fill = -0.1", "slow.fill", "greater than or equal to 0"),
     (('"/dev/disk/by-id/nvme-a"', '"/dev/sda"'), 'id = "/dev/sda"', "log.id", "'/dev/sda'"),
     (('size = "512MiB"', 'size = "1KiB"'), 'size = "1KiB"', "ram.size", "greater than or equal to 1048576"),
     (('size = "512MiB"', "size = 1048577"), "size = 1048577", "ram.size", "multiple of 512"),
@@ -99,6 +102,26 @@ def test_what_cannot_stand_on_one_another_is_found_where_it_is_written(change, l
     assert change[0] in STORAGES
     found = problems(STORAGES.replace(*change, 1))
     assert [(line, f"storage.{key}")] == [(at, where) for at, where, text in found if message in text], found
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ('kind = "directory"', "unknown key 'fill' of this kind: a directory shares its file system with all else"),
+        ('kind = "file"\nsize = "1GiB"', "unknown key 'fill'; allowed: count, kind, on, path, size"),
+    ],
+)
+@pytest.mark.parametrize("fill", ["fill = 0.5", "fill = 0"])
+def test_only_a_file_system_of_its_own_is_filled(kind: str, message: str, fill: str):
+    ((line, key, found),) = problems(f"[storage.a]\n{kind}\n{fill}\n")
+    assert (line, key) == (fill, "storage.a.fill")
+    assert found.startswith(message)
+
+
+def test_the_hint_names_kinds_that_can_be_filled():
+    with pytest.raises(ExperimentError) as caught:
+        storages('[storage.a]\nkind = "directory"\nfill = 0.85\n')
+    assert 'kind = "loop"' in str(caught.value.problems[0].hint)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +201,10 @@ def test_a_disk_cannot_be_there_once_for_each_level():
     ((line, key, message),) = problems(f'{STORAGES}[matrix]\nstorage.tank.layout = ["mirror", "stripe"]\n')
     assert (line, key) == ('storage.tank.layout = ["mirror", "stripe"]', "matrix.storage.tank.layout")
     assert "storage 'log' is a disk, which cannot be there once for each level" in message
+
+
+def test_a_disk_can_be_there_for_one_level():
+    storages(f'{STORAGES}[matrix]\nstorage.tank.layout = ["mirror"]\n')
 
 
 def test_fields_of_storages_can_be_factors():

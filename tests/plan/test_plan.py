@@ -337,6 +337,23 @@ def test_a_storage_takes_its_space_of_the_one_that_it_stands_on():
     }
 
 
+@pytest.mark.parametrize(("ballast_bytes", "met"), [(0, True), (GIB, True), (7 * GIB // 2, False)])
+def test_what_is_stored_must_fit_beside_the_ballast_which_is_written_too(ballast_bytes, met):
+    def plan(ballast_bytes):
+        place = Place("memory", "memory", 16 * GIB, room_bytes=4 * GIB, ballast_bytes=ballast_bytes)
+        e = experiment(
+            storage={"s": {"kind": "tmpfs", "size": "4GiB"}}, dataset={"kind": "tpcb", "scale": 20}, matrix={}
+        )
+        return plan_of(e, places={"s": place})
+
+    room, memory = plan(ballast_bytes).needs
+    _, memory_without = plan(0).needs
+    assert (room.met, room.storages, room.available_bytes) == (met, ("s",), 4 * GIB - ballast_bytes)
+    assert ("beside" in room.what) is (ballast_bytes > 0)
+    assert memory.needed_bytes == memory_without.needed_bytes + ballast_bytes
+    assert plan(ballast_bytes).estimated_written_bytes == plan(0).estimated_written_bytes + ballast_bytes
+
+
 @pytest.mark.parametrize(("clients", "met"), [(1_000, True), (100_000, False)])
 def test_many_connections_take_memory(clients, met):
     (need,) = [

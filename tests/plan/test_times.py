@@ -45,6 +45,18 @@ def test_loading_goes_at_the_bandwidth_of_the_disk() -> None:
     assert seconds(fast) == seconds()
 
 
+def test_ballast_is_written_at_the_bandwidth_of_the_disk() -> None:
+    def of(ballast_bytes: int, write_bytes_per_s: float | None) -> float:
+        pace = Pace(flush_s=0, page_write_s=0, write_bytes_per_s=write_bytes_per_s)
+        place = Place("1", "/", 100 * GIB, pace=pace, ballast_bytes=ballast_bytes)
+        return plan_of(
+            experiment(**ONE, matrix={"storage": ["disk"]}), places={"disk": place, "wal": Place()}
+        ).estimated_s
+
+    assert of(10**10, 1e8) - of(0, 1e8) == approx(100)
+    assert 0 < of(10**10, None) - of(0, None) < 100
+
+
 def test_updates_after_loading_wait_for_the_pages_that_memory_does_not_hold() -> None:
     def of(rows: int, updates_per_row: float) -> float:
         place = Place("1", "/", 1000 * GIB, pace=Pace(0, 0, None, page_read_s=0.001))

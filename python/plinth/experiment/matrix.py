@@ -102,7 +102,7 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
         ]
     if (barred := _barred(document, factor)) is not None:
         return [Problem(f"{barred!r} is a value, not a table", path=path)]
-    if first == "storage" and (problem := _check_storage_factor(document, factor, rest[0])):
+    if first == "storage" and (problem := _check_storage_factor(document, factor, levels, rest[0])):
         return [problem]
     if not levels:
         return [Problem("a factor needs at least one level", path=path)]
@@ -132,7 +132,7 @@ def _is_level(level: Any) -> bool:
     return not isinstance(level, dict) and (not isinstance(level, list) or all(isinstance(word, str) for word in level))
 
 
-def _check_storage_factor(document: dict[str, Any], factor: str, name: str) -> Problem | None:
+def _check_storage_factor(document: dict[str, Any], factor: str, levels: list[Any], name: str) -> Problem | None:
     """Whether the storage `name`, and what becomes another with it, can be there once for each level."""
     tables = document.get("storage")
     if not isinstance(tables, dict) or name not in tables:
@@ -144,11 +144,11 @@ def _check_storage_factor(document: dict[str, Any], factor: str, name: str) -> P
     if len(specs) < len(tables):
         return None  # what is wrong with them is told with the storages themselves
     for other, factors in factors_by_storage(specs, [factor]).items():
-        if factors and specs[other].kind == "device":
+        if factors and len(levels) > 1 and specs[other].kind == "device":
             return Problem(
                 f"storage {other!r} is a disk, which cannot be there once for each level of {factor!r}",
                 path=["matrix", factor],
-                hint="one run for each level: --set",
+                hint=f"one run for each level, as by --set {factor}={level_text(levels[0])}",
             )
     return None
 

@@ -51,6 +51,9 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
     if kind == "extra_forbidden":
         allowed = _allowed_keys(model, detail["loc"][:-1])
         key = str(path[-1])
+        for candidate in _candidates(model, detail["loc"][:-1]):
+            if reason := getattr(candidate, "not_of_this_kind", {}).get(key):
+                return Problem(f"{UNKNOWN_KEY} {key!r} of this kind: {reason[0]}", path=path, hint=reason[1])
         return Problem(f"{UNKNOWN_KEY} {key!r}; allowed: {', '.join(allowed)}", path=path, hint=nearest(key, allowed))
     if kind == "missing":
         return Problem(f"the key {str(path[-1])!r} is missing", path=path)

@@ -24,7 +24,7 @@ from plinth.model.storage import (
 )
 
 _SPEC: TypeAdapter[StorageSpec] = TypeAdapter(StorageSpec)
-_OF_A_FILESYSTEM = ("filesystem", "mkfs_options", "mount_options")
+_OF_A_FILESYSTEM = ("filesystem", "mkfs_options", "mount_options", "fill")
 _FEWEST_OF_MD = {0: 2, 1: 2, 10: 2, 5: 3, 6: 4}
 _FEWEST_OF_BTRFS = {"single": 1, "dup": 1, "raid0": 2, "raid1": 2, "raid10": 4}
 _FEWEST_OF_ZFS = {"stripe": 1, "mirror": 2, "raidz": 2, "raidz2": 3, "raidz3": 4}

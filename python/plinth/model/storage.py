@@ -5,7 +5,7 @@ Field descriptions here are the reference: the JSON Schema and docs/reference ar
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -67,12 +67,28 @@ PlacelessOptions = Annotated[tuple[str, ...], AfterValidator(_names_no_place)]
 class StorageBase(Frozen):
     """What all kinds have."""
 
+    not_of_this_kind: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    """Keys of other kinds that this one cannot have: the reason, and what to do instead."""
+
     def references(self) -> Iterator[Reference]:
         """The other storages that it names."""
         yield from ()
 
 
-class FormattedStorage(StorageBase):
+class FilledStorage(StorageBase):
+    """A file system of its own, of which a part may be in use before the data directory is made."""
+
+    fill: float = Field(
+        default=0.0,
+        ge=0,
+        lt=0.99,
+        description="Share of the file system that is in use before the data directory is made, as Use% of df(1) counts it: "
+        "without the blocks that ext4 keeps for root. Random bytes are written until then, and fsynced. 0 writes none.",
+        examples=[0.85],
+    )
+
+
+class FormattedStorage(FilledStorage):
     """A block device with a file system. As a member of another storage it is left raw: no file system, no mount."""
 
     filesystem: FilesystemName = Field(default="ext4", description="File system that is made.")
@@ -122,6 +138,13 @@ class CountedStorage(StorageBase):
 class DirectoryStorage(StorageBase):
     """A directory that is there, or one that Plinth makes; nothing is formatted."""
 
+    not_of_this_kind: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "fill": (
+            "a directory shares its file system with all else that is there, which ballast would leave no space for",
+            'use kind = "loop", which is a file system in a file of its own, or kind = "device" for a whole disk',
+        )
+    }
+
     kind: Literal["directory"]
     path: str | None = Field(
         default=None,
@@ -130,7 +153,7 @@ class DirectoryStorage(StorageBase):
     )
 
 
-class TmpfsStorage(StorageBase):
+class TmpfsStorage(FilledStorage):
     """A file system in memory. Without the right to mount, a directory in /dev/shm stands in, and the report says so."""
 
     kind: Literal["tmpfs"]
@@ -214,7 +237,7 @@ class DeviceStorage(FormattedStorage):
         return self
 
 
-class BtrfsStorage(StorageBase):
+class BtrfsStorage(FilledStorage):
     """btrfs over several members."""
 
     kind: Literal["btrfs"]
@@ -233,7 +256,7 @@ class BtrfsStorage(StorageBase):
         return _members("members", self.members)
 
 
-class ZfsStorage(StorageBase):
+class ZfsStorage(FilledStorage):
     """A ZFS pool with one dataset in it."""
 
     kind: Literal["zfs"]

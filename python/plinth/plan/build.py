@@ -60,8 +60,9 @@ def build_plan(
         for variant in [variant_of[trial.variant]]
         for step in surroundings.trial_steps(trial, variant, by_id[variant.cluster])
     ]
-    written = estimated_written_bytes(experiment, clusters, trials)
     places = surroundings.places(clusters)
+    ballast_bytes = sum(place.ballast_bytes for place in places.values())
+    written = estimated_written_bytes(experiment, clusters, trials, ballast_bytes)
     load_s = [surroundings.dataset_load_s(key.dataset) for key in keys]
     return Plan(
         run_id=surroundings.run_id,

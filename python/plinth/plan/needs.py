@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from plinth.model.facts import HostFacts
 from plinth.model.pg_units import SIZES_BYTES
 from plinth.model.plan import Need, Pace, PlannedCluster, Variant
+from plinth.model.units import format_size
 from plinth.plan.sizes import DEFAULT_SHARED_BUFFERS_BYTES, setting_bytes
 
 MEMORY = "memory"
@@ -22,6 +23,7 @@ class Place:
 
     That is another storage (`on`), or a file system or memory, which storages of the same `key` share. It takes
     `takes_bytes` whatever is stored in it, or as much as is stored. `room_bytes` is what can be stored in it at most.
+    `ballast_bytes` of that are written before anything is stored.
     `pace` is how fast it is, where that is known, as of an emulated disk.
     """
 
@@ -31,6 +33,7 @@ class Place:
     on: str | None = None
     takes_bytes: int | None = None
     room_bytes: int | None = None
+    ballast_bytes: int = 0
     pace: Pace | None = None
 
 
@@ -69,7 +72,8 @@ def needs_of(
     taken: dict[str, _Taken] = {}
     needs = []
     for name, place in reversed(list(places.items())):
-        takes_bytes = stored[name] if place.takes_bytes is None else place.takes_bytes
+        in_it_bytes = stored[name] + place.ballast_bytes
+        takes_bytes = in_it_bytes if place.takes_bytes is None else place.takes_bytes
         if place.on is not None:
             stored[place.on] += takes_bytes
         elif place.key is not None:
@@ -77,13 +81,14 @@ def needs_of(
             sum_of.names |= dict.fromkeys(_takers(name, place, clusters))
             sum_of.by_storage[name] = takes_bytes
         if place.room_bytes is not None and stored[name]:
-            what = f"room in storage {name}"
+            beside = f" beside {format_size(place.ballast_bytes)} of ballast" if place.ballast_bytes else ""
+            what = f"room in storage {name}{beside}"
             needs.append(
                 Need(
                     what=what,
                     where=f"storage.{name}",
                     needed_bytes=stored[name],
-                    available_bytes=place.room_bytes,
+                    available_bytes=place.room_bytes - place.ballast_bytes,
                     storages=(name,),
                 )
             )

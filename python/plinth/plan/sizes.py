@@ -71,11 +71,12 @@ def _writes_pages(dataset: DatasetSpec) -> bool:
 
 
 def estimated_written_bytes(
-    experiment: Experiment, clusters: Sequence[PlannedCluster], trials: Sequence[PlannedTrial]
+    experiment: Experiment, clusters: Sequence[PlannedCluster], trials: Sequence[PlannedTrial], ballast_bytes: int
 ) -> int:
-    """Written to storages by the whole run: each cluster's data, once more as WAL if by SQL, then WAL and pages of each trial."""
+    """Written to storages by the whole run: `ballast_bytes`, each cluster's data, once more as WAL if by SQL, then WAL and
+    pages of each trial."""
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
     loaded = sum(
         (1 if _writes_pages(cluster.dataset) else 2) * sum(cluster.bytes_by_storage.values()) for cluster in clusters
     )
-    return round(loaded + len(trials) * 2 * trial_s * _WAL_BYTES_PER_S)
+    return round(ballast_bytes + loaded + len(trials) * 2 * trial_s * _WAL_BYTES_PER_S)

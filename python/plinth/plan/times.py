@@ -31,6 +31,8 @@ _UNDO_STORAGE_S = 0.5
 _ANALYSIS_S = 2.0
 _ANALYSIS_TRIAL_S = 0.1
 """Reading one trial from the bundle, its statistics, and its part of the report."""
+_BALLAST_BYTES_PER_S = 300e6
+"""Random bytes made by one core and written to a common SSD."""
 _PAGE_BYTES = 8192
 _FLUSHES_OF_A_RESTART = 30
 _PAGES_CHANGED_BY_A_COMMIT = 2
@@ -49,7 +51,7 @@ def estimated_s(
     places: Mapping[str, Place],
     memory_bytes: int,
 ) -> float:
-    """Time of the whole run: a probe of each storage, `load_s` of each cluster's dataset, then start, warm-up and load of
+    """Time of the whole run: ballast and a probe of each storage, `load_s` of each cluster's dataset, then start, warm-up and load of
     each trial, and at last undoing, analysis and report.
 
     `variants` are by id; `places` has every storage that is used; `memory_bytes` is what is free.
@@ -63,6 +65,7 @@ def estimated_s(
         for cluster, usual_s in zip(clusters, load_s, strict=True)
     )
     storages = {storage for cluster in clusters for storage in cluster.roles.values()}
+    filling_s = sum(map(_filling_s, places.values()))
     probing_s = len(storages) * _PROBE_CASES * experiment.measure.probe_s
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
     measure = experiment.measure
@@ -71,7 +74,8 @@ def estimated_s(
     planned = (variants[trial.variant] for trial in trials)
     ending_s = len(storages) * _UNDO_STORAGE_S + _ANALYSIS_S + len(trials) * _ANALYSIS_TRIAL_S
     return (
-        probing_s
+        filling_s
+        + probing_s
         + loading_s
         + ending_s
         + sum(
@@ -79,6 +83,12 @@ def estimated_s(
             for variant in planned
         )
     )
+
+
+def _filling_s(place: Place) -> float:
+    """Of writing its ballast."""
+    limit = place.pace.write_bytes_per_s if place.pace is not None else None
+    return place.ballast_bytes / min(limit or _BALLAST_BYTES_PER_S, _BALLAST_BYTES_PER_S)
 
 
 def _paces(cluster: PlannedCluster, places: Mapping[str, Place]) -> dict[str, Pace]:

@@ -224,7 +224,12 @@ def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:
 def _place(storage: Storage) -> Place:
     """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
-    place = Place(takes_bytes=storage.needs_bytes(), room_bytes=storage.room_bytes(), pace=storage.pace())
+    place = Place(
+        takes_bytes=storage.needs_bytes(),
+        room_bytes=storage.room_bytes(),
+        ballast_bytes=storage.ballast_bytes(),
+        pace=storage.pace(),
+    )
     match source:
         case None:
             return place

@@ -50,7 +50,7 @@ class Storages:
             if stands:
                 facts = storage.facts(self._runner)
             else:
-                facts = storage.prepare(self._runner, self._journal)
+                facts = storage.prepare(self._runner, self._journal, report=self._listener.progress)
                 self._journal.record(made)
         except (Interrupted, UsageError):
             raise

@@ -9,9 +9,11 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.plan import Pace
+from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.storage import Reference
 from plinth.storage.actions import Action
+from plinth.storage.ballast import fill_action, fill_of, with_ballast
 from plinth.storage.describe import storage_facts
 from plinth.storage.room import filesystem_of, usable_bytes
 from plinth.system.directory import label_of
@@ -72,6 +74,7 @@ class Storage(ABC, Generic[Spec]):
         self.owner = surroundings.owner
         self.work_root = surroundings.work_root
         self.label = label_of(surroundings.run_id)
+        self._tell_progress: Report = lambda progress: None
 
     @property
     @abstractmethod
@@ -97,6 +100,11 @@ class Storage(ABC, Generic[Spec]):
         """How much of that is left for files, by a cautious estimate; None when nothing but its place limits it."""
         capacity = self.capacity_bytes()
         return None if capacity is None or self.is_raw else usable_bytes(filesystem_of(self.spec), capacity)
+
+    def ballast_bytes(self) -> int:
+        """About how much is written to fill it as asked, before anything is stored in it; 0 when nothing is."""
+        room = self.room_bytes()
+        return 0 if room is None else round(fill_of(self.spec) * room)
 
     def pace(self) -> Pace | None:
         """How fast it is, as far as that is known beforehand: as the slowest that it stands on; None where none is."""
@@ -169,14 +177,31 @@ class Storage(ABC, Generic[Spec]):
 
     def steps(self) -> list[Step]:
         """What `prepare` will do."""
-        return [action.step for action in self.actions()]
+        return [action.step for action in self._all_actions()]
 
-    def prepare(self, runner: Runner, journal: Journal, tell: Callable[[Step], object] | None = None) -> StorageFacts:
+    def _all_actions(self) -> list[Action]:
+        """What makes it, and at last what fills it."""
+        share = fill_of(self.spec)
+        if self.is_raw or not share:
+            return self.actions()
+        return [
+            *self.actions(),
+            fill_action(self.step_id("fill"), self.name, self.mount_point, share, self._tell_progress),
+        ]
+
+    def prepare(
+        self,
+        runner: Runner,
+        journal: Journal,
+        tell: Callable[[Step], object] | None = None,
+        report: Report | None = None,
+    ) -> StorageFacts:
         """Make the storage; every step is in the journal before it is done. A failure undoes what was made of it.
 
-        `tell` is called with each step that is about to be done.
+        `tell` is called with each step that is about to be done, `report` with how far a long one is.
         A daemon that hangs meanwhile, its own or of what it stands on, is ended; the error tells of it.
         """
+        self._tell_progress = report or self._tell_progress
         with journal.nothing_hangs() as ended:
             try:
                 return self._make(runner, journal, tell or (lambda step: None))
@@ -192,7 +217,7 @@ class Storage(ABC, Generic[Spec]):
     def _make(self, runner: Runner, journal: Journal, tell: Callable[[Step], object]) -> StorageFacts:
         try:
             self._check(runner)
-            for action in self.actions():
+            for action in self._all_actions():
                 journal.record(action.step)
                 tell(action.step)
                 self._do(action, runner)
@@ -203,7 +228,8 @@ class Storage(ABC, Generic[Spec]):
 
     def facts(self, runner: Runner) -> StorageFacts:
         """The storage and all that it stands on, as found now. `runner` is for kinds whose tools must be asked."""
-        return storage_facts(self.name, self.spec.kind, self.mount_point, self.notes())
+        facts = storage_facts(self.name, self.spec.kind, self.mount_point, self.notes())
+        return with_ballast(facts, self.mount_point, share) if (share := fill_of(self.spec)) else facts
 
     def teardown(self, runner: Runner, journal: Journal) -> None:
         """Undo what `prepare` did, the last step first. Raises the first error; what is left stays in the journal."""

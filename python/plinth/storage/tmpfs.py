@@ -96,8 +96,15 @@ class SharedMemory(Storage[TmpfsStorage]):
         return [make_labelled(self.step_id("directory"), self.mount_point, self.label, *self.root_belongs_to())]
 
     def check(self, runner: Runner) -> None:
-        """/dev/shm is a tmpfs with as much left as was asked for."""
+        """/dev/shm is a tmpfs with as much left as was asked for, and nothing is to be filled."""
         _check_size(self.spec, self.name)
+        if self.spec.fill:
+            raise MissingCapability(
+                f"fill = {self.spec.fill:g}: without the right to mount, {SHARED_MEMORY} stands in for a tmpfs, and it is not "
+                "ours alone to fill",
+                where=f"storage.{self.name}.fill",
+                hint="run as root, or leave fill out",
+            )
         check_new_directory(self.mount_point, self.owner, runner)
         self.confirm()
         free = free_bytes(SHARED_MEMORY)

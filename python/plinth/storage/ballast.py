@@ -1,0 +1,110 @@
+"""Ballast: a file of random bytes that fills a file system to a given share before a data directory is made on it.
+
+The bytes are written, not allocated, and cannot be compressed: an SSD keeps them as data, and so do btrfs, ZFS and zram.
+The file goes with the file system that it is on.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+
+from plinth.model.errors import RunError
+from plinth.model.facts import StorageFacts
+from plinth.model.progress import Progress, Report
+from plinth.model.step import Step
+from plinth.model.units import format_size
+from plinth.storage.actions import Action
+from plinth.system.failures import from_os_error
+from plinth.system.patience import space_of
+from plinth.system.runner import Runner
+
+BALLAST_FILE = ".plinth-ballast"
+"""In the root of the file system, where no data directory is: those have directories of their own."""
+_CHUNK_BYTES = 4 * 2**20
+_SYNC_BYTES = 64 * 2**20
+"""Fsynced so often, that what is told of the progress is on the disk, and little memory is dirty."""
+_TOLERANCE = 0.02
+"""How far from the share that was asked for a file system may be: metadata of the ballast itself is not known before."""
+_ACCOUNTING_S = 40.0
+"""ZFS counts what was written when its transaction group ends: after 5 s, with zfs-fuse 30 s."""
+_LOOK_AGAIN_S = 0.1
+
+
+def fill_of(spec: object) -> float:
+    """The share of the file system that is to be in use; 0 for kinds that have none of their own."""
+    return getattr(spec, "fill", 0.0)
+
+
+def fill_action(step_id: str, name: str, root: Path, share: float, report: Report) -> Action:
+    """Fill the file system mounted on `root`, that of the storage `name`, until `share` of it is in use."""
+    step = Step(
+        id=step_id, title=f"fill {root}: write random bytes to {BALLAST_FILE} until {share:.4g} of it is in use"
+    )
+    return Action(step, lambda runner: _fill(f"fill storage {name}", root, share, report, runner))
+
+
+def with_ballast(facts: StorageFacts, root: Path, share: float) -> StorageFacts:
+    """`facts` with a note of the ballast, as it is found in `root`. OSError when it is gone."""
+    size_bytes = (root / BALLAST_FILE).stat().st_size
+    note = (
+        f"fill = {share:g}: {format_size(size_bytes)} of random bytes were written to {BALLAST_FILE} in it before the data "
+        "directory was made."
+    )
+    return facts.model_copy(update={"notes": (*facts.notes, note)})
+
+
+def _fill(task: str, root: Path, share: float, report: Report, runner: Runner) -> None:
+    path = root / BALLAST_FILE
+    used, usable = _used_and_usable(root)
+    missing = round(share * usable) - used
+    if missing <= 0:
+        raise RunError(
+            f"{format_size(used)} of {format_size(usable)} are in use by the empty file system, more than fill = {share:g}",
+            where=str(root),
+            hint="ask for more, or for a larger storage",
+        )
+    try:
+        _write_random(path, missing, lambda done: report(Progress(task, done, missing, "bytes")))
+    except OSError as error:
+        raise from_os_error(error, f"write {format_size(missing)} of ballast", path) from error
+    runner.run(("sync", "--file-system", str(root)))
+    _confirm(root, share)
+
+
+def _write_random(path: Path, size_bytes: int, tell: Callable[[int], object]) -> None:
+    """Write a new file of random bytes, fsynced, and leave none of it in the page cache."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        written = synced = 0
+        while written < size_bytes:
+            written += os.write(file, os.urandom(min(_CHUNK_BYTES, size_bytes - written)))
+            if written - synced >= _SYNC_BYTES or written == size_bytes:
+                os.fsync(file)
+                os.posix_fadvise(file, synced, written - synced, os.POSIX_FADV_DONTNEED)
+                synced = written
+                tell(synced)
+    finally:
+        os.close(file)
+
+
+def _confirm(root: Path, share: float) -> None:
+    """Raise RunError when the file system does not say that `share` of it is in use, soon."""
+    deadline = monotonic() + _ACCOUNTING_S
+    while True:
+        used, usable = _used_and_usable(root)
+        if abs(used / usable - share) <= _TOLERANCE:
+            return
+        if monotonic() > deadline:
+            raise RunError(
+                f"asked for fill = {share:g}; {used / usable:.3f} of the file system is in use after its ballast was written",
+                where=str(root),
+            )
+        sleep(_LOOK_AGAIN_S)
+
+
+def _used_and_usable(root: Path) -> tuple[int, int]:
+    """Bytes in use, and bytes that an ordinary user could use if it were empty: as df(1) counts them."""
+    space = space_of(root)
+    used = (space.f_blocks - space.f_bfree) * space.f_frsize
+    return used, used + space.f_bavail * space.f_frsize
