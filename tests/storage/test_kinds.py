@@ -287,7 +287,7 @@ def test_a_full_place_is_refused_before_anything_is_made(make_storage, journal: 
 def test_a_place_that_fills_up_in_the_middle_leaves_nothing(make_storage, journal: Journal, tiny: Path) -> None:
     for number in range(6):  # one inode is left: enough for the directory, not for the label in it
         (tiny / str(number)).touch()
-    with pytest.raises(MissingCapability, match="no space left") as error:
+    with pytest.raises(MissingCapability, match="no inodes left") as error:
         make_storage(directory(tiny)).prepare(Runner(), journal)
     assert error.value.exit_code == 5
     assert journal.undo_all(Runner()) == ()
