@@ -94,9 +94,10 @@ def _try(connection: "psycopg.Connection[Any]", statement: str, err: TextIO) -> 
 def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connection[Any]":
     import psycopg
 
+    from plinth.system.control import open_control
+
     try:
-        # Text comes as bytes from a database whose encoding is SQL_ASCII, unless it is asked for.
-        connection = psycopg.connect(conninfo(asked), autocommit=True, client_encoding="UTF8")
+        connection = open_control(conninfo(asked))
     except psycopg.Error as error:
         if error.pgconn is not None and error.pgconn.needs_password and asked.password is None:
             asked.password = _ask_password()

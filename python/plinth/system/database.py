@@ -2,8 +2,9 @@
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
@@ -21,13 +22,23 @@ STORAGE_FULL = "the storage is full: give it a larger size, or load less"
 
 def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.Connection[tuple[Any, ...]]":
     """A control connection, as the load engine would connect: by nothing but `to`."""
-    # Text comes as bytes from a database whose encoding is SQL_ASCII, unless it is asked for.
-    ours = {"application_name": f"{to.application_name} control", "client_encoding": "UTF8"}
-    return connect_as(to.model_copy(update=ours), timeout_s=timeout_s)
+    from plinth.system.control import open_control  # psycopg takes long to import
+
+    ours = {"application_name": f"{to.application_name} control"}
+    return _first_that_connects(to.model_copy(update=ours), timeout_s, open_control)
 
 
 def connect_as(to: Connection, *, timeout_s: int, **options: Any) -> "psycopg.Connection[tuple[Any, ...]]":
-    """A connection by nothing but `to`, and psycopg's own `options`; each statement is committed at once.
+    """A connection of psycopg's own kind, with psycopg's `options`; each statement is committed at once."""
+    import psycopg
+
+    return _first_that_connects(to, timeout_s, partial(psycopg.connect, autocommit=True, **options))
+
+
+def _first_that_connects(
+    to: Connection, timeout_s: int, open_one: "Callable[..., psycopg.Connection[tuple[Any, ...]]]"
+) -> "psycopg.Connection[tuple[Any, ...]]":
+    """A connection by nothing but `to`, to the first of its hosts that takes it.
 
     libpq reads PG* variables at every connect, and some of them cannot be overridden; so they leave this
     process's environment here. Who wants them (an external server) resolves them before.
@@ -39,10 +50,10 @@ def connect_as(to: Connection, *, timeout_s: int, **options: Any) -> "psycopg.Co
     *others, last = _attempts(to)
     for attempt in others:
         try:
-            return _connect_once(attempt, timeout_s, options)
+            return _connect_once(attempt, timeout_s, open_one)
         except psycopg.OperationalError:
             continue  # the next host may do; when none does, the last one's error is the one that is told
-    return _connect_once(last, timeout_s, options)
+    return _connect_once(last, timeout_s, open_one)
 
 
 def _attempts(to: Connection) -> list[Connection]:
@@ -55,13 +66,13 @@ def _attempts(to: Connection) -> list[Connection]:
     return [one.model_copy(update={"target_session_attrs": attrs}) for attrs in ("standby", "any") for one in alone]
 
 
-def _connect_once(to: Connection, timeout_s: int, options: dict[str, Any]) -> "psycopg.Connection[tuple[Any, ...]]":
-    import psycopg
-
+def _connect_once(
+    to: Connection, timeout_s: int, open_one: "Callable[..., psycopg.Connection[tuple[Any, ...]]]"
+) -> "psycopg.Connection[tuple[Any, ...]]":
     parameters = keywords(to)
     if to.connect_timeout_s is None:
         parameters["connect_timeout"] = timeout_s
-    return psycopg.connect(autocommit=True, **parameters, **options)
+    return open_one(**parameters)
 
 
 @contextmanager

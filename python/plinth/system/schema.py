@@ -68,12 +68,11 @@ def drop_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> N
 
 def undo_schema(connection_string: str, label: str) -> None:
     """Undo of making a schema, by a later process: the password comes by libpq's rules, since journals keep none."""
-    import psycopg
+    from plinth.system.control import open_control
 
     hint = "give the password in PGPASSWORD or ~/.pgpass, then run plinth clean again"
     with database_errors(f"connect to drop the schema {schema_of(label)}", connection_string, hint):
-        # As in `database.connect`; here PG* variables count.
-        control = psycopg.connect(connection_string, autocommit=True, client_encoding="UTF8")
+        control = open_control(connection_string)  # here PG* variables count
     with control:
         drop_schema(control, label)
 
