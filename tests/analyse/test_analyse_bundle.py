@@ -10,6 +10,7 @@ from analyse_bundles import HOST, SECOND_NS, bundle, edit_trial, histogram, seco
 from plinth.analyse import analyse
 from plinth.model.analysis import Analysis
 from plinth.model.base import Gap
+from plinth.model.errors import RunError
 from plinth.model.load import EngineCost, LoadError, Totals
 from plinth.model.trial import Check
 
@@ -43,6 +44,12 @@ def test_the_main_question() -> None:
         "memory ranks first, but what it acknowledges it does not keep: "
         "memory is volatile: tmpfs loses everything at a power cut",
     )
+
+
+def test_a_trial_of_a_variant_that_is_not_planned_is_an_error() -> None:
+    contents = edit_trial(bundle(RAMDISK), 2, variant="nobody")
+    with pytest.raises(RunError, match="trial 2 is of variant nobody, which the plan does not have"):
+        analyse(contents)
 
 
 @pytest.mark.parametrize(

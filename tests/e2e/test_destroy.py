@@ -56,7 +56,7 @@ def test_a_run_takes_the_disk_only_with_the_word_and_gives_it_back(project, noth
                 ((), 4, f"if it may go: --destroy {WORD}"),
                 (("--destroy", "000000"), 2, "--destroy 000000 names no disk of this experiment"),
                 (("--destroy", WORD, "--destroy", "000000"), 2, "names no disk"),
-                (("--yes",), 2, "--yes"),
+                (("--yes",), 4, f"if it may go: --destroy {WORD}"),
             ):
                 refused = project.run(*words, PLINTH_DESTROY=WORD)
                 assert refused.returncode == code, refused.stderr

@@ -102,7 +102,10 @@ fn sleep_has_units_and_never_lasts_less_than_nothing() {
         ("\\sleep 99999999999999999999 us", Ok(i64::MAX as u64)),
         ("\\sleep :x ms", Ok(12_000)),
         ("\\sleep :y ms", Ok(1_000)),
-        ("\\sleep :z", Err("undefined variable \"z\"".to_owned())),
+        (
+            "\\sleep :z",
+            Err("sleep: undefined variable \"z\"".to_owned()),
+        ),
     ];
     for (source, wanted) in table {
         // Of a text, the integer at its start counts; of a double, the whole part.

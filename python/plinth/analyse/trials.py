@@ -24,6 +24,7 @@ from plinth.model.analysis import (
 )
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottleneck, WaitShare
 from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.errors import RunError
 from plinth.model.estimate import Estimate
 from plinth.model.plan import Variant
 from plinth.model.trial import Trial
@@ -172,10 +173,19 @@ class Measured:
 
 
 def judge_trials(contents: BundleContents) -> dict[str, Measured]:
-    """Every variant of the plan by id, in the plan's order, with the trials that the bundle has of it."""
+    """Every variant of the plan by id, in the plan's order, with the trials that the bundle has of it.
+
+    Raises RunError for a trial of a variant that the plan does not have.
+    """
     by_variant: dict[str, list[JudgedTrial]] = {variant.id: [] for variant in contents.plan.variants}
     variants = {variant.id: variant for variant in contents.plan.variants}
     for trial in sorted(contents.trials, key=lambda trial: trial.trial.number):
+        if trial.trial.variant not in variants:
+            raise RunError(
+                f"trial {trial.trial.number} is of variant {trial.trial.variant}, which the plan does not have",
+                where=contents.path,
+                hint="the bundle was altered after its run; `plinth verify` names the files",
+            )
         by_variant[trial.trial.variant].append(_judge(trial, variants[trial.trial.variant], contents))
     return {variant.id: Measured(variant, tuple(by_variant[variant.id])) for variant in contents.plan.variants}
 

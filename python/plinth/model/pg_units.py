@@ -3,7 +3,10 @@
 From the server's own tables: memory_unit_conversion_table and time_unit_conversion_table of utils/misc/guc.c.
 """
 
+import re
 from fractions import Fraction
+
+_UNIT = re.compile(r"([1-9][0-9]{0,8})?([A-Za-z]+)")
 
 SIZES_BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 """Units of size that a setting's value may carry."""
@@ -20,13 +23,16 @@ TIMES_MS = {
 
 
 def base_unit(unit: str) -> tuple[Fraction, dict[str, Fraction]]:
-    """A unit of pg_settings such as "8kB", "MB" or "min": its amount, and the units that convert to it."""
-    digits = unit.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-    family = {name: Fraction(size) for name, size in SIZES_BYTES.items()}
-    name = unit.removeprefix(digits)
-    if name not in family:
-        family = TIMES_MS
-    return int(digits or 1) * family[name], family
+    """A unit of pg_settings such as "8kB", "MB" or "min": its amount, and the units that convert to it.
+
+    Raises ValueError for what is no unit of PostgreSQL's.
+    """
+    match = _UNIT.fullmatch(unit)
+    families = ({name: Fraction(size) for name, size in SIZES_BYTES.items()}, TIMES_MS)
+    family = next((family for family in families if match and match[2] in family), None)
+    if match is None or family is None:
+        raise ValueError(f"{unit!r} is no unit of a setting")
+    return int(match[1] or 1) * family[match[2]], family
 
 
 def format_block_size(block_bytes: int) -> str:

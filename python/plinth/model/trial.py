@@ -55,7 +55,9 @@ class Trial(Frozen):
     measured_ns: int = 0
     totals: Totals | None = None
     measured: Totals | None = None
-    tps: float | None = Field(default=None, description="Transactions done in the measured phase, per second of it.")
+    tps: float | None = Field(
+        default=None, ge=0, description="Transactions done in the measured phase, per second of it."
+    )
     engine: EngineCost | None = None
     observer_cpu_ns: int | None = Field(
         default=None, description="CPU time of the observation beside the load, its queries in the server included."

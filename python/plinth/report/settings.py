@@ -24,11 +24,15 @@ PLACES = {
 def setting_text(value: str, unit: str | None) -> str:
     """A value of pg_settings as SHOW would write it: ("16384", "8kB") -> "128MB", ("300", "s") -> "5min".
 
-    In the largest unit that divides it. Values that stand for something else, such as -1, stay bare.
+    In the largest unit that divides it. Values that stand for something else, such as -1, stay bare; a unit that PostgreSQL
+    is not known to have stands behind its value.
     """
     if unit is None or not value.isdigit() or not int(value):
         return value
-    size, family = base_unit(unit)
+    try:
+        size, family = base_unit(unit)
+    except ValueError:
+        return f"{value} {unit}"
     amount = int(value) * size
     return next(
         f"{amount // size}{name}" for name, size in reversed(family.items()) if (amount / size).denominator == 1
