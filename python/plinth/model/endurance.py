@@ -19,19 +19,19 @@ Flow = Literal["data", "wal", "wal_written", "full_page_images"]
 class Written(Frozen):
     """What was written in the measured phase, for each transaction done and for each day at the rate of the account."""
 
-    bytes_per_transaction: Estimate = Field(description="In the measured phase, for each transaction done there.")
-    bytes_per_day: Estimate = Field(description="That, at the rate of the account, all day long.")
+    bytes_per_transaction: Estimate
+    bytes_per_day: Estimate
 
 
 class FlowWritten(Written):
-    """What PostgreSQL itself wrote of one kind."""
+    """What PostgreSQL itself wrote of one kind in the measured phases."""
 
     flow: Flow
     what: str = Field(description="For people: what is counted, and where.")
 
 
 class StorageWritten(Written):
-    """What the devices directly below a storage's file system wrote, and how that compares with PostgreSQL's own."""
+    """What the devices directly below a storage's file system wrote in the measured phases, beside PostgreSQL's own."""
 
     storages: tuple[str, ...] = Field(description="More than one where they stand on the same devices.")
     roles: tuple[str, ...] = Field(description="What of the cluster stands on it: data, WAL, tablespace NAME.")
@@ -43,7 +43,7 @@ class StorageWritten(Written):
 
 
 class DeviceWritten(Written):
-    """What one block device wrote, whatever stands above or below it."""
+    """What one block device wrote in the measured phases, whatever stands above or below it."""
 
     device: str = Field(description="Kernel name, as in /proc/diskstats.")
     roles: tuple[str, ...]

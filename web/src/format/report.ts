@@ -372,11 +372,11 @@ export interface VariantEndurance {
   gaps: Gap[];
 }
 /**
- * What PostgreSQL itself wrote of one kind.
+ * What PostgreSQL itself wrote of one kind in the measured phases.
  */
 export interface FlowWritten {
-  bytes_per_transaction: Estimate1;
-  bytes_per_day: Estimate2;
+  bytes_per_transaction: Estimate;
+  bytes_per_day: Estimate;
   flow: "data" | "wal" | "wal_written" | "full_page_images";
   /**
    * For people: what is counted, and where.
@@ -384,39 +384,11 @@ export interface FlowWritten {
   what: string;
 }
 /**
- * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
- */
-export interface Estimate1 {
-  value: number;
-  interval: Interval | null;
-  n: number;
-  method: string;
-  note: string | null;
-  /**
-   * Where there are not enough trials for an interval: about how many more it takes.
-   */
-  more_trials: number | null;
-}
-/**
- * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
- */
-export interface Estimate2 {
-  value: number;
-  interval: Interval | null;
-  n: number;
-  method: string;
-  note: string | null;
-  /**
-   * Where there are not enough trials for an interval: about how many more it takes.
-   */
-  more_trials: number | null;
-}
-/**
- * What the devices directly below a storage's file system wrote, and how that compares with PostgreSQL's own.
+ * What the devices directly below a storage's file system wrote in the measured phases, beside PostgreSQL's own.
  */
 export interface StorageWritten {
-  bytes_per_transaction: Estimate3;
-  bytes_per_day: Estimate4;
+  bytes_per_transaction: Estimate;
+  bytes_per_day: Estimate;
   /**
    * More than one where they stand on the same devices.
    */
@@ -432,39 +404,11 @@ export interface StorageWritten {
   amplification: Estimate | null;
 }
 /**
- * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
- */
-export interface Estimate3 {
-  value: number;
-  interval: Interval | null;
-  n: number;
-  method: string;
-  note: string | null;
-  /**
-   * Where there are not enough trials for an interval: about how many more it takes.
-   */
-  more_trials: number | null;
-}
-/**
- * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
- */
-export interface Estimate4 {
-  value: number;
-  interval: Interval | null;
-  n: number;
-  method: string;
-  note: string | null;
-  /**
-   * Where there are not enough trials for an interval: about how many more it takes.
-   */
-  more_trials: number | null;
-}
-/**
- * What one block device wrote, whatever stands above or below it.
+ * What one block device wrote in the measured phases, whatever stands above or below it.
  */
 export interface DeviceWritten {
-  bytes_per_transaction: Estimate5;
-  bytes_per_day: Estimate6;
+  bytes_per_transaction: Estimate;
+  bytes_per_day: Estimate;
   /**
    * Kernel name, as in /proc/diskstats.
    */
@@ -478,34 +422,6 @@ export interface DeviceWritten {
    * Until the rated bytes are written; None without a rating.
    */
   life_years: Estimate | null;
-}
-/**
- * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
- */
-export interface Estimate5 {
-  value: number;
-  interval: Interval | null;
-  n: number;
-  method: string;
-  note: string | null;
-  /**
-   * Where there are not enough trials for an interval: about how many more it takes.
-   */
-  more_trials: number | null;
-}
-/**
- * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
- */
-export interface Estimate6 {
-  value: number;
-  interval: Interval | null;
-  n: number;
-  method: string;
-  note: string | null;
-  /**
-   * Where there are not enough trials for an interval: about how many more it takes.
-   */
-  more_trials: number | null;
 }
 /**
  * One trial of a variant, kept and shown whether it counts or not.
@@ -567,7 +483,7 @@ export interface TrialWork {
 export interface Comparison {
   variant: string;
   baseline: string;
-  ratio: Estimate7;
+  ratio: Estimate1;
   /**
    * Two-sided, of the bootstrap that gave the interval, Holm-corrected; the verdict rests on it.
    */
@@ -593,7 +509,7 @@ export interface Comparison {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate7 {
+export interface Estimate1 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1352,8 +1268,8 @@ export interface Noise {
 export interface WorkNoise {
   work: string;
   what: string;
-  rate_per_s: Estimate8;
-  pair: Estimate9;
+  rate_per_s: Estimate2;
+  pair: Estimate3;
   /**
    * The sides were told apart although they are the same.
    */
@@ -1363,7 +1279,7 @@ export interface WorkNoise {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate8 {
+export interface Estimate2 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1377,7 +1293,7 @@ export interface Estimate8 {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate9 {
+export interface Estimate3 {
   value: number;
   interval: Interval | null;
   n: number;
