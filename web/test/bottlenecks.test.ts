@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { waitsByKind, workCells } from "../src/model/bottlenecks";
+import { groupIoRows, waitsByKind, workCells } from "../src/model/bottlenecks";
 import { estimate, variant } from "./sample";
 
 const share = (kind: string, event: string, processes: number) => ({ kind, event, processes });
@@ -34,4 +34,18 @@ test("what a transaction took of the server, or why that is not known", () => {
     { text: "50 % [47.5 %, 52.5 %]", reason: null },
   ]);
   expect(workCells(variant("old", 1))).toEqual([]);
+});
+
+test("I/O by process has a line for each group, and one with the reason where a group could not be read", () => {
+  const process_io = {
+    groups: [
+      { group: "checkpointer", read_bytes_per_s: estimate(0), written_bytes_per_s: estimate(2_000_000) },
+    ],
+    gaps: [{ what: "I/O of walwriter", reason: "/proc/7/io: Permission denied" }],
+  };
+  const [known, gap] = groupIoRows(variant("disk", 1, { process_io }));
+  expect(known?.group).toBe("checkpointer");
+  expect(known?.cells[1]).toBe("2 MB/s [1.9 MB/s, 2.1 MB/s]");
+  expect(gap).toEqual({ group: "I/O of walwriter", cells: [], reason: "/proc/7/io: Permission denied" });
+  expect(groupIoRows(variant("old", 1))).toEqual([]);
 });

@@ -27,6 +27,7 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     engine_cpu_ns_per_transaction: null,
     bottleneck: null,
     waits: [],
+    process_io: null,
     work: null,
     ceiling: null,
     endurance: null,

@@ -57,6 +57,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantR
         bottleneck=measured.bottleneck(),
         waits=measured.waits(),
         work=work,
+        process_io=measured.process_io(seed),
         safety=judge(variant, contents.storages_of(variant), server),
         ceiling=ceiling_of(
             contents, variant, tps.value if tps else None, work.wal_bytes.value if work.wal_bytes else None

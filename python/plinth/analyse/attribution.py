@@ -27,7 +27,9 @@ CROWDED = 0.75
 MIN_LOOKS = 20
 """Looks at the wait events, under which nothing is said with more than low confidence."""
 _NO_WAIT = "without a wait event, by pg_stat_activity"
-_SOURCES = frozenset({SOURCE, "process_cpu", "process_delay", "host_cpu", "device", "pg_wal", "pg_io", "pg_database"})
+_SOURCES = frozenset(
+    {SOURCE, "process_cpu", "process_delay", "host_cpu", "device", "pg_wal", "pg_io", "pg_database", "process_io"}
+)
 
 
 class Where(NamedTuple):
@@ -55,7 +57,7 @@ class Where(NamedTuple):
 
 
 def read_window(trial: Trial, samples: Iterable[Sample]) -> Window:
-    """The samples of a trial's measured phase that attribution rests on."""
+    """The samples of a trial's measured phase that attribution, server work and I/O by process rest on."""
     return measured_phase(trial, samples, _is_wanted)
 
 

@@ -10,6 +10,7 @@ from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements, merge_transactions
 from plinth.analyse.postgres_writes import SOURCES, PostgresWrites, postgres_writes
+from plinth.analyse.process_io import process_io
 from plinth.analyse.server_work import server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
 from plinth.analyse.window import Window, measured_phase
@@ -17,6 +18,7 @@ from plinth.model.analysis import (
     CommitCeiling,
     LatencyPercentiles,
     OpenLoop,
+    ProcessIo,
     ServerWork,
     StatementLatency,
     TrialPoint,
@@ -167,6 +169,10 @@ class Measured:
     def work(self, seed: int) -> ServerWork:
         """What PostgreSQL counted of the counted trials' transactions."""
         return server_work([judged.work for judged in self.counted if judged.work is not None], seed)
+
+    def process_io(self, seed: int) -> ProcessIo:
+        """What each process group read and wrote in the counted trials."""
+        return process_io([(one.contents.trial, one.seen) for one in self.counted if one.seen is not None], seed)
 
     def _counted_trials(self) -> Iterator[Trial]:
         return (judged.contents.trial for judged in self.counted)

@@ -44,6 +44,29 @@ class ServerWork(Frozen):
     gaps: tuple[Gap, ...] = Field(description="Why those that are None are.")
 
 
+class GroupIo(Frozen):
+    """What a group of processes read from storage, and what it wrote: read_bytes and wchar of /proc/PID/io (proc(5)).
+
+    Not write_bytes: when a write makes a page dirty the kernel counts its whole folio, which of a large folio is up to
+    hundreds of times what was written.
+    """
+
+    group: str = Field(description="backends, checkpointer, walwriter, ..., load engine, observer.")
+    read_bytes_per_s: Estimate
+    written_bytes_per_s: Estimate = Field(
+        description="Given to write() and its kin, whether or not it has reached storage."
+    )
+
+
+class ProcessIo(Frozen):
+    """I/O by process group in the measured phase of the counted trials."""
+
+    groups: tuple[GroupIo, ...] = Field(
+        description="Most bytes first; a group that read and wrote nothing is left out."
+    )
+    gaps: tuple[Gap, ...] = Field(description="Groups that could not be read, and why.")
+
+
 class TrialPoint(Frozen):
     """One trial of a variant, kept and shown whether it counts or not."""
 
@@ -151,6 +174,7 @@ class VariantResult(Frozen):
         default=(), description="The wait profile of the counted trials, commonest first; empty when it was not read."
     )
     work: ServerWork | None = Field(default=None, description="None in analyses of before it was worked out.")
+    process_io: ProcessIo | None = Field(default=None, description="None in analyses of before it was worked out.")
     safety: Safety
     ceiling: CommitCeiling | None = Field(default=None, description="None in analyses of before it was worked out.")
     endurance: VariantEndurance | None = Field(

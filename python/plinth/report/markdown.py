@@ -8,9 +8,11 @@ from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
 from plinth.report.text import (
+    IO_NOTE,
     client_cpu,
     elsewhere_sentence,
     endurance_used,
+    group_io,
     held_back,
     latency,
     latency_pair,
@@ -45,6 +47,7 @@ def render_markdown(report: Report) -> str:
         _section("Differences between variants", _differences(report)),
         _section("What held each back", _held_back(report)),
         _section("What a transaction took of the server", _work(report)),
+        _section("What each process group read and wrote", _process_io(report)),
         _section("Schedule", _schedule(report)),
         _section("Commit ceiling", _ceilings(report)),
         _section("I/O of the storages", _io(report)),
@@ -197,6 +200,14 @@ def _published_ratios(beside: PublishedBeside) -> str:
 def _work(report: Report) -> str:
     rows = [(variant_name(variant), *server_work(variant)) for variant in report.analysis.variants]
     return _table(("Variant", "WAL", "Full-page images", "Buffer hits"), rows)
+
+
+def _process_io(report: Report) -> str:
+    rows = [(variant_name(variant), *row) for variant in report.analysis.variants for row in group_io(variant)]
+    if not rows:
+        return ""
+    table = _table(("Variant", "Processes", "Read from storage", "Written"), rows)
+    return f"{table}\n\n{_text(IO_NOTE)}"
 
 
 def _schedule(report: Report) -> str:

@@ -17,6 +17,7 @@ from plinth.report.text import (
     ceiling,
     client_cpu,
     held_back,
+    io_summary,
     latency_pair,
     noise_sentence,
     observer_sentence,
@@ -93,7 +94,7 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool, beside: Publ
         console.print(Text(noise_sentence(analysis), style="bold yellow" if _alarming(analysis) else "dim"))
         for note in ratio_notes(analysis)[:_MAX_TOLD]:
             console.print(Text(note, style="dim"))
-        for line in (*_held_back(analysis), *_written(analysis), *_published(beside)):
+        for line in (*_held_back(analysis), *_written(analysis), *_process_io(analysis), *_published(beside)):
             console.print(line)
         console.print(Text(observer_sentence(analysis), style="dim"))
         for warning in analysis.warnings[:_MAX_WARNINGS]:
@@ -132,6 +133,19 @@ def _written(analysis: Analysis) -> list[Text]:
         Text.assemble((f"{account.label}: ", "bold"), written_sentence(account)) for account in accounts[:_MAX_TOLD]
     ]
     return [Text("What each wrote:", style="dim"), *lines, *_more(len(accounts))]
+
+
+def _process_io(analysis: Analysis) -> list[Text]:
+    """What the processes of each variant read from storage and wrote, where any did."""
+    told = [
+        (variant.label, summary)
+        for variant in analysis.variants
+        if not variant.is_aa_twin and (summary := io_summary(variant))
+    ]
+    lines = [Text.assemble((f"{label}: ", "bold"), summary) for label, summary in told[:_MAX_TOLD]]
+    return (
+        [Text("What processes read from storage and wrote:", style="dim"), *lines, *_more(len(told))] if lines else []
+    )
 
 
 def _more(variants: int) -> list[Text]:

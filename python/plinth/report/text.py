@@ -10,6 +10,12 @@ from plinth.model.units import format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
 
+IO_NOTE = (
+    "By /proc/PID/io, in the measured phase: medians of the trials with their 95% intervals. Read: fetched from "
+    "storage, not found in the page cache. Written: given to the kernel by write(), whether or not it has reached storage. A group that read and wrote "
+    "nothing is left out."
+)
+
 
 def latency(latency_ns: float) -> str:
     """A latency in the unit that keeps it at one or more, with three significant digits: 85.0 us, 1.23 ms, 264 ms."""
@@ -117,6 +123,35 @@ def server_work(variant: VariantResult) -> tuple[str, str, str]:
         told(work.wal_bytes, format_decimal_size),
         told(work.full_page_images, number),
         told(work.buffer_hits, _share),
+    )
+
+
+def group_io(variant: VariantResult) -> list[tuple[str, str, str]]:
+    """What each process group read and wrote a second, then those that are not known: "n/a: why"."""
+    if variant.process_io is None:
+        return []
+
+    def told(figure: Estimate) -> str:
+        return f"{format_decimal_size(figure.value)}/s{bounds(figure, format_decimal_size)}"
+
+    known = [
+        (one.group, told(one.read_bytes_per_s), told(one.written_bytes_per_s)) for one in variant.process_io.groups
+    ]
+    return known + [(gap.what, f"{NOT_AVAILABLE}: {gap.reason}", "") for gap in variant.process_io.gaps]
+
+
+def io_summary(variant: VariantResult, most: int = 3) -> str:
+    """The groups that read and wrote most: "backends read 12 MB/s, wrote 3 MB/s"; "" where none did or it is not known."""
+    groups = variant.process_io.groups[:most] if variant.process_io else ()
+    return "; ".join(
+        f"{one.group} "
+        + ", ".join(
+            f"{verb} {format_decimal_size(figure.value)}/s"
+            for verb, figure in (("read", one.read_bytes_per_s), ("wrote", one.written_bytes_per_s))
+            if figure.value
+        )
+        for one in groups
+        if one.read_bytes_per_s.value or one.written_bytes_per_s.value
     )
 
 

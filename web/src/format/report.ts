@@ -133,6 +133,10 @@ export interface VariantResult {
    * None in analyses of before it was worked out.
    */
   work: ServerWork | null;
+  /**
+   * None in analyses of before it was worked out.
+   */
+  process_io: ProcessIo | null;
   safety: Safety;
   /**
    * None in analyses of before it was worked out.
@@ -316,6 +320,47 @@ export interface Gap {
   reason: string;
 }
 /**
+ * I/O by process group in the measured phase of the counted trials.
+ */
+export interface ProcessIo {
+  /**
+   * Most bytes first; a group that read and wrote nothing is left out.
+   */
+  groups: GroupIo[];
+  /**
+   * Groups that could not be read, and why.
+   */
+  gaps: Gap[];
+}
+/**
+ * What a group of processes read from storage, and what it wrote: read_bytes and wchar of /proc/PID/io (proc(5)).
+ *
+ * Not write_bytes: when a write makes a page dirty the kernel counts its whole folio, which of a large folio is up to
+ * hundreds of times what was written.
+ */
+export interface GroupIo {
+  /**
+   * backends, checkpointer, walwriter, ..., load engine, observer.
+   */
+  group: string;
+  read_bytes_per_s: Estimate;
+  written_bytes_per_s: Estimate1;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate1 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
  * What becomes of an acknowledged commit when the power goes, judged from facts, not from a test.
  */
 export interface Safety {
@@ -483,7 +528,7 @@ export interface TrialWork {
 export interface Comparison {
   variant: string;
   baseline: string;
-  ratio: Estimate1;
+  ratio: Estimate2;
   /**
    * Two-sided, of the bootstrap that gave the interval, Holm-corrected; the verdict rests on it.
    */
@@ -509,7 +554,7 @@ export interface Comparison {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate1 {
+export interface Estimate2 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1268,8 +1313,8 @@ export interface Noise {
 export interface WorkNoise {
   work: string;
   what: string;
-  rate_per_s: Estimate2;
-  pair: Estimate3;
+  rate_per_s: Estimate3;
+  pair: Estimate4;
   /**
    * The sides were told apart although they are the same.
    */
@@ -1279,7 +1324,7 @@ export interface WorkNoise {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate2 {
+export interface Estimate3 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1293,7 +1338,7 @@ export interface Estimate2 {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate3 {
+export interface Estimate4 {
   value: number;
   interval: Interval | null;
   n: number;

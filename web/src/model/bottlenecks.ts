@@ -39,6 +39,27 @@ export function workCells({ work }: VariantResult): WorkCell[] {
   ];
 }
 
+/** A line of the table of I/O by process; `reason` says why there are no figures. */
+export interface GroupIoRow {
+  readonly group: string;
+  readonly cells: readonly string[];
+  readonly reason: string | null;
+}
+
+/** What each process group read and wrote a second, then the groups that could not be read. */
+export function groupIoRows({ process_io: io }: VariantResult): GroupIoRow[] {
+  if (!io) return [];
+  const perSecond = (figure: Estimate) => withInterval(figure, (bytes) => `${decimalSize(bytes)}/s`);
+  return [
+    ...io.groups.map((one) => ({
+      group: one.group,
+      cells: [perSecond(one.read_bytes_per_s), perSecond(one.written_bytes_per_s)],
+      reason: null,
+    })),
+    ...io.gaps.map((gap) => ({ group: gap.what, cells: [], reason: gap.reason })),
+  ];
+}
+
 function withInterval({ value, interval: bounds }: Estimate, write: (value: number) => string): string {
   return write(value) + (bounds ? ` ${interval(bounds, write)}` : "");
 }

@@ -1,6 +1,6 @@
 /** What held each variant back, with the figures that say so, and what its processes waited for. */
 import type { Evidence, Report, VariantResult, WaitShare } from "../format/report";
-import { waitsByKind, workCells } from "../model/bottlenecks";
+import { groupIoRows, waitsByKind, workCells } from "../model/bottlenecks";
 import { number, withUnit } from "../model/units";
 import { h, notAvailable, scrolling, section } from "./dom";
 import { tableHead } from "./table";
@@ -16,6 +16,7 @@ export function bottlenecksView(report: Report): HTMLElement | null {
     scrolling("What held each variant back", summary(found)),
     ...found.map(details),
     workTable(found),
+    processIoTable(found),
     h("p", { class: "footnote" }, cost(report)),
   );
 }
@@ -66,6 +67,42 @@ function workTable(variants: readonly VariantResult[]): HTMLElement | null {
             ...cells.map(({ text, reason }) =>
               h("td", { class: "num" }, reason === null ? text : notAvailable(reason)),
             ),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+function processIoTable(variants: readonly VariantResult[]): HTMLElement | null {
+  const rows = variants.flatMap((variant) =>
+    groupIoRows(variant).map((row) => ({ name: variant.label, ...row })),
+  );
+  if (rows.length === 0) return null;
+  const heads = ["Variant", "Processes", "read from storage", "written"];
+  return scrolling(
+    "What each process group read and wrote",
+    h(
+      "table",
+      {},
+      h(
+        "caption",
+        {},
+        "What each process group read and wrote, by /proc/PID/io. Read: fetched from storage, not found in the page cache. Written: given to the kernel, whether or not it has reached storage. A group that read and wrote nothing is left out.",
+      ),
+      tableHead(heads, heads.slice(2)),
+      h(
+        "tbody",
+        {},
+        ...rows.map(({ name, group, cells, reason }) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, name),
+            h("td", {}, group),
+            ...(reason === null
+              ? cells.map((cell) => h("td", { class: "num" }, cell))
+              : [h("td", { colspan: "2" }, notAvailable(reason))]),
           ),
         ),
       ),
