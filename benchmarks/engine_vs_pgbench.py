@@ -26,6 +26,7 @@ from plinth.model.facts import Installation
 from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 
@@ -86,7 +87,7 @@ def server(
     storage = folder / f"storage-{installation.major}"
     make_directory(storage, journal.label, owner)
     spec = ServerSpec.model_validate({"listen": "unix"})
-    log = folder / f"postgres-{installation.major}.log"
+    log = LogFile(folder / f"postgres-{installation.major}.log")
     layout = ClusterLayout(journal.run_id, "bench", installation, owner, spec, storage / "data", log)
     cluster = Cluster(layout, Runner(), journal)
     cluster.initdb()

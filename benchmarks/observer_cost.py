@@ -22,6 +22,7 @@ from plinth.observe import Observer  # noqa: E402
 from plinth.server import Cluster, ClusterLayout, connect, find_installation  # noqa: E402
 from plinth.system.directory import make_directory  # noqa: E402
 from plinth.system.journal import Journal  # noqa: E402
+from plinth.system.log_file import LogFile  # noqa: E402
 from plinth.system.owner import server_owner  # noqa: E402
 from plinth.system.runner import Runner  # noqa: E402
 from servers import cluster_folder  # noqa: E402
@@ -60,7 +61,7 @@ def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
         make_directory(storage, journal.label, owner)
         installation = find_installation(18, None, owner, runner)
         layout = ClusterLayout(
-            journal.run_id, "c", installation, owner, ServerSpec(), storage / "c", folder / "server.log"
+            journal.run_id, "c", installation, owner, ServerSpec(), storage / "c", LogFile(folder / "server.log")
         )
         cluster = Cluster(layout, runner, journal)
         cluster.initdb()

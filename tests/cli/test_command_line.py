@@ -116,7 +116,7 @@ WRONG_USAGE = [
     (["plan", "x.toml", "--jsno"], "--jsno"),
     (["plan", "no-such-file.toml"], "No such file or directory"),
     (["report", "."], "not a bundle"),
-    (["resume", "no-such-bundle"], "not a bundle"),
+    (["resume", "no-such-bundle"], "there is no such folder"),
     (["verify", "."], "not a bundle"),
     (["endurance", "."], "not a bundle"),
     (["endurance", ".", "--tbw", "600"], "--tbw 600: expected a number with a unit"),

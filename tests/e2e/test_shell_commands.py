@@ -36,7 +36,7 @@ def scripted(project):
     (project.folder / "who.sql").write_text(
         "\\setshell me id -u\n"
         "SELECT :me;\n"
-        f"\\shell id > {told}/id; env > {told}/env; tty > {told}/tty; ps -o sid= -p $$ > {told}/session; echo loud\n"
+        f"\\shell id > {told}/id; env > {told}/env; tty > {told}/tty; ps -o sid= -p $$ > {told}/session; echo from-the-shell\n"
     )
     project.write(EXPERIMENT)
     return project
@@ -67,6 +67,6 @@ def test_root_has_them_run_as_the_user_of_the_server(scripted, nothing_left):
     assert "PLINTH_TEST_SECRET" not in (told / "env").read_text()
     assert f"USER={owner.name}" in (told / "env").read_text()
     assert int((told / "session").read_text()) != os.getsid(0)
-    assert "loud" not in done.stdout
+    assert "from-the-shell" not in done.stdout
     json.loads(done.stdout)
     nothing_left()

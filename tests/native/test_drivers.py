@@ -29,6 +29,7 @@ from plinth.observe.host import HostStat
 from plinth.observe.process_groups import LOAD_ENGINE
 from plinth.observe.process_sources import ProcessCpu
 from plinth.observe.processes import Processes
+from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
@@ -58,7 +59,7 @@ def begun(tmp_path: Path) -> Iterator[Begun]:
     made: list[DriverLoad] = []
 
     def begin(of: LoadConfig, driver: Driver = "psycopg") -> DriverLoad:
-        load = DriverLoad(driver, of, Runner(), tmp_path / "drivers.log")
+        load = DriverLoad(driver, of, Runner(), LogFile(tmp_path / "drivers.log"))
         made.append(load)
         load.start()
         return load

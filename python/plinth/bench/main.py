@@ -8,7 +8,6 @@ from typing import TextIO, cast
 from plinth import __version__
 from plinth.bench.failure import INTERRUPTED, BenchFailure
 from plinth.bench.help import HELP
-from plinth.model.shown import shown_stream
 
 PROGRAM = "plinth bench"
 
@@ -27,7 +26,7 @@ def run_bench(
     stderr: TextIO | None = None,
 ) -> int:
     """Run a command line in pgbench's manner; returns its exit code. Nothing is raised for what a user can cause."""
-    out, err = stdout or sys.stdout, cast(TextIO, shown_stream(stderr or sys.stderr))
+    out = stdout or sys.stdout
     if words and words[0] in ("--help", "-?"):
         print(HELP, end="", file=out)
         return 0
@@ -36,7 +35,9 @@ def run_bench(
         return 0
     from plinth.bench.options import parse
     from plinth.bench.scripts import ListRequested
+    from plinth.model.shown import shown_stream
 
+    err = cast(TextIO, shown_stream(stderr or sys.stderr))
     try:
         _check_encoding(words)
         asked = parse(words, os.environ, lambda line: print(f"{PROGRAM}: {line}", file=err))

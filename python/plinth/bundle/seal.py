@@ -50,8 +50,9 @@ def verify_bundle(bundle: Path | BundleFolder) -> int:
     findings = [f"{entry.kind}: {entry.name}" for entry in strange]
     findings += [f"missing: {name}" for name in sorted(sums.keys() - present - {entry.name for entry in strange})]
     findings += [f"not in the seal: {name}" for name in sorted(present - sums.keys())]
-    findings += [f"changed: {name}" for name in sorted(present & sums.keys()) if _sum(folder, name) != sums[name]]
-    lost = _missing_trials(folder)
+    changed = [name for name in sorted(present & sums.keys()) if _sum(folder, name) != sums[name]]
+    findings += [f"changed: {name}" for name in changed]
+    lost = _missing_trials(folder) if {"manifest.json", "plan.json"} <= present.difference(changed) else []
     if findings or lost:
         counted = [f"{len(found)} {what}" for found, what in ((findings, "files"), (lost, "trials missing")) if found]
         raise RunError(
@@ -64,11 +65,12 @@ def verify_bundle(bundle: Path | BundleFolder) -> int:
 
 def _missing_trials(folder: BundleFolder) -> list[str]:
     """The trials that a complete run has planned and whose folder is gone: the seal may have been made anew without them."""
-    if folder.entry("manifest.json") is None or folder.entry("plan.json") is None:
-        return []  # which the sums have told
+    trials = folder.entry("trials")
+    if trials is not None and not trials.is_folder:
+        return []  # a finding already
     if read_manifest(folder).status != "complete":
         return []
-    there = {entry.name for entry in folder.entries("trials")}
+    there = {entry.name for entry in folder.entries("trials")} if trials is not None else set[str]()
     return [
         f"planned, but not in the bundle: trial {trial.number} of {trial.variant}"
         for trial in read_plan(folder).trials

@@ -7,15 +7,18 @@ _STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
 
 
 def open_standard_streams() -> list[str]:
-    """Lead each standard descriptor that is closed to /dev/null; returns the names of those.
+    """Lead each standard descriptor that is closed to /dev/null; returns the names of the outputs that were.
+
+    sys.stdin stays None, as Python has it, so that a command that is to read from it can say so.
 
     Otherwise the next file to be opened, a journal or a server's log, would get the number, and whatever a library or a
     child writes to standard error would get into it.
     """
-    closed = [name for number, name in _STREAMS.items() if _lead_to_null(number)]
-    for name in closed:
+    closed = [number for number in _STREAMS if _lead_to_null(number)]
+    outputs = [_STREAMS[number] for number in closed if number != 0]
+    for name in outputs:
         _reopen(name)
-    return closed
+    return outputs
 
 
 def _lead_to_null(number: int) -> bool:
@@ -33,7 +36,6 @@ def _lead_to_null(number: int) -> bool:
 
 def _reopen(name: str) -> None:
     number = next(number for number, one in _STREAMS.items() if one == name)
-    mode = "r" if name == "stdin" else "w"
-    stream = open(number, mode, closefd=False, errors="backslashreplace")  # noqa: SIM115 - as long as the process
+    stream = open(number, "w", closefd=False, errors="backslashreplace")  # noqa: SIM115 - as long as the process
     setattr(sys, name, stream)
     setattr(sys, f"__{name}__", stream)
