@@ -74,8 +74,12 @@ def test_sequential_writes_are_as_of_dd(probe: Command, scratch: Path):
         assert side is not None and side.ios * 8192 == 8 * MIB, f"{name}: the whole file, once"
         assert found[name].read is None
     rates = {name: side.bytes_per_s for name, side in writes.items() if side is not None}
-    assert rates["sequential write, buffered, final fsync"] <= 41e6
-    assert rates["sequential write, direct"] <= 41e6
+    assert rates["sequential write, buffered, final fsync"] <= 44e6, (
+        "a tenth for fio, which begins its clock when the first request is under way"
+    )
+    assert rates["sequential write, direct"] <= 44e6, (
+        "a tenth for fio, which begins its clock when the first request is under way"
+    )
     assert rates["sequential write, buffered"] > rates["sequential write, buffered, final fsync"]
     for name in ("sequential scan", "sequential read, direct"):
         side = found[name].read
