@@ -226,7 +226,7 @@ class _Account:
         )
 
     def _check_checkpoints(self) -> None:
-        """What is dirty when a measured phase ends was not written: one without a checkpoint hardly tells of data."""
+        """What is dirty when a measured phase ends was not written: without a checkpoint in it, the figure for data means little."""
         without = [
             str(trial.contents.trial.number)
             for trial in self._trials

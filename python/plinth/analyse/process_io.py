@@ -12,7 +12,7 @@ SOURCE = "process_io"
 
 
 def process_io(trials: Sequence[tuple[Trial, Window]], seed: int) -> ProcessIo:
-    """Medians over a variant's counted trials; a group that one of them does not tell of is a gap with its reason."""
+    """Medians over a variant's counted trials; a group that any of them could not read is a gap with its reason."""
     if not trials:
         return ProcessIo(groups=(), gaps=(Gap(what="I/O by process", reason="no trial counts"),))
     groups: list[GroupIo] = []

@@ -81,7 +81,7 @@ def cache_is_on(drive: str, runner: Runner) -> bool:
     is_on = commands.is_on(done.stdout)
     if is_on is None:
         raise MissingCapability(
-            "the drive does not tell of a write cache that can be switched",
+            "the drive reports no write cache that can be switched",
             where=" ".join(done.argv),
             hint="leave write_cache out; a drive without a volatile cache needs no switching",
             details=_last_lines(done),

@@ -30,9 +30,9 @@ from plinth.system.undo import undo
 JOURNAL_VERSION = 3  # 2 came with `kept`, 3 with a second owner
 _NOTHING: Mapping[str, PlinthError] = {}
 _MOUNTED = ("unmount", "unmount_filesystem", "destroy_pool")
-_LOCK_PATIENCE_S = 3.0
+_LOCK_TIMEOUT_S = 3.0
 _LOCK_LOOK_AGAIN_S = 0.005
-_DYING_PATIENCE_S = 10.0
+_DYING_TIMEOUT_S = 10.0
 
 
 def journal_path(run_id: str) -> Path:
@@ -141,7 +141,7 @@ class Journal:
                     raise StillRunning(path.stem, owner.pid)
                 content = _read(fd, path)  # once more: it may have ended only now
                 _check_host(content, path)
-                await_dying(owner, _DYING_PATIENCE_S)
+                await_dying(owner, _DYING_TIMEOUT_S)
                 os.ftruncate(fd, content.whole_bytes)
                 return cls(path, fd, content)
             except BaseException:
@@ -286,7 +286,7 @@ def folder_locked(folder: Path) -> Iterator[None]:
 def _locked_at_last(fd: int, owner: ProcessMark) -> bool:
     """Whether the journal could be locked. Of an owner that was killed, a child that has just been forked may still hold the
     lock, until it executes its program or ends."""
-    deadline = monotonic() + _LOCK_PATIENCE_S
+    deadline = monotonic() + _LOCK_TIMEOUT_S
     while not try_lock(fd):
         if owner.is_alive() or monotonic() > deadline:
             return False

@@ -19,7 +19,7 @@ KILL = (signal.SIGKILL, 15.0)
 """PostgreSQL's ways to shut down, and how many seconds each is given before the next."""
 
 _POSTGRES = "postgres"
-_LAST_PATIENCE_S = 1.0
+_LAST_TIMEOUT_S = 1.0
 
 
 def serving(data_directory: Path) -> list[int]:
@@ -72,7 +72,7 @@ def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, fl
             all_exit(list(processes.values()), patience_s)
     left = serving(data_directory)
     if left and ways[-1][0] == signal.SIGKILL:  # whoever has come since
-        left = kill_all(lambda: serving(data_directory), _LAST_PATIENCE_S)
+        left = kill_all(lambda: serving(data_directory), _LAST_TIMEOUT_S)
     if left:
         raise RunError(
             f"a PostgreSQL server could not be ended: {_pids(left)}",

@@ -21,7 +21,7 @@ from plinth.system.loop_device import backing_of
 from plinth.system.runner import Runner
 from plinth.system.signatures import signatures_of
 
-_UDEV_PATIENCE_S = 3.0
+_UDEV_TIMEOUT_S = 3.0
 _LOOK_AGAIN_S = 0.05
 
 
@@ -106,7 +106,7 @@ def _compare(before: Identity, now: Identity, device: Path) -> None:
 
 def _check_unused(fd: int, device: Path) -> None:
     """Nobody has it open or mapped. udev looks at a disk whenever somebody has written to it: that passes, and is waited for."""
-    deadline = monotonic() + _UDEV_PATIENCE_S
+    deadline = monotonic() + _UDEV_TIMEOUT_S
     while found := opened_by({device_number(os.fstat(fd).st_rdev): device.name})[0]:
         if monotonic() > deadline:
             raise Refused(
