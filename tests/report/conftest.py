@@ -18,6 +18,12 @@ def studied() -> Reported:
 
 
 @pytest.fixture(scope="session")
+def probed() -> Reported:
+    """The same, with what the I/O probe measured."""
+    return reported(report_bundles.with_io(report_bundles.with_reference(report_bundles.ramdisk())))
+
+
+@pytest.fixture(scope="session")
 def trouble() -> Reported:
     """The same with a failed trial (4), an excluded one (7), and a gap, errors and a failed check in trial 1."""
     return reported(report_bundles.ramdisk(trouble=True))

@@ -16,11 +16,13 @@ from plinth.model.facts import Fact, HostFacts, Installation, ServerFacts, Setti
 from plinth.model.load import EngineCost, Histogram, LoadError, Second, Totals
 from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
-from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
+from plinth.model.probe_io import IoJob, IoMoment, IoProbe, IoResult, IoSide, StorageIo
+from plinth.model.published import PublishedFact, PublishedFigure, PublishedIo, PublishedRatio, Reference
 from plinth.model.step import Step
 from plinth.model.trial import Check, DeviceIo, Event, Sample, Trial
 from plinth.plan.order import order_trials
 from plinth.plan.variants import expand
+from plinth.probe.io_jobs import shapes
 
 SECOND_NS = 1_000_000_000
 STARTED_UNIX_NS = 1_760_000_000 * SECOND_NS
@@ -106,6 +108,37 @@ def with_reference(contents: BundleContents, reference: Reference | None = None)
     return replace(contents, plan=plan)
 
 
+def with_io(contents: BundleContents) -> BundleContents:
+    """The same run, in which the I/O probe ran on the disk, twice and with a job that failed; in memory there was no fio."""
+    jobs = shapes(1, ("sequential", "depth_128", "positions"))
+
+    def side(iops: float, block_bytes: int | None) -> IoSide:
+        percentiles = {"50": 2_000_000, "99": 9_000_000}
+        rate = iops * (block_bytes or 0)
+        return IoSide(ios=9, iops=iops, bytes_per_s=rate, min_ns=1, mean_ns=2, max_ns=3, percentiles_ns=percentiles)
+
+    def result(job: IoJob, iops: float) -> IoResult:
+        if job.name == "sequential write, direct":
+            return IoResult(job=job, unavailable="Invalid argument")
+        write = "write" in job.parameters["rw"]
+        return IoResult(job=job, **{"write" if write else "read": side(iops, job.block_bytes)})
+
+    def probe(moment: IoMoment, iops: float) -> StorageIo:
+        made = IoProbe(
+            path="/srv/test/disk",
+            facts=disk(),
+            fio_version="fio-3.33",
+            file_bytes=2**28,
+            duration_s=1,
+            kind="shapes",
+            results=tuple(result(job, iops) for job in jobs),
+        )
+        return StorageIo(storage="disk", moment=moment, probe=made)
+
+    absent = StorageIo(storage="memory", moment="empty", probe=None, unavailable="fio is not installed")
+    return replace(contents, io=(probe("empty", 12_000), absent, probe("measured", 6_000)))
+
+
 def published() -> Reference:
     """An invented study of disk, memory and a tape that this run has not."""
     return Reference(
@@ -127,7 +160,17 @@ def published() -> Reference:
                 what="memory beside disk", levels={"storage": "memory"}, to={"storage": "disk"}, low=2, high=4
             ),
         ),
-        fact=(PublishedFact(what="fsync", value=778, unit="per s"),),
+        fact=(
+            PublishedFact(what="fsync", value=778, unit="per s"),
+            PublishedFact(
+                what="dd to the disk",
+                value=52,
+                unit="MB/s",
+                measured_by=PublishedIo(
+                    storage="disk", job="sequential write, buffered", side="write", figure="bytes_per_s", per_unit=1e6
+                ),
+            ),
+        ),
         finding=("Tape tears.",),
     )
 

@@ -96,6 +96,17 @@ class TestInBrowser:
         assert figures[2]["cells"][1] == "n/a: not measured here"
         assert [line["cells"][0] for line in ratios] == ["2 to 4×"]
 
+    def test_what_the_io_probe_measured(self, probed: Reported, tmp_path: Path) -> None:
+        code, found = check(render_html(probed.report), tmp_path)
+        assert (code, found["failures"]) == (0, [])
+        rows = found["tables"]["I/O of disk"]
+        assert rows[0] == ["sequential scan", "empty", "reads", "12,000", "98.3", "2.00 ms", "9.00 ms"]
+        assert rows[1][:4] == ["sequential scan", "measured", "reads", "6,000"]
+        assert ["sequential write, direct", "empty", "n/a: Invalid argument"] in rows
+        assert found["tables"]["I/O of memory"] == [["all jobs", "empty", "n/a: fio is not installed"]]
+        beside = found["tables"]["Published figures of I/O and ours"]
+        assert beside == [["dd to the disk", "52 MB/s", "98.3 MB/s"]]
+
     def test_a_bad_day(self, trouble: Reported, tmp_path: Path) -> None:
         code, found = check(render_html(trouble.report), tmp_path)
         assert (code, found["failures"]) == (0, [])

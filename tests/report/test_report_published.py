@@ -113,3 +113,12 @@ def test_markdown_shows_both_with_the_source(studied: Reported) -> None:
     assert "| memory beside disk | memory / disk | 2 to 4x |" in section
     assert "fsync: 778 per s" in section and "Tape tears." in section
     assert "1 further figure of the study is of another question." in section
+
+
+def test_what_the_io_probe_measured_stands_beside_the_published_figure(studied: Reported, probed: Reported) -> None:
+    without, with_ours = "published 52 MB/s; ours n/a: not measured here", "published 52 MB/s; ours 98.3 MB/s"
+    assert f"dd to the disk: {without}" in render_markdown(studied.report)
+    assert f"dd to the disk: {with_ours}" in render_markdown(probed.report)
+    assert "dd to the disk" not in render_terminal(studied.analysis, width=200, color=False, beside=beside(studied))
+    text = render_terminal(probed.analysis, width=200, color=False, beside=beside(probed))
+    assert f"dd to the disk: {with_ours}" in text

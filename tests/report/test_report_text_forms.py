@@ -70,6 +70,21 @@ class TestTerminal:
         # A tmpfs stands on no device: that is no zero.
         assert "memory: n/a: tmpfs on /srv/test/memory keeps its files in memory" in written
 
+    def test_says_what_the_io_probe_measured_on_each_storage(self, probed: Reported) -> None:
+        text = render_terminal(probed.analysis, width=400, color=False, probed=probed.report.io)
+        empty, memory, measured = text.split("I/O of the storages, by fio:\n")[1].splitlines()[:3]
+        assert empty.startswith("disk, empty: sequential scan, reads 12,000 IOPS, 98.3 MB/s; ")
+        assert empty.endswith("; 23 more")
+        assert memory == "memory, empty: all jobs n/a: fio is not installed"
+        assert measured.startswith("disk, measured: sequential scan, reads 6,000 IOPS, ")
+        assert "I/O of the storages" not in render_terminal(probed.analysis, width=400, color=False)
+
+    def test_of_reads_over_position_it_says_both_ends(self, probed: Reported) -> None:
+        over = [figure for figure in probed.report.io if figure.position is not None]
+        text = render_terminal(probed.analysis, width=400, color=False, probed=over)
+        (empty, _) = [line for line in text.splitlines() if "file at" in line]
+        assert "file at 0 %, reads" in empty and "; file at 95 %, reads" in empty and empty.endswith("; 18 more")
+
     @pytest.mark.parametrize(("times_as_long", "note"), [(3.0, ""), (1 / 3, "testdisk0 below, with what others write")])
     def test_a_storages_own_device_comes_before_the_hosts_below(
         self, ramdisk: Reported, times_as_long: float, note: str
@@ -149,6 +164,13 @@ class TestMarkdown:
         assert "Life: a drive rated for 600 TB written" in section
         assert "- memory, disk, disk (A/A): full page images of PostgreSQL: n/a: pg_stat_wal told" in section
         assert "- memory: devices of storage memory: n/a: tmpfs on /srv/test/memory" in section
+
+    def test_has_what_the_io_probe_measured(self, probed: Reported) -> None:
+        section = render_markdown(probed.report).partition("## I/O of the storages\n")[2].partition("\n## ")[0]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line]
+        assert ["disk", "empty", "sequential scan", "reads", "12,000", "98.3", "2.00 ms", "9.00 ms"] in rows
+        assert ["disk", "measured", "sequential write, direct", "", "n/a: Invalid argument", "", "", ""] in rows
+        assert ["memory", "empty", "all jobs", "", "n/a: fio is not installed", "", "", ""] in rows
 
     def test_a_fence_in_the_experiment_file_does_not_end_it(self, ramdisk: Reported) -> None:
         again = ramdisk.report.reproduction.model_copy(update={"experiment_toml": '# ```\nname = "x"'})

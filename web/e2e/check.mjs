@@ -20,6 +20,7 @@ import {
   ranking,
   rankingOverlaps,
   scrolledAway,
+  tables,
   written,
 } from "./page.mjs";
 
@@ -103,6 +104,7 @@ async function checkCharts(page) {
   findings.published = await page.evaluate(published);
   for (const line of findings.published.flat())
     if (line.outside) fail(`published: ${line.name}: a mark stands outside of the axis`);
+  findings.tables = await page.evaluate(tables);
   findings.written = await page.evaluate(written);
   for (const text of await page.evaluate(headsAside)) fail(text);
   findings.ranking = await page.evaluate(ranking);

@@ -119,6 +119,15 @@ export function written() {
   );
 }
 
+/** The rows of each table that a labelled region holds, by its label. */
+export function tables() {
+  const found = [...document.querySelectorAll(".scrolling > table")].map((table) => [
+    table.parentElement.getAttribute("aria-label"),
+    [...table.tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent)),
+  ]);
+  return Object.fromEntries(found);
+}
+
 /** Where the synced cursor stands in the charts of the time series. */
 export function cursorState() {
   const visible = (element) => element.offsetParent !== null;

@@ -15,7 +15,7 @@ from plinth.system.owners_only import for_owner_only
 
 if TYPE_CHECKING:
     from plinth.model.analysis import Analysis
-    from plinth.model.report import PublishedBeside, Report
+    from plinth.model.report import Report
 
 Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
 Markdown = Annotated[bool, Parameter(name="--markdown", negative="", help="Print Markdown.")]
@@ -60,7 +60,7 @@ def report(
     elif as_json:
         text = results.json_text
     elif output is None:
-        _print_table(analysis, results.report.published)
+        _print_table(results)
         return 0
     else:
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
@@ -123,17 +123,19 @@ def show_results(results: Results, as_json: bool) -> None:
     if as_json:
         print(results.json_text, end="")
         return
-    _print_table(results.analysis, results.report.published)
+    _print_table(results)
     print(shown(f"\nReport: {results.html_path}\nBundle: {results.bundle}"))
 
 
-def _print_table(analysis: "Analysis", beside: "PublishedBeside | None") -> None:
-    """The ranked table on stdout, with what was published, as wide as the terminal and coloured where that is wanted."""
+def _print_table(results: Results) -> None:
+    """The ranked table on stdout, with what was published and what the I/O probe measured, as wide as the terminal and coloured where that is wanted."""
     from plinth.report import render_terminal
 
     console = output_console()
     color = console.is_terminal and not console.no_color
-    print(render_terminal(analysis, width=console.width, color=color, beside=beside), end="")
+    of = results.report
+    text = render_terminal(results.analysis, width=console.width, color=color, beside=of.published, probed=of.io)
+    print(text, end="")
 
 
 def _write(path: Path, text: str) -> Path:

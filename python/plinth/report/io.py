@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.probe_io import IoResult, IoSide, StorageIo
 from plinth.model.published import PublishedIo
 from plinth.model.report import IoFigure
@@ -22,6 +23,28 @@ def published_io(wanted: PublishedIo, found: Sequence[StorageIo]) -> float | Non
     return None
 
 
+def io_lines(figures: Sequence[IoFigure], most: int) -> list[tuple[str, str]]:
+    """Storage and moment, and in one line what at most `most` jobs did: "sequential scan, reads 152,000 IOPS, 1,245 MB/s; 4 more"."""
+    places: dict[tuple[str, str], list[IoFigure]] = {}
+    for figure in figures:
+        places.setdefault((figure.storage, figure.moment), []).append(figure)
+    return [(f"{storage}, {moment}", _summary(of, most)) for (storage, moment), of in places.items()]
+
+
+def _summary(figures: Sequence[IoFigure], most: int) -> str:
+    """Of one storage at one moment. Of reads over position only the first and the last, the two ends of a drive."""
+    last = max(figure.position or 0 for figure in figures)
+    shown = [figure for figure in figures if figure.position in (None, 0, last)][:most]
+    left = len(figures) - len(shown)
+    return "; ".join([*map(_words, shown), *([f"{left} more"] if left else [])])
+
+
+def _words(figure: IoFigure) -> str:
+    if figure.iops is None or figure.bytes_per_s is None:
+        return f"{figure.job} {NOT_AVAILABLE}: {figure.unavailable}"
+    return f"{figure.job}, {figure.side} {number(figure.iops)} IOPS, {number(figure.bytes_per_s / 1e6)} MB/s"
+
+
 def _figure(side: IoSide, name: str) -> float:
     match name:
         case "iops":
@@ -37,7 +60,7 @@ def _figures_of(found: StorageIo) -> Iterator[IoFigure]:
         yield IoFigure(
             storage=found.storage,
             moment=found.moment,
-            job="all",
+            job="all jobs",
             side=None,
             position=None,
             iops=None,

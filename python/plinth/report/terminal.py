@@ -11,8 +11,9 @@ from rich.text import Text
 
 from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
-from plinth.model.report import PublishedBeside
+from plinth.model.report import IoFigure, PublishedBeside
 from plinth.model.terminal import ShowingConsole
+from plinth.report.io import io_lines
 from plinth.report.text import (
     ceiling,
     client_cpu,
@@ -22,6 +23,7 @@ from plinth.report.text import (
     noise_sentence,
     observer_sentence,
     our_figure,
+    published_fact,
     published_figure,
     published_ratio,
     rate,
@@ -63,6 +65,8 @@ def _layouts(analysis: Analysis) -> list[_Layout]:
 
 _MAX_TOLD = 6
 """Variants, the fastest first, of which it is said what held them back and what they wrote; every form of the report has all."""
+_MAX_JOBS = 4
+"""Jobs of the I/O probe, of each storage; every form of the report has all."""
 _MAX_WARNINGS = 6
 """The weightiest come first; a screen of gaps would hide the answer."""
 
@@ -71,9 +75,16 @@ _MAX_PUBLISHED = 6
 """Figures and ratios of a study that are shown; every form of the report has all."""
 
 
-def render_terminal(analysis: Analysis, *, width: int, color: bool, beside: PublishedBeside | None = None) -> str:
-    """Table, answer, noise floor, what was published and warnings, at most `width` columns wide, but 40 at least; `color`
-    with ANSI colours, else plain.
+def render_terminal(
+    analysis: Analysis,
+    *,
+    width: int,
+    color: bool,
+    beside: PublishedBeside | None = None,
+    probed: Sequence[IoFigure] = (),
+) -> str:
+    """Table, answer, noise floor, what was published, what the I/O probe measured and warnings, at most `width` columns wide,
+    but 40 at least; `color` with ANSI colours, else plain.
     """
     console = ShowingConsole(
         file=io.StringIO(),
@@ -94,7 +105,13 @@ def render_terminal(analysis: Analysis, *, width: int, color: bool, beside: Publ
         console.print(Text(noise_sentence(analysis), style="bold yellow" if _alarming(analysis) else "dim"))
         for note in ratio_notes(analysis)[:_MAX_TOLD]:
             console.print(Text(note, style="dim"))
-        for line in (*_held_back(analysis), *_written(analysis), *_process_io(analysis), *_published(beside)):
+        for line in (
+            *_held_back(analysis),
+            *_written(analysis),
+            *_process_io(analysis),
+            *_probed(probed),
+            *_published(beside),
+        ):
             console.print(line)
         console.print(Text(observer_sentence(analysis), style="dim"))
         for warning in analysis.warnings[:_MAX_WARNINGS]:
@@ -148,9 +165,16 @@ def _process_io(analysis: Analysis) -> list[Text]:
     )
 
 
-def _more(variants: int) -> list[Text]:
-    left = variants - _MAX_TOLD
-    return [Text(f"{left} more variants: in every form of `plinth report`", style="dim")] if left > 0 else []
+def _probed(figures: Sequence[IoFigure]) -> list[Text]:
+    """What the I/O probe measured on each storage."""
+    found = io_lines(figures, _MAX_JOBS)
+    lines = [Text.assemble((f"{place}: ", "bold"), summary) for place, summary in found[:_MAX_TOLD]]
+    return [Text("I/O of the storages, by fio:", style="dim"), *lines, *_more(len(found), "storages")] if lines else []
+
+
+def _more(count: int, what: str = "variants") -> list[Text]:
+    left = count - _MAX_TOLD
+    return [Text(f"{left} more {what}: in every form of `plinth report`", style="dim")] if left > 0 else []
 
 
 def _published(beside: PublishedBeside | None) -> list[Text]:
@@ -171,18 +195,22 @@ def _published(beside: PublishedBeside | None) -> list[Text]:
             for row in ratios
         ),
     ]
-    if not rows:
-        return []
+    facts = [fact for fact in beside.facts if fact.ours is not None]
     lines = [
-        Text.assemble(
-            (f"{what}: ", "bold"), f"published {published}; ours {ours}", (f"; for {of}" if of else "", "dim")
-        )
-        for what, of, published, ours in rows[:_MAX_PUBLISHED]
+        *(
+            Text.assemble(
+                (f"{what}: ", "bold"), f"published {published}; ours {ours}", (f"; for {of}" if of else "", "dim")
+            )
+            for what, of, published, ours in rows
+        ),
+        *(Text.assemble((f"{fact.what}: ", "bold"), published_fact(fact)) for fact in facts),
     ]
-    left = len(rows) - _MAX_PUBLISHED
+    if not lines:
+        return []
+    left = len(lines) - _MAX_PUBLISHED
     more = [Text(f"{left} more of the study: in every form of `plinth report`", style="dim")] if left > 0 else []
     title = f"Beside the published study ({beside.reference.title}, {beside.reference.date}):"
-    return [Text(title, style="dim"), *lines, *more]
+    return [Text(title, style="dim"), *lines[:_MAX_PUBLISHED], *more]
 
 
 def _work(variant: VariantResult) -> str:

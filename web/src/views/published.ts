@@ -1,9 +1,11 @@
 /** The published study beside this run: its figures and ours, absolute and as ratios, with where they are from. */
 import type { PublishedBeside, Report } from "../format/report";
-import { figureLines, type PublishedLine, ratioAxis, ratioLines } from "../model/published";
+import { factLines } from "../model/io";
+import { figureLines, NOT_HERE, type PublishedLine, ratioAxis, ratioLines } from "../model/published";
 import { number } from "../model/units";
 import { h, scrolling, section, svg } from "./dom";
 import { row } from "./facts";
+import { tableHead } from "./table";
 
 const FIGURE_HEADS = [
   "tps, published",
@@ -14,6 +16,7 @@ const FIGURE_HEADS = [
   "Mean latency ± standard deviation, ours",
 ];
 const RATIO_HEADS = ["Ratio, published", "Ratio, ours", "Ours is of"];
+const FACT_HEADS = ["I/O of a storage", "Published", "Ours"];
 const ROW_PX = 26;
 
 /** Nothing where the experiment names no study. */
@@ -35,6 +38,7 @@ export function publishedView(report: Report): HTMLElement | null {
     ),
     table("Published figures and ours", "Variant", FIGURE_HEADS, figureLines(beside)),
     table("Published ratios and ours", "Finding", RATIO_HEADS, ratioLines(beside)),
+    facts(beside),
     rest(beside),
   );
 }
@@ -106,11 +110,31 @@ function axis(at: (ratio: number) => number, ticks: readonly number[]): HTMLElem
   );
 }
 
+/** Published figures of storages, beside what the I/O probe measured here; nothing where the study has none. */
+function facts(beside: PublishedBeside): HTMLElement | null {
+  const lines = factLines(beside);
+  if (lines.length === 0) return null;
+  const rows = lines.map(({ what, cells }) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, what),
+      ...cells.map((cell) => h("td", { class: cell === NOT_HERE ? "na" : "num" }, cell)),
+    ),
+  );
+  return scrolling(
+    "Published figures of I/O and ours",
+    h("table", {}, tableHead(FACT_HEADS, FACT_HEADS.slice(1)), h("tbody", {}, ...rows)),
+  );
+}
+
 /** What the study says besides, and what of it is about other questions. */
 function rest({ reference, elsewhere }: PublishedBeside): HTMLElement | null {
   const lines = [
     ...reference.finding,
-    ...reference.fact.map((fact) => `${fact.what}: ${number(fact.value)} ${fact.unit}`),
+    ...reference.fact
+      .filter((fact) => fact.measured_by == null)
+      .map((fact) => `${fact.what}: ${number(fact.value)} ${fact.unit}`),
     ...(elsewhere > 0 ? [`Of other questions than this one: ${elsewhere} more.`] : []),
   ];
   if (lines.length === 0) return null;

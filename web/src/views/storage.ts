@@ -7,6 +7,7 @@ import { devicesTable } from "./devices";
 import { h, section } from "./dom";
 import { factList, row } from "./facts";
 import { flushesView } from "./flushes";
+import { ioView } from "./io";
 import { loadedView } from "./loaded";
 import { wearView } from "./wear";
 
@@ -21,6 +22,7 @@ export function storageView(report: Report): HTMLElement {
     loadedView(report),
     devicesTable(report),
     flushesView(report),
+    ioView(report),
     wearView(report),
   );
 }
