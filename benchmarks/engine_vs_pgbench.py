@@ -23,6 +23,7 @@ from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
@@ -83,7 +84,7 @@ def server(
     settings: Mapping[str, SettingValue] = SETTINGS,
 ) -> Iterator[Cluster]:
     """A server of our own on a Unix socket, with pgbench's tables of that scale."""
-    journal = Journal.create(f"bench-{installation.major}-{os.getpid()}")
+    journal = Journal.create(f"bench-{installation.major}-{os.getpid()}", UNDO_HANDLERS)
     storage = folder / f"storage-{installation.major}"
     make_directory(storage, journal.label, owner)
     spec = ServerSpec.model_validate({"listen": "unix"})

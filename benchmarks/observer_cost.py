@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from plinth.model.experiment import ServerSpec  # noqa: E402
 from plinth.observe import Observer  # noqa: E402
+from plinth.run.undo import UNDO_HANDLERS  # noqa: E402
 from plinth.server import Cluster, ClusterLayout, connect, find_installation  # noqa: E402
 from plinth.system.directory import make_directory  # noqa: E402
 from plinth.system.journal import Journal  # noqa: E402
@@ -54,7 +55,7 @@ def cheapest(clients: int, ticks: int, rounds: int) -> dict[str, float]:
     owner, runner = server_owner(), Runner()
     with cluster_folder() as folder, ExitStack() as stack:
         os.environ["PLINTH_STATE_DIR"] = str(folder / "state")
-        journal = Journal.create(f"cost-{os.getpid()}")
+        journal = Journal.create(f"cost-{os.getpid()}", UNDO_HANDLERS)
         stack.callback(journal.close)
         stack.callback(journal.undo_all, runner)
         storage = folder / "storage"

@@ -40,7 +40,7 @@ from plinth.model.storage import QueueSpec, StorageSpec
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
 from plinth.report import schema
-from plinth.storage.disk_server import disk_profiles
+from plinth.storage.devices.disk_server import disk_profiles
 
 ROOT = Path(__file__).resolve().parent.parent
 

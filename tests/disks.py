@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from children import run_in_child
+from plinth.storage.devices.block_device import BY_ID, BY_PARTUUID, device_number
 from plinth.storage.guards import Wanted
-from plinth.system.block_device import BY_ID, BY_PARTUUID, device_number
 
 MIB = 2**20
 SERIAL = "S4EVNF0M512345"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from plinth.model.disk import DiskConfig
-from plinth.storage.disk_control import DiskControl
-from plinth.storage.disk_server import FILE_NAME, serve_command
-from plinth.system.fuse import abort_connection
+from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_server import FILE_NAME, serve_command
+from plinth.storage.devices.fuse import abort_connection
 from plinth.system.mounts import mounts, mounts_within
 
 MIB = 2**20

@@ -13,7 +13,7 @@ import pytest
 from emulated_disks import KEEP_SIZE, MIB, PUNCH_HOLE, ZERO_RANGE, ServedDisk, fallocate, open_direct, served
 from plinth.model.disk import DropFraction, EioFault, IgnoreFlush, LateFlush, Physics
 from plinth.model.errors import RunError, UsageError
-from plinth.storage.disk_control import DiskControl
+from plinth.storage.devices.disk_control import DiskControl
 
 PAGE = 8192
 

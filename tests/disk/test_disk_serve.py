@@ -11,9 +11,9 @@ import pytest
 from emulated_disks import LABEL, MIB, ServedDisk, run, served, wait_until
 from plinth.model.disk import DiskConfig
 from plinth.model.errors import Refused, RunError
-from plinth.storage.disk_control import DiskControl
-from plinth.storage.disk_server import serve_command
-from plinth.system.fuse import abort_connection
+from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_server import serve_command
+from plinth.storage.devices.fuse import abort_connection
 from plinth.system.mounts import mount_of
 
 

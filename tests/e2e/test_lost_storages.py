@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from filling import leave_free
 
-from plinth.system.disk_daemon import daemons
-from plinth.system.zfs_fuse import ZfsFuse
+from plinth.storage.devices.disk_daemon import daemons
+from plinth.storage.devices.zfs_fuse import ZfsFuse
 from waiting import runs, until
 
 MEASURE = """\

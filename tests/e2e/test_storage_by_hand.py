@@ -146,7 +146,7 @@ def test_the_kinds_and_an_experiments_storages_are_listed(by_hand):
 
 def test_a_missing_program_is_named_with_its_package(by_hand, monkeypatch):
     from plinth.observe import host_facts
-    from plinth.storage.abilities import kinds
+    from plinth.storage.requirements import kinds
 
     monkeypatch.setattr("plinth.system.runner._environment", lambda owner: {"PATH": "/nowhere"})
     missing = {ability.name: ability.missing for ability in kinds(host_facts(), Runner())}

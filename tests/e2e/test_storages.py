@@ -11,8 +11,8 @@ import pytest
 
 from leftovers import nothing_left as nothing_is_left
 from plinth.model.disk import EioFault
-from plinth.storage.disk_control import DiskControl
-from plinth.system.disk_daemon import daemons
+from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_daemon import daemons
 
 HEAD = """\
 spec = 1

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from plinth.model.experiment import ServerSpec
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
@@ -32,7 +33,7 @@ def start_server() -> Iterator[StartServer]:
     with cluster_folder() as folder:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PLINTH_STATE_DIR", str(folder / "state"))
-            journal = Journal.create(f"observed-{os.getpid()}")
+            journal = Journal.create(f"observed-{os.getpid()}", UNDO_HANDLERS)
             found = all_installations(owner, runner)
         storage = folder / "storage"
         make_directory(storage, journal.label, owner)

@@ -10,6 +10,7 @@ from plinth.model.plan import Plan, PlannedTrial
 from plinth.model.step import Step, Undo
 from plinth.observe import host_facts
 from plinth.run import resume_bundle
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import pending_journals
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
@@ -43,7 +44,7 @@ def begun(path, version=__version__, trials=(), **changes):
 
 def test_what_is_left_of_a_run_that_had_measured_all_is_undone(tmp_path, state_dir, capsys):
     begun(tmp_path / "b")
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     left = tmp_path / "left"
     undo = Undo(kind="remove_directory", path=str(left), label=journal.label)
     journal.record(Step(id="storage.disk.directory", title="make it", undo=undo))

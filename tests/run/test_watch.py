@@ -82,27 +82,27 @@ def test_a_device_that_is_slow_or_idle_does_not_hang(watch, disk):
 
 
 def test_the_cause_is_told_and_not_what_stands_on_it(watch, disk):
-    died, severed = threading.Event(), threading.Event()
+    died, detached = threading.Event(), threading.Event()
 
     def failure():
         return "its daemon died" if died.is_set() else None
 
     told = Told()
-    watch.add(Watched("base", failure, (), severed.set))
+    watch.add(Watched("base", failure, (), detached.set))
     watch.add(Watched("upper", failure, ("loop1",), lambda: None))
     with watch.over({"upper", "base"}, told):
         died.set()
         assert told.event.wait(10)
-        assert severed.wait(10), "who waits for it is let go"
+        assert detached.wait(10), "who waits for it is let go"
     assert [(error.storage, error.reason) for error in told.errors] == [("base", "its daemon died")]
 
 
 def test_only_what_is_in_use_calls_work_off(watch, disk):
-    told, severed = Told(), threading.Event()
-    watch.add(Watched("broken", lambda: "it is gone", (), severed.set))
+    told, detached = Told(), threading.Event()
+    watch.add(Watched("broken", lambda: "it is gone", (), detached.set))
     watch.add(Watched("fine", lambda: None, ("loop1",), lambda: None))
     with watch.over({"fine"}, told):
         assert not told.event.wait(0.1)
-    assert not severed.is_set()
+    assert not detached.is_set()
     watch.remove("broken")
     assert watch.trouble({"broken", "fine"}) is None

@@ -9,6 +9,7 @@ import pytest
 
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout
 from plinth.system.directory import label_of, make_directory, remove_directory
 from plinth.system.journal import Journal
@@ -63,7 +64,7 @@ def state_dir(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def journal(folder: Path, state_dir: Path, runner: Runner) -> Iterator[Journal]:
     """The journal of a run; at the end everything in it can be undone, and its file goes."""
-    journal = Journal.create(f"test-{folder.name}")
+    journal = Journal.create(f"test-{folder.name}", UNDO_HANDLERS)
     yield journal
     assert journal.undo_all(runner) == ()
     journal.close()
@@ -87,7 +88,7 @@ def session_journal(session_folder: Path, owner: Owner, runner: Runner) -> Itera
     """The journal of what serves many tests, which stands in the labelled directory `shared`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLINTH_STATE_DIR", str(session_folder / "state"))
-        journal = Journal.create("test-session")
+        journal = Journal.create("test-session", UNDO_HANDLERS)
         make_directory(session_folder / "shared", journal.label, owner)
         yield journal
         assert journal.undo_all(runner) == ()

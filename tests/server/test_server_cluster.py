@@ -9,10 +9,10 @@ import pytest
 from plinth.model.errors import RunError
 from plinth.model.facts import Installation
 from plinth.server import Cluster, ClusterLayout, connect
+from plinth.server.processes import serving
 from plinth.server.settings import OWNED
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
-from plinth.system.postmaster import serving
 from plinth.system.runner import CommandRecord, Runner
 
 MakeLayout = Callable[..., ClusterLayout]

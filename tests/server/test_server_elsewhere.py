@@ -10,14 +10,15 @@ import pytest
 from plinth.model.errors import PlinthError, RunError
 from plinth.model.experiment import ServerSpec
 from plinth.model.step import Step, Undo
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, connect
 from plinth.server.elsewhere import check_wal_directory
+from plinth.server.processes import serving
 from plinth.system.clean import clean
 from plinth.system.directory import LABEL_FILE, make_directory, remove_directory
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
-from plinth.system.postmaster import serving
 from plinth.system.runner import Runner
 
 MakeLayout = Callable[..., ClusterLayout]
@@ -94,7 +95,7 @@ def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, ins
     storages = [folder / name for name in ("data", "wal", "bulk")]
 
     def run() -> None:
-        journal, runner = Journal.create("killed"), Runner()
+        journal, runner = Journal.create("killed", UNDO_HANDLERS), Runner()
         for storage in storages:
             journal.record(_made(storage, journal.label))
             make_directory(storage, journal.label, owner)
@@ -118,13 +119,13 @@ def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, ins
     assert in_child(run).signal == signal.SIGKILL
     assert serving(storages[0] / "c"), "the server outlives us"
     assert (storages[2] / "c.bulk" / LABEL_FILE).is_file()
-    (cleaned,) = clean().runs
+    (cleaned,) = clean(UNDO_HANDLERS).runs
     assert cleaned.kept == ()
     undone = [step.undo.path for step in cleaned.undone if step.undo is not None]
     assert undone.index(str(storages[2])) < undone.index(str(storages[2] / "c.bulk")), "listed as they were made"
     assert serving(storages[0] / "c") == []
     assert [path for path in storages if path.exists()] == []
-    assert clean().runs == ()
+    assert clean(UNDO_HANDLERS).runs == ()
 
 
 def test_a_tablespace_of_somebody_else_is_left_alone(make_layout: MakeLayout, journal, runner, other, owner):

@@ -15,13 +15,14 @@ from plinth.model.connection import Connection, Tls
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, ExternalServer, connect
+from plinth.server.schema import schema_of
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
-from plinth.system.schema import schema_of
 
 PASSWORD = "it's secret"
 MakeLayout = Callable[..., ClusterLayout]
@@ -242,10 +243,11 @@ def test_a_server_that_goes_away(string: str, host: Cluster) -> None:
 
 _DIES_WITH_A_SCHEMA = """
 import os, signal, sys
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ExternalServer
 from plinth.system.journal import Journal
 
-ExternalServer(sys.argv[1], "killed").open(Journal.create("killed"))
+ExternalServer(sys.argv[1], "killed").open(Journal.create("killed", UNDO_HANDLERS))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -256,11 +258,11 @@ def test_clean_drops_what_a_killed_plinth_left(host: Cluster, string: str, monke
     )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert schemas(host) == {"plinth_killed"}
-    error = clean("killed").error()
+    error = clean(UNDO_HANDLERS, "killed").error()
     assert isinstance(error, RunError)
     assert "no password supplied" in "\n".join(error.details)
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
-    assert clean("killed").error() is None
+    assert clean(UNDO_HANDLERS, "killed").error() is None
     assert schemas(host) == set()
 
 

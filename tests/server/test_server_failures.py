@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, connect
 from plinth.server import cluster as cluster_module
+from plinth.server.processes import serving
 from plinth.system.clean import clean
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner
-from plinth.system.postmaster import serving
 from plinth.system.process import all_exit
 from plinth.system.runner import Runner
 
@@ -177,6 +178,7 @@ _DIES_WITH_A_SERVER = """
 import os, signal, sys
 from pathlib import Path
 from plinth.model.experiment import ServerSpec
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, find_installation
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -187,7 +189,7 @@ run_id, data = sys.argv[1], Path(sys.argv[2])
 owner, runner = server_owner(), Runner()
 installation = find_installation(18, None, owner, runner)
 layout = ClusterLayout(run_id, "c", installation, owner, ServerSpec(), data, LogFile(data.parent.with_suffix(".log")))
-cluster = Cluster(layout, runner, Journal.create(run_id))
+cluster = Cluster(layout, runner, Journal.create(run_id, UNDO_HANDLERS))
 cluster.start({})
 print(cluster.postmaster_pid, layout.socket_directory, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -207,9 +209,9 @@ def test_clean_stops_what_a_killed_plinth_left(cluster: Cluster, folder: Path, o
     pid, sockets = killed.stdout.split()
     assert int(pid) in serving(data), "it outlives the one who started it"
     assert Path(sockets).is_dir()
-    result = clean("killed")
+    result = clean(UNDO_HANDLERS, "killed")
     assert result.error() is None
     assert [step.id for step in result.runs[0].undone] == ["server.c.sockets", "server.c.start"]
     assert serving(data) == []
     assert not Path(sockets).exists()
-    assert clean("killed").runs == (), "a second time there is nothing to do"
+    assert clean(UNDO_HANDLERS, "killed").runs == (), "a second time there is nothing to do"

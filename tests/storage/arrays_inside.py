@@ -15,10 +15,11 @@ from making import from_toml
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused
 from plinth.model.facts import StorageFacts
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.storage.devices.kernel_driver import require_driver
 from plinth.storage.folder import FolderStorage
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
-from plinth.system.kernel_driver import require_driver
 from plinth.system.paths import work_dir
 from plinth.system.runner import CommandRecord, Runner
 
@@ -58,7 +59,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         patch.setenv("PLINTH_STATE_DIR", str(state))
         bench = Bench(path, state)
         members = [bench.storage("lvm", MEMBERS).other(name) for name in MEMBERS]
-        journal = Journal.create("members")
+        journal = Journal.create("members", UNDO_HANDLERS)
         for member in members:
             member.prepare(runner, journal)
         yield bench
@@ -71,7 +72,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.fixture
 def journal(bench: Bench) -> Iterator[Journal]:
     """The journal of a run, of which nothing stays, however the test ends."""
-    journal = Journal.create("t1")
+    journal = Journal.create("t1", UNDO_HANDLERS)
     try:
         yield journal
     finally:
@@ -187,7 +188,7 @@ def test_clean_after_kill_at_every_command(
     bench: Bench, in_child: Callable, kind: str, members: str, more: str
 ) -> None:
     def make_and_undo(die_after: int) -> None:
-        runner, journal = DyingRunner(die_after), Journal.create("dies")
+        runner, journal = DyingRunner(die_after), Journal.create("dies", UNDO_HANDLERS)
         storage = bench.storage(kind, members, more)
         storage.prepare(runner, journal)  # refuses members that still bear anything
         storage.teardown(runner, journal)
@@ -196,9 +197,9 @@ def test_clean_after_kill_at_every_command(
     for die_after in range(1, 20):
         ended = in_child(lambda die_after=die_after: make_and_undo(die_after))
         if ended.signal is not None:
-            error = clean("dies").error()
+            error = clean(UNDO_HANDLERS, "dies").error()
             assert error is None, f"after command {die_after}: {error.details}"
-            assert clean("dies").runs == ()
+            assert clean(UNDO_HANDLERS, "dies").runs == ()
         nothing_left()
         if ended.signal is None:
             assert die_after > 4

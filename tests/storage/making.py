@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.storage import StorageSpec
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage, make
 from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
@@ -46,7 +47,7 @@ class Made:
 
     def __init__(self) -> None:
         self.runner = Runner()
-        self.journal = Journal.create(RUN_ID)
+        self.journal = Journal.create(RUN_ID, UNDO_HANDLERS)
         self.storages: dict[str, Storage[Any]] = {}
 
     def prepare(self, toml: str, **options: Any) -> dict[str, StorageFacts]:

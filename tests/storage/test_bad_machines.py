@@ -12,6 +12,7 @@ from test_block_kinds import loop
 
 from disks import dev_without, in_private_mounts, without_program
 from plinth.model.errors import MissingCapability, PlinthError, Refused
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal
 from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
@@ -29,7 +30,7 @@ class Told:
 
 def failing(toml: str) -> Told:
     """Make the storages of `toml`, the last of which cannot be made; undo the others."""
-    journal = Journal.create("t1")
+    journal = Journal.create("t1", UNDO_HANDLERS)
     *others, last = from_toml(toml).values()
     for storage in others:
         storage.prepare(Runner(), journal)
@@ -46,7 +47,7 @@ def undone(state_dir: Path, made) -> Iterator[Callable[[str], Told]]:
     """`failing`, where nothing may be left afterwards: see the fixture `made`, of which only that is used."""
     made.journal.close()
     yield failing
-    made.journal = Journal.create("t1")
+    made.journal = Journal.create("t1", UNDO_HANDLERS)
 
 
 @pytest.mark.parametrize(

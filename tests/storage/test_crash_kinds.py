@@ -5,7 +5,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from making import from_toml
@@ -13,12 +13,14 @@ from making import from_toml
 from children import run_in_child
 from leftovers import nothing_left
 from plinth.model.step import Step, Undo
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage
-from plinth.system import queue, undo, zram
+from plinth.storage.devices import queue, zram
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.paths import ensure, work_dir
 from plinth.system.runner import Runner
+from plinth.system.undo import UndoHandler
 
 KNOBS = 'queue = { write_cache = "write through", read_ahead_kb = 64 }\n'
 KINDS = {
@@ -65,7 +67,7 @@ def foreign(scratch: Path, state_dir: Path) -> Iterator[Callable[[], None]]:
 
 
 def make_all(kind: str) -> Journal:
-    journal = Journal.create("t1")
+    journal = Journal.create("t1", UNDO_HANDLERS)
     for storage in from_toml(KINDS[kind]).values():
         storage.prepare(Runner(), journal)
         if not storage.is_raw:
@@ -116,9 +118,9 @@ def kill_when_made(killer: Killer, patch: pytest.MonkeyPatch) -> None:
         (Storage, "_do"),
         (Runner, "run"),
         (Runner, "spawn"),
-        (zram, "write_saved"),
+        (zram, "write_undo_state"),
         (zram, "_diskseq"),  # asked between the making of a device and the writing down of its name
-        (queue, "write_saved"),
+        (queue, "write_undo_state"),
         (queue, "_write"),
     ):
         killer.after(owner, name, patch)
@@ -127,15 +129,16 @@ def kill_when_made(killer: Killer, patch: pytest.MonkeyPatch) -> None:
 def kill_when_undone(killer: Killer, patch: pytest.MonkeyPatch) -> None:
     """Points: a command is done, a step is undone, it is struck."""
 
-    def killing(way: undo.Way) -> undo.Way:
+    def killing(handler: UndoHandler) -> UndoHandler:
         def call(what: Undo, runner: Runner) -> None:
             killer.step(what.kind)
-            way.undo(what, runner)
+            handler.undo(what, runner)
             killer.point()
 
-        return way._replace(undo=call)
+        return handler._replace(undo=call)
 
-    patch.setattr(undo, "_WAYS", {kind: killing(way) for kind, way in undo._WAYS.items()})
+    for kind, handler in UNDO_HANDLERS.items():
+        patch.setitem(cast(dict[str, UndoHandler], UNDO_HANDLERS), kind, killing(handler))
     for owner, name in ((Journal, "strike"), (Runner, "run"), (queue, "_write")):
         killer.after(owner, name, patch)
 
@@ -156,9 +159,9 @@ def dies(
 
 
 def clean_twice(points: int) -> None:
-    error = clean().error()
+    error = clean(UNDO_HANDLERS).error()
     assert error is None, f"killed at point {points}: {error.details}"
-    assert clean().runs == ()
+    assert clean(UNDO_HANDLERS).runs == ()
 
 
 @pytest.mark.parametrize(("kind", "at_least"), [("loop", 20), ("zram", 20), ("emulated", 3), ("btrfs", 7), ("zfs", 8)])
@@ -181,11 +184,13 @@ def test_clean_after_kill_at_every_step_of_a_clean(foreign: Callable[[], None], 
         os.kill(os.getpid(), signal.SIGKILL)
 
     points = 1
-    while run_in_child(die_in_use) and dies(kill_when_undone, points, OF_ITS_OWN.get(kind, ()), clean):
+    while run_in_child(die_in_use) and dies(
+        kill_when_undone, points, OF_ITS_OWN.get(kind, ()), lambda: clean(UNDO_HANDLERS)
+    ):
         clean_twice(points)
         foreign()
         points += 1
         assert points < _MOST
-    assert clean().runs == ()
+    assert clean(UNDO_HANDLERS).runs == ()
     foreign()
     assert points > at_least, points

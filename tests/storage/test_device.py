@@ -14,6 +14,7 @@ from killing import kill_after
 from plinth.model.errors import Refused
 from plinth.model.storage import BtrfsStorage, DeviceStorage, LoopStorage, StorageSpec
 from plinth.observe import host_facts
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage, make
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
@@ -49,7 +50,7 @@ def test_a_disk_is_formatted_used_and_given_back_as_it_was(state_dir: Path, scra
     def attempt() -> None:
         with disk(scratch, size_bytes=DISK_BYTES) as target:
             ends = target.node.read_bytes()[:MIB], target.node.read_bytes()[-MIB:]
-            journal, commands = Journal.create(RUN_ID), list[CommandRecord]()
+            journal, commands = Journal.create(RUN_ID, UNDO_HANDLERS), list[CommandRecord]()
             storage = storages({"nvme": spec_of(target, filesystem=filesystem)})["nvme"]
             planned = storage.steps()
             facts = storage.prepare(Runner(commands.append), journal)
@@ -75,7 +76,7 @@ def test_without_the_word_nothing_is_touched(state_dir: Path, scratch: Path) -> 
     def attempt() -> str:
         with disk(scratch, size_bytes=DISK_BYTES) as target:
             scribble(target)
-            before, journal = digest(target.node), Journal.create(RUN_ID)
+            before, journal = digest(target.node), Journal.create(RUN_ID, UNDO_HANDLERS)
             with pytest.raises(Refused) as refused:
                 storages({"nvme": spec_of(target)}, destroy=("123456",))["nvme"].prepare(Runner(), journal)
             assert digest(target.node) == before
@@ -107,7 +108,7 @@ def test_a_failure_after_the_ends_were_kept_gives_the_disk_back(state_dir: Path,
     def attempt() -> None:
         with disk(scratch, size_bytes=DISK_BYTES) as target:
             scribble(target)
-            before, journal = digest(target.node), Journal.create(RUN_ID)
+            before, journal = digest(target.node), Journal.create(RUN_ID, UNDO_HANDLERS)
             spec = spec_of(target, mkfs_options=("-O", "no_such_feature"))
             with pytest.raises(Exception, match=r"mkfs.ext4"):
                 storages({"nvme": spec})["nvme"].prepare(Runner(), journal)
@@ -126,7 +127,7 @@ def test_as_a_member_it_is_guarded_by_who_takes_it(state_dir: Path, scratch: Pat
                 "file": LoopStorage(kind="loop", size_bytes=DISK_BYTES),
                 "pair": BtrfsStorage(kind="btrfs", members=("nvme", "file"), data_profile="raid0"),
             }
-            made, journal, runner = storages(specs), Journal.create(RUN_ID), Runner()
+            made, journal, runner = storages(specs), Journal.create(RUN_ID, UNDO_HANDLERS), Runner()
             for name in ("nvme", "file"):
                 made[name].prepare(runner, journal)
             (mkfs,) = [step for step in made["pair"].steps() if step.destroys]
@@ -152,7 +153,7 @@ def test_as_a_member_it_is_guarded_by_who_takes_it(state_dir: Path, scratch: Pat
 def test_clean_after_kill_at_every_call_gives_the_disk_back(state_dir: Path, scratch: Path) -> None:
     def whole(target: Disk) -> Callable[[], None]:
         def run() -> None:
-            journal = Journal.create(RUN_ID)
+            journal = Journal.create(RUN_ID, UNDO_HANDLERS)
             storage = storages({"nvme": spec_of(target)})["nvme"]
             storage.prepare(Runner(), journal)
             storage.teardown(Runner(), journal)
@@ -170,9 +171,9 @@ def test_clean_after_kill_at_every_call_gives_the_disk_back(state_dir: Path, scr
                         whole(target)()
 
                 ended = run_in_child(dying)
-                error = clean().error()
+                error = clean(UNDO_HANDLERS).error()
                 assert error is None, f"after call {calls}: {error.details}"
-                assert clean().runs == ()
+                assert clean(UNDO_HANDLERS).runs == ()
                 found = target.node.read_bytes()
                 assert not any(found[:MIB] + found[-MIB:]), f"after call {calls}"
                 assert mounts_within(state_dir) == []

@@ -9,7 +9,7 @@ import pytest
 
 from disks import MIB, Disk, command, digest, disk, in_private_mounts, serial_number
 from plinth.model.errors import Refused
-from plinth.system.device_ends import SavedDevice, restore_ends, save_ends
+from plinth.storage.devices.device_ends import SavedDevice, restore_ends, save_ends
 from plinth.system.directory import make_directory
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner

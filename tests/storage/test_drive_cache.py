@@ -11,10 +11,11 @@ from disks import SERIAL, disk, in_private_mounts
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError
 from plinth.model.storage import DeviceStorage
 from plinth.observe import host_facts
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import make
-from plinth.storage.device import Device
+from plinth.storage.devices.drive_cache import cache_commands, restore_cache, switch_cache
+from plinth.storage.kinds.device import Device
 from plinth.system.directory import make_directory
-from plinth.system.drive_cache import cache_commands, restore_cache, switch_cache
 from plinth.system.journal import Journal
 from plinth.system.owner import ourselves, server_owner
 from plinth.system.paths import ensure, work_dir
@@ -114,7 +115,7 @@ def test_a_disk_whose_cache_cannot_be_switched_is_refused_before_anything_is_wri
                 destroy=(WORD,),
             )["drive"]
             assert isinstance(storage, Device)
-            before, journal = target.image.read_bytes(), Journal.create("t1")
+            before, journal = target.image.read_bytes(), Journal.create("t1", UNDO_HANDLERS)
             (step,) = [step for step in storage.steps() if step.id.endswith("write_cache")]
             assert step.undo is not None and step.undo.kind == "restore_drive_cache"
             with pytest.raises(MissingCapability) as refused:
@@ -160,7 +161,9 @@ def test_what_was_switched_is_set_back_on_the_same_drive_only(
         make_directory(folder, "label", ourselves(), 0o700)
         saved = folder / "saved" / "write-cache.json"
         with disk(scratch) as target:
-            monkeypatch.setattr("plinth.system.drive_cache.cache_commands", lambda node, folder: _hdparm(scratch))
+            monkeypatch.setattr(
+                "plinth.storage.devices.drive_cache.cache_commands", lambda node, folder: _hdparm(scratch)
+            )
             if what == "stubborn":
                 Path(f"{state}.stubborn").touch()
                 with pytest.raises(RunError, match="still on"):

@@ -12,9 +12,10 @@ from test_block_kinds import MEMORY, values, write_as_owner
 
 from plinth.model.disk import EioFault
 from plinth.model.errors import RunError, UsageError
-from plinth.storage.disk_server import serve_command
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.storage.devices.disk_daemon import daemons
+from plinth.storage.devices.disk_server import serve_command
 from plinth.system.clean import clean
-from plinth.system.disk_daemon import daemons
 from plinth.system.journal import Journal
 from plinth.system.mounts import mount_of
 from plinth.system.process import started_ticks
@@ -96,8 +97,8 @@ def test_a_daemon_that_died_is_told_and_everything_is_undone(made) -> None:
 
 
 def test_a_daemon_that_hangs_is_told_and_everything_is_undone_in_time(made, monkeypatch) -> None:
-    monkeypatch.setattr("plinth.storage.emulated.ANSWER_PATIENCE_S", 0.2)
-    monkeypatch.setattr("plinth.system.disk_daemon.ANSWER_PATIENCE_S", 0.2)
+    monkeypatch.setattr("plinth.storage.kinds.emulated.ANSWER_PATIENCE_S", 0.2)
+    monkeypatch.setattr("plinth.storage.devices.disk_daemon.ANSWER_PATIENCE_S", 0.2)
     made.prepare(disk())
     storage = made.storages["s"]
     pid = daemon_pid(storage)
@@ -106,7 +107,7 @@ def test_a_daemon_that_hangs_is_told_and_everything_is_undone_in_time(made, monk
     waiting = subprocess.Popen(["dd", "if=/dev/urandom", f"of={storage.mount_point}/file", "bs=1M", "count=4", "conv=fsync"],
                                stderr=subprocess.PIPE)  # fmt: skip
     assert f"(pid {pid}) does not answer" in storage.failure()
-    storage.sever(made.runner)
+    storage.force_detach(made.runner)
     _, said = waiting.communicate(timeout=60)
     assert waiting.returncode != 0
     assert b"error" in said
@@ -114,11 +115,11 @@ def test_a_daemon_that_hangs_is_told_and_everything_is_undone_in_time(made, monk
 
 
 def test_a_hanging_daemon_keeps_nobody_from_cleaning_up(made, monkeypatch, in_child) -> None:
-    monkeypatch.setattr("plinth.system.disk_daemon.ANSWER_PATIENCE_S", 0.2)
+    monkeypatch.setattr("plinth.storage.devices.disk_daemon.ANSWER_PATIENCE_S", 0.2)
 
     def die() -> None:
         storages = from_toml(disk())
-        journal = Journal.create("dies")
+        journal = Journal.create("dies", UNDO_HANDLERS)
         for storage in storages.values():
             storage.prepare(Runner(), journal)
         os.kill(daemon_pid(storages["s"]), signal.SIGSTOP)
@@ -126,7 +127,7 @@ def test_a_hanging_daemon_keeps_nobody_from_cleaning_up(made, monkeypatch, in_ch
 
     assert in_child(die).signal == signal.SIGKILL
     started = time.monotonic()
-    error = clean("dies").error()
+    error = clean(UNDO_HANDLERS, "dies").error()
     assert error is None, error.details
     assert time.monotonic() - started < 20
 

@@ -22,10 +22,10 @@ from holding import (
 
 from disks import MIB, SERIAL, WORD, Disk, command, disk, in_private_mounts, loop_device, serial_number
 from plinth.model.errors import PlinthError, Refused
+from plinth.storage.devices.block_device import BY_ID
 from plinth.storage.guards import DeviceGuard, Wanted, reasons_against
 from plinth.storage.guards.state import read_state
 from plinth.storage.guards.uses import Unseen
-from plinth.system.block_device import BY_ID
 from plinth.system.runner import Runner
 
 Attack = Callable[[Disk, Path, ExitStack], None]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plinth.storage.devices.block_device import Identity
+from plinth.storage.devices.signatures import Signature
 from plinth.storage.guards import DeviceState, Wanted, reasons_against
 from plinth.storage.guards.uses import Unseen, Use
-from plinth.system.block_device import Identity
-from plinth.system.signatures import Signature
 
 WANTED = Wanted("/dev/disk/by-id/nvme-A_S4EVNF0M", "S4EVNF0M", 480_000_000_000)
 FREE = DeviceState(

@@ -11,10 +11,11 @@ from disks import MIB, SERIAL, WORD, Disk, command, digest, in_private_mounts, l
 from plinth.model.errors import Refused
 from plinth.model.storage import DeviceStorage
 from plinth.observe import host_facts
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import make
+from plinth.storage.devices.block_device import BY_ID, BY_PARTUUID
 from plinth.storage.guards import DeviceGuard, Wanted, reasons_against
 from plinth.storage.guards.state import read_state
-from plinth.system.block_device import BY_ID, BY_PARTUUID
 from plinth.system.journal import Journal
 from plinth.system.mounts import mounts_within
 from plinth.system.owner import server_owner
@@ -230,7 +231,7 @@ def test_a_partition_is_formatted_used_and_given_back_and_the_rest_of_the_disk_i
             work_root=ensure(work_dir()),
             destroy=(PART_WORD,),
         )["part"]
-        journal = Journal.create("t1")
+        journal = Journal.create("t1", UNDO_HANDLERS)
         facts = storage.prepare(Runner(), journal)
         assert facts.filesystem == "ext4"
         assert second.node.name in facts.block_devices

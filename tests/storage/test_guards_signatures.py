@@ -10,9 +10,9 @@ from signature_bytes import Written
 
 from disks import MIB, WORD, command, digest, disk, in_private_mounts
 from plinth.model.errors import Refused
+from plinth.storage.devices.signatures import signatures_of
 from plinth.storage.guards import DeviceGuard
 from plinth.system.runner import Runner
-from plinth.system.signatures import signatures_of
 
 DISK_BYTES = 128 * MIB
 LARGE_DISK_BYTES = 320 * MIB  # mkfs.xfs makes nothing smaller than 300 MiB

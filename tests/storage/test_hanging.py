@@ -17,8 +17,8 @@ from plinth.model.disk import Physics
 from plinth.model.errors import MissingCapability, RunError
 from plinth.model.storage import DirectoryStorage
 from plinth.storage import Storage, check_answers
-from plinth.storage.describe import describe
-from plinth.storage.emulated import Emulated
+from plinth.storage.inspect.describe import describe
+from plinth.storage.kinds.emulated import Emulated
 from plinth.system.directory import LABEL_FILE
 from waiting import runs, until
 
@@ -30,7 +30,7 @@ SLOW = {"write_latency": "300ms", "flush_latency": "1s", "channels": 1, "cache_s
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plinth.system.disk_daemon.ANSWER_PATIENCE_S", 0.5)
+    monkeypatch.setattr("plinth.storage.devices.disk_daemon.ANSWER_PATIENCE_S", 0.5)
     monkeypatch.setattr("plinth.system.hanging._INTERVAL_S", 0.1)
 
 

@@ -10,6 +10,7 @@ import pytest
 from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError
 from plinth.model.step import Step
 from plinth.model.storage import DirectoryStorage, TmpfsStorage
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import clean
 from plinth.system.directory import found_label
 from plinth.system.journal import Journal
@@ -32,7 +33,7 @@ def tmpfs(size_bytes: int = 2**20) -> TmpfsStorage:
 @pytest.fixture
 def journal(state_dir: Path) -> Iterator[Journal]:
     """The journal of a run, which must leave nothing behind."""
-    journal = Journal.create("t1")
+    journal = Journal.create("t1", UNDO_HANDLERS)
     yield journal
     assert journal.undo_all(Runner()) == ()
     journal.close()
@@ -140,7 +141,7 @@ def test_all_of_it_without_root(make_storage, scratch: Path, in_child) -> None:
     place.chmod(0o777)
 
     def run() -> list[tuple[str, int, tuple[str, ...]]]:
-        journal = Journal.create("t1")
+        journal = Journal.create("t1", UNDO_HANDLERS)
         made = []
         for spec in (directory(), directory(place), tmpfs()):
             storage = make_storage(spec, can_mount=False)
@@ -151,7 +152,7 @@ def test_all_of_it_without_root(make_storage, scratch: Path, in_child) -> None:
         storage = make_storage(tmpfs(), can_mount=False)
         storage.prepare(Runner(), journal)
         journal.close()
-        result = clean()
+        result = clean(UNDO_HANDLERS)
         assert result.error() is None
         assert len(result.runs) == 1
         assert not storage.mount_point.exists()
@@ -169,7 +170,7 @@ def test_mounting_without_the_right_fails_with_what_mount_says(make_storage, scr
     scratch.chmod(0o777)
 
     def mount() -> tuple[int, str, list[Step]]:
-        journal = Journal.create("t1")
+        journal = Journal.create("t1", UNDO_HANDLERS)
         with pytest.raises(PlinthError) as error:
             make_storage(tmpfs(), can_mount=True).prepare(Runner(), journal)
         assert journal.undo_all(Runner()) == ()
@@ -234,7 +235,7 @@ def test_places_that_will_not_do(
 ) -> None:
     path = place(scratch)
     before = sorted(scratch.rglob("*"))
-    journal = Journal.create("t1")
+    journal = Journal.create("t1", UNDO_HANDLERS)
     with pytest.raises(kind, match=message) as error:
         make_storage(directory(path)).prepare(Runner(), journal)
     assert error.value.exit_code == exit_code
@@ -252,7 +253,7 @@ def test_a_place_that_we_may_not_write_to(make_storage, scratch: Path, in_child)
     os.chown(state, 65534, 65534)
 
     def prepare() -> tuple[int, str]:
-        journal = Journal.create("t1")
+        journal = Journal.create("t1", UNDO_HANDLERS)
         with pytest.raises(MissingCapability, match="may not write") as error:
             make_storage(directory(scratch / "readable")).prepare(Runner(), journal)
         journal.close()

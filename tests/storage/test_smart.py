@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.storage.smart import NotTold, read_smart, wear_told
+from plinth.storage.inspect.smart import NotTold, read_smart, wear_told
 from plinth.system.runner import Runner
 
 NVME = {

@@ -11,7 +11,7 @@ import pytest
 from plinth.model.errors import PlinthError, UsageError
 from plinth.model.facts import StackNode, StorageFacts
 from plinth.storage import describe
-from plinth.storage.stack import Stack, read_stack
+from plinth.storage.inspect.stack import Stack, read_stack
 from plinth.system.mounts import mount_of
 
 

@@ -14,12 +14,12 @@ from leftovers import nothing_left
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import StorageFacts
 from plinth.observe.arrays import Pool, pools_of
-from plinth.system import zfs_fuse, zfs_pool
+from plinth.storage.devices import zfs_fuse, zfs_pool
+from plinth.storage.devices.zfs_fuse import ZfsFuse
 from plinth.system.directory import found_label
 from plinth.system.mounts import mounts
 from plinth.system.owner import server_owner
 from plinth.system.runner import CommandRecord, Runner
-from plinth.system.zfs_fuse import ZfsFuse
 
 FILES = '[storage.v]\nkind = "file"\nsize = "64MiB"\ncount = {count}\n'
 POOL = '[storage.s]\nkind = "zfs"\n'

@@ -10,6 +10,7 @@ import pytest
 from killing import kill_after, kill_in_write
 from plinth.model.facts import HostFacts
 from plinth.model.storage import DirectoryStorage, StorageSpec, TmpfsStorage
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage, make
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
@@ -41,7 +42,7 @@ def storages(elsewhere: Path) -> list[Storage]:
 
 def use(elsewhere: Path) -> Journal:
     """Make every storage and put something into each."""
-    journal = Journal.create("crash")
+    journal = Journal.create("crash", UNDO_HANDLERS)
     for storage in storages(elsewhere):
         storage.prepare(Runner(), journal)
         (storage.mount_point / "pgdata").mkdir()
@@ -98,10 +99,10 @@ def test_clean_after_kill_at_every_call_of_a_run(
     state_dir: Path, elsewhere: Path, in_child: Callable, kill: Callable, at_least: int
 ) -> None:
     def clean_twice(calls: int) -> None:
-        error = clean().error()
+        error = clean(UNDO_HANDLERS).error()
         assert error is None, f"after call {calls}: {error.details}"
         check_clean(state_dir, elsewhere)
-        assert clean().runs == ()
+        assert clean(UNDO_HANDLERS).runs == ()
         check_clean(state_dir, elsewhere)
 
     assert every_kill(in_child, kill, lambda: whole_run(elsewhere), clean_twice) >= at_least
@@ -116,7 +117,7 @@ def test_clean_after_kill_at_every_call_of_a_clean(
         os.kill(os.getpid(), signal.SIGKILL)
 
     def clean_and_begin_again(calls: int) -> None:
-        error = clean().error()
+        error = clean(UNDO_HANDLERS).error()
         assert error is None, f"after call {calls}: {error.details}"
         check_clean(state_dir, elsewhere)
         in_child(die_in_use)
@@ -124,5 +125,5 @@ def test_clean_after_kill_at_every_call_of_a_clean(
     in_child(die_in_use)
     assert len(mounts_within(state_dir)) == 1
     assert every_kill(in_child, kill, clean, clean_and_begin_again) >= at_least
-    clean()
+    clean(UNDO_HANDLERS)
     check_clean(state_dir, elsewhere)

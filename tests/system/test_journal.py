@@ -14,6 +14,7 @@ import pytest
 from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageError
 from plinth.model.progress import Progress
 from plinth.model.step import Step, Undo
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import clean, pending_journals, standing_runs, take_down
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal, StillRunning, journal_path
@@ -42,7 +43,7 @@ def made(journal: Journal, name: str) -> Path:
 
 
 def test_a_step_is_on_disk_when_record_returns_and_struck_when_undone(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     step = directory_step(state_dir / "d", journal)
     entry = journal.record(step)
     header, recorded = lines_of(journal)
@@ -57,13 +58,13 @@ def test_a_step_is_on_disk_when_record_returns_and_struck_when_undone(state_dir:
 
 
 def test_closing_keeps_the_file_only_while_something_is_left_to_undo(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     journal.record(Step(id="test.note", title="nothing to undo"))
     entry = journal.record(directory_step(state_dir / "d", journal))
     journal.close()
     assert pending_journals() == (journal.path,)
 
-    again = Journal.take_over(journal.path)
+    again = Journal.take_over(journal.path, UNDO_HANDLERS)
     assert again is not None
     assert [e.number for e in again.entries] == [1, 2]
     again.strike(entry)
@@ -72,16 +73,16 @@ def test_closing_keeps_the_file_only_while_something_is_left_to_undo(state_dir: 
 
 
 def test_who_goes_on_with_a_run_is_its_owner(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     entry = journal.record(directory_step(state_dir / "a", journal))
     journal.path.write_text(re.sub(r'"pid": \d+', '"pid": 1', journal.path.read_text()))
     journal.close()
-    again = Journal.take_over(journal.path)
+    again = Journal.take_over(journal.path, UNDO_HANDLERS)
     assert again is not None
     again.own()
     assert again.has(entry.step.id) and not again.has("test")
     with pytest.raises(StillRunning) as raised:
-        Journal.take_over(journal.path)
+        Journal.take_over(journal.path, UNDO_HANDLERS)
     assert raised.value.pid == os.getpid()
     again.strike(entry)
     assert not again.has(entry.step.id)
@@ -89,12 +90,12 @@ def test_who_goes_on_with_a_run_is_its_owner(state_dir: Path) -> None:
 
 
 def test_numbers_go_on_after_a_take_over(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     first = journal.record(directory_step(state_dir / "a", journal))
     journal.record(directory_step(state_dir / "b", journal))
     journal.strike(first)
     journal.close()
-    again = Journal.take_over(journal.path)
+    again = Journal.take_over(journal.path, UNDO_HANDLERS)
     assert again is not None
     assert again.record(directory_step(state_dir / "c", journal)).number == 3
     again.close()
@@ -103,19 +104,19 @@ def test_numbers_go_on_after_a_take_over(state_dir: Path) -> None:
 @pytest.mark.parametrize("run_id", ["", "../x", "a/b", ".hidden", "a b", "x" * 81])
 def test_a_run_id_that_is_no_file_name_is_refused(state_dir: Path, run_id: str) -> None:
     with pytest.raises(UsageError, match="run id"):
-        Journal.create(run_id)
+        Journal.create(run_id, UNDO_HANDLERS)
     assert not state_dir.exists()
 
 
 def test_two_runs_cannot_share_a_name(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     with pytest.raises(Refused, match="there already"):
-        Journal.create("r1")
+        Journal.create("r1", UNDO_HANDLERS)
     journal.close()
 
 
 def test_a_torn_last_line_at_every_byte_loses_only_that_line(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     kept = journal.record(directory_step(state_dir / "a", journal))
     whole = journal.path.read_bytes()
     journal.record(directory_step(state_dir / "b", journal))
@@ -123,7 +124,7 @@ def test_a_torn_last_line_at_every_byte_loses_only_that_line(state_dir: Path) ->
     journal.close()
     for length in range(len(whole), len(both)):
         journal.path.write_bytes(both[:length])
-        torn = Journal.take_over(journal.path)
+        torn = Journal.take_over(journal.path, UNDO_HANDLERS)
         assert torn is not None
         assert torn.entries == (kept,)
         torn.record(kept.step)  # lands on a line of its own
@@ -133,11 +134,11 @@ def test_a_torn_last_line_at_every_byte_loses_only_that_line(state_dir: Path) ->
 
 @pytest.mark.parametrize("length", [0, 1, 40])
 def test_a_torn_first_line_means_that_nothing_was_done(state_dir: Path, length: int) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     journal.record(directory_step(state_dir / "a", journal))
     journal.close()
     journal.path.write_bytes(journal.path.read_bytes()[:length])
-    assert clean().error() is None
+    assert clean(UNDO_HANDLERS).error() is None
     assert pending_journals() == ()
 
 
@@ -154,12 +155,12 @@ def test_a_torn_first_line_means_that_nothing_was_done(state_dir: Path, length: 
 def test_a_damaged_line_is_refused_by_file_and_line_and_nothing_is_touched(
     state_dir: Path, line: bytes, expected: str
 ) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     path = made(journal, "d")
     journal.close()
     content = journal.path.read_bytes() + line + b"\n"
     journal.path.write_bytes(content)
-    error = clean().error()
+    error = clean(UNDO_HANDLERS).error()
     assert isinstance(error, Refused)
     assert f"{journal.path}:3" in error.details[0]
     assert expected in error.details[0]
@@ -168,21 +169,21 @@ def test_a_damaged_line_is_refused_by_file_and_line_and_nothing_is_touched(
 
 
 def test_a_newer_version_is_refused(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     made(journal, "d")
     journal.close()
     journal.path.write_text(journal.path.read_text().replace('{"journal": 3', '{"journal": 4'))
     with pytest.raises(Refused, match="version 4; this Plinth knows 3"):
-        clean("r1")
+        clean(UNDO_HANDLERS, "r1")
 
 
 def test_a_journal_of_another_user_is_refused(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     path = made(journal, "d")
     journal.close()
     os.chown(journal.path, 65534, 65534)
     with pytest.raises(Refused, match="another user"):
-        clean("r1")
+        clean(UNDO_HANDLERS, "r1")
     assert path.is_dir()
 
 
@@ -190,27 +191,27 @@ def test_a_living_run_is_left_alone_until_it_is_dead(state_dir: Path) -> None:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        journal = Journal.create("r1")
+        journal = Journal.create("r1", UNDO_HANDLERS)
         made(journal, "d")
         os.write(writing, b"ready")
         signal.pause()
     assert os.read(reading, 5) == b"ready"
     try:
         with pytest.raises(StillRunning, match=f"pid {pid}") as refusal:
-            clean("r1")
+            clean(UNDO_HANDLERS, "r1")
         assert refusal.value.exit_code == 4
-        everything = clean()
+        everything = clean(UNDO_HANDLERS)
         assert [run.pid for run in everything.living] == [pid]
         assert everything.error() is None
         assert (work_dir() / "d").is_dir()
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    cleaned = clean("r1")
+    cleaned = clean(UNDO_HANDLERS, "r1")
     assert [step.title for step in cleaned.runs[0].undone] == ["make d"]
     assert not (work_dir() / "d").exists()
-    assert clean("r1").runs == ()
-    assert clean().runs == ()
+    assert clean(UNDO_HANDLERS, "r1").runs == ()
+    assert clean(UNDO_HANDLERS).runs == ()
 
 
 @pytest.fixture
@@ -225,7 +226,7 @@ def tiny(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_full_disk_stops_a_step_before_it_is_done_and_tears_no_line(tiny: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     filler = tiny / "filler"
     with filler.open("wb", buffering=0) as file, pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
         while True:
@@ -244,7 +245,7 @@ def test_a_full_disk_stops_a_step_before_it_is_done_and_tears_no_line(tiny: Path
 
 def test_a_full_disk_keeps_nothing_from_being_undone(tiny: Path, scratch: Path) -> None:
     """The strikes of what is undone cannot be written: else no space would ever come free."""
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     outer, inner = scratch / "outer", scratch / "outer" / "inner"
     for path in (outer, inner):
         journal.record(directory_step(path, journal))
@@ -263,7 +264,7 @@ def test_a_full_disk_keeps_nothing_from_being_undone(tiny: Path, scratch: Path) 
 
 
 def test_undo_goes_backwards_and_reports(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     outer = made(journal, "outer")
     journal.record(directory_step(outer / "inner", journal))
     make_directory(outer / "inner", journal.label, server_owner())
@@ -276,7 +277,7 @@ def test_undo_goes_backwards_and_reports(state_dir: Path) -> None:
 
 
 def test_what_something_stands_on_is_kept_when_that_cannot_be_undone(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     outer, other = made(journal, "outer"), made(journal, "other")
     journal.record(directory_step(outer / "inner", journal, "test.inner"))
     (outer / "inner").write_text("a file of somebody's")
@@ -286,19 +287,19 @@ def test_what_something_stands_on_is_kept_when_that_cannot_be_undone(state_dir: 
     assert not other.exists()
     journal.close()
 
-    result = clean("r1")
+    result = clean(UNDO_HANDLERS, "r1")
     error = result.error()
     assert isinstance(error, Refused)
     assert error.exit_code == 4
     assert len(error.details) == 2
     (outer / "inner").unlink()
-    assert clean("r1").error() is None
+    assert clean(UNDO_HANDLERS, "r1").error() is None
     assert not outer.exists()
     assert pending_journals() == ()
 
 
 def test_only_the_steps_asked_for_are_undone(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     a, b = made(journal, "a"), made(journal, "b")
     assert journal.undo_steps("test.a", Runner()) == ()
     assert (a.exists(), b.exists()) == (False, True)
@@ -308,14 +309,14 @@ def test_only_the_steps_asked_for_are_undone(state_dir: Path) -> None:
 
 
 def test_one_bad_journal_does_not_keep_others_from_being_cleaned(state_dir: Path) -> None:
-    bad, good = Journal.create("bad"), Journal.create("good")
+    bad, good = Journal.create("bad", UNDO_HANDLERS), Journal.create("good", UNDO_HANDLERS)
     path = made(good, "d")
     bad.record(directory_step(state_dir / "x", bad))
     bad.close()
     good.close()
     with bad.path.open("ab") as file:
         file.write(b"rubbish\n")
-    result = clean()
+    result = clean(UNDO_HANDLERS)
     assert [run.run_id for run in result.runs] == ["good"]
     assert isinstance(result.error(), PlinthError)
     assert not path.exists()
@@ -323,7 +324,7 @@ def test_one_bad_journal_does_not_keep_others_from_being_cleaned(state_dir: Path
 
 
 def test_one_bad_journal_does_not_hide_what_stands(state_dir: Path) -> None:
-    bad, good = Journal.create("bad"), Journal.create("good")
+    bad, good = Journal.create("bad", UNDO_HANDLERS), Journal.create("good", UNDO_HANDLERS)
     bad.record(directory_step(state_dir / "x", bad))
     made(good, "d")
     good.keep("storage fast")
@@ -333,40 +334,40 @@ def test_one_bad_journal_does_not_hide_what_stands(state_dir: Path) -> None:
     runs, unreadable = standing_runs()
     assert [run.run_id for run in runs] == ["good"]
     assert [error.where for error in unreadable] == [f"{bad.path}:1"]
-    assert len(take_down("good").runs) == 1
+    assert len(take_down(UNDO_HANDLERS, "good").runs) == 1
 
 
 def test_a_journal_of_another_machine_is_refused_and_one_of_another_boot_is_not(state_dir: Path) -> None:
     """A home that several machines mount: what runs on the other one cannot be seen here."""
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     path = made(journal, "d")
     journal.close()
     first, *rest = lines_of(journal)
     elsewhere = {**first, "host": "elsewhere", "boot_id": "another"}
     journal.path.write_text("".join(json.dumps(line) + "\n" for line in (elsewhere, *rest)))
-    (refused,) = clean().unreadable
+    (refused,) = clean(UNDO_HANDLERS).unreadable
     assert isinstance(refused, Refused)
     assert "one of the machine elsewhere" in refused.message
     assert path.exists()
     rebooted = {**first, "boot_id": "another"}
     journal.path.write_text("".join(json.dumps(line) + "\n" for line in (rebooted, *rest)))
-    assert len(clean().runs) == 1
+    assert len(clean(UNDO_HANDLERS).runs) == 1
     assert not path.exists()
 
 
 def test_where_no_run_ever_was_there_is_nothing_to_clean(state_dir: Path) -> None:
-    assert clean().runs == ()
-    assert clean("r1").runs == ()
+    assert clean(UNDO_HANDLERS).runs == ()
+    assert clean(UNDO_HANDLERS, "r1").runs == ()
     assert not state_dir.exists()
 
 
 def test_a_state_directory_that_is_closed_to_us_is_an_error_and_not_nothing(state_dir: Path, in_child) -> None:
-    Journal.create("r1").record(Step(id="s", title="t"))
+    Journal.create("r1", UNDO_HANDLERS).record(Step(id="s", title="t"))
     state_dir.chmod(0o700)
 
     def clean_closed() -> int:
         with pytest.raises(PlinthError, match="cannot look for journals: permission denied") as error:
-            clean()
+            clean(UNDO_HANDLERS)
         return error.value.exit_code
 
     assert in_child(clean_closed, user="nobody").value == 5
@@ -375,44 +376,44 @@ def test_a_state_directory_that_is_closed_to_us_is_an_error_and_not_nothing(stat
 
 
 def clean_all_as_other() -> str:
-    error = clean().error()
+    error = clean(UNDO_HANDLERS).error()
     assert error is not None
     assert "permission denied" in error.details[0]
     return error.message
 
 
 def test_what_is_meant_to_stay_is_named_and_left_until_it_is_taken_down(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     path = made(journal, "d")
     journal.keep("storage fast")
     journal.close()
     for run_id in (None, "r1"):
-        result = clean(run_id)
+        result = clean(UNDO_HANDLERS, run_id)
         assert result.runs == ()
         assert [(run.run_id, run.what, len(run.steps)) for run in result.standing] == [("r1", "storage fast", 1)]
         assert result.error() is None
         assert path.exists()
     assert [run.run_id for run in standing_runs().runs] == ["r1"]
-    (taken,) = take_down("r1").runs
+    (taken,) = take_down(UNDO_HANDLERS, "r1").runs
     assert [step.id for step in taken.undone] == ["test.d"]
     assert not path.exists()
     assert standing_runs() == ((), ())
-    assert take_down("r1").runs == ()
+    assert take_down(UNDO_HANDLERS, "r1").runs == ()
 
 
 def test_a_run_killed_before_it_says_that_it_stays_is_cleaned(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     path = made(journal, "d")
     os.write(journal._fd, b'{"kept": "storage fa')  # a torn line is none
     os.close(journal._fd)
-    assert len(clean().runs) == 1
+    assert len(clean(UNDO_HANDLERS).runs) == 1
     assert not path.exists()
 
 
 def test_a_journal_of_the_first_version_is_still_cleaned(state_dir: Path) -> None:
-    journal = Journal.create("r1")
+    journal = Journal.create("r1", UNDO_HANDLERS)
     path = made(journal, "d")
     os.close(journal._fd)
     journal.path.write_text(journal.path.read_text().replace('"journal": 3', '"journal": 1', 1))
-    assert len(clean("r1").runs) == 1
+    assert len(clean(UNDO_HANDLERS, "r1").runs) == 1
     assert not path.exists()

@@ -20,17 +20,18 @@ import pytest
 
 from plinth.model.disk import DiskConfig
 from plinth.model.step import Step, Undo
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import find_installation
-from plinth.storage.disk_server import serve_command
+from plinth.server.processes import serving
+from plinth.storage.devices.disk_daemon import daemons
+from plinth.storage.devices.disk_server import serve_command
 from plinth.system.clean import clean
 from plinth.system.directory import label_directory, label_of
-from plinth.system.disk_daemon import daemons
 from plinth.system.gate import Gate
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.mounts import mounts_within
 from plinth.system.owner import ourselves, server_owner
-from plinth.system.postmaster import serving
 from plinth.system.process import arguments
 from plinth.system.runner import Runner
 
@@ -57,7 +58,7 @@ def emulated_disk(folder: Path) -> tuple[Step, Callable[[], object]]:
 
 def zfs_fuse(folder: Path) -> tuple[Step, Callable[[], object]]:
     """A daemon that is started through another program, with the same pid."""
-    from plinth.system.zfs_fuse import ZfsFuse
+    from plinth.storage.devices.zfs_fuse import ZfsFuse
 
     fuse = ZfsFuse(folder)
     fuse.shared.mkdir()
@@ -114,7 +115,7 @@ def killed_while_starting(folder: Path, prepare: Prepare, delay_s: float) -> int
     pid = os.fork()
     if pid == 0:
         try:
-            journal = Journal.create(RUN)
+            journal = Journal.create(RUN, UNDO_HANDLERS)
             folder.mkdir(mode=0o755)
             undo = Undo(kind="remove_directory", path=str(folder), label=LABEL)
             journal.record(Step(id="folder", title="folder", undo=undo))
@@ -163,7 +164,7 @@ def try_kills(kills: int, prepare: Prepare, scratch: Path, window_s: float) -> C
     for number in range(kills):
         folder = scratch / f"run{number}"
         stage = killed_while_starting(folder, prepare, chosen.uniform(0, window_s))
-        result = clean()
+        result = clean(UNDO_HANDLERS)
         error = result.error()
         assert error is None, f"kill {number}, {STAGES[stage]}: {error.details}"
         assert result.living == () and len(result.runs) == 1

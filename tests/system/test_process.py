@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.system.disk_daemon import daemons
+from plinth.storage.devices.disk_daemon import daemons
 from plinth.system.ending import kill_all
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child, ProcessMark, arguments, boot_id, started_ticks

@@ -20,11 +20,12 @@ from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
 from plinth.model.progress import Progress
 from plinth.run.loading import LoadSession
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, connect
+from plinth.server.processes import KILL, end_server
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
-from plinth.system.postmaster import KILL, end_server
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of
 
@@ -76,7 +77,7 @@ def layout_in(folder: Path, installation: Installation, owner: Owner, **server: 
 @contextmanager
 def cluster_of(layout: ClusterLayout) -> Iterator[Cluster]:
     """Made if it is not there yet; it runs, and is ended as by a crash."""
-    journal = Journal.create(f"pages-{os.getpid()}")
+    journal = Journal.create(f"pages-{os.getpid()}", UNDO_HANDLERS)
     cluster = Cluster(layout, Runner(), journal)
     try:
         if not layout.data_directory.exists():

@@ -78,7 +78,7 @@ def serve(
     One line of JSON on stdout says that it is ready. With --lie, the disk lies from the start.
     """
     from plinth.model.disk import DiskConfig
-    from plinth.storage.disk_server import serve as serve_disk
+    from plinth.storage.devices.disk_server import serve as serve_disk
 
     config = _valid(
         DiskConfig,
@@ -109,7 +109,7 @@ def profiles(
 ) -> int:
     """Show the profiles that are shipped: what they come to, and with a name all numbers and their sources."""
     from plinth.cli.disk_view import profile_table, profile_text
-    from plinth.storage.disk_server import disk_profiles
+    from plinth.storage.devices.disk_server import disk_profiles
 
     found = {profile.name: profile for profile in disk_profiles()}
     if name is not None and name not in found:
@@ -222,7 +222,7 @@ def flush_now(socket: Socket, /) -> int:
 
 
 def _control(socket: Path):
-    from plinth.storage.disk_control import DiskControl
+    from plinth.storage.devices.disk_control import DiskControl
 
     return DiskControl(socket)
 

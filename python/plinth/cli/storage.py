@@ -16,7 +16,7 @@ from plinth.cli.experiment import AsJson, Destroy, Overrides
 if TYPE_CHECKING:
     from plinth.model.facts import Fact, StorageFacts
     from plinth.model.step import Step
-    from plinth.storage.abilities import Ability
+    from plinth.storage.requirements import Ability
 
 storage = App(
     name="storage",
@@ -138,9 +138,9 @@ def teardown(
       plinth storage teardown fast
     """
     from plinth.run.by_hand import standing, teardown_by_hand
+    from plinth.run.undo import undo_step
     from plinth.system.clean import standing_runs
     from plinth.system.runner import Runner
-    from plinth.system.undo import undo_step
 
     if name is None:
         there = standing_runs()
@@ -162,7 +162,7 @@ def teardown(
 
 def _list_kinds(console: Console) -> None:
     from plinth.observe import host_facts
-    from plinth.storage.abilities import filesystems, kinds
+    from plinth.storage.requirements import filesystems, kinds
     from plinth.system.runner import Runner
 
     host, runner = host_facts(), Runner()

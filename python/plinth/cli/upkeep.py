@@ -37,13 +37,14 @@ def clean(
       plinth clean 3f2a9c1e --forget
     """
     from plinth.model.errors import UsageError
+    from plinth.run.undo import UNDO_HANDLERS
     from plinth.system.clean import clean as clean_runs
     from plinth.system.paths import journal_dir
     from plinth.system.run_key import forget_key
 
     if forget and run_id is None:
         raise UsageError("--forget goes with the id of one run", hint="a bundle's manifest.json has it as run_id")
-    result = clean_runs(run_id)
+    result = clean_runs(UNDO_HANDLERS, run_id)
     for run in result.runs:
         print(f"run {run.run_id}: {len(run.undone)} steps undone")
         for step in run.undone:

@@ -1,7 +1,5 @@
 """Steps: what is done to the machine, named before it is done, and how each is undone."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from plinth.model.base import Frozen
@@ -10,23 +8,9 @@ from plinth.model.base import Frozen
 class Undo(Frozen):
     """How a step is undone; what the journal keeps. Only what bears `label` is ever touched."""
 
-    kind: Literal[
-        "remove_directory",
-        "unmount",
-        "stop_server",
-        "drop_schema",
-        "detach_loop",
-        "unmount_filesystem",
-        "stop_process",
-        "reset_zram",
-        "restore_queue",
-        "stop_zfs_fuse",
-        "destroy_pool",
-        "stop_array",
-        "remove_volume_group",
-        "restore_device",
-        "restore_drive_cache",
-    ]
+    kind: str = Field(
+        description='What knows how: the name of a handler that a kind of storage or server declares, such as "unmount".'
+    )
     path: str = Field(
         description="Directory, mount point, data directory, file, or connection string without a password."
     )

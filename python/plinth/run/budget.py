@@ -17,7 +17,7 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import StorageFacts
 from plinth.model.units import format_size
 from plinth.model.wear import DiskWear, RunWear, SmartReading
-from plinth.storage.smart import NotTold, read_smart
+from plinth.storage.inspect.smart import NotTold, read_smart
 from plinth.system.runner import Runner
 
 DISKSTATS = Path("/proc/diskstats")

@@ -11,13 +11,13 @@ from plinth.model.step import Step
 from plinth.observe import host_facts
 from plinth.run.destroy import check_destroy, doomed_devices
 from plinth.run.interrupt import InterruptGuard
+from plinth.run.undo import UNDO_HANDLERS, undo_step
 from plinth.storage import Storage, check_answers, make
 from plinth.system.clean import CleanedRun, KeptRun, standing_runs, take_down
 from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
 from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
-from plinth.system.undo import undo_step
 
 _RUN_PREFIX = "by-hand-"
 Tell = Callable[[Step], None]
@@ -76,7 +76,7 @@ def prepare_by_hand(
     check_destroy(doomed_devices(storages.values(), runner), destroy)
     run_id = run_id_of(name)
     with InterruptGuard(note) as guard:
-        journal = Journal.create(run_id)
+        journal = Journal.create(run_id, UNDO_HANDLERS)
         facts: dict[str, StorageFacts] = {}
         try:
             for storage in storages.values():
@@ -107,7 +107,7 @@ def standing(name: str) -> KeptRun:
 
 def teardown_by_hand(run: KeptRun, runner: Runner) -> CleanedRun:
     """Undo what was made by hand. Raises the first error; what is left stays in the journal."""
-    result = take_down(run.run_id, runner=runner)
+    result = take_down(UNDO_HANDLERS, run.run_id, runner=runner)
     if error := result.error():
         raise error
     return result.runs[0]

@@ -33,6 +33,7 @@ from plinth.run.provision import Provision, check_needs
 from plinth.run.site import Site
 from plinth.run.survivors import take_up
 from plinth.run.trial import TrialRunner
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
@@ -149,7 +150,7 @@ def _conduct(
     if not owner.is_us:
         listener.note(owner.reason)
     runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
-    journal = take_up(plan, site, runner, listener) if goes_on else Journal.create(plan.run_id)
+    journal = take_up(plan, site, runner, listener) if goes_on else Journal.create(plan.run_id, UNDO_HANDLERS)
     begun_at = writer.path
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
     provision = Provision(plan, site, runner, journal, listener, guard, budget, connections or {})
@@ -219,7 +220,7 @@ def _undo(provision: Provision, journal: Journal, listener: Listener) -> None:
 
 def _clean_up(run_id: str, listener: Listener) -> None:
     """Undo what a run left that was killed when all was measured and not yet all undone."""
-    result = clean(run_id, listener.progress)
+    result = clean(UNDO_HANDLERS, run_id, listener.progress)
     if error := result.error():
         raise error
     for run in result.runs:

@@ -7,7 +7,7 @@ from plinth.model.errors import Refused, UsageError
 from plinth.model.plan import DoomedDevice
 from plinth.model.units import format_size
 from plinth.storage import Storage
-from plinth.storage.device import Device
+from plinth.storage.kinds.device import Device
 from plinth.system.runner import Runner
 
 

@@ -5,8 +5,8 @@ from plinth.system.runner import CommandError, Runner
 
 PROBE_PATIENCE_S = 60.0
 """A small write waits behind all that a checkpoint left for a slow disk."""
-SEVERED_PATIENCE_S = 5.0
-"""What was severed answers at once, with an error."""
+DETACHED_TIMEOUT_S = 5.0
+"""What was detached by force answers at once, with an error."""
 
 
 def probe(storage: Storage, runner: Runner, patience_s: float = PROBE_PATIENCE_S) -> str | None:
@@ -23,10 +23,10 @@ def probe(storage: Storage, runner: Runner, patience_s: float = PROBE_PATIENCE_S
 
 
 def hangs(storage: Storage, runner: Runner) -> bool:
-    """Whether a storage that was severed answers neither with success nor with an error."""
+    """Whether a storage that was detached by force answers neither with success nor with an error."""
     try:
-        runner.run(("stat", "--file-system", str(storage.mount_point)), timeout_s=SEVERED_PATIENCE_S)
-        runner.run(("sync", "--file-system", str(storage.mount_point)), timeout_s=SEVERED_PATIENCE_S)
+        runner.run(("stat", "--file-system", str(storage.mount_point)), timeout_s=DETACHED_TIMEOUT_S)
+        runner.run(("sync", "--file-system", str(storage.mount_point)), timeout_s=DETACHED_TIMEOUT_S)
     except CommandError as error:
         return error.timed_out
     return False

@@ -21,11 +21,11 @@ from plinth.plan import MEMORY, ClusterKey, Expanded, Place, Surroundings, build
 from plinth.run.destroy import doomed_devices
 from plinth.run.load_of import check_load
 from plinth.run.site import Site
+from plinth.run.undo import undo_step
 from plinth.server import STANDBY_SETTINGS, SettingsProbe, external_step, find_installation
 from plinth.storage import Storage, check_answers, check_places
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
-from plinth.system.undo import undo_step
 from plinth.workload import (
     Dataset,
     check_scripts,

@@ -223,7 +223,7 @@ class Provision:
 
     def _give_up(self, broken: StorageBroken) -> None:
         """Undo at once a storage that serves no more, and what stands on it: other storages, servers."""
-        lost = self._storages.sever(broken)
+        lost = self._storages.force_detach(broken)
         on_it = [name for name in self._managed if self._loss_of(self._planned[name]) is broken]
         for name in on_it:
             self._try(self._managed.pop(name).abandon)

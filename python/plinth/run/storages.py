@@ -58,8 +58,8 @@ class Storages:
             self.lose(storage.name, error)
             return None
         self._made[storage.name] = storage
-        sever = partial(storage.sever, self._runner)
-        self._watch.add(Watched(storage.name, storage.failure, facts.block_devices, sever))
+        force_detach = partial(storage.force_detach, self._runner)
+        self._watch.add(Watched(storage.name, storage.failure, facts.block_devices, force_detach))
         return facts
 
     def lose(self, name: str, error: PlinthError) -> None:
@@ -87,7 +87,7 @@ class Storages:
                 return StorageBroken(storage.name, failure)
         return None
 
-    def sever(self, broken: StorageBroken) -> list[Storage]:
+    def force_detach(self, broken: StorageBroken) -> list[Storage]:
         """Let go of a storage that serves no more, and of what stands on it; what waits for them fails from now on.
 
         Returns them in the order in which they were made.
@@ -99,7 +99,7 @@ class Storages:
             self._watch.remove(storage.name)
             del self._made[storage.name]
             try:
-                storage.sever(self._runner)
+                storage.force_detach(self._runner)
             except Interrupted:
                 raise
             except PlinthError as error:
@@ -107,7 +107,7 @@ class Storages:
         return lost
 
     def undo(self, lost: Sequence[Storage]) -> list[NotUndone]:
-        """Undo what `sever` returned, the last first; what still hangs is left alone."""
+        """Undo what `force_detach` returned, the last first; what still hangs is left alone."""
         kept: list[NotUndone] = []
         for storage in reversed(lost):
             if storage.step_id("") not in self.hung:
@@ -115,7 +115,7 @@ class Storages:
         return kept
 
     def mark_hung(self, lost: Sequence[Storage], further_steps: Collection[str]) -> None:
-        """Find out which of `lost` hang although they were severed: their steps, and `further_steps`, are left alone."""
+        """Find out which of `lost` hang although they were detached by force: their steps, and `further_steps`, are left alone."""
         for storage in lost:
             if not storage.is_raw and hangs(storage, self._runner):
                 error = StorageBroken(storage.name, "it hangs, so that undoing it would hang, too")

@@ -7,13 +7,14 @@ from plinth.model.plan import Plan, PlannedCluster
 from plinth.run.health import probe
 from plinth.run.listener import Listener
 from plinth.run.site import Site
+from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ClusterLayout, external_step
+from plinth.server.processes import serving
 from plinth.storage import Storage
 from plinth.system.clean import CleanedRun, CleanResult, pending_journals
 from plinth.system.directory import found_label
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal, NotUndone, journal_path
-from plinth.system.postmaster import serving
 from plinth.system.runner import Runner
 from plinth.workload import goes_on
 
@@ -25,9 +26,9 @@ def take_up(plan: Plan, site: Site, runner: Runner, listener: Listener) -> Journ
     children of the run that was killed. Raises PlinthError when something cannot be undone.
     """
     path = journal_path(plan.run_id)
-    journal = Journal.take_over(path) if path in pending_journals() else None
+    journal = Journal.take_over(path, UNDO_HANDLERS) if path in pending_journals() else None
     if journal is None:
-        return Journal.create(plan.run_id)
+        return Journal.create(plan.run_id, UNDO_HANDLERS)
     journal.own()
     with journal.nothing_hangs():
         marked = [storage for storage in site.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]

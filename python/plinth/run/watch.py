@@ -25,13 +25,13 @@ _IN_FLIGHT = 8
 class Watched(NamedTuple):
     """A storage that is looked after: `failure` tells cheaply why it serves no more, `devices` are kernel names.
 
-    `sever` makes whoever waits for it fail at once.
+    `force_detach` makes whoever waits for it fail at once.
     """
 
     name: str
     failure: Callable[[], str | None]
     devices: tuple[str, ...]
-    sever: Callable[[], object]
+    force_detach: Callable[[], object]
 
 
 class _State(NamedTuple):
@@ -76,7 +76,7 @@ class StorageWatch:
     def over(self, names: Collection[str], on_trouble: Callable[[StorageBroken], None]) -> Iterator[None]:
         """Call `on_trouble`, once and from the watching thread, when one of `names` serves no more.
 
-        It is severed then: who waits for it in the kernel could not be called away by anything else.
+        It is detached by force then: who waits for it in the kernel could not be called away by anything else.
         """
         with self._lock:
             self._over = (names, on_trouble)
@@ -116,13 +116,13 @@ class StorageWatch:
             if found is None or over is None:
                 continue
             with self._lock:
-                severed = self._watched.get(found.storage) if self._over is over else None
-                if severed is not None:
+                broken = self._watched.get(found.storage) if self._over is over else None
+                if broken is not None:
                     self._over = None
                     over[1](found)
-            if severed is not None:
-                with suppress(PlinthError):  # who gives it up severs it once more, and tells
-                    severed.sever()
+            if broken is not None:
+                with suppress(PlinthError):  # whoever gives it up detaches it once more, and reports
+                    broken.force_detach()
 
     def _read_counters(self) -> None:
         now_s = time.monotonic()

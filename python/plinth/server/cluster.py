@@ -18,13 +18,13 @@ from plinth.server.facts import managed_facts
 from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ClusterLayout
 from plinth.server.log import TAIL_LINES
 from plinth.server.postmaster import Postmaster
+from plinth.server.processes import IMMEDIATE, KILL, end_server, kill_processes, serving
 from plinth.server.readback import check_taken, read_rows
 from plinth.server.settings import SettingsProbe
 from plinth.server.values import setting_text
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.journal import Entry, Journal
-from plinth.system.postmaster import IMMEDIATE, KILL, end_server, kill_processes, serving
 from plinth.system.runner import Runner
 
 STOP_PATIENCE_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk

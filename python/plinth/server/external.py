@@ -7,11 +7,11 @@ from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import ServerFacts
 from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts
+from plinth.server.schema import drop_schema, has_schema, make_schema, schema_of
 from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import label_of
 from plinth.system.journal import Entry, Journal
-from plinth.system.schema import drop_schema, has_schema, make_schema, schema_of
 
 if TYPE_CHECKING:
     import psycopg

@@ -9,11 +9,20 @@ from plinth.model.facts import StorageFacts
 from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName, QueueSpec
 from plinth.storage.actions import Action
-from plinth.storage.filesystem import Filesystem
+from plinth.storage.devices.queue import check_queue, restore_queue, set_queue, withholds_flushes
+from plinth.storage.filesystem import FILESYSTEM_UNDO, Filesystem
 from plinth.storage.folder import FolderStorage
 from plinth.storage.protocol import Described
-from plinth.system.queue import check_queue, set_queue, withholds_flushes
 from plinth.system.runner import Runner
+from plinth.system.undo import UndoHandler, UndoHandlers
+
+BLOCK_UNDO: UndoHandlers = {
+    **FILESYSTEM_UNDO,
+    "restore_queue": UndoHandler(
+        lambda what, runner: restore_queue(Path(what.path), what.label),
+        lambda what: f"set the knobs of the block device back to what they were, as in {what.path}",
+    ),
+}
 
 
 class Formatted(Described, Protocol):
@@ -45,6 +54,8 @@ BlockSpec = TypeVar("BlockSpec", bound=Formatted)
 
 class BlockStorage(FolderStorage[BlockSpec]):
     """One block device with a file system on it; or, raw, one or several."""
+
+    undo_handlers = BLOCK_UNDO
 
     @abstractmethod
     def block_actions(self) -> list[Action]:
@@ -117,21 +128,23 @@ class BlockStorage(FolderStorage[BlockSpec]):
         """As of every storage, of its own devices."""
         if self.spec.queue.write_cache != "write through" or self.has_no_cache():
             return []
-        return [path.name for path in self.device_paths() if withholds_flushes(self._saved_queue(path), self.label)]
+        return [
+            path.name for path in self.device_paths() if withholds_flushes(self._queue_undo_state(path), self.label)
+        ]
 
     def has_no_cache(self) -> bool:
         """Whether its devices have no volatile cache now, whatever the kernel knew of before."""
         return False
 
-    def _saved_queue(self, device: Path) -> Path:
-        return self.saved / f"queue-{device.name}.json"
+    def _queue_undo_state(self, device: Path) -> Path:
+        return self.undo_state_folder / f"queue-{device.name}.json"
 
     def _queue_action(self, device: Path, step_id: Callable[[str], str]) -> Action:
         knobs = self.spec.queue.knobs()
-        saved = self._saved_queue(device)
+        undo_state = self._queue_undo_state(device)
         step = Step(
             id=step_id(f"queue.{self.name}.{device.name}"),
             title=f"set {', '.join(f'{knob} = {value}' for knob, value in knobs.items())} of {device}",
-            undo=Undo(kind="restore_queue", path=str(saved), label=self.label),
+            undo=Undo(kind="restore_queue", path=str(undo_state), label=self.label),
         )
-        return Action(step, lambda runner: set_queue(device, knobs, saved))
+        return Action(step, lambda runner: set_queue(device, knobs, undo_state))

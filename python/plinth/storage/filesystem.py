@@ -12,17 +12,29 @@ from plinth.model.facts import StorageFacts
 from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action
-from plinth.storage.features import with_features
+from plinth.storage.devices.labelled_filesystem import unmount_filesystem
 from plinth.storage.folder import FolderStorage
+from plinth.storage.inspect.features import with_features
 from plinth.system.directory import filesystem_label
 from plinth.system.kernel_log import kernel_log
 from plinth.system.mounts import mount_of
 from plinth.system.patience import space_of
 from plinth.system.runner import CommandError, Runner
+from plinth.system.undo import UndoHandler, UndoHandlers
+from plinth.system.unmount import umount_command
 
 _OF_THE_DISK = ("i/o error", "input/output error", "no space left")
 # mke2fs leaves its tables to be written in the background after the first mount, which would disturb what is measured.
 _WRITE_ALL_NOW = ("-E", "lazy_itable_init=0,lazy_journal_init=0")
+
+FILESYSTEM_UNDO: UndoHandlers = {
+    "unmount_filesystem": UndoHandler(
+        lambda what, runner: unmount_filesystem(Path(what.path), what.label, runner),
+        lambda what: f"unmount the file system of {what.path}",
+        lambda what: umount_command(Path(what.path)),
+        unmounts=True,
+    )
+}
 
 
 @dataclass(frozen=True)

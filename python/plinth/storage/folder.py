@@ -12,10 +12,10 @@ from typing import Any
 from plinth.model.errors import MissingCapability
 from plinth.model.facts import StorageFacts
 from plinth.storage.actions import Action, label_root, make_folder, make_labelled
-from plinth.storage.describe import raw_facts
 from plinth.storage.guards import held_devices
+from plinth.storage.inspect.describe import raw_facts
+from plinth.storage.preflight import check_new_directory
 from plinth.storage.protocol import Spec, Storage
-from plinth.storage.reach import check_new_directory
 from plinth.system.owner import ourselves
 from plinth.system.paths import ensure
 from plinth.system.runner import Runner
@@ -35,9 +35,9 @@ class FolderStorage(Storage[Spec]):
         return self.folder / "mount"
 
     @property
-    def saved(self) -> Path:
+    def undo_state_folder(self) -> Path:
         """A folder for what must be remembered to undo it."""
-        return self.folder / "saved"
+        return self.folder / "saved"  # a run that is resumed may have been begun by a Plinth that called it so
 
     @abstractmethod
     def programs(self) -> Sequence[str]:

@@ -9,8 +9,8 @@ from plinth.model.storage import PlacedStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, make_labelled
 from plinth.storage.folder import FolderStorage
+from plinth.storage.preflight import check_new_directory, nearest_existing
 from plinth.storage.protocol import Storage
-from plinth.storage.reach import check_new_directory, nearest_existing
 from plinth.system.failures import from_os_error
 from plinth.system.owner import ourselves
 from plinth.system.patience import in_time

@@ -8,10 +8,10 @@ from plinth.model.errors import Refused
 from plinth.model.storage import LvmStorage, MdStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BlockStorage
+from plinth.storage.devices.signatures import signatures_of
 from plinth.storage.folder import FolderStorage
 from plinth.system.directory import filesystem_label
 from plinth.system.runner import Runner
-from plinth.system.signatures import signatures_of
 
 
 def sizes_of(storage: FolderStorage[Any], names: Sequence[str]) -> list[int] | None:

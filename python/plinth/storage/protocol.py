@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError
 from plinth.model.facts import HostFacts, StorageFacts
@@ -14,13 +14,14 @@ from plinth.model.step import Step
 from plinth.model.storage import Reference
 from plinth.storage.actions import Action
 from plinth.storage.ballast import fill_action, fill_of, with_ballast
-from plinth.storage.describe import storage_facts
-from plinth.storage.room import filesystem_of, usable_bytes
+from plinth.storage.capacity import filesystem_of, usable_bytes
+from plinth.storage.inspect.describe import storage_facts
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner, ourselves
 from plinth.system.runner import Runner
+from plinth.system.undo import UndoHandlers
 
 
 class Described(Protocol):
@@ -66,6 +67,9 @@ class Storage(ABC, Generic[Spec]):
     What stands at `mount_point` can be written to by the user who runs servers, and bears the run's label.
     """
 
+    undo_handlers: ClassVar[UndoHandlers] = {}
+    """How its kinds of step are undone, those of `plinth.system.undo` apart. Any process can, knowing only the journal."""
+
     def __init__(self, name: str, spec: Spec, surroundings: Surroundings) -> None:
         self.name = name
         self.spec = spec
@@ -75,6 +79,11 @@ class Storage(ABC, Generic[Spec]):
         self.work_root = surroundings.work_root
         self.label = label_of(surroundings.run_id)
         self._tell_progress: Report = lambda progress: None
+
+    @classmethod
+    def make(cls, name: str, spec: Spec, surroundings: Surroundings) -> "Storage[Spec]":
+        """A storage of this kind, in the way in which this machine can have it."""
+        return cls(name, spec, surroundings)
 
     @property
     @abstractmethod
@@ -130,7 +139,7 @@ class Storage(ABC, Generic[Spec]):
                 return reason
         return None
 
-    def sever(self, runner: Runner) -> None:
+    def force_detach(self, runner: Runner) -> None:
         """Make whatever waits for it fail at once. Called when it serves no more: else undoing it would wait, too."""
 
     def notes(self) -> tuple[str, ...]:

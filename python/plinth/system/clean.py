@@ -10,6 +10,7 @@ from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal, NotUndone, StillRunning, journal_path
 from plinth.system.paths import journal_dir
 from plinth.system.runner import Runner
+from plinth.system.undo import UndoHandlers
 
 
 class CleanedRun(NamedTuple):
@@ -70,7 +71,9 @@ def pending_journals() -> tuple[Path, ...]:
         ) from error
 
 
-def clean(run_id: str | None = None, report: Report | None = None, runner: Runner | None = None) -> CleanResult:
+def clean(
+    handlers: UndoHandlers, run_id: str | None = None, report: Report | None = None, runner: Runner | None = None
+) -> CleanResult:
     """Undo what dead runs left behind: the run `run_id`, or all of them. What was cleaned before is no error.
 
     Only what a journal names and what still bears its label is touched. What is meant to stay is only named: see
@@ -78,13 +81,13 @@ def clean(run_id: str | None = None, report: Report | None = None, runner: Runne
     """
     if run_id is not None:
         path = journal_path(run_id)
-        return _result([_clean_one(path, runner or Runner(), report)] if path in pending_journals() else [])
+        return _result([_clean_one(path, handlers, runner or Runner(), report)] if path in pending_journals() else [])
     done: list[CleanedRun | KeptRun | None] = []
     living: list[StillRunning] = []
     unreadable: list[PlinthError] = []
     for path in pending_journals():
         try:
-            done.append(_clean_one(path, runner or Runner(), report))
+            done.append(_clean_one(path, handlers, runner or Runner(), report))
         except StillRunning as run:
             living.append(run)
         except PlinthError as error:
@@ -92,9 +95,11 @@ def clean(run_id: str | None = None, report: Report | None = None, runner: Runne
     return _result(done)._replace(living=tuple(living), unreadable=tuple(unreadable))
 
 
-def take_down(run_id: str, report: Report | None = None, runner: Runner | None = None) -> CleanResult:
+def take_down(
+    handlers: UndoHandlers, run_id: str, report: Report | None = None, runner: Runner | None = None
+) -> CleanResult:
     """Undo a run that has ended, also when what it made is meant to stay. StillRunning while it is alive."""
-    done = _clean_one(journal_path(run_id), runner or Runner(), report, kept_too=True)
+    done = _clean_one(journal_path(run_id), handlers, runner or Runner(), report, kept_too=True)
     return _result([done])
 
 
@@ -104,7 +109,7 @@ def standing_runs() -> Standing:
     unreadable: list[PlinthError] = []
     for path in pending_journals():
         try:
-            journal = Journal.take_over(path)
+            journal = Journal.take_over(path, {})  # nothing is undone
         except StillRunning:
             continue
         except PlinthError as error:
@@ -125,9 +130,9 @@ def _result(done: list[CleanedRun | KeptRun | None]) -> CleanResult:
 
 
 def _clean_one(
-    path: Path, runner: Runner, report: Report | None, *, kept_too: bool = False
+    path: Path, handlers: UndoHandlers, runner: Runner, report: Report | None, *, kept_too: bool = False
 ) -> CleanedRun | KeptRun | None:
-    journal = Journal.take_over(path)
+    journal = Journal.take_over(path, handlers)
     if journal is None:
         return None
     try:

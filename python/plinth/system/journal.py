@@ -20,16 +20,15 @@ from plinth.model.step import Step
 from plinth.system.directory import label_of
 from plinth.system.ending import await_dying
 from plinth.system.failures import from_os_error
-from plinth.system.hanging import let_go, nothing_hangs
+from plinth.system.hanging import abort_hung, nothing_hangs
 from plinth.system.lock import try_lock
 from plinth.system.paths import checked_run_id, ensure, journal_dir
 from plinth.system.process import ProcessMark, boot_id
 from plinth.system.runner import Runner
-from plinth.system.undo import undo
+from plinth.system.undo import UndoHandlers, undo
 
 JOURNAL_VERSION = 3  # 2 came with `kept`, 3 with a second owner
 _NOTHING: Mapping[str, PlinthError] = {}
-_MOUNTED = ("unmount", "unmount_filesystem", "destroy_pool")
 _LOCK_TIMEOUT_S = 3.0
 _LOCK_LOOK_AGAIN_S = 0.005
 _DYING_TIMEOUT_S = 10.0
@@ -85,17 +84,18 @@ class Journal:
     Not for several threads at once.
     """
 
-    def __init__(self, path: Path, fd: int, content: _Content) -> None:
+    def __init__(self, path: Path, fd: int, content: _Content, handlers: UndoHandlers) -> None:
         self.path = path
         self.run_id = path.stem
         self._fd = fd
         self._entries = content.entries
         self._last_number = content.last_number
         self._kept = content.kept
+        self._handlers = handlers
 
     @classmethod
-    def create(cls, run_id: str) -> Self:
-        """Begin the journal of a new run. Refused when there is one of that name."""
+    def create(cls, run_id: str, handlers: UndoHandlers) -> Self:
+        """Begin the journal of a new run, whose steps `handlers` undo. Refused when there is one of that name."""
         path = journal_path(run_id)
         folder = ensure(path.parent)
         owner = ProcessMark.ours()
@@ -118,10 +118,10 @@ class Journal:
                 path.unlink()
                 os.close(fd)
                 raise
-        return cls(path, fd, _Content(owner, {}, 0, 0))
+        return cls(path, fd, _Content(owner, {}, 0, 0), handlers)
 
     @classmethod
-    def take_over(cls, path: Path) -> Self | None:
+    def take_over(cls, path: Path, handlers: UndoHandlers) -> Self | None:
         """Open the journal of a run that has ended, in whatever way, to undo it; None when it is gone.
 
         StillRunning while that run lives.
@@ -143,7 +143,7 @@ class Journal:
                 _check_host(content, path)
                 await_dying(owner, _DYING_TIMEOUT_S)
                 os.ftruncate(fd, content.whole_bytes)
-                return cls(path, fd, content)
+                return cls(path, fd, content, handlers)
             except BaseException:
                 os.close(fd)
                 raise
@@ -211,7 +211,9 @@ class Journal:
 
     def nothing_hangs(self) -> AbstractContextManager[list[str]]:
         """While it is entered, daemons of steps that stand are ended when they hang: see `hanging.nothing_hangs`."""
-        return nothing_hangs(lambda: [entry.step.undo for entry in self.entries if entry.step.undo is not None])
+        return nothing_hangs(
+            lambda: [entry.step.undo for entry in self.entries if entry.step.undo is not None], self._handlers
+        )
 
     def close(self) -> None:
         """Let go of the journal. Its file goes too when nothing is left to undo; otherwise `clean` takes it up."""
@@ -239,7 +241,7 @@ class Journal:
         kept: list[NotUndone] = []
         for entry in wanted:
             if entry.step.undo is not None:
-                let_go(entry.step.undo)
+                abort_hung(entry.step.undo, self._handlers)
         with self.nothing_hangs() as ended:
             for done, entry in enumerate(wanted):
                 if report is not None:
@@ -248,7 +250,7 @@ class Journal:
                     if entry.step.undo is not None:
                         _check_may_be_touched(entry.step, left_alone)
                         _check_nothing_stands_on(entry.step, kept)
-                        undo(entry.step.undo, runner)
+                        undo(entry.step.undo, runner, self._handlers)
                     self.strike(entry)
                 except PlinthError as error:
                     if not isinstance(error, Refused) and self._goes_with_its_mount(entry.step):
@@ -268,7 +270,9 @@ class Journal:
         if step.undo is None or step.undo.kind != "remove_directory":
             return False
         undos = [entry.step.undo for entry in self.entries if entry.step.undo is not None]
-        places = [Path(undo.path) for undo in undos if undo.kind in _MOUNTED]
+        places = [
+            Path(undo.path) for undo in undos if undo.kind in self._handlers and self._handlers[undo.kind].unmounts
+        ]
         return any(place in Path(step.undo.path).parents for place in places)
 
 

@@ -1,152 +1,89 @@
-"""How each kind of step is undone: only what bears the step's label is touched, and what is gone is no error."""
+"""What a kind of step declares so that it can be undone, and the kinds of step that belong to no kind of storage or server.
 
-from collections.abc import Callable
+`run/` puts the handlers of all kinds together and hands them to the journal: nothing here knows a kind of storage.
+"""
+
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from plinth.model.errors import Refused, RunError
+from plinth.model.errors import Refused
 from plinth.model.step import Step, Undo
-from plinth.system.device_ends import restore_ends
 from plinth.system.directory import remove_directory
-from plinth.system.disk_daemon import stop_daemon
-from plinth.system.drive_cache import restore_cache
 from plinth.system.failures import from_os_error
-from plinth.system.filesystem import UNMOUNT_PATIENCE_S, unmount_filesystem
-from plinth.system.loop_device import detach_loops
-from plinth.system.md_array import stop_array
-from plinth.system.mounts import Mount, mount_of, mounts
-from plinth.system.namespaces import unmount_copies
-from plinth.system.postmaster import stop_labelled_server
-from plinth.system.queue import restore_queue
 from plinth.system.runner import Runner
-from plinth.system.schema import schema_of, undo_schema
-from plinth.system.volume_group import remove_volume_group
-from plinth.system.zfs_fuse import stop_zfs_fuse
-from plinth.system.zfs_pool import destroy_pool
-from plinth.system.zram import remove_zram
+from plinth.system.unmount import umount_command, unmount
 
 
-class Way(NamedTuple):
-    """How a kind of step is undone: the words for it, the command where there is one, and what does it.
+class HungDaemon(NamedTuple):
+    """A daemon of ours that was asked and did not answer: a sentence about it, and what ends it."""
 
-    `undo` raises a PlinthError, with nothing touched, when what is there is not ours to undo, or cannot be undone; what
-    is gone is no error.
-    """
+    reason: str
+    end: Callable[[], None]
+
+
+class UndoHandler(NamedTuple):
+    """How one kind of step is undone."""
 
     undo: Callable[[Undo, Runner], None]
+    """Undoes it. Raises a PlinthError, with nothing touched, when what is there is not ours to undo, or cannot be undone;
+    what is gone is no error."""
     title: Callable[[Undo], str]
+    """What undoing it does, for people."""
     argv: Callable[[Undo], tuple[str, ...]] | None = None
+    """The command that undoes it; None where Plinth does it itself."""
+    unmounts: bool = False
+    """Whether `Undo.path` is a mount point of ours: all that is in it goes with the mount."""
+    abort_hung: Callable[[Undo], None] | None = None
+    """Ends the daemon that the step started if it does not answer, or has gone; called before any step is undone."""
+    find_hung: Callable[[Undo], HungDaemon | None] | None = None
+    """The daemon that the step started, if it was asked and did not answer. Asked again and again while something is made
+    or undone; one that just starts or ends does not hang."""
 
 
-def undo(what: Undo, runner: Runner) -> None:
+UndoHandlers = Mapping[str, UndoHandler]
+"""The handler of each kind of step (`Undo.kind`)."""
+
+
+def undo(what: Undo, runner: Runner, handlers: UndoHandlers) -> None:
     """Undo one step. Raises a PlinthError, with nothing touched, when it is not ours to undo or cannot be undone."""
-    way = _WAYS[what.kind]
+    handler = handler_of(what, handlers)
     try:
-        way.undo(what, runner)
+        handler.undo(what, runner)
     except OSError as error:  # as of a disk that gives errors
-        raise from_os_error(error, way.title(what), Path(what.path)) from error
+        raise from_os_error(error, handler.title(what), Path(what.path)) from error
 
 
-def undo_step(step: Step) -> Step | None:
+def undo_step(step: Step, handlers: UndoHandlers) -> Step | None:
     """The step that undoes `step`, for people and for the plan; None when there is nothing to undo."""
     if step.undo is None:
         return None
-    way = _WAYS[step.undo.kind]
-    argv = way.argv(step.undo) if way.argv else None
-    return Step(id=f"{step.id}.undo", title=way.title(step.undo), argv=argv)
+    handler = handler_of(step.undo, handlers)
+    argv = handler.argv(step.undo) if handler.argv else None
+    return Step(id=f"{step.id}.undo", title=handler.title(step.undo), argv=argv)
 
 
-def unmount(path: Path, label: str, runner: Runner) -> None:
-    """Unmount `path` if `label` is the source of the mount there; nothing when there is no such mount."""
-    ours = _ours(path, label)
-    if not ours:
-        return
+def handler_of(what: Undo, handlers: UndoHandlers) -> UndoHandler:
+    """The handler of a step. Raises Refused for a kind of step that this Plinth does not know."""
     try:
-        on_top = mount_of(path)
-    except OSError as error:
-        raise Refused(f"not unmounted: something hides it: {error.strerror}", where=str(path)) from error
-    if on_top not in ours:
+        return handlers[what.kind]
+    except KeyError:
         raise Refused(
-            f"not unmounted: {on_top.source} ({on_top.filesystem}) is mounted over it",
-            where=str(path),
-            hint=f"unmount that first: umount {on_top.point}",
-        )
-    runner.run(_umount(path), timeout_s=UNMOUNT_PATIENCE_S)
-    unmount_copies(lambda other: (other.source, other.point) == (label, str(path)), runner)
-    if _ours(path, label):
-        raise RunError("still mounted after umount", where=str(path))
+            f"this Plinth does not know how {what.kind!r} is undone",
+            where=what.path,
+            hint="clean with the Plinth that wrote the journal, or a newer one",
+        ) from None
 
 
-def _umount(path: Path) -> tuple[str, ...]:
-    return ("umount", str(path))
-
-
-def _ours(path: Path, label: str) -> list[Mount]:
-    return [mount for mount in mounts() if mount.point == str(path) and mount.source == label]
-
-
-_WAYS: dict[str, Way] = {
-    "remove_directory": Way(
+SYSTEM_UNDO: UndoHandlers = {
+    "remove_directory": UndoHandler(
         lambda what, runner: remove_directory(Path(what.path), what.label),
         lambda what: f"remove the directory {what.path}",
     ),
-    "unmount": Way(
+    "unmount": UndoHandler(
         lambda what, runner: unmount(Path(what.path), what.label, runner),
         lambda what: f"unmount {what.path}",
-        lambda what: _umount(Path(what.path)),
-    ),
-    "stop_server": Way(
-        lambda what, runner: stop_labelled_server(Path(what.path), what.label),
-        lambda what: f"stop the server of {what.path}",
-    ),
-    "unmount_filesystem": Way(
-        lambda what, runner: unmount_filesystem(Path(what.path), what.label, runner),
-        lambda what: f"unmount the file system of {what.path}",
-        lambda what: _umount(Path(what.path)),
-    ),
-    "detach_loop": Way(
-        lambda what, runner: detach_loops(Path(what.path), what.label, runner),
-        lambda what: f"detach the loop device of {what.path}",
-    ),
-    "stop_process": Way(
-        lambda what, runner: stop_daemon(Path(what.path), what.label, runner),
-        lambda what: f"unmount the emulated disk on {what.path} and end its daemon",
-        lambda what: _umount(Path(what.path)),
-    ),
-    "restore_queue": Way(
-        lambda what, runner: restore_queue(Path(what.path), what.label),
-        lambda what: f"set the knobs of the block device back to what they were, as in {what.path}",
-    ),
-    "reset_zram": Way(
-        lambda what, runner: remove_zram(Path(what.path), what.label),
-        lambda what: f"remove the zram device that is named in {what.path}",
-    ),
-    "restore_device": Way(
-        lambda what, runner: restore_ends(Path(what.path), what.label, runner),
-        lambda what: f"write back the first and last MiB of the disk, as kept in {what.path}",
-    ),
-    "restore_drive_cache": Way(
-        lambda what, runner: restore_cache(Path(what.path), what.label, runner),
-        lambda what: f"set the drive's write cache back to what it was, as in {what.path}",
-    ),
-    "stop_zfs_fuse": Way(
-        lambda what, runner: stop_zfs_fuse(Path(what.path), what.label),
-        lambda what: f"end the zfs-fuse of {what.path}",
-    ),
-    "destroy_pool": Way(
-        lambda what, runner: destroy_pool(Path(what.path), what.label, runner),
-        lambda what: f"destroy the pool {what.label}",
-    ),
-    "stop_array": Way(
-        lambda what, runner: stop_array(Path(what.path), what.label, runner),
-        lambda what: f"stop the array that is named in {what.path}",
-    ),
-    "remove_volume_group": Way(
-        lambda what, runner: remove_volume_group(Path(what.path), what.label, runner),
-        lambda what: f"remove the volume group that is named in {what.path}",
-    ),
-    "drop_schema": Way(
-        lambda what, runner: undo_schema(what.path, what.label),
-        lambda what: f"drop the schema {schema_of(what.label)} of {what.path}",
+        lambda what: umount_command(Path(what.path)),
+        unmounts=True,
     ),
 }

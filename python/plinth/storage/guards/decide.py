@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 from plinth.model.errors import Refused
 from plinth.model.units import format_size
+from plinth.storage.devices.block_device import BY_PARTUUID
 from plinth.storage.guards.state import DeviceState
-from plinth.system.block_device import BY_PARTUUID
 
 DESTROY_WORD_LENGTH = 6
 SIZE_TOLERANCE = 0.01

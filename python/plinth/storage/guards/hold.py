@@ -13,13 +13,13 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from plinth.model.errors import Refused
+from plinth.storage.devices.block_device import Identity, device_number, identity_of, opened, resolve
+from plinth.storage.devices.loop_device import backing_of
+from plinth.storage.devices.signatures import signatures_of
 from plinth.storage.guards.decide import Wanted, reasons_against, refusal
 from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.state import read_state
-from plinth.system.block_device import Identity, device_number, identity_of, opened, resolve
-from plinth.system.loop_device import backing_of
 from plinth.system.runner import Runner
-from plinth.system.signatures import signatures_of
 
 _UDEV_TIMEOUT_S = 3.0
 _LOOK_AGAIN_S = 0.05

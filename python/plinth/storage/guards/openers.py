@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from plinth.storage.devices.block_device import device_number
 from plinth.storage.guards.uses import PROC, Numbers, Unseen, Use, is_gone, named, processes, who
-from plinth.system.block_device import device_number
 
 _RING = "anon_inode:[io_uring]"
 _SOCKET = "socket:["

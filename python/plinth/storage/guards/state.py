@@ -6,6 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plinth.model.errors import Refused
+from plinth.storage.devices.block_device import (
+    SYSFS,
+    Identity,
+    disk_folder,
+    identity_of,
+    is_partition,
+    is_read_only,
+    opened,
+    resolve,
+    serial_of,
+)
+from plinth.storage.devices.device_ends import read_ends
+from plinth.storage.devices.labelled_filesystem import partuuid_of
+from plinth.storage.devices.signatures import Signature, signatures_of
 from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.uses import (
     Numbers,
@@ -18,22 +32,8 @@ from plinth.storage.guards.uses import (
     swap_areas,
     swaps,
 )
-from plinth.storage.stack import read_stack
-from plinth.system.block_device import (
-    SYSFS,
-    Identity,
-    disk_folder,
-    identity_of,
-    is_partition,
-    is_read_only,
-    opened,
-    resolve,
-    serial_of,
-)
-from plinth.system.device_ends import read_ends
-from plinth.system.filesystem import partuuid_of
+from plinth.storage.inspect.stack import read_stack
 from plinth.system.runner import Runner
-from plinth.system.signatures import Signature, signatures_of
 
 
 @dataclass(frozen=True)

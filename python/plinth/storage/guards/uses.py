@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from plinth.system.block_device import device_number
-from plinth.system.loop_device import backing_of
+from plinth.storage.devices.block_device import device_number
+from plinth.storage.devices.loop_device import backing_of
 from plinth.system.mounts import read_mounts
 
 PROC = Path("/proc")

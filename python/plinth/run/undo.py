@@ -1,0 +1,15 @@
+"""The registry of undo handlers: those of every kind of storage and of servers, handed to the journal and to `clean`."""
+
+from plinth.model.step import Step
+from plinth.server.undo import SERVER_UNDO
+from plinth.storage.registry import STORAGE_UNDO
+from plinth.system import undo
+from plinth.system.undo import SYSTEM_UNDO, UndoHandlers
+
+UNDO_HANDLERS: UndoHandlers = {**SYSTEM_UNDO, **STORAGE_UNDO, **SERVER_UNDO}
+"""The handler of every kind of step that a run records."""
+
+
+def undo_step(step: Step) -> Step | None:
+    """The step that undoes `step`, for people and for the plan; None when there is nothing to undo."""
+    return undo.undo_step(step, UNDO_HANDLERS)

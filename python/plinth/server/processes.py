@@ -1,0 +1,139 @@
+"""The processes that serve a data directory, found through /proc, and how they are ended."""
+
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from plinth.model.errors import Refused, RunError
+from plinth.server.shared_memory import remove_left_shared_memory
+from plinth.system.directory import LABEL_FILE, nearest_label
+from plinth.system.ending import handles, kill_all, send
+from plinth.system.gate import waits_to_become
+from plinth.system.patience import in_time
+from plinth.system.process import all_exit, arguments
+
+FAST = (signal.SIGINT, 60.0)
+IMMEDIATE = (signal.SIGQUIT, 15.0)
+KILL = (signal.SIGKILL, 15.0)
+"""PostgreSQL's ways to shut down, and how many seconds each is given before the next."""
+
+_POSTGRES = "postgres"
+_LAST_TIMEOUT_S = 1.0
+
+
+def serving(data_directory: Path) -> list[int]:
+    """Pids of the postmaster of `data_directory` and of its children, as far as they may be seen.
+
+    A process counts when its program is called postgres and its working directory is the data directory,
+    into which PostgreSQL changes before it does anything there; so does one that waits there to become it.
+    """
+    resolved = _real(data_directory)
+    return [int(process.name) for process in Path("/proc").glob("[0-9]*") if _serves(int(process.name), resolved)]
+
+
+def postmaster_pid(data_directory: Path) -> int | None:
+    """The pid in postmaster.pid, if that process really serves `data_directory`; else None."""
+    try:
+        file = data_directory / "postmaster.pid"
+        first_line = in_time(file.read_text, file).split("\n", 1)[0]
+    except OSError:
+        return None
+    pid = abs(int(first_line)) if first_line.lstrip("-").isdigit() else 0
+    return pid if pid and _serves(pid, _real(data_directory)) else None
+
+
+def end_server(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]] = (FAST, IMMEDIATE, KILL)) -> None:
+    """End every process that serves `data_directory`, wait until they are gone, and remove what shared memory is left.
+
+    The postmaster is asked, and takes its children with it. Children that have lost their postmaster are ended
+    straight away. Nothing happens when there is no process and no memory.
+    """
+    _end_processes(data_directory, ways)
+    remove_left_shared_memory(data_directory)
+
+
+def kill_processes(data_directory: Path) -> None:
+    """SIGKILL to every process that serves `data_directory`, of which nothing is read: its disk may hang.
+
+    Raises RunError when some hang in the kernel. What shared memory is left stays.
+    """
+    _end_processes(data_directory, (KILL,))
+
+
+def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]]) -> None:
+    for how, patience_s in ways:
+        with handles(lambda: serving(data_directory)) as processes:
+            if not processes:
+                return
+            targets, sent = _targets(data_directory, list(processes), how)
+            for pid in targets:
+                send(processes[pid], sent)
+            all_exit(list(processes.values()), patience_s)
+    left = serving(data_directory)
+    if left and ways[-1][0] == signal.SIGKILL:  # whoever has come since
+        left = kill_all(lambda: serving(data_directory), _LAST_TIMEOUT_S)
+    if left:
+        raise RunError(
+            f"a PostgreSQL server could not be ended: {_pids(left)}",
+            where=str(data_directory),
+            hint="a process that hangs in the kernel ends when its disk answers again",
+        )
+
+
+def _targets(data_directory: Path, pids: list[int], how: signal.Signals) -> tuple[list[int], signal.Signals]:
+    """Who is sent which signal; SIGKILL goes to all, and needs nothing of the data directory to be read."""
+    if how == signal.SIGKILL:
+        return pids, how
+    postmaster = postmaster_pid(data_directory)
+    if postmaster in pids:
+        return [postmaster], how
+    return pids, signal.SIGQUIT if how == signal.SIGINT else how
+
+
+def stop_labelled_server(data_directory: Path, label: str) -> None:
+    """Undo of a server's start: end it if its data directory, or the nearest labelled folder around it, bears `label`."""
+    found = nearest_label(data_directory)
+    if found == label:
+        end_server(data_directory)
+    elif running := serving(data_directory):
+        raise Refused(
+            f"a PostgreSQL server runs there ({_pids(running)}), but its directory bears "
+            + (f"the label {found!r}, not ours, {label!r}" if found else f"no label of ours ({LABEL_FILE})"),
+            where=str(data_directory),
+            hint=f"stop it yourself if it is not wanted: pg_ctl stop -D {data_directory}",
+        )
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # unlike Path.resolve, never fails
+
+
+def _serves(pid: int, data_directory: Path) -> bool:
+    try:
+        folder = str(Path(f"/proc/{pid}/cwd").readlink()).removesuffix(" (deleted)")
+        return folder == str(data_directory) and (
+            _is_about_to(pid) or _program(pid) == _POSTGRES
+        )  # in the order that it happens
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return False  # gone, a zombie, or somebody else's
+
+
+def _is_about_to(pid: int) -> bool:
+    """Whether it waits to become a server, or is just becoming one."""
+    process = Path(f"/proc/{pid}")
+    command = waits_to_become(arguments(process, process.stat().st_uid))
+    return bool(command) and Path(command[0]).name == _POSTGRES
+
+
+def _program(pid: int) -> str:
+    """What a process runs. One that is just ending has no program any more, yet may still be attached to shared memory:
+    the kernel takes the program first, then unmaps memory, then gives up the working directory. Its name stays."""
+    try:
+        return Path(str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")).name
+    except FileNotFoundError:
+        return Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
+
+
+def _pids(pids: Sequence[int]) -> str:
+    return ("pid " if len(pids) == 1 else "pids ") + ", ".join(map(str, pids))

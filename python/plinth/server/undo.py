@@ -1,0 +1,18 @@
+"""How the steps that make and start servers, and schemas of external ones, are undone."""
+
+from pathlib import Path
+
+from plinth.server.processes import stop_labelled_server
+from plinth.server.schema import schema_of, undo_schema
+from plinth.system.undo import UndoHandler, UndoHandlers
+
+SERVER_UNDO: UndoHandlers = {
+    "stop_server": UndoHandler(
+        lambda what, runner: stop_labelled_server(Path(what.path), what.label),
+        lambda what: f"stop the server of {what.path}",
+    ),
+    "drop_schema": UndoHandler(
+        lambda what, runner: undo_schema(what.path, what.label),
+        lambda what: f"drop the schema {schema_of(what.label)} of {what.path}",
+    ),
+}

@@ -1,0 +1,85 @@
+"""File systems on block devices: known by the label that they bear, and unmounted while they bear ours."""
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+from plinth.model.errors import Refused, RunError
+from plinth.system.failures import from_os_error
+from plinth.system.mounts import mount_of, mounts
+from plinth.system.namespaces import unmount_copies
+from plinth.system.runner import CommandError, Runner
+from plinth.system.unmount import UNMOUNT_PATIENCE_S, umount_command
+
+_FS_IOC_GETFSLABEL = 0x81009431  # _IOR(0x94, 49, char[256]), linux/fs.h
+_LABEL_MAX_BYTES = 256
+_NOT_KNOWN = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL)
+_BLKID_NOTHING_FOUND = 2
+
+
+def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
+    """Unmount what is on top of `point` if that file system bears `label`; nothing when nothing is mounted there."""
+    if not _mounted(point):
+        return
+    try:
+        mount = mount_of(point)
+    except OSError as error:
+        raise from_os_error(error, "look at the mount", point) from error
+    if mount.point != str(point):
+        raise Refused(f"not unmounted: {mount.source} on {mount.point} hides it", where=str(point))
+    found = mounted_label(point, runner)
+    if found != label:
+        raise Refused(
+            f"not unmounted: {mount.source} ({mount.filesystem}) bears "
+            + (f"the label {found!r}, not ours, {label!r}" if found else f"no label, not ours, {label!r}"),
+            where=str(point),
+            hint=f"unmount it yourself if it is not wanted: umount {point}",
+        )
+    before = len(_mounted(point))
+    runner.run(umount_command(point), timeout_s=UNMOUNT_PATIENCE_S)
+    unmount_copies(lambda other: (other.source, other.point) == (mount.source, mount.point), runner)
+    if len(_mounted(point)) >= before:
+        raise RunError("still mounted after umount", where=str(point))
+
+
+def mounted_label(point: Path, runner: Runner) -> str | None:
+    """The label of the file system mounted on `point`; None without one.
+
+    Asked of the file system (FS_IOC_GETFSLABEL), which knows it even when its disk answers no more; where that
+    is too old to be asked, of the disk.
+    """
+    directory = os.open(point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        answer = fcntl.ioctl(directory, _FS_IOC_GETFSLABEL, bytes(_LABEL_MAX_BYTES))
+        return answer.rstrip(b"\0").decode(errors="replace") or None
+    except OSError as error:
+        if error.errno not in _NOT_KNOWN:
+            raise from_os_error(error, "read the label of the file system", point) from error
+    finally:
+        os.close(directory)
+    return device_label(Path(mount_of(point).source), runner)
+
+
+def device_label(device: Path, runner: Runner) -> str | None:
+    """The label of the file system on a block device, read from it by blkid; None without one."""
+    return _probed(device, "LABEL", runner)
+
+
+def partuuid_of(partition: Path, runner: Runner) -> str | None:
+    """The PARTUUID of a partition as the table of its disk has it now, which a link in /dev/disk may have outlived."""
+    return _probed(partition, "PART_ENTRY_UUID", runner)
+
+
+def _probed(device: Path, tag: str, runner: Runner) -> str | None:
+    """What blkid reads from a block device, past its cache."""
+    try:
+        return runner.run(("blkid", "-p", "-o", "value", "-s", tag, str(device))).stdout.strip() or None
+    except CommandError as error:
+        if error.completed.exit_code == _BLKID_NOTHING_FOUND:
+            return None
+        raise
+
+
+def _mounted(point: Path) -> list[str]:
+    return [mount.source for mount in mounts() if mount.point == str(point)]

@@ -1,0 +1,153 @@
+"""A zfs-fuse of our own for one storage: started so that it meets no other, found by its arguments, and ended.
+
+zfs-fuse(8) has one socket, /run/zfs/zfs_socket, which zpool(8) and zfs(8) know no other way to. So each has a /run of
+its own (own_run.py), and the tools are run in its mount namespace.
+"""
+
+import os
+import select
+import socket
+import time
+from pathlib import Path
+
+from plinth.model.errors import Refused, RunError
+from plinth.system import own_run
+from plinth.system.directory import nearest_label
+from plinth.system.ending import kill_all
+from plinth.system.failures import from_os_error
+from plinth.system.log_file import LogFile
+from plinth.system.patience import space_of
+from plinth.system.process import arguments
+from plinth.system.runner import Runner
+from plinth.system.undo import HungDaemon
+
+PROGRAM = "zfs-fuse"
+CACHE_MB = 512
+PATIENCE_S = 60.0
+"""How long a command may take before its daemon is taken to hang: some wrong values make zfs-fuse's zpool wait forever."""
+_READY_PATIENCE_S = 30.0
+_LOOK_AGAIN_MS = 10
+_ANSWER_PATIENCE_S = 5.0
+_END_PATIENCE_S = 15.0
+_LOG_LINES = 5
+
+
+class ZfsFuse:
+    """The daemon of the storage whose labelled folder is `folder`; its file systems are mounted below `shared`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.shared = folder / "pool"
+        self._namespace = folder / "namespace"
+        self._pid_file = folder / "zfs-fuse.pid"
+        self._log = folder / "zfs-fuse.log"
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """What makes a command run where zpool and zfs reach the daemon."""
+        return ("nsenter", f"--mount={self._namespace}", "--")
+
+    def command(self, places: list[Path]) -> tuple[str, ...]:
+        """The command that starts it. `places` are what pools are made of."""
+        options = ["--no-daemon", "--no-kstat-mount", "--max-arc-size", str(CACHE_MB), "--pidfile", str(self._pid_file)]
+        return own_run.command(self.shared, [self._pid_file.parent, *places], [PROGRAM, *options])
+
+    def start(self, places: list[Path], runner: Runner) -> None:
+        """Start it and wait until it answers. RunError with its last words when it ends before."""
+        process = runner.spawn(self.command(places), log=LogFile(self._log))
+        pidfd = os.pidfd_open(process.pid)
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        deadline = time.monotonic() + _READY_PATIENCE_S
+        try:
+            while not _answers(process.pid):
+                if poll.poll(_LOOK_AGAIN_MS):
+                    raise RunError(f"{PROGRAM} ended with exit code {process.wait()}", details=self.last_words())
+                if time.monotonic() > deadline:
+                    raise RunError(f"{PROGRAM} does not answer within {_READY_PATIENCE_S:g} s", where=str(self._log))
+        finally:
+            os.close(pidfd)
+        try:
+            self._namespace.symlink_to(f"/proc/{process.pid}/ns/mnt")
+        except OSError as error:
+            raise from_os_error(error, f"link to the mount namespace of {PROGRAM}", self._namespace) from error
+
+    def pids(self) -> list[int]:
+        """The processes that were told to be it: one, or none."""
+        return [int(process.name) for process in Path("/proc").glob("[0-9]*") if self._is_it(process)]
+
+    def is_running(self) -> bool:
+        """Whether it is there, and listens."""
+        return any(map(_answers, self.pids()))
+
+    def answers(self, point: Path, patience_s: float = _ANSWER_PATIENCE_S) -> bool:
+        """Whether it answers, within `patience_s`, for the file system mounted on `point`."""
+        try:
+            space_of(point, patience_s)
+        except TimeoutError:
+            return False
+        except OSError:
+            return True  # an answer, too
+        return True
+
+    def end(self) -> None:
+        """Kill it, and wait until it is gone. What its pools hold is lost, unless they were exported or destroyed."""
+        if left := kill_all(self.pids, _END_PATIENCE_S):
+            raise RunError(
+                f"{PROGRAM} could not be ended: pid {left[0]}",
+                where=str(self._pid_file),
+                hint="a process that hangs in the kernel ends when what it stands on answers again",
+            )
+
+    def last_words(self) -> list[str]:
+        """The end of its log."""
+        try:
+            return self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        except OSError as error:
+            return [f"{self._log} cannot be read: {error.strerror}"]
+
+    def _is_it(self, process: Path) -> bool:
+        words = arguments(process)
+        return PROGRAM in words and words[words.index(PROGRAM) :][-2:] == ["--pidfile", str(self._pid_file)]
+
+
+def mount_point_in(folder: Path) -> Path:
+    """Where the dataset of the storage with that folder is mounted, by the kernel's ZFS and by zfs-fuse."""
+    return folder / "pool" / "mount"
+
+
+def abort_hung(shared: Path) -> None:
+    """Kill a zfs-fuse of ours that does not answer, so that nothing waits for it any longer."""
+    fuse = ZfsFuse(shared.parent)
+    if fuse.pids() and not fuse.answers(mount_point_in(shared.parent)):
+        fuse.end()
+
+
+def find_hung(shared: Path) -> HungDaemon | None:
+    """A zfs-fuse of ours that gives no answer for as long as its commands may take; None where there is none such."""
+    fuse = ZfsFuse(shared.parent)
+    hanging = fuse.pids()
+    if not hanging or fuse.answers(mount_point_in(shared.parent), PATIENCE_S):
+        return None
+    return HungDaemon(
+        f"{PROGRAM} on {shared} (pid {hanging[0]}) did not answer within {PATIENCE_S:g} s and was ended", fuse.end
+    )
+
+
+def stop_zfs_fuse(shared: Path, label: str) -> None:
+    """Undo of its start: end it if the folder that it was started for bears `label`; nothing when it is gone."""
+    fuse = ZfsFuse(shared.parent)
+    if fuse.pids() and (found := nearest_label(shared.parent)) != label:
+        raise Refused(f"{PROGRAM} is not ended: its folder bears the label {found!r}, not {label!r}", where=str(shared))
+    fuse.end()
+
+
+def _answers(pid: int) -> bool:
+    """Whether the process has become zfs-fuse, in a namespace of its own by then, and listens."""
+    try:
+        if Path(f"/proc/{pid}/exe").readlink().name != PROGRAM:
+            return False
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect(f"/proc/{pid}/root/run/zfs/zfs_socket")
+    except OSError:
+        return False
+    return True

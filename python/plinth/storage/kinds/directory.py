@@ -1,0 +1,50 @@
+"""A directory: on the file system that is there; nothing is formatted or mounted."""
+
+import os
+from pathlib import Path
+
+from plinth.model.errors import RunError
+from plinth.model.storage import DirectoryStorage
+from plinth.storage.actions import Action, make_labelled
+from plinth.storage.preflight import check_new_directory, nearest_existing
+from plinth.storage.protocol import Storage
+from plinth.system.paths import ensure
+from plinth.system.runner import Runner
+
+
+class Directory(Storage[DirectoryStorage]):
+    """A new directory inside `spec.path`, or inside Plinth's work directory."""
+
+    @property
+    def mount_point(self) -> Path:
+        """The new directory."""
+        return self._parent / self.folder_name()
+
+    def needs_from(self) -> Path:
+        """The file system it will be on."""
+        return nearest_existing(self._parent)
+
+    def actions(self) -> list[Action]:
+        """Make the directory."""
+        return [make_labelled(self.step_id("directory"), self.mount_point, self.label, *self.root_belongs_to())]
+
+    def check(self, runner: Runner) -> None:
+        """The parent must be one that we may write to and that the user who runs servers can enter."""
+        if self.spec.path is None:
+            ensure(self._parent)
+        check_new_directory(self.mount_point, self.owner, runner)
+
+    def confirm(self) -> None:
+        """The directory belongs to the user who runs servers."""
+        found = self.mount_point.lstat()
+        owner, _ = self.root_belongs_to()
+        if found.st_uid != owner.uid:
+            raise RunError(
+                f"the directory belongs to user id {found.st_uid}, not to {owner.name} ({owner.uid})",
+                where=str(self.mount_point),
+                hint="some network file systems do not let root give files away: choose another place",
+            )
+
+    @property
+    def _parent(self) -> Path:
+        return self.work_root if self.spec.path is None else Path(os.path.realpath(self.spec.path))

@@ -1,0 +1,82 @@
+"""Plain sparse files as members: as they are for ZFS, which takes files; as loop devices for all else."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from plinth.model.storage import FileStorage
+from plinth.storage.actions import Action
+from plinth.storage.devices.attach import LOOP_UNDO, PROGRAMS, attach, check_loop_devices, confirm_attached
+from plinth.storage.folder import FolderStorage
+from plinth.storage.images import Images
+from plinth.storage.protocol import Storage
+from plinth.system.runner import Runner
+
+_TAKES_FILES = "zfs"
+
+
+class Files(FolderStorage[FileStorage]):
+    """Never mounted: members of another storage only."""
+
+    undo_handlers = LOOP_UNDO
+
+    @property
+    def images(self) -> Images:
+        """The files."""
+        return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether who takes them needs block devices."""
+        return self.surroundings.member_of != _TAKES_FILES
+
+    def needs_from(self) -> Path | Storage[Any]:
+        """Where the files stand."""
+        return self.images.needs_from()
+
+    def needs_bytes(self) -> int:
+        """All that may be written to them."""
+        return self.images.needs_bytes()
+
+    def capacity_bytes(self) -> int:
+        """The size of one."""
+        return self.spec.size_bytes
+
+    def member_paths(self) -> list[Path]:
+        """The files, or links to their loop devices."""
+        return self.numbered(self.folder, "device", self.spec.count) if self.is_attached else self.images.paths
+
+    def backing_files(self) -> Mapping[Path, Path]:
+        """The file of each loop device."""
+        return dict(zip(self.member_paths(), self.images.paths, strict=True)) if self.is_attached else {}
+
+    def programs(self) -> Sequence[str]:
+        """losetup, where they are attached."""
+        return PROGRAMS if self.is_attached else ()
+
+    def actions(self) -> list[Action]:
+        """Make the files, and attach them."""
+        actions = [self.folder_action(), *self.images.actions()]
+        if self.is_attached:
+            actions += [
+                attach(self.step_id(f"attach.{link.name}"), image, link, self.label, direct_io=True)
+                for image, link in zip(self.images.paths, self.member_paths(), strict=True)
+            ]
+        return actions
+
+    def check(self, runner: Runner) -> None:
+        """There is room for the files' folder, and there are loop devices."""
+        super().check(runner)
+        if self.is_attached:
+            check_loop_devices()
+        self.images.check(runner)
+
+    def confirm(self) -> None:
+        """The files are attached where they must be."""
+        if self.is_attached:
+            for image, link in zip(self.images.paths, self.member_paths(), strict=True):
+                confirm_attached(image, link, self.spec.size_bytes, direct_io=True)
+
+    def failure(self) -> str | None:
+        """As of what they stand on; and when they cannot grow."""
+        return self.images.failure() or super().failure()

@@ -1,0 +1,75 @@
+"""A sparse file as a block device, with a file system on it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from plinth.model.storage import LoopStorage
+from plinth.storage.actions import Action
+from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
+from plinth.storage.devices.attach import LOOP_UNDO, PROGRAMS, attach, check_loop_devices, confirm_attached
+from plinth.storage.images import Images
+from plinth.storage.protocol import Storage
+from plinth.system.runner import Runner
+from plinth.system.undo import UndoHandlers
+
+
+class Loop(BlockStorage[LoopStorage]):
+    """Files, each attached to a loop device."""
+
+    undo_handlers: ClassVar[UndoHandlers] = {**BLOCK_UNDO, **LOOP_UNDO}
+
+    @property
+    def images(self) -> Images:
+        """The files."""
+        return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
+
+    def needs_from(self) -> Path | Storage[Any]:
+        """Where the files stand."""
+        return self.images.needs_from()
+
+    def needs_bytes(self) -> int:
+        """All that may be written to them."""
+        return self.images.needs_bytes()
+
+    def capacity_bytes(self) -> int:
+        """The size of one, which is all there is when it is mounted."""
+        return self.spec.size_bytes
+
+    def device_paths(self) -> list[Path]:
+        """Links to the loop devices."""
+        return self.numbered(self.folder, "device", self.spec.count)
+
+    def backing_files(self) -> Mapping[Path, Path]:
+        """The file of each."""
+        return dict(zip(self.device_paths(), self.images.paths, strict=True))
+
+    def block_programs(self) -> Sequence[str]:
+        """losetup."""
+        return PROGRAMS
+
+    def block_actions(self) -> list[Action]:
+        """Make each file and attach it."""
+        actions = self.images.folder_actions()
+        for image, link in zip(self.images.paths, self.device_paths(), strict=True):
+            step_id = self.step_id(f"attach.{link.name}")
+            actions += [
+                self.images.file_action(image),
+                attach(step_id, image, link, self.label, direct_io=self.spec.direct_io),
+            ]
+        return actions
+
+    def check(self, runner: Runner) -> None:
+        """There are loop devices, and room for the files' folder."""
+        super().check(runner)
+        check_loop_devices()
+        self.images.check(runner)
+
+    def confirm_devices(self) -> None:
+        """Each file is attached as asked."""
+        for image, link in zip(self.images.paths, self.device_paths(), strict=True):
+            confirm_attached(image, link, self.spec.size_bytes, direct_io=self.spec.direct_io)
+
+    def failure(self) -> str | None:
+        """As of every file system; and when its files cannot grow."""
+        return self.images.failure() or super().failure()

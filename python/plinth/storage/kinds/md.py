@@ -1,0 +1,111 @@
+"""Linux software RAID over the devices of several storages (md(4), mdadm(8))."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from plinth.model.errors import Refused, RunError
+from plinth.model.step import Step, Undo
+from plinth.model.storage import MdStorage
+from plinth.storage.actions import Action
+from plinth.storage.blockstorage import BLOCK_UNDO
+from plinth.storage.devices.kernel_driver import require_driver
+from plinth.storage.devices.md_array import array_node, save_array, stop_array
+from plinth.storage.members import StorageOfMembers, sizes_of
+from plinth.system.runner import Runner
+from plinth.system.undo import UndoHandler, UndoHandlers
+
+_SIGN = Path("/proc/mdstat")
+_MODULE = "md_mod"
+_MODULES = {0: "raid0", 1: "raid1", 10: "raid10", 5: "raid456", 6: "raid456"}
+_NOTHING_TO_WAIT_FOR = 1
+
+
+class Md(StorageOfMembers[MdStorage]):
+    """One array, of which every member is taken whole."""
+
+    undo_handlers: ClassVar[UndoHandlers] = {
+        **BLOCK_UNDO,
+        "stop_array": UndoHandler(
+            lambda what, runner: stop_array(Path(what.path), what.label, runner),
+            lambda what: f"stop the array that is named in {what.path}",
+        ),
+    }
+
+    def capacity_bytes(self) -> int | None:
+        """As many times the smallest member as the level leaves for data."""
+        sizes = sizes_of(self, self.spec.members)
+        if sizes is None:
+            return None
+        count = len(sizes)
+        return min(sizes) * {0: count, 1: 1, 10: count // 2, 5: count - 1, 6: count - 2}[self.spec.level]
+
+    def device_paths(self) -> list[Path]:
+        """The node that mdadm makes for that name."""
+        return [array_node(self.mark)]
+
+    def block_programs(self) -> Sequence[str]:
+        """mdadm."""
+        return ("mdadm",)
+
+    def check(self, runner: Runner) -> None:
+        """The kernel has the driver and the level, and there is no array of that name."""
+        require_driver("md driver", _MODULE, _SIGN, runner)
+        level = f"raid{self.spec.level}"
+        require_driver(f"md driver for {level}", _MODULES[self.spec.level], _SIGN, runner, word=f"[{level}]")
+        super().check(runner)
+        node = self.device_paths()[0]
+        if node.is_symlink() or node.exists():
+            raise Refused("an array of that name is there already", where=str(node), hint=f"mdadm --detail {node}")
+
+    def block_actions(self) -> list[Action]:
+        """Make the array, and wait until its members agree."""
+        node = str(self.device_paths()[0])
+        chunk_bytes = self.spec.chunk_size_bytes
+        chunk = () if chunk_bytes is None else (f"--chunk={chunk_bytes // 1024}",)
+        members = tuple(map(str, self.members))
+        shape = (f"--level={self.spec.level}", f"--raid-devices={len(members)}", *chunk, f"--name={self.mark}")
+        # --run only answers what mdadm asks of every level 1, whether it is to boot from; that the members bear
+        # nothing of others has been checked.
+        create = ("mdadm", "--create", node, "--run", *shape, *members)
+        wait = ("mdadm", "--wait", node)
+        undo_state = self.undo_state_folder / "array.json"
+
+        def make_array(runner: Runner) -> None:
+            save_array(undo_state, self.mark, self.members)
+            with self.members_held(runner):
+                runner.run(create)
+
+        return [
+            Action(
+                Step(
+                    id=self.step_id("create"),
+                    title=f"make a RAID {self.spec.level} of {' and '.join(members)}",
+                    argv=create,
+                    destroys=self.members_destroy(),
+                    undo=Undo(kind="stop_array", path=str(undo_state), label=self.label),
+                ),
+                make_array,
+            ),
+            Action(
+                Step(id=self.step_id("resync"), title="wait until its members agree (resync)", argv=wait),
+                lambda runner: runner.run(wait, allowed_exit_codes=(0, _NOTHING_TO_WAIT_FOR)),
+            ),
+        ]
+
+    def confirm_devices(self) -> None:
+        """Level, chunk and members are as asked, and none is missing or being written anew."""
+        folder = Path("/sys/block") / self.device_paths()[0].resolve().name
+        array = folder / "md"
+        asked = {"level": f"raid{self.spec.level}", "raid_disks": str(len(self.members))}
+        if self.spec.chunk_size_bytes is not None:
+            asked["chunk_size"] = str(self.spec.chunk_size_bytes)
+        if self.spec.level != 0:
+            asked |= {"degraded": "0", "sync_action": "idle"}
+        found = {file: (array / file).read_text().strip() for file in asked}
+        if found != asked:
+            raise RunError(f"asked for {asked}, got {found}", where=str(array))
+        members = sorted(path.resolve().name for path in self.members)
+        slaves = sorted(link.name for link in (folder / "slaves").iterdir())
+        if slaves != members:
+            raise RunError(f"asked for {members} as members, got {slaves}", where=str(folder / "slaves"))

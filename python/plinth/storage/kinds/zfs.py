@@ -1,0 +1,277 @@
+"""A ZFS pool with one dataset: by the kernel's ZFS where that is loaded, else by a zfs-fuse of its own.
+
+The commands are the same for both (zpool(8), zfs(8)); zfs-fuse's are run in its mount namespace.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from plinth.model.errors import MissingCapability, RunError, UsageError
+from plinth.model.facts import StorageFacts
+from plinth.model.step import Step, Undo
+from plinth.model.storage import ZfsStorage
+from plinth.storage.actions import Action, make_folder, mount
+from plinth.storage.devices.zfs_fuse import (
+    CACHE_MB,
+    PATIENCE_S,
+    PROGRAM,
+    ZfsFuse,
+    abort_hung,
+    find_hung,
+    mount_point_in,
+    stop_zfs_fuse,
+)
+from plinth.storage.devices.zfs_pool import DATASET, PROPERTY, destroy_pool, kernel_has_zfs
+from plinth.storage.folder import FolderStorage
+from plinth.storage.inspect.zfs_facts import with_pool
+from plinth.storage.members import check_blank, sizes_of
+from plinth.system.directory import filesystem_label
+from plinth.system.mounts import mount_of
+from plinth.system.runner import CommandError, Runner
+from plinth.system.undo import UndoHandler, UndoHandlers
+
+_USES = ("data", "log", "special", "cache")
+_ASHIFTS = tuple(str(bits) for bits in (0, *range(9, 17)))  # zpool of zfs-fuse waits forever for others
+_PARITY = {"raidz": 1, "raidz2": 2, "raidz3": 3}
+
+
+class Zfs(FolderStorage[ZfsStorage]):
+    """The pool bears our name, and the name of the storage's folder as a property."""
+
+    undo_handlers: ClassVar[UndoHandlers] = {
+        "stop_zfs_fuse": UndoHandler(
+            lambda what, runner: stop_zfs_fuse(Path(what.path), what.label),
+            lambda what: f"end the zfs-fuse of {what.path}",
+            abort_hung=lambda what: abort_hung(Path(what.path)),
+            find_hung=lambda what: find_hung(Path(what.path)),
+        ),
+        "destroy_pool": UndoHandler(
+            lambda what, runner: destroy_pool(Path(what.path), what.label, runner),
+            lambda what: f"destroy the pool {what.label}",
+            unmounts=True,
+        ),
+    }
+
+    @property
+    def pool(self) -> str:
+        """Its name."""
+        return filesystem_label(self.label, self.name)
+
+    @property
+    def dataset(self) -> str:
+        """The name of the file system in it."""
+        return f"{self.pool}/{DATASET}"
+
+    @property
+    def mount_point(self) -> Path:
+        """Within its folder, in a mount that zfs-fuse shares with all."""
+        return mount_point_in(self.folder)
+
+    @property
+    def by_fuse(self) -> bool:
+        """Whether a process does it."""
+        return not kernel_has_zfs()
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """What comes before zpool and zfs."""
+        return ZfsFuse(self.folder).inside if self.by_fuse else ()
+
+    def groups(self) -> list[list[str]]:
+        """The data members, as many to a group as layout makes one of: all of them where there are no groups."""
+        entries = self.spec.data
+        if all(isinstance(entry, str) for entry in entries):
+            return [[entry for entry in entries if isinstance(entry, str)]]
+        return [[entry] if isinstance(entry, str) else list(entry) for entry in entries]
+
+    def vdevs(self) -> list[str]:
+        """What the pool is made of, in zpool's words (zpool-create(8), zpoolconcepts(7))."""
+        words = [word for group in self.groups() for word in (*self._layout(self.spec.layout), *self._paths(group))]
+        if self.spec.log:
+            words += ["log", *self._layout(self.spec.log_layout), *self._paths(self.spec.log)]
+        for use in ("special", "cache"):
+            if members := self._paths(getattr(self.spec, use)):
+                words += [use, *members]
+        return words
+
+    def needs_from(self) -> None:
+        """Its members take the space."""
+
+    def capacity_bytes(self) -> int | None:
+        """What the data members hold, without what is kept twice and without parity; ZFS takes some of it."""
+        total = 0
+        for group in self.groups():
+            sizes = sizes_of(self, group)
+            if sizes is None:
+                return None
+            if self.spec.layout == "stripe":
+                total += sum(sizes)
+            elif self.spec.layout == "mirror":
+                total += min(sizes)
+            else:
+                total += min(sizes) * (len(sizes) - _PARITY[self.spec.layout])
+        return total
+
+    def member_paths(self) -> list[Path]:
+        """None: it is no member."""
+        return []
+
+    def programs(self) -> Sequence[str]:
+        """ZFS's, and what zfs-fuse needs."""
+        return ("zpool", "zfs", "umount", *((PROGRAM, "mount", "nsenter") if self.by_fuse else ()))
+
+    def check(self, runner: Runner) -> None:
+        """There is ZFS of one kind, and its members are blank and of kinds that it takes."""
+        if self.by_fuse and Path("/run") in self.folder.parents:
+            raise UsageError(
+                f"{PROGRAM} gets a /run of its own, so no storage of kind zfs can stand in /run",
+                where=str(self.folder),
+                hint="set PLINTH_STATE_DIR to another place",
+            )
+        if self.by_fuse and not Path("/dev/fuse").exists():
+            raise MissingCapability(
+                "no ZFS here: its module is not loaded, and there is no FUSE for zfs-fuse",
+                where="/dev/fuse",
+                hint="modprobe zfs, or modprobe fuse",
+            )
+        super().check(runner)
+        for name in self.spec.cache:
+            if self.other(name).spec.kind == "file":
+                raise UsageError(
+                    f"{name} is a file; a cache needs a block device",
+                    where=f"storage.{self.name}.cache",
+                    hint=f'give storage.{name} kind = "loop"',
+                )
+        ashift = self.spec.pool_properties.get("ashift")
+        if ashift is not None and str(ashift) not in _ASHIFTS:
+            raise UsageError(
+                f"ashift = {ashift}: sectors have 2^9 to 2^16 bytes",
+                where=f"storage.{self.name}.pool_properties.ashift",
+                hint="12 for 4 KiB",
+            )
+        check_blank(self, self._members(), runner)
+
+    def actions(self) -> list[Action]:
+        """zfs-fuse where it is needed, the pool, and the dataset."""
+        return [
+            self.folder_action(),
+            *(self._fuse_actions() if self.by_fuse else [self._pool_folder_action()]),
+            self._pool_action(),
+            self._dataset_action(),
+            self.root_action(),
+            *self.member_queue_actions(),
+        ]
+
+    def confirm(self) -> None:
+        """What is mounted is that dataset, and its members' queues are as asked."""
+        found = mount_of(self.mount_point)
+        if found.source != self.dataset or found.point != str(self.mount_point):
+            raise RunError(
+                f"asked for {self.dataset}; {found.source} ({found.filesystem}) is mounted on {found.point}",
+                where=str(self.mount_point),
+            )
+        self.confirm_member_queues()
+
+    def failure(self) -> str | None:
+        """That zfs-fuse has ended, or hangs."""
+        fuse = ZfsFuse(self.folder)
+        if self.by_fuse and not fuse.is_running():
+            return f"{PROGRAM} of storage {self.name} has died; its log: {' | '.join(fuse.last_words()) or 'nothing'}"
+        if self.by_fuse and not fuse.answers(self.mount_point):
+            return f"{PROGRAM} of storage {self.name} (pid {fuse.pids()[0]}) does not answer"
+        return super().failure()
+
+    def facts(self, runner: Runner) -> StorageFacts:
+        """As of every storage, with the pool and what it is made of."""
+        facts = super().facts(runner)
+        uses = {use: self._members(use) for use in _USES}
+        return with_pool(facts, self.pool, self.dataset, uses, self.inside, runner)
+
+    def notes(self) -> tuple[str, ...]:
+        """What zfs-fuse is not."""
+        if not self.by_fuse:
+            return ()
+        return (
+            f"By zfs-fuse, a process, with a cache of {CACHE_MB} MiB: pool version 23, without lz4 and the property sync; "
+            "about half as fast as ext4. When it is killed it loses renames that were acknowledged: "
+            "it says nothing about the durability of ZFS.",
+        )
+
+    def _members(self, *uses: str) -> list[Path]:
+        """The members of some uses, or of all."""
+        wanted = uses or _USES
+        names = [reference.name for reference in self.spec.references() if reference.key[0] in wanted]
+        return self.member_paths_of(names)
+
+    def _paths(self, names: Sequence[str]) -> list[str]:
+        return list(map(str, self.member_paths_of(names)))
+
+    @staticmethod
+    def _layout(layout: str) -> tuple[str, ...]:
+        return () if layout == "stripe" else (layout,)
+
+    def _pool_folder_action(self) -> Action:
+        return make_folder(self.step_id("pool_folder"), self.mount_point.parent)
+
+    def _fuse_actions(self) -> list[Action]:
+        fuse = ZfsFuse(self.folder)
+        share = ("mount", "-t", "tmpfs", "-o", "size=64k,mode=0711,nosuid,nodev", "--make-shared", self.label)
+        places = self._members()
+        start = Step(
+            id=self.step_id("zfs-fuse"),
+            title=f"start {PROGRAM} in a mount namespace of its own",
+            argv=fuse.command(places),
+            undo=Undo(kind="stop_zfs_fuse", path=str(fuse.shared), label=self.label),
+        )
+        return [
+            self._pool_folder_action(),
+            mount(
+                self.step_id("share"),
+                f"mount a tmpfs on {fuse.shared}, by which what {PROGRAM} mounts is seen outside",
+                (*share, str(fuse.shared)),
+                fuse.shared,
+                self.label,
+            ),
+            Action(start, lambda runner: fuse.start(places, runner)),
+        ]
+
+    def _pool_action(self) -> Action:
+        pool_properties = _options("-o", {"cachefile": "none", **self.spec.pool_properties})
+        ours = _options("-O", {"mountpoint": "none", PROPERTY: self.folder.name})
+        argv = (*self.inside, "zpool", "create", *pool_properties, *ours, self.pool, *self.vdevs())
+        step = Step(
+            id=self.step_id("pool"),
+            title=f"make the ZFS pool {self.pool}",
+            argv=argv,
+            destroys=self.members_destroy(),
+            undo=Undo(kind="destroy_pool", path=str(self.mount_point), label=self.pool),
+        )
+
+        def make_pool(runner: Runner) -> None:
+            with self.members_held(runner):
+                self._run(argv, "pool_properties", self.spec.pool_properties, runner)
+
+        return Action(step, make_pool)
+
+    def _dataset_action(self) -> Action:
+        properties = _options("-o", {"mountpoint": str(self.mount_point), **self.spec.properties})
+        argv = (*self.inside, "zfs", "create", *properties, self.dataset)
+        step = Step(id=self.step_id("dataset"), title=f"make the file system {self.dataset} in it", argv=argv)
+        return Action(step, lambda runner: self._run(argv, "properties", self.spec.properties, runner))
+
+    def _run(self, argv: tuple[str, ...], table: str, properties: Mapping[str, str | int], runner: Runner) -> None:
+        """Run it; where ZFS refuses a property, the error names the key of the experiment and its value."""
+        try:
+            runner.run(argv, timeout_s=PATIENCE_S)
+        except CommandError as error:
+            said = error.completed.stderr.strip()
+            for name, value in properties.items():
+                if f"'{name}'" in said:
+                    where = f"storage.{self.name}.{table}.{name}"
+                    raise MissingCapability(f"{name} = {value} is refused: {said}", where=where) from error
+            raise
+
+
+def _options(flag: str, values: Mapping[str, str | int]) -> list[str]:
+    return [word for name, value in values.items() for word in (flag, f"{name}={value}")]

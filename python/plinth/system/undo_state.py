@@ -1,0 +1,43 @@
+"""What must be remembered to undo something: small JSON files in labelled folders of ours, whole or not there."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from plinth.model.errors import Refused
+from plinth.system.directory import nearest_label
+from plinth.system.failures import from_os_error
+
+
+def write_undo_state(path: Path, content: dict[str, Any]) -> None:
+    """Write `content` to `path`, safe on disk when this returns; readers see the former file or all of the new one."""
+    beside = path.with_name(path.name + ".new")
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        with beside.open("w") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.rename(path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise from_os_error(error, "write down what is to be undone", path) from error
+
+
+def read_undo_state(path: Path, label: str) -> dict[str, Any] | None:
+    """What `write_undo_state` wrote; None when it wrote nothing. Refused when the folder does not bear `label`."""
+    try:
+        text = path.read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise from_os_error(error, "read what is to be undone", path) from error
+    found = nearest_label(path.parent)
+    if found != label:
+        raise Refused(f"its folder bears the label {found!r}, not ours, {label!r}", where=str(path))
+    return json.loads(text)
