@@ -305,5 +305,7 @@ def test_describing_a_path_as_json():
 
 
 def test_help_of_probe_describes_its_commands():
-    done = plinth("probe", "--help")
-    assert "by fio (io)" in " ".join(done.stdout.split())
+    words = " ".join(plinth("probe", "--help").stdout.replace("\u2502", " ").split())
+    assert " fsync Measure how long PATHS take " in words
+    assert " io Measure PATH by fio, " in words
+    assert "1 to 64; sequential" in " ".join(plinth("probe", "io", "--help").stdout.split())

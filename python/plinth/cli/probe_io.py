@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import seconds_of
-from plinth.cli.probe import FAILED, chosen, progress
+from plinth.cli.probe_fsync import FAILED, chosen, progress
 from plinth.model.errors import UsageError
 from plinth.model.probe_kinds import DEFAULT_IO_SHAPES, IO_SHAPES, IoShape
 
