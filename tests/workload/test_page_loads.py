@@ -234,7 +234,7 @@ def test_a_full_disk_is_told_and_what_is_there_goes_on_once_there_is_room(
         with cluster_of(layout) as cluster:
             with pytest.raises(RunError, match=r"(?i)no space left") as raised:
                 load(cluster, MANY)
-            assert raised.value.hint == "the storage is full: a larger size, or a smaller dataset.rows"
+            assert raised.value.hint == "the storage is full: give it a larger size, or take a smaller dataset.rows"
             assert not cluster.alive()
         subprocess.run(["mount", "-o", "remount,size=1g", storage], check=True)
         with cluster_of(layout) as cluster:

@@ -1,5 +1,8 @@
 """Whether a storage still takes and keeps what is written: tried by a command that may hang without taking us along."""
 
+import errno
+import os
+
 from plinth.storage import Storage
 from plinth.system.runner import CommandError, Runner
 
@@ -10,7 +13,9 @@ DETACHED_TIMEOUT_S = 5.0
 
 
 def probe(storage: Storage, runner: Runner, patience_s: float = PROBE_PATIENCE_S) -> str | None:
-    """Why `storage`, which is mounted, takes no writes; None when one has just been written and flushed."""
+    """Why `storage`, which is mounted, takes no writes; None when one has just been written and flushed, or there is no room for it:
+    a full file system answers. A flush that finds no room is that of a device below, as of a sparse image.
+    """
     path = storage.mount_point / f".{storage.label}-probe"
     written = ("dd", "if=/dev/zero", f"of={path}", "bs=4096", "count=1", "conv=fsync", "status=none")
     try:
@@ -18,6 +23,8 @@ def probe(storage: Storage, runner: Runner, patience_s: float = PROBE_PATIENCE_S
         runner.run(("rm", "-f", str(path)), owner=storage.owner, timeout_s=patience_s)
     except CommandError as error:
         said = error.details[-1].removeprefix("dd: ") if error.details else error.message
+        if said.endswith(os.strerror(errno.ENOSPC)) and "fsync failed" not in said:
+            return None
         return f"a small write failed: {said}"
     return None
 

@@ -65,6 +65,7 @@ def _loss(what: str, error: PlinthError) -> Loss:
 
 
 def reason_of(error: PlinthError) -> str:
-    """An error in one line, with the end of what a command said."""
+    """An error in one line, with what the server failed with, or else the end of what a command said."""
     where = f" ({error.where})" if error.where else ""
-    return "; ".join([f"{error.message}{where}", *(f"| {line}" for line in error.details[-3:])])
+    failures = [line for line in error.details if "FATAL:" in line or "PANIC:" in line]
+    return "; ".join([f"{error.message}{where}", *(f"| {line}" for line in (failures or error.details)[-3:])])

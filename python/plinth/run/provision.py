@@ -13,6 +13,7 @@ from plinth.model.plan import Need, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
 from plinth.run.budget import WriteBudget
 from plinth.run.doctor import examine_for_run, keep_examination
+from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
@@ -24,7 +25,6 @@ from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
 from plinth.server import Cluster, ExternalServer, connect, database_errors
 from plinth.storage import Storage
-from plinth.system.database import STORAGE_FULL
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
@@ -269,9 +269,7 @@ class Provision:
         cluster = self._managed.get(planned.id)
         words = [line for line in cluster.log_tail() if "PANIC:" in line] if cluster is not None else []
         error.details = (*error.details, *(line for line in words[:1] if line not in error.details))
-        if any("No space left on device" in line for line in words):
-            # Whatever the server told its client: to check the disk, or to connect again in a moment.
-            error.hint = STORAGE_FULL
+        hint_at_full_storage(error, words, [storage.mount_point for storage in self._needed_by(planned)])
 
     def _prepare_managed(
         self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10
 DISK_FULL = "53100"
-STORAGE_FULL = "the storage is full: give it a larger size, or load less"
-"""The hint for that SQLSTATE, whatever the server says: to check the disk, or nothing."""
+"""SQLSTATE of space, and of inodes, that are used up."""
 
 
 def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.Connection[tuple[Any, ...]]":
@@ -75,6 +74,11 @@ def _connect_once(
     return open_one(**parameters)
 
 
+def full_hint(sqlstate: str | None, less: str = "load less") -> str | None:
+    """What to do when a storage is full, whatever the server hints: to check the disk, or nothing. None of another SQLSTATE."""
+    return f"the storage is full: give it a larger size, or {less}" if sqlstate == DISK_FULL else None
+
+
 @contextmanager
 def database_errors(doing: str, where: str, hint: str | None = None) -> Iterator[None]:
     """Turn a database error while `doing` something ("read pg_settings") into a RunError with SQLSTATE and hint."""
@@ -85,10 +89,9 @@ def database_errors(doing: str, where: str, hint: str | None = None) -> Iterator
     except psycopg.Error as error:
         state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
         first, *further = str(error).strip().splitlines() or [type(error).__name__]
-        full = STORAGE_FULL if error.sqlstate == DISK_FULL else None
         raise RunError(
             f"cannot {doing}: {first}{state}",
             where=where,
-            hint=full or error.diag.message_hint or hint,
+            hint=full_hint(error.sqlstate) or error.diag.message_hint or hint,
             details=further,
         ) from error

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
@@ -32,20 +33,30 @@ _NO_INODES = (
 )
 
 
-def _lacks_inodes(path: Path) -> bool:
-    """Whether the file system of `path` counts its inodes and has none left, but space."""
+_FILES_OF_A_TRANSACTION = 10_000
+"""More than what one transaction, or initdb, makes and removes again when it fails."""
+
+
+def lacks_inodes(path: Path, said: Iterable[str] = ()) -> bool:
+    """Whether the file system of `path` counts its inodes and has none left, but space.
+
+    A server that fails for it removes the files that it had just made before anybody can look: then few inodes are left, and it
+    has `said` that it could not create a file.
+    """
+    could_not_create = any("could not create" in line for line in said)
+    most_left = _FILES_OF_A_TRANSACTION if could_not_create else 0
     for place in (path, *path.parents):
         try:
             found = os.statvfs(place)
         except OSError:
             continue  # the file that could not be made: its folder's file system tells
-        return found.f_files > 0 and found.f_favail == 0 and found.f_bavail > 0
+        return found.f_files > 0 and found.f_favail <= most_left and found.f_bavail > 0
     return False
 
 
 def from_os_error(error: OSError, doing: str, path: Path, hint: str | None = None) -> PlinthError:
     """The error to raise when `doing` ("make the directory") failed at `path`; `hint` overrides the usual one."""
-    if error.errno == errno.ENOSPC and _lacks_inodes(path):
+    if error.errno == errno.ENOSPC and lacks_inodes(path):
         kind, reason, usual_hint = _NO_INODES
         return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)
     kind, reason, usual_hint = _KINDS.get(error.errno or 0, (RunError, error.strerror or str(error), None))

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from plinth.model.connection import Connection
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress, Report
-from plinth.system.database import DISK_FULL
+from plinth.system.database import full_hint
 
 LOAD_BYTES_PER_S = 40e6
 """COPY, keys and vacuum together, by bytes of tables and indexes, as measured on two cores."""
@@ -107,11 +107,6 @@ def copy(
         raise _failure(result["errors"], size_key)
 
 
-def full_hint(size_key: str) -> str:
-    """What to do where there is no space."""
-    return f"the storage is full: a larger size, or a smaller {size_key}"
-
-
 def others_told(errors: list[dict[str, Any]]) -> list[str]:
     """What the first error does not say: each thread or stream tells its own, often the same."""
     first, *others = (str(error["message"]) for error in errors)
@@ -123,6 +118,6 @@ def _failure(errors: list[dict[str, Any]], size_key: str) -> RunError:
     return RunError(
         f"loading the dataset failed: {first.get('message')}",
         where=f"COPY, SQLSTATE {first.get('sqlstate')}" if first.get("sqlstate") else "COPY",
-        hint=full_hint(size_key) if first.get("sqlstate") == DISK_FULL else None,
+        hint=full_hint(first.get("sqlstate"), f"take a smaller {size_key}"),
         details=others_told(errors),
     )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.errors import MissingCapability, RunError
 from plinth.model.progress import Report
 from plinth.system.capacity import processors
-from plinth.workload.bulk import full_hint, others_told, watched
+from plinth.system.database import DISK_FULL, full_hint
+from plinth.workload.bulk import others_told, watched
 from plinth.workload.server import LoadServer
 
 if TYPE_CHECKING:
@@ -95,6 +96,6 @@ def _failure(errors: list[dict[str, Any]], size_key: str) -> RunError:
     return RunError(
         f"loading the dataset failed: {first['message']}",
         where=first["path"] or f"pages of {first['table']}",
-        hint=full_hint(size_key) if first["kind"] == "no_space" else None,
+        hint=full_hint(DISK_FULL if first["kind"] == "no_space" else None, f"take a smaller {size_key}"),
         details=others_told(errors),
     )

@@ -12,7 +12,7 @@ from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
-from plinth.system.database import DISK_FULL, STORAGE_FULL
+from plinth.system.database import full_hint
 from plinth.workload.bulk import LOAD_BYTES_PER_S
 from plinth.workload.server import LoadServer
 from plinth.workload.sql import numbers_of
@@ -157,11 +157,10 @@ def _failure(error: "psycopg.Error", statement: Statement) -> RunError:
     line = statement.line + statement.text.count("\n", 0, position - 1)
     state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
     further = (error.diag.message_detail, error.diag.context)
-    full = STORAGE_FULL if error.sqlstate == DISK_FULL else None
     return RunError(
         f"the SQL failed: {_first_line(error)}{state}",
         where=f"{statement.file}:{line}",
-        hint=full or error.diag.message_hint,
+        hint=full_hint(error.sqlstate) or error.diag.message_hint,
         details=[f"in the statement: {statement.title}", *(part for part in further if part)],
     )
 
