@@ -16,6 +16,12 @@ export interface StorageIoRows {
   readonly rows: readonly IoRow[];
 }
 
+/** A published figure of I/O, and ours. */
+export interface FactLine {
+  readonly what: string;
+  readonly cells: readonly [string, string];
+}
+
 /** By storage; within it by job, so that the moments of one job stand below one another. */
 export function ioRows(report: Report): StorageIoRows[] {
   return grouped(report.io, (figure) => figure.storage).map(([storage, figures]) => ({
@@ -25,7 +31,7 @@ export function ioRows(report: Report): StorageIoRows[] {
 }
 
 /** Published figures that the I/O probe can measure, and ours, each with its unit. */
-export function factLines(beside: PublishedBeside): { what: string; cells: readonly [string, string] }[] {
+export function factLines(beside: PublishedBeside): FactLine[] {
   return beside.facts.map(({ what, unit, published, ours }) => ({
     what,
     cells: [`${number(published)} ${unit}`, ours === null ? NOT_HERE : `${number(ours)} ${unit}`],

@@ -2,10 +2,18 @@
 import type { Report } from "../format/report";
 import { type DeviceRow, deviceRows } from "../model/devices";
 import { withUnit } from "../model/units";
-import { h, notAvailable, scrolling } from "./dom";
-import { tableHead } from "./table";
+import { type Child, h, notAvailable, scrolling } from "./dom";
+import { type Column, dataTable } from "./table";
 
-const HEADS = ["Variant", "Holds", "Device", "written", "read", "writes", "flushes"];
+const COLUMNS: readonly Column<DeviceRow>[] = [
+  { head: "Variant", cell: (row) => row.variant },
+  { head: "Holds", cell: (row) => row.roles },
+  { head: "Device", cell: (row) => row.device },
+  { head: "written", isNumeric: true, cell: (row) => figure(row.written_per_s, "bytes_per_s") },
+  { head: "read", isNumeric: true, cell: (row) => figure(row.read_per_s, "bytes_per_s") },
+  { head: "writes", isNumeric: true, cell: (row) => figure(row.writes_per_s, "per_s") },
+  { head: "flushes", isNumeric: true, cell: (row) => figure(row.flushes_per_s, "per_s") },
+];
 
 /** Nothing where no device was counted: in memory, or on somebody else's server. */
 export function devicesTable(report: Report): HTMLElement | null {
@@ -20,27 +28,10 @@ export function devicesTable(report: Report): HTMLElement | null {
       { class: "note" },
       "Medians of the complete trials, warm-up included, from /proc/diskstats. A write is counted on every device that it passes: a loop device, and the disk below it.",
     ),
-    scrolling(
-      "What went to which device",
-      h("table", {}, tableHead(HEADS, HEADS.slice(3)), h("tbody", {}, ...rows.map(deviceRow))),
-    ),
+    scrolling("What went to which device", dataTable(COLUMNS, rows)),
   );
 }
 
-function deviceRow(row: DeviceRow): HTMLElement {
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, row.variant),
-    h("td", {}, row.roles),
-    h("td", {}, row.device),
-    figure(row.written_per_s, "bytes_per_s"),
-    figure(row.read_per_s, "bytes_per_s"),
-    figure(row.writes_per_s, "per_s"),
-    figure(row.flushes_per_s, "per_s"),
-  );
-}
-
-function figure(value: number | null, unit: "bytes_per_s" | "per_s"): HTMLElement {
-  return h("td", { class: "num" }, value === null ? notAvailable("not counted") : withUnit(value, unit));
+function figure(value: number | null, unit: "bytes_per_s" | "per_s"): Child {
+  return value === null ? notAvailable("not counted") : withUnit(value, unit);
 }

@@ -1,7 +1,7 @@
 /** Making elements. Text only ever goes in as text, so that no label of a user's is taken for HTML. */
 
-type Child = Node | string | null | undefined | false;
-type Attributes = Record<string, string | number | boolean | null | undefined>;
+export type Child = Node | string | null | undefined | false;
+export type Attributes = Record<string, string | number | boolean | null | undefined>;
 
 function fill<E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E {
   for (const [name, value] of Object.entries(attributes)) {

@@ -1,16 +1,16 @@
 /** What each variant wrote, for what and to which device, and how long a drive lasts that way. */
 import type { Report } from "../format/report";
-import {
-  type Figure,
-  type WrittenGroup,
-  type WrittenRow,
-  writtenGaps,
-  writtenGroups,
-} from "../model/endurance";
+import { type Figure, type WrittenRow, writtenGaps, writtenGroups } from "../model/endurance";
 import { h, notAvailable, scrolling, section } from "./dom";
-import { tableHead } from "./table";
+import { type Column, type Content, groupedTable } from "./table";
 
-const HEADS = ["Written", "a transaction", "a day", "Amplification", "Life of a drive"];
+const COLUMNS: readonly Column<WrittenRow>[] = [
+  { head: "Written", cell: (row) => row.name },
+  { head: "a transaction", isNumeric: true, cell: (row) => figure(row.of_transaction) },
+  { head: "a day", isNumeric: true, cell: (row) => figure(row.of_day) },
+  { head: "Amplification", isNumeric: true, cell: (row) => figure(row.amplification) },
+  { head: "Life of a drive", isNumeric: true, cell: (row) => figure(row.life) },
+];
 
 /** Nothing where no trial counts, and in reports of before it was worked out. */
 export function enduranceView(report: Report): HTMLElement | null {
@@ -23,7 +23,14 @@ export function enduranceView(report: Report): HTMLElement | null {
     "What was written for each transaction, and in a day at the measured rate. Medians of the trials' measured phases.",
     scrolling(
       "What each variant wrote",
-      h("table", { class: "endurance" }, tableHead(HEADS, HEADS.slice(1)), ...groups.map(variantRows)),
+      groupedTable(
+        COLUMNS,
+        groups.map(({ variant, tps, rows }) => ({
+          head: [variant, h("small", {}, ` at ${tps.figure} transactions/s`)],
+          rows,
+        })),
+        { class: "endurance" },
+      ),
     ),
     h("p", { class: "footnote" }, life(report)),
     h(
@@ -42,27 +49,8 @@ export function enduranceView(report: Report): HTMLElement | null {
   );
 }
 
-function variantRows(group: WrittenGroup): HTMLElement {
-  const rate = ` at ${group.tps.figure} transactions/s`;
-  return h(
-    "tbody",
-    {},
-    h("tr", {}, h("th", { scope: "rowgroup", colspan: HEADS.length }, group.variant, h("small", {}, rate))),
-    ...group.rows.map(writtenRow),
-  );
-}
-
-function writtenRow(row: WrittenRow): HTMLElement {
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, row.name),
-    ...[row.of_transaction, row.of_day, row.amplification, row.life].map(cell),
-  );
-}
-
-function cell(of: Figure | null): HTMLElement {
-  return h("td", { class: "num" }, of?.figure, of?.interval && h("small", {}, ` ${of.interval}`));
+function figure(of: Figure | null): Content {
+  return [of?.figure, of?.interval && h("small", {}, ` ${of.interval}`)];
 }
 
 function life({ analysis: { rating } }: Report): string {

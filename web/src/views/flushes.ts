@@ -3,9 +3,9 @@ import { Chart } from "../charts/chart";
 import { percentilesOption } from "../charts/percentiles";
 import type { Report, StorageFlushes } from "../format/report";
 import { ceilingRows, drawnFigures, type FlushRow, flushName, flushRows } from "../model/flushes";
-import { h, notAvailable, scrolling } from "./dom";
+import { h, scrolling } from "./dom";
 import { entry } from "./key";
-import { tableHead } from "./table";
+import { type Column, dataTable } from "./table";
 
 const CEILING_HEADS = [
   "Variant",
@@ -63,21 +63,15 @@ function curves(storage: StorageFlushes): HTMLElement | null {
 }
 
 function table(label: string, heads: readonly string[], rows: readonly FlushRow[]): HTMLElement {
+  const columns: readonly Column<FlushRow>[] = heads.map((head, place) =>
+    place === 0
+      ? { head, cell: (row) => row.name }
+      : { head, isNumeric: true, cell: (row) => row.cells[place - 1] },
+  );
   return scrolling(
     label,
-    h(
-      "table",
-      {},
-      tableHead(heads, heads.slice(1)),
-      h("tbody", {}, ...rows.map((row) => line(row, heads.length - 1))),
-    ),
+    dataTable(columns, rows, {
+      missing: ({ reason }) => (reason === null ? null : { fromColumn: 1, reason }),
+    }),
   );
-}
-
-function line(row: FlushRow, columns: number): HTMLElement {
-  const cells =
-    row.reason === null
-      ? row.cells.map((cell) => h("td", { class: "num" }, cell))
-      : [h("td", { colspan: String(columns) }, notAvailable(row.reason))];
-  return h("tr", {}, h("th", { scope: "row" }, row.name), ...cells);
 }

@@ -1,10 +1,17 @@
 /** What the I/O probe measured on each storage: a table for each. */
 import type { Report } from "../format/report";
 import { type IoRow, ioRows, type StorageIoRows } from "../model/io";
-import { h, notAvailable, scrolling } from "./dom";
-import { tableHead } from "./table";
+import { h, scrolling } from "./dom";
+import { type Column, dataTable } from "./table";
 
-const HEADS = ["Job", "When", "Of", "IOPS", "MB/s", "p50", "p99"];
+const COLUMNS: readonly Column<IoRow>[] = [
+  { head: "Job", cell: (row) => row.job },
+  ...["When", "Of", "IOPS", "MB/s", "p50", "p99"].map((head, place) => ({
+    head,
+    isNumeric: place > 1,
+    cell: (row: IoRow) => row.cells[place],
+  })),
+];
 
 /** Nothing where the experiment asked for no such probe. */
 export function ioView(report: Report): HTMLElement | null {
@@ -30,18 +37,9 @@ function storageBox({ storage, rows }: StorageIoRows): HTMLElement {
     h("h4", {}, storage),
     scrolling(
       `I/O of ${storage}`,
-      h("table", {}, tableHead(HEADS, HEADS.slice(3)), h("tbody", {}, ...rows.map(line))),
+      dataTable(COLUMNS, rows, {
+        missing: ({ cells, reason }) => (reason === null ? null : { fromColumn: 1 + cells.length, reason }),
+      }),
     ),
-  );
-}
-
-function line({ job, cells, reason }: IoRow): HTMLElement {
-  const left = HEADS.length - 1 - cells.length;
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, job),
-    ...cells.map((cell, place) => h("td", { class: place > 1 && "num" }, cell)),
-    reason !== null && h("td", { colspan: String(left) }, notAvailable(reason)),
   );
 }

@@ -2,14 +2,14 @@
 import { Chart } from "../charts/chart";
 import { type Curve, percentilesOption } from "../charts/percentiles";
 import type { Theme } from "../charts/theme";
-import type { LatencyPercentiles, Report, StatementLatency } from "../format/report";
+import type { LatencyPercentiles, Report, StatementLatency, VariantResult } from "../format/report";
 import type { Focus, Store } from "../model/focus";
 import { latency, number } from "../model/units";
 import { colourPlaces } from "../model/variants";
 import { h, scrolling, section } from "./dom";
 import { focusedVariants } from "./focused";
 import { variantKey } from "./key";
-import { tableHead } from "./table";
+import { type Column, type Content, dataTable } from "./table";
 
 const PERCENTILES = [
   ["p50", "p50_ns"],
@@ -40,7 +40,7 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
     "Of all counted trials together, from their merged histograms. To the right: the slow few.",
     h("div", { class: "controls" }, key),
     measured ? holder : h("p", { class: "gap na" }, "n/a: no trial counts"),
-    scrolling("Latency percentiles", percentileTable(report)),
+    scrolling("Latency percentiles", dataTable(PERCENTILE_COLUMNS, report.analysis.variants)),
     statements,
   );
 }
@@ -54,30 +54,20 @@ function curvesOf(report: Report, colours: ReadonlyMap<string, number | null>): 
   }));
 }
 
-function percentileTable(report: Report): HTMLElement {
-  const heads = ["Variant", ...PERCENTILES.map(([name]) => name), "transactions", "failed"];
-  return h(
-    "table",
-    {},
-    tableHead(heads, heads.slice(1)),
-    h(
-      "tbody",
-      {},
-      ...report.analysis.variants.map((variant) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, variant.label),
-          ...PERCENTILES.map(([, field]) =>
-            h("td", { class: "num" }, variant.latency ? latency(variant.latency[field]) : "n/a"),
-          ),
-          h("td", { class: "num" }, variant.latency ? number(variant.latency.count) : "n/a"),
-          h("td", { class: "num" }, number(variant.failed)),
-        ),
-      ),
-    ),
-  );
-}
+const PERCENTILE_COLUMNS: readonly Column<VariantResult>[] = [
+  { head: "Variant", cell: (variant) => variant.label },
+  ...PERCENTILES.map(([head, field]) => ({
+    head,
+    isNumeric: true,
+    cell: (variant: VariantResult) => (variant.latency ? latency(variant.latency[field]) : "n/a"),
+  })),
+  {
+    head: "transactions",
+    isNumeric: true,
+    cell: (variant) => (variant.latency ? number(variant.latency.count) : "n/a"),
+  },
+  { head: "failed", isNumeric: true, cell: (variant) => number(variant.failed) },
+];
 
 function statementTables(report: Report, variants: readonly string[]): HTMLElement[] {
   const shown = report.analysis.variants
@@ -85,45 +75,56 @@ function statementTables(report: Report, variants: readonly string[]): HTMLEleme
     .sort((a, b) => variants.indexOf(a.id) - variants.indexOf(b.id));
   if (shown.length === 0)
     return [h("p", { class: "footnote na" }, "n/a: latencies of single statements were not recorded")];
-  const rows = new Map<string, (StatementLatency | undefined)[]>();
-  shown.forEach((variant, place) => {
-    for (const statement of variant.statements) {
-      const row = rows.get(`${statement.script} ${statement.statement}`) ?? [];
-      row[place] = statement;
-      rows.set(`${statement.script} ${statement.statement}`, row);
-    }
-  });
-  const heads = shown.flatMap((variant) => [`p50, ${variant.label}`, `p99, ${variant.label}`]);
   return [
     h("h3", {}, "Statements"),
     h("p", { class: "lead" }, "Of the variants chosen above."),
     scrolling(
       "Latency of statements",
-      h(
-        "table",
-        { class: "statements" },
-        tableHead(["Statement", ...heads], heads),
-        h("tbody", {}, ...[...rows.values()].map((row) => statementRow(row, shown.length))),
-      ),
+      dataTable(statementColumns(shown), statementRows(shown), { class: "statements" }),
     ),
   ];
 }
 
-function statementRow(row: readonly (StatementLatency | undefined)[], columns: number): HTMLElement {
-  const first = row.find((statement) => statement !== undefined);
-  const cells = Array.from({ length: columns }, (_, place) => row[place]?.latency);
-  return h(
-    "tr",
-    {},
-    h(
-      "th",
-      { scope: "row" },
-      h("code", {}, first?.text ?? ""),
-      h("small", {}, ` ${first?.script}${first?.line ? `, line ${first.line}` : ""}`),
+/** One statement, as each of the variants that are shown ran it. */
+type StatementRow = readonly (StatementLatency | undefined)[];
+
+function statementRows(shown: readonly VariantResult[]): StatementRow[] {
+  const rows = new Map<string, (StatementLatency | undefined)[]>();
+  shown.forEach((variant, place) => {
+    for (const statement of variant.statements) {
+      const key = `${statement.script} ${statement.statement}`;
+      const row = rows.get(key) ?? [];
+      row[place] = statement;
+      rows.set(key, row);
+    }
+  });
+  return [...rows.values()];
+}
+
+function statementColumns(shown: readonly VariantResult[]): Column<StatementRow>[] {
+  const figures = [
+    ["p50", "p50_ns"],
+    ["p99", "p99_ns"],
+  ] as const;
+  return [
+    { head: "Statement", cell: statementName },
+    ...shown.flatMap((variant, place) =>
+      figures.map(([name, field]) => ({
+        head: `${name}, ${variant.label}`,
+        isNumeric: true,
+        cell: (row: StatementRow) => {
+          const measured = row[place]?.latency;
+          return measured ? latency(measured[field]) : "n/a";
+        },
+      })),
     ),
-    ...cells.flatMap((cell) => [
-      h("td", { class: "num" }, cell ? latency(cell.p50_ns) : "n/a"),
-      h("td", { class: "num" }, cell ? latency(cell.p99_ns) : "n/a"),
-    ]),
-  );
+  ];
+}
+
+function statementName(row: StatementRow): Content {
+  const first = row.find((statement) => statement !== undefined);
+  return [
+    h("code", {}, first?.text ?? ""),
+    h("small", {}, ` ${first?.script}${first?.line ? `, line ${first.line}` : ""}`),
+  ];
 }

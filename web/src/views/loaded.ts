@@ -2,9 +2,31 @@
 import type { LoadedDataset, LoadedTable, Report } from "../format/report";
 import { duration, number, size } from "../model/units";
 import { h, scrolling } from "./dom";
-import { tableHead } from "./table";
+import { type Column, dataTable } from "./table";
 
-const HEADS = ["Table", "Rows", "Size", "Indexes", "Levels above leaves", "Pages a lookup touches"];
+const COLUMNS: readonly Column<LoadedTable>[] = [
+  { head: "Table", cell: (table) => table.name },
+  { head: "Rows", isNumeric: true, cell: (table) => number(table.rows) },
+  { head: "Size", isNumeric: true, cell: (table) => size(table.size_bytes) },
+  {
+    head: "Indexes",
+    isNumeric: true,
+    cell: ({ indexes }) => indexes.map((index) => `${index.name} ${size(index.size_bytes)}`).join(", "),
+  },
+  {
+    head: "Levels above leaves",
+    isNumeric: true,
+    cell: ({ indexes }) => indexes.map(({ levels }) => (levels === null ? "n/a" : String(levels))).join(", "),
+  },
+  {
+    head: "Pages a lookup touches",
+    isNumeric: true,
+    cell: ({ indexes }) =>
+      indexes
+        .flatMap(({ lookup_buffers }) => (lookup_buffers === null ? [] : [String(lookup_buffers)]))
+        .join(", "),
+  },
+];
 
 /** Nothing where nothing was loaded, or where it was not looked at. */
 export function loadedView(report: Report): HTMLElement | null {
@@ -24,28 +46,6 @@ function loadedBox(loaded: LoadedDataset): HTMLElement {
       loaded.cluster,
       h("small", {}, ` ${loaded.kind} in ${duration(loaded.load_s)}${parts && `: ${parts}`}`),
     ),
-    scrolling(
-      `Loaded into ${loaded.cluster}`,
-      h("table", {}, tableHead(HEADS, HEADS.slice(1)), h("tbody", {}, ...loaded.tables.map(tableRow))),
-    ),
-  );
-}
-
-function tableRow(table: LoadedTable): HTMLElement {
-  const indexes = table.indexes.map((index) => `${index.name} ${size(index.size_bytes)}`);
-  const levels = table.indexes.map((index) => (index.levels === null ? "n/a" : String(index.levels)));
-  const lookups = table.indexes.flatMap(({ lookup_buffers }) =>
-    lookup_buffers === null ? [] : [String(lookup_buffers)],
-  );
-  const cells = [
-    number(table.rows),
-    size(table.size_bytes),
-    ...[indexes, levels, lookups].map((list) => list.join(", ")),
-  ];
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, table.name),
-    ...cells.map((cell) => h("td", { class: "num" }, cell)),
+    scrolling(`Loaded into ${loaded.cluster}`, dataTable(COLUMNS, loaded.tables)),
   );
 }

@@ -1,8 +1,8 @@
 /** What was not as it should be: failed checks and transactions, and what could not be had. */
-import type { Report } from "../format/report";
+import type { Report, ReportTrial } from "../format/report";
 import { number } from "../model/units";
 import { h, notAvailable, scrolling, section } from "./dom";
-import { tableHead } from "./table";
+import { type Column, dataTable } from "./table";
 
 export function odditiesView(report: Report): HTMLElement {
   return section(
@@ -11,6 +11,7 @@ export function odditiesView(report: Report): HTMLElement {
     "A figure that could not be had is said to be so, with the reason; it is never shown as zero.",
     h("h3", {}, "Checks"),
     ...checks(report),
+    h("h3", {}, "Failed transactions"),
     errors(report),
     h("h3", {}, "Not available"),
     gaps(report),
@@ -36,64 +37,38 @@ function checks(report: Report): HTMLElement[] {
 
 function gaps(report: Report): HTMLElement {
   if (report.gaps.length === 0) return h("p", { class: "muted" }, "Nothing is missing.");
-  return scrolling(
-    "What is not available",
-    h(
-      "table",
-      {},
-      tableHead(["What", "Where", "Why"]),
-      h(
-        "tbody",
-        {},
-        ...report.gaps.map((gap) =>
-          h(
-            "tr",
-            {},
-            h("th", { scope: "row" }, gap.what),
-            h("td", {}, gap.where),
-            h("td", {}, notAvailable(gap.reason)),
-          ),
-        ),
-      ),
-    ),
-  );
+  return scrolling("What is not available", dataTable(GAPS, report.gaps));
 }
 
-function errors(report: Report): DocumentFragment {
-  const fragment = document.createDocumentFragment();
+const GAPS: readonly Column<Report["gaps"][number]>[] = [
+  { head: "What", cell: (gap) => gap.what },
+  { head: "Where", cell: (gap) => gap.where },
+  { head: "Why", cell: (gap) => notAvailable(gap.reason) },
+];
+
+interface TrialError {
+  readonly trial: number;
+  readonly error: ReportTrial["errors"][number];
+}
+
+const ERRORS: readonly Column<TrialError>[] = [
+  { head: "Trial", cell: ({ trial }) => String(trial) },
+  { head: "Failures", isNumeric: true, cell: ({ error }) => number(error.count) },
+  {
+    head: "Kind",
+    cell: ({ error }) => (error.sqlstate ? `${error.kind} ${error.sqlstate}` : error.kind),
+  },
+  {
+    head: "Where",
+    cell: ({ error }) => (error.script ? `${error.script}${error.line ? `, line ${error.line}` : ""}` : "–"),
+  },
+  { head: "First message", cell: ({ error }) => error.message },
+];
+
+function errors(report: Report): HTMLElement {
   const rows = report.trials.flatMap((trial) =>
     trial.errors.map((error) => ({ trial: trial.number, error })),
   );
-  fragment.append(h("h3", {}, "Failed transactions"));
-  if (rows.length === 0) {
-    fragment.append(h("p", { class: "muted" }, "None."));
-    return fragment;
-  }
-  const heads = ["Trial", "Failures", "Kind", "Where", "First message"];
-  fragment.append(
-    scrolling(
-      "Failed transactions",
-      h(
-        "table",
-        {},
-        tableHead(heads, ["Failures"]),
-        h(
-          "tbody",
-          {},
-          ...rows.map(({ trial, error }) =>
-            h(
-              "tr",
-              {},
-              h("td", {}, String(trial)),
-              h("td", { class: "num" }, number(error.count)),
-              h("td", {}, error.sqlstate ? `${error.kind} ${error.sqlstate}` : error.kind),
-              h("td", {}, error.script ? `${error.script}${error.line ? `, line ${error.line}` : ""}` : "–"),
-              h("td", {}, error.message),
-            ),
-          ),
-        ),
-      ),
-    ),
-  );
-  return fragment;
+  if (rows.length === 0) return h("p", { class: "muted" }, "None.");
+  return scrolling("Failed transactions", dataTable(ERRORS, rows, { rowHead: null }));
 }

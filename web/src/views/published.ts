@@ -1,11 +1,11 @@
 /** The published study beside this run: its figures and ours, absolute and as ratios, with where they are from. */
 import type { PublishedBeside, Report } from "../format/report";
-import { factLines } from "../model/io";
+import { type FactLine, factLines } from "../model/io";
 import { figureLines, NOT_HERE, type PublishedLine, ratioAxis, ratioLines } from "../model/published";
 import { number } from "../model/units";
 import { h, scrolling, section, svg } from "./dom";
 import { row } from "./facts";
-import { tableHead } from "./table";
+import { type Column, dataTable } from "./table";
 
 const FIGURE_HEADS = [
   "tps, published",
@@ -16,7 +16,6 @@ const FIGURE_HEADS = [
   "Mean latency ± standard deviation, ours",
 ];
 const RATIO_HEADS = ["Ratio, published", "Ratio, ours", "Ours is of"];
-const FACT_HEADS = ["I/O of a storage", "Published", "Ours"];
 const ROW_PX = 26;
 
 /** Nothing where the experiment names no study. */
@@ -51,35 +50,17 @@ function table(
 ): HTMLElement | null {
   if (lines.length === 0) return null;
   const { at, ticks } = ratioAxis(lines);
-  return scrolling(
-    label,
-    h(
-      "table",
-      { class: "published" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", { scope: "col" }, first),
-          h("th", { scope: "col", class: "marks" }, axis(at, ticks)),
-          ...heads.map((head) => h("th", { scope: "col", class: "num" }, head)),
-        ),
-      ),
-      h("tbody", {}, ...lines.map((line) => tableRow(line, at))),
-    ),
-  );
-}
-
-function tableRow(line: PublishedLine, at: (ratio: number) => number): HTMLElement {
-  return h(
-    "tr",
-    {},
-    h("th", { scope: "row" }, line.name, line.note && h("small", {}, ` ${line.note}`)),
-    h("td", { class: "marks" }, marks(line, at)),
-    ...line.cells.map((cell) => h("td", { class: cell.startsWith("n/a") ? "na" : "num" }, cell)),
-  );
+  const columns: readonly Column<PublishedLine>[] = [
+    { head: first, cell: (line) => [line.name, line.note && h("small", {}, ` ${line.note}`)] },
+    { head: axis(at, ticks), headClass: "marks", class: "marks", cell: (line) => marks(line, at) },
+    ...heads.map((head, place) => ({
+      head,
+      isNumeric: true,
+      cell: (line: PublishedLine) => line.cells[place],
+      attributes: (line: PublishedLine) => (line.cells[place]?.startsWith("n/a") ? { class: "na" } : {}),
+    })),
+  ];
+  return scrolling(label, dataTable(columns, lines, { class: "published" }));
 }
 
 function marks({ published, ours }: PublishedLine, at: (ratio: number) => number): SVGElement {
@@ -114,18 +95,16 @@ function axis(at: (ratio: number) => number, ticks: readonly number[]): HTMLElem
 function facts(beside: PublishedBeside): HTMLElement | null {
   const lines = factLines(beside);
   if (lines.length === 0) return null;
-  const rows = lines.map(({ what, cells }) =>
-    h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, what),
-      ...cells.map((cell) => h("td", { class: cell === NOT_HERE ? "na" : "num" }, cell)),
-    ),
-  );
-  return scrolling(
-    "Published figures of I/O and ours",
-    h("table", {}, tableHead(FACT_HEADS, FACT_HEADS.slice(1)), h("tbody", {}, ...rows)),
-  );
+  const columns: readonly Column<FactLine>[] = [
+    { head: "I/O of a storage", cell: (line) => line.what },
+    ...["Published", "Ours"].map((head, place) => ({
+      head,
+      isNumeric: true,
+      cell: (line: FactLine) => line.cells[place],
+      attributes: (line: FactLine) => (line.cells[place] === NOT_HERE ? { class: "na" } : {}),
+    })),
+  ];
+  return scrolling("Published figures of I/O and ours", dataTable(columns, lines));
 }
 
 /** What the study says besides, and what of it is about other questions. */

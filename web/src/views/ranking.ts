@@ -5,6 +5,7 @@ import { interval, latency, number, ratioParts, spread } from "../model/units";
 import { colourPlaces, hatch, highestTps, type RankedRow, ranking } from "../model/variants";
 import { h, scrolling, section, svg } from "./dom";
 import { safetyBadge } from "./safety";
+import { type Column, type Content, dataTable } from "./table";
 
 const ROW_PX = 30;
 /** Of more variants than this, the rest are shown on demand; the baseline always is. */
@@ -13,32 +14,19 @@ const MOST_ROWS = 15;
 export function rankingView(report: Report): HTMLElement {
   const rows = ranking(report);
   const { max, step } = linearAxis(highestTps(rows));
-  const colours = colourPlaces(report.analysis.variants, []);
-  const heads = [
-    "",
-    "Variant",
-    axis(max, step),
-    "tps",
-    "Ratio to baseline",
-    "Latency p50 / p99",
-    "Client CPU",
-    "Commits",
-    "Verdict",
-  ];
-  const table = h(
-    "table",
-    { class: "ranking" },
-    h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
-    h(
-      "tbody",
-      {},
-      ...rows.map((row, place) => {
-        const element = rankedRow(row, max, (colours.get(row.variant.id) ?? 0) + 1);
-        element.classList.toggle("more", place >= MOST_ROWS && !row.variant.is_baseline);
-        return element;
-      }),
-    ),
-  );
+  const shown = rows.map((row, place) => ({
+    ...row,
+    isMore: place >= MOST_ROWS && !row.variant.is_baseline,
+  }));
+  const table = dataTable(columns(report, max, step), shown, {
+    class: "ranking",
+    rowHead: 1,
+    rowAttributes: ({ variant, isMore }) => ({
+      class: [variant.is_aa_twin ? "twin" : variant.is_baseline && "baseline", isMore && "more"]
+        .filter(Boolean)
+        .join(" "),
+    }),
+  });
   return section(
     "ranking",
     "Ranking",
@@ -69,50 +57,74 @@ function showAll(table: HTMLElement, count: number): HTMLElement {
   return button;
 }
 
-function rankedRow(row: RankedRow, max: number, colour: number): HTMLElement {
-  const { variant, comparison, workload } = row;
-  const ratio = row.ratio && ratioParts(row.ratio);
-  const tps = variant.tps;
-  return h(
-    "tr",
-    { class: variant.is_aa_twin ? "twin" : variant.is_baseline ? "baseline" : null },
-    h("td", { class: "rank" }, variant.is_aa_twin ? "=" : String(variant.rank ?? "–")),
-    h(
-      "th",
-      { scope: "row", title: workload },
-      variant.label,
-      variant.is_baseline && h("span", { class: "role" }, "baseline"),
-    ),
-    h("td", { class: "bar", style: `--bar: var(--c-${colour})` }, bar(row, max)),
-    h(
-      "td",
-      { class: "num", "data-label": "tps" },
-      tps
-        ? figure(number(tps.value), spread(tps, tps.interval && interval(tps.interval, number)))
-        : h("span", { class: "na" }, "n/a: no trial counts"),
-    ),
-    h(
-      "td",
-      { class: "num", "data-label": "ratio" },
-      ratio && row.ratio ? figure(ratio.figure, spread(row.ratio, ratio.interval)) : "",
-    ),
-    h(
-      "td",
-      { class: "num", "data-label": "p50 / p99" },
-      variant.latency
-        ? `${latency(variant.latency.p50_ns)} / ${latency(variant.latency.p99_ns)}`
-        : h("span", { class: "na" }, "n/a"),
-    ),
-    h(
-      "td",
-      { class: "num", "data-label": "client CPU", title: "CPU time of the clients for each transaction" },
-      variant.engine_cpu_ns_per_transaction === null
-        ? h("span", { class: "na" }, "n/a")
-        : latency(variant.engine_cpu_ns_per_transaction),
-    ),
-    h("td", { class: "commits" }, safetyBadge(variant.safety)),
-    h("td", { class: "verdict", title: comparison?.sentence }, comparison ? verdict(comparison) : ""),
-  );
+/** "data-label" is what a figure is called on a small screen, where a table has no heads. */
+function columns(report: Report, max: number, step: number): Column<RankedRow>[] {
+  const colours = colourPlaces(report.analysis.variants, []);
+  return [
+    {
+      head: "",
+      class: "rank",
+      cell: ({ variant }) => (variant.is_aa_twin ? "=" : String(variant.rank ?? "–")),
+    },
+    {
+      head: "Variant",
+      cell: ({ variant }) => [variant.label, variant.is_baseline && h("span", { class: "role" }, "baseline")],
+      attributes: ({ workload }) => ({ title: workload }),
+    },
+    {
+      head: axis(max, step),
+      class: "bar",
+      cell: (row) => bar(row, max),
+      attributes: ({ variant }) => ({ style: `--bar: var(--c-${(colours.get(variant.id) ?? 0) + 1})` }),
+    },
+    { head: "tps", isNumeric: true, cell: tpsOf, attributes: () => ({ "data-label": "tps" }) },
+    {
+      head: "Ratio to baseline",
+      isNumeric: true,
+      cell: ratioOf,
+      attributes: () => ({ "data-label": "ratio" }),
+    },
+    {
+      head: "Latency p50 / p99",
+      isNumeric: true,
+      cell: ({ variant }) =>
+        variant.latency
+          ? `${latency(variant.latency.p50_ns)} / ${latency(variant.latency.p99_ns)}`
+          : h("span", { class: "na" }, "n/a"),
+      attributes: () => ({ "data-label": "p50 / p99" }),
+    },
+    {
+      head: "Client CPU",
+      isNumeric: true,
+      cell: ({ variant }) =>
+        variant.engine_cpu_ns_per_transaction === null
+          ? h("span", { class: "na" }, "n/a")
+          : latency(variant.engine_cpu_ns_per_transaction),
+      attributes: () => ({
+        "data-label": "client CPU",
+        title: "CPU time of the clients for each transaction",
+      }),
+    },
+    { head: "Commits", class: "commits", cell: ({ variant }) => safetyBadge(variant.safety) },
+    {
+      head: "Verdict",
+      class: "verdict",
+      cell: ({ comparison }) => comparison && verdict(comparison),
+      attributes: ({ comparison }) => ({ title: comparison?.sentence }),
+    },
+  ];
+}
+
+function tpsOf({ variant: { tps } }: RankedRow): Content {
+  return tps
+    ? figure(number(tps.value), spread(tps, tps.interval && interval(tps.interval, number)))
+    : h("span", { class: "na" }, "n/a: no trial counts");
+}
+
+function ratioOf({ ratio }: RankedRow): Content {
+  if (!ratio) return "";
+  const parts = ratioParts(ratio);
+  return figure(parts.figure, spread(ratio, parts.interval));
 }
 
 function verdict(comparison: NonNullable<RankedRow["comparison"]>): string {

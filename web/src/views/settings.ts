@@ -3,7 +3,7 @@ import type { Report, SettingRow } from "../format/report";
 import { differs, MAX_COLUMNS, shortList, valueFor } from "../model/settings";
 import { h, scrolling, section } from "./dom";
 import { labelOf } from "./focused";
-import { tableHead } from "./table";
+import { type Column, type Content, dataTable } from "./table";
 
 export function settingsView(report: Report): HTMLElement {
   const variants = report.analysis.variants;
@@ -41,66 +41,52 @@ function folded(
   return h("details", { open }, h("summary", {}, title), scrolling(title, list(rows, report)));
 }
 
+const NAME: Column<SettingRow> = { head: "Setting", cell: (row) => h("code", {}, row.name) };
+const DEFAULT: Column<SettingRow> = { head: "Default", class: "muted", cell: (row) => row.default ?? "" };
+
 /** One column for each variant; what is not as in the baseline is marked. */
 function matrix(rows: readonly SettingRow[], variants: readonly string[], report: Report): HTMLElement {
   const baseline = report.analysis.variants.find((variant) => variant.is_baseline)?.id ?? variants[0] ?? "";
-  const heads = ["Setting", ...variants.map((id) => labelOf(report, id)), "Default"];
-  return h(
-    "table",
-    { class: "settings" },
-    tableHead(heads),
-    h(
-      "tbody",
-      {},
-      ...rows.map((row) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, h("code", {}, row.name)),
-          ...variants.map((id) => valueCell(row, id, baseline)),
-          h("td", { class: "muted" }, row.default ?? ""),
-        ),
-      ),
-    ),
-  );
+  const columns: readonly Column<SettingRow>[] = [
+    NAME,
+    ...variants.map((id) => ({
+      head: labelOf(report, id),
+      cell: (row: SettingRow) => settingValue(row, id, baseline),
+      attributes: (row: SettingRow) => ({ class: valueFor(row, id) === null ? "na" : null }),
+    })),
+    DEFAULT,
+  ];
+  return dataTable(columns, rows, { class: "settings" });
 }
 
-function valueCell(row: SettingRow, variant: string, baseline: string): HTMLElement {
+function settingValue(row: SettingRow, variant: string, baseline: string): Content {
   const value = valueFor(row, variant);
-  if (value === null) return h("td", { class: "na" }, row.unread.includes(variant) ? "n/a: not read" : "–");
-  return h("td", {}, value !== valueFor(row, baseline) ? h("mark", {}, value) : value);
+  if (value === null) return row.unread.includes(variant) ? "n/a: not read" : "–";
+  return value === valueFor(row, baseline) ? value : h("mark", {}, value);
 }
 
 /** One line for each value, with the variants that have it. */
 function list(rows: readonly SettingRow[], report: Report): HTMLElement {
-  const heads = ["Setting", "Value", "From", "Default"];
   const names = (ids: readonly string[]) => shortList(ids.map((id) => labelOf(report, id)));
-  return h(
-    "table",
-    { class: "settings" },
-    tableHead(heads),
-    h(
-      "tbody",
-      {},
-      ...rows.map((row) =>
-        h(
-          "tr",
-          {},
-          h("th", { scope: "row" }, h("code", {}, row.name)),
-          h(
-            "td",
-            {},
-            ...row.cells.map((cell) =>
-              row.cells.length > 1
-                ? h("div", {}, h("mark", {}, cell.text), h("small", {}, ` ${names(cell.variants)}`))
-                : h("div", {}, cell.text),
-            ),
-            row.unread.length > 0 && h("div", { class: "na" }, `n/a: not read: ${names(row.unread)}`),
-          ),
-          h("td", { class: "muted" }, [...new Set(row.cells.map((cell) => cell.source))].join(", ")),
-          h("td", { class: "muted" }, row.default ?? ""),
+  const columns: readonly Column<SettingRow>[] = [
+    NAME,
+    {
+      head: "Value",
+      cell: (row) => [
+        ...row.cells.map((cell) =>
+          row.cells.length > 1
+            ? h("div", {}, h("mark", {}, cell.text), h("small", {}, ` ${names(cell.variants)}`))
+            : h("div", {}, cell.text),
         ),
-      ),
-    ),
-  );
+        row.unread.length > 0 && h("div", { class: "na" }, `n/a: not read: ${names(row.unread)}`),
+      ],
+    },
+    {
+      head: "From",
+      class: "muted",
+      cell: (row) => [...new Set(row.cells.map((cell) => cell.source))].join(", "),
+    },
+    DEFAULT,
+  ];
+  return dataTable(columns, rows, { class: "settings" });
 }

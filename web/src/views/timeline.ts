@@ -9,6 +9,7 @@ import { labelOf, trialOf } from "./focused";
 import { entry } from "./key";
 import { Pane } from "./pane";
 import { picker } from "./picker";
+import { type Column, dataTable } from "./table";
 
 const LEAD =
   "One trial, or two side by side on the same scales. Move over a chart, or use the arrow keys in it, to read figures.";
@@ -72,21 +73,19 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
 /** What happened in the trials, as the server's log or its counters tell it. */
 function events(report: Report, trial: ReportTrial): HTMLElement {
   const title = `Events of trial ${trial.number}, ${labelOf(report, trial.variant)}: ${trial.marks.length}`;
-  const row = (mark: Mark) =>
-    h(
-      "tr",
-      {},
-      h("td", { class: "num" }, `${mark.t_s.toFixed(1)} s`),
-      h("td", {}, mark.kind),
-      h("td", {}, mark.text),
-    );
   return h(
     "details",
     {},
     h("summary", {}, title),
-    scrolling(title, h("table", {}, h("tbody", {}, ...trial.marks.map(row)))),
+    scrolling(title, dataTable(EVENTS, trial.marks, { rowHead: null, hasHeads: false })),
   );
 }
+
+const EVENTS: readonly Column<Mark>[] = [
+  { head: "Time", isNumeric: true, cell: (mark) => `${mark.t_s.toFixed(1)} s` },
+  { head: "Event", cell: (mark) => mark.kind },
+  { head: "Text", cell: (mark) => mark.text },
+];
 
 function binned(bin_s: number): string {
   return (
