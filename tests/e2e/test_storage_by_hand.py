@@ -146,10 +146,10 @@ def test_the_kinds_and_an_experiments_storages_are_listed(by_hand):
 
 def test_a_missing_program_is_named_with_its_package(by_hand, monkeypatch):
     from plinth.observe import host_facts
-    from plinth.storage.requirements import kinds
+    from plinth.storage.availability import kinds
 
     monkeypatch.setattr("plinth.system.runner._environment", lambda owner: {"PATH": "/nowhere"})
-    missing = {ability.name: ability.missing for ability in kinds(host_facts(), Runner())}
+    missing = {kind.name: kind.missing for kind in kinds(host_facts(), Runner())}
     assert missing["directory"] == missing["tmpfs"] == ()
     assert any("mdadm" in reason and "package mdadm" in reason for reason in missing["md"])
     assert any("btrfs-progs" in reason for reason in missing["btrfs"])

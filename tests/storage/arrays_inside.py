@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from making import from_toml
+from making import check_declared, from_toml
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused
 from plinth.model.facts import StorageFacts
@@ -206,3 +206,8 @@ def test_clean_after_kill_at_every_command(
             return
         assert ended.signal == signal.SIGKILL
     raise AssertionError("it never came to its end")
+
+
+@pytest.mark.parametrize(("kind", "more"), [("md", "level = 1\n"), ("lvm", 'layout = "striped"\n')])
+def test_it_runs_the_programs_that_it_declares(bench: Bench, journal: Journal, kind: str, more: str) -> None:
+    check_declared(bench.storage(kind, "ab", more), journal)

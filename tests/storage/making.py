@@ -1,7 +1,9 @@
 """Makes storages for tests as an experiment describes them, with all that they must know of their run."""
 
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -10,10 +12,11 @@ from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.storage import StorageSpec
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage, make
+from plinth.storage.requirements import COREUTILS
 from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
 from plinth.system.paths import work_dir
-from plinth.system.runner import Runner
+from plinth.system.runner import CommandRecord, Runner
 
 RUN_ID = "t1"
 
@@ -57,3 +60,33 @@ class Made:
     def undo(self) -> None:
         kept = self.journal.undo_all(self.runner)
         assert kept == (), [(each.error.message, each.error.details) for each in kept]
+
+
+def programs_of(argv: Sequence[str]) -> set[str]:
+    """The programs that a command runs: its own, and one that it starts in another namespace; Plinth itself is none."""
+    name = Path(argv[0]).name
+    started_by_it = argv[argv.index("--") + 1 :] if name == "nsenter" or "plinth.system.own_run" in argv else ()
+    return ({name} if argv[0] != sys.executable else set()) | (programs_of(started_by_it) if started_by_it else set())
+
+
+def declared_programs(storage: Storage[Any]) -> set[str]:
+    """Every program that a storage of its kind may run."""
+    required = storage.required().plus(storage.requirements)
+    return {*required.programs, *required.optional_programs, *COREUTILS}
+
+
+def programs_run(storage: Storage[Any], journal: Journal) -> set[str]:
+    """Make a storage, look at it and undo it; what it ran for that. Those that it stands on are there."""
+    commands: list[CommandRecord] = []
+    runner = Runner(commands.append)
+    storage.prepare(runner, journal)
+    storage.facts(runner)
+    storage.teardown(runner, journal)
+    return {program for command in commands for program in programs_of(command.argv)}
+
+
+def check_declared(storage: Storage[Any], journal: Journal) -> None:
+    """It runs nothing that its kind does not declare, and all that its kind says that none can be made without."""
+    ran = programs_run(storage, journal)
+    assert ran <= declared_programs(storage), f"{storage.spec.kind} runs what it does not declare"
+    assert ran >= set(storage.required().programs), f"{storage.spec.kind} declares as required what it does not run"

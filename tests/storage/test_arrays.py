@@ -26,8 +26,8 @@ def test_without_the_driver_it_is_said_before_anything_is_made(
     state_dir: Path, monkeypatch: pytest.MonkeyPatch, kind: str, driver: str
 ) -> None:
     """On any machine: the driver that is looked for is one that no kernel has."""
-    monkeypatch.setattr(f"plinth.storage.{kind}._SIGN", state_dir / "no-such-file")
-    monkeypatch.setattr(f"plinth.storage.{kind}._MODULE", "no_such_module")
+    monkeypatch.setattr(f"plinth.storage.kinds.{kind}._SIGN", state_dir / "no-such-file")
+    monkeypatch.setattr(f"plinth.storage.kinds.{kind}._MODULE", "no_such_module")
     level = "level = 0" if kind == "md" else ""
     toml = f'[storage.m]\nkind = "file"\nsize = "16MiB"\n[storage.s]\nkind = "{kind}"\nmembers = ["m"]\n{level}\n'
     with pytest.raises(MissingCapability) as error:

@@ -16,7 +16,7 @@ from plinth.cli.experiment import AsJson, Destroy, Overrides
 if TYPE_CHECKING:
     from plinth.model.facts import Fact, StorageFacts
     from plinth.model.step import Step
-    from plinth.storage.requirements import Ability
+    from plinth.storage.availability import Availability
 
 storage = App(
     name="storage",
@@ -162,26 +162,26 @@ def teardown(
 
 def _list_kinds(console: Console) -> None:
     from plinth.observe import host_facts
-    from plinth.storage.requirements import filesystems, kinds
+    from plinth.storage.availability import filesystems, formatted_kinds, kinds
     from plinth.system.runner import Runner
 
     host, runner = host_facts(), Runner()
-    console.print(_abilities("kind", kinds(host, runner)))
-    console.print("\nFile systems of block devices: loop, emulated, zram, device, md, lvm")
-    console.print(_abilities("file system", filesystems(host, runner)))
+    console.print(_available("kind", kinds(host, runner)))
+    console.print(f"\nFile systems of block devices: {', '.join(formatted_kinds())}")
+    console.print(_available("file system", filesystems(host, runner)))
 
 
-def _abilities(title: str, abilities: "list[Ability]") -> Table:
+def _available(title: str, available: "list[Availability]") -> Table:
     table = Table(box=None, pad_edge=False)
-    described = any(ability.makes for ability in abilities)
+    described = any(one.description for one in available)
     for column in (title, *(("what it is",) if described else ()), "needs", "here"):
         table.add_column(column, overflow="fold")
-    for ability in abilities:
-        missing = "\n".join(ability.missing)
+    for one in available:
+        missing = "\n".join(one.missing)
         table.add_row(
-            Text(ability.name, style="bold"),
-            *((ability.makes,) if described else ()),
-            ", ".join(requirement.what for requirement in ability.requirements) or "nothing",
+            Text(one.name, style="bold"),
+            *((one.description,) if described else ()),
+            ", ".join(need.what for need in one.needs) or "nothing",
             Text(missing, style="yellow") if missing else Text("yes", style="green"),
         )
     return table

@@ -1,7 +1,7 @@
 """Storages that are block devices: made, their queue set, then formatted and mounted, or left raw for another's use."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -13,6 +13,7 @@ from plinth.storage.devices.queue import check_queue, restore_queue, set_queue, 
 from plinth.storage.filesystem import FILESYSTEM_UNDO, Filesystem
 from plinth.storage.folder import FolderStorage
 from plinth.storage.protocol import Described
+from plinth.storage.requirements import Requirements
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 
@@ -55,15 +56,12 @@ BlockSpec = TypeVar("BlockSpec", bound=Formatted)
 class BlockStorage(FolderStorage[BlockSpec]):
     """One block device with a file system on it; or, raw, one or several."""
 
+    requirements = Requirements(root=True)
     undo_handlers = BLOCK_UNDO
 
     @abstractmethod
     def block_actions(self) -> list[Action]:
         """What makes the block devices, once the folder is there."""
-
-    @abstractmethod
-    def block_programs(self) -> Sequence[str]:
-        """The programs for that."""
 
     @abstractmethod
     def device_paths(self) -> list[Path]:
@@ -86,9 +84,9 @@ class BlockStorage(FolderStorage[BlockSpec]):
             destroys=self.destroys(),
         )
 
-    def programs(self) -> Sequence[str]:
-        """Those for the devices and, unless it is raw, for the file system."""
-        return (*self.block_programs(), *(() if self.is_raw else self.filesystem.programs()))
+    def required(self) -> Requirements:
+        """What the devices need and, unless it is raw, the file system."""
+        return self.requirements if self.is_raw else self.requirements.plus(self.filesystem.requirements)
 
     def member_paths(self) -> list[Path]:
         """Its block devices."""

@@ -1,7 +1,7 @@
 """A file system on one or several block devices: made, mounted, and read back."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from plinth.storage.actions import Action
 from plinth.storage.devices.labelled_filesystem import unmount_filesystem
 from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.features import with_features
+from plinth.storage.requirements import Requirements, kernel_filesystem
 from plinth.system.directory import filesystem_label
 from plinth.system.kernel_log import kernel_log
 from plinth.system.mounts import mount_of
@@ -27,6 +28,23 @@ _OF_THE_DISK = ("i/o error", "input/output error", "no space left")
 # mke2fs leaves its tables to be written in the background after the first mount, which would disturb what is measured.
 _WRITE_ALL_NOW = ("-E", "lazy_itable_init=0,lazy_journal_init=0")
 
+
+def _requirements(name: str, *optional_programs: str) -> Requirements:
+    return Requirements(
+        root=True,
+        # wipefs(8) tells before mkfs writes to a device that it is blank.
+        programs=("wipefs", f"mkfs.{name}", "mount", "umount"),
+        kernel=(kernel_filesystem(name),),
+        # blkid(8) reads a label where a file system is too old to be asked for it.
+        optional_programs=(*optional_programs, "blkid"),
+    )
+
+
+FILESYSTEM_REQUIREMENTS: Mapping[FilesystemName, Requirements] = {
+    "ext4": _requirements("ext4", "dumpe2fs"),
+    "xfs": _requirements("xfs", "xfs_info"),
+    "btrfs": _requirements("btrfs"),
+}
 FILESYSTEM_UNDO: UndoHandlers = {
     "unmount_filesystem": UndoHandler(
         lambda what, runner: unmount_filesystem(Path(what.path), what.label, runner),
@@ -55,9 +73,10 @@ class Filesystem:
         """What marks it as ours."""
         return filesystem_label(self.storage.label, self.storage.name)
 
-    def programs(self) -> tuple[str, ...]:
+    @property
+    def requirements(self) -> Requirements:
         """What makes and mounts it."""
-        return (f"mkfs.{self.kind}", "mount", "umount")
+        return FILESYSTEM_REQUIREMENTS[self.kind]
 
     def actions(self) -> list[Action]:
         """Make it, mount it, and hand it to the user who runs servers."""

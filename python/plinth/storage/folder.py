@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from plinth.model.errors import MissingCapability
 from plinth.model.facts import StorageFacts
 from plinth.storage.actions import Action, label_root, make_folder, make_labelled
 from plinth.storage.guards import held_devices
@@ -38,10 +37,6 @@ class FolderStorage(Storage[Spec]):
     def undo_state_folder(self) -> Path:
         """A folder for what must be remembered to undo it."""
         return self.folder / "saved"  # a run that is resumed may have been begun by a Plinth that called it so
-
-    @abstractmethod
-    def programs(self) -> Sequence[str]:
-        """The programs that make it."""
 
     @abstractmethod
     def member_paths(self) -> list[Path]:
@@ -100,15 +95,7 @@ class FolderStorage(Storage[Spec]):
         return tuple(disk for member in self.all_members() for disk in member.destroys())
 
     def check(self, runner: Runner) -> None:
-        """We are root, its programs are there, and its folder can be made and passed through."""
-        if not self.host.can_mount:
-            raise MissingCapability(
-                f"storage {self.name} needs the right to make and mount block devices",
-                where=f"storage.{self.name}",
-                hint="run as root; without it there are the kinds directory and tmpfs",
-            )
-        for program in self.programs():
-            runner.require(program)
+        """Its folder can be made and passed through."""
         ensure(self.work_root)
         check_new_directory(self.folder, self.owner, runner)
 

@@ -10,8 +10,12 @@ from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BlockStorage
 from plinth.storage.devices.signatures import signatures_of
 from plinth.storage.folder import FolderStorage
+from plinth.storage.requirements import Requirements
 from plinth.system.directory import filesystem_label
 from plinth.system.runner import Runner
+
+BLANK_MEMBERS = Requirements(root=True, programs=("wipefs",))
+"""What it takes to see that members are blank, before anything is written to them."""
 
 
 def sizes_of(storage: FolderStorage[Any], names: Sequence[str]) -> list[int] | None:

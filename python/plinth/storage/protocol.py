@@ -16,6 +16,7 @@ from plinth.storage.actions import Action
 from plinth.storage.ballast import fill_action, fill_of, with_ballast
 from plinth.storage.capacity import filesystem_of, usable_bytes
 from plinth.storage.inspect.describe import storage_facts
+from plinth.storage.requirements import Requirements
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
@@ -67,6 +68,8 @@ class Storage(ABC, Generic[Spec]):
     What stands at `mount_point` can be written to by the user who runs servers, and bears the run's label.
     """
 
+    requirements: ClassVar[Requirements] = Requirements()
+    """What the kind needs, and every program that it may run: a test holds it to that."""
     undo_handlers: ClassVar[UndoHandlers] = {}
     """How its kinds of step are undone, those of `plinth.system.undo` apart. Any process can, knowing only the journal."""
 
@@ -120,6 +123,10 @@ class Storage(ABC, Generic[Spec]):
         known = [pace for name in self.requires() if (pace := self.other(name).pace())]
         return max(known, default=None, key=lambda pace: pace.flush_s)
 
+    def required(self) -> Requirements:
+        """What it needs as it is set: of its kind, and of what it is made of."""
+        return self.requirements
+
     @abstractmethod
     def actions(self) -> list[Action]:
         """What makes the storage, in order."""
@@ -161,10 +168,23 @@ class Storage(ABC, Generic[Spec]):
 
     def _check(self, runner: Runner) -> None:
         try:
+            self._check_required(runner)
             self.check(runner)
         except PlinthError as error:
             named = f"storage {self.name}"
             raise error if named in error.message else error.during(named) from None
+
+    def _check_required(self, runner: Runner) -> None:
+        """Raise MissingCapability without the right to mount, or without a program; of the kernel `check` knows more."""
+        required = self.required()
+        if required.root and not self.host.can_mount:
+            raise MissingCapability(
+                f"storage {self.name} needs the right to make and mount block devices",
+                where=f"storage.{self.name}",
+                hint="run as root; without it there are the kinds directory and tmpfs",
+            )
+        for program in required.programs:
+            runner.require(program)
 
     def _do(self, action: Action, runner: Runner) -> None:
         try:

@@ -7,10 +7,10 @@ from plinth.model.errors import MissingCapability, RunError
 from plinth.model.step import Step, Undo
 from plinth.storage.actions import Action, make_link
 from plinth.storage.devices.loop_device import detach_loops, loops_of
+from plinth.storage.requirements import Requirements, kernel_feature
 from plinth.system.runner import CommandError, Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 
-PROGRAMS = ("losetup",)
 LOOP_UNDO: UndoHandlers = {
     "detach_loop": UndoHandler(
         lambda what, runner: detach_loops(Path(what.path), what.label, runner),
@@ -18,6 +18,7 @@ LOOP_UNDO: UndoHandlers = {
     )
 }
 _CONTROL = Path("/dev/loop-control")
+LOOP_REQUIREMENTS = Requirements(root=True, programs=("losetup",), kernel=(kernel_feature("loop", _CONTROL),))
 _SYSFS = Path("/sys/block")
 _DIRECT_IO = "--direct-io=on"
 # The last is what losetup says when the kernel has one to give, but /dev has no node for it.

@@ -11,12 +11,12 @@ from plinth import _native
 from plinth.model.disk import DiskConfig, DiskProfile, DiskStatus
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.fuse import FUSE_DEVICE
 from plinth.system.failures import from_os_error
 
 FILE_NAME = "disk.img"
 """The one file in the mount: what a loop device is set up on."""
 
-_FUSE = Path("/dev/fuse")
 _PATIENCE_S = 0.1  # until a signal is looked at
 
 
@@ -80,14 +80,14 @@ def serve(config: DiskConfig, ready: Callable[[DiskStatus], object]) -> None:
 
 def _check(config: DiskConfig) -> None:
     """What can be told better before than after."""
-    if not _FUSE.exists():
+    if not FUSE_DEVICE.exists():
         raise MissingCapability(
             "this system has no FUSE, which emulated disks are served by",
-            where=str(_FUSE),
+            where=str(FUSE_DEVICE),
             hint="modprobe fuse; a container needs --device /dev/fuse --cap-add SYS_ADMIN",
         )
-    if not os.access(_FUSE, os.R_OK | os.W_OK):
-        raise MissingCapability("we may not open it", where=str(_FUSE), hint="run as root")
+    if not os.access(FUSE_DEVICE, os.R_OK | os.W_OK):
+        raise MissingCapability("we may not open it", where=str(FUSE_DEVICE), hint="run as root")
     mount = Path(config.mount)
     try:
         is_empty = not any(mount.iterdir())
@@ -102,7 +102,7 @@ def _told(error: _native.DiskError) -> PlinthError:
         return UsageError(error.message, hint="`plinth disk serve --help` explains the options")
     if error.errno is not None:
         cause = OSError(error.errno, os.strerror(error.errno))
-        return from_os_error(cause, "serve the disk", Path(error.path or _FUSE))
+        return from_os_error(cause, "serve the disk", Path(error.path or FUSE_DEVICE))
     if error.path is not None:
         return Refused(error.message, where=str(error.path), hint="name another place, or the size that it has")
     return RunError(error.message)

@@ -54,6 +54,10 @@ _NVME = CacheCommands(
 )
 
 
+CACHE_PROGRAMS = tuple(commands.program for commands in (_ATA, _SCSI, _NVME))
+"""Each switches the cache of one kind of drive."""
+
+
 def cache_commands(node: Path, folder: Path) -> CacheCommands:
     """Those for the drive of a node, such as /dev/sda, and its folder in sysfs. Raises MissingCapability for what is no drive."""
     if re.fullmatch(r"nvme\d+n\d+", node.name):

@@ -1,4 +1,4 @@
-"""FUSE connections: how to end one whose daemon does not answer any more.
+"""FUSE: whether there is it, and how to end a connection whose daemon does not answer any more.
 
 A stopped daemon blocks whoever looks at its mount, umount(8) among them. The kernel's fusectl file system (Linux,
 Documentation/filesystems/fuse/fuse.rst, "Control filesystem") has a folder for each connection; writing to its file
@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, Refused
+from plinth.storage.requirements import kernel_feature
 from plinth.system.mounts import Mount, mounts
 
+FUSE_DEVICE = Path("/dev/fuse")
+FUSE = kernel_feature("fuse", FUSE_DEVICE)
 _CONNECTIONS = Path("/sys/fs/fuse/connections")
 _libc = ctypes.CDLL(None, use_errno=True)
 # Numbers that all architectures share (fsopen(2), fsconfig(2), fsmount(2)); glibc has functions only since 2.36.

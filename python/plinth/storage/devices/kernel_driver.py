@@ -3,7 +3,15 @@
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability
+from plinth.storage.requirements import KernelFeature, kernel_feature
 from plinth.system.runner import CommandError, Runner
+
+DRIVER_PROGRAMS = ("modprobe",)
+
+
+def driver_feature(module: str, sign: Path) -> KernelFeature:
+    """A driver that `require_driver` loads when it is needed."""
+    return kernel_feature(module, sign)._replace(loaded_on_demand=True)
 
 
 def require_driver(name: str, module: str, sign: Path, runner: Runner, word: str = "") -> None:

@@ -22,6 +22,7 @@ from plinth.system.runner import Runner
 from plinth.system.undo import HungDaemon
 
 PROGRAM = "zfs-fuse"
+ZFS_FUSE_PROGRAMS = (PROGRAM, "mount", "umount", "nsenter")
 CACHE_MB = 512
 PATIENCE_S = 60.0
 """How long a command may take before its daemon is taken to hang: some wrong values make zfs-fuse's zpool wait forever."""

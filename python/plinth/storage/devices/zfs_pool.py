@@ -4,7 +4,9 @@ import time
 from pathlib import Path
 
 from plinth.model.errors import Refused
+from plinth.storage.devices.fuse import FUSE
 from plinth.storage.devices.zfs_fuse import PATIENCE_S, ZfsFuse
+from plinth.storage.requirements import KernelFeature
 from plinth.system.mounts import Mount, mounts
 from plinth.system.namespaces import unmount_copies
 from plinth.system.runner import CommandError, Runner
@@ -16,6 +18,12 @@ _BUSY_PATIENCE_S = 15.0
 _LOOK_AGAIN_S = 0.05
 _BUSY = ("could not unmount datasets", "pool is busy", "target is busy")
 DATASET = "data"
+ZFS = KernelFeature(
+    "zfs",
+    lambda: Path("/dev/zfs").exists() or (Path("/usr/sbin/zfs-fuse").exists() and FUSE.is_there()),
+    "zfs in the kernel, or zfs-fuse",
+    hint="zfs-fuse serves without: package zfs-fuse",
+)
 _GONE = ("no such pool", "dataset does not exist")
 
 

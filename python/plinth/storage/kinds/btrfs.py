@@ -1,22 +1,22 @@
 """btrfs over the devices of several storages (btrfs(5), mkfs.btrfs(8))."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from plinth.model.errors import RunError
 from plinth.model.facts import StorageFacts
 from plinth.model.storage import BtrfsStorage
 from plinth.storage.actions import Action
-from plinth.storage.filesystem import FILESYSTEM_UNDO, Filesystem
+from plinth.storage.filesystem import FILESYSTEM_REQUIREMENTS, FILESYSTEM_UNDO, Filesystem
 from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.btrfs_sysfs import filesystem_of, profiles_of
-from plinth.storage.members import check_blank, sizes_of
+from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
 from plinth.system.runner import Runner
 
 
 class Btrfs(FolderStorage[BtrfsStorage]):
     """One file system on all members."""
 
+    requirements = BLANK_MEMBERS.plus(FILESYSTEM_REQUIREMENTS["btrfs"])
     undo_handlers = FILESYSTEM_UNDO
 
     @property
@@ -49,10 +49,6 @@ class Btrfs(FolderStorage[BtrfsStorage]):
     def member_paths(self) -> list[Path]:
         """None: it is no member."""
         return []
-
-    def programs(self) -> Sequence[str]:
-        """Those of btrfs."""
-        return self.filesystem.programs()
 
     def check(self, runner: Runner) -> None:
         """As of every storage with a folder; and its members are blank."""

@@ -1,7 +1,7 @@
 """A disk of this machine, or a partition of one, taken for a run. What is on it is lost; see guards for what keeps that from happening."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -15,6 +15,7 @@ from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
 from plinth.storage.devices.block_device import resolve
 from plinth.storage.devices.device_ends import ENDS_BYTES, SavedDevice, restore_ends, save_ends
 from plinth.storage.devices.drive_cache import (
+    CACHE_PROGRAMS,
     CacheCommands,
     cache_commands_of,
     cache_is_on,
@@ -23,6 +24,7 @@ from plinth.storage.devices.drive_cache import (
 )
 from plinth.storage.guards import DeviceGuard, Wanted
 from plinth.storage.protocol import Surroundings
+from plinth.storage.requirements import Requirements
 from plinth.system.directory import filesystem_label
 from plinth.system.failures import from_os_error
 from plinth.system.paths import state_dir
@@ -33,6 +35,7 @@ from plinth.system.undo import UndoHandler, UndoHandlers
 class Device(BlockStorage[DeviceStorage]):
     """A disk by stable id, or a partition by PARTUUID; by serial number and size, and by the word of the command line."""
 
+    requirements = Requirements(root=True, programs=("wipefs",), optional_programs=("blkid", *CACHE_PROGRAMS))
     undo_handlers: ClassVar[UndoHandlers] = {
         **BLOCK_UNDO,
         "restore_device": UndoHandler(
@@ -62,9 +65,10 @@ class Device(BlockStorage[DeviceStorage]):
         """A link to the disk."""
         return [self._link]
 
-    def block_programs(self) -> Sequence[str]:
-        """What tells what a disk bears, and what switches its write cache."""
-        return ("wipefs", *((self._cache_commands.program,) if self._cache_commands else ()))
+    def required(self) -> Requirements:
+        """As of every block storage, and what switches the drive's write cache."""
+        commands = self._cache_commands
+        return super().required().plus(*([Requirements(programs=(commands.program,))] if commands else []))
 
     def block_actions(self) -> list[Action]:
         """Keep the ends of the disk, then let a link lead to it."""

@@ -3,7 +3,7 @@
 import os
 import select
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,18 +16,19 @@ from plinth.model.storage import EmulatedStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, make_folder
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
-from plinth.storage.devices.attach import LOOP_UNDO, PROGRAMS, attach, check_loop_devices, confirm_attached
+from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import abort_hung, daemons, find_hung, kill_daemon, stop_daemon
+from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
+from plinth.storage.requirements import Requirements
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 from plinth.system.unmount import umount_command
 
-_FUSE = Path("/dev/fuse")
 _DISK_FILE = "disk.img"
 _SOCKET_PATH_MAX_BYTES = 107
 _READY_PATIENCE_S = 30.0
@@ -40,6 +41,7 @@ _READY = b'"ready": true'
 class Emulated(BlockStorage[EmulatedStorage]):
     """Disks that are alike, each with a daemon, a seed and a loop device of its own."""
 
+    requirements = LOOP_REQUIREMENTS.plus(Requirements(programs=("umount",), kernel=(FUSE,)))
     undo_handlers: ClassVar[UndoHandlers] = {
         **BLOCK_UNDO,
         **LOOP_UNDO,
@@ -120,10 +122,6 @@ class Emulated(BlockStorage[EmulatedStorage]):
         served = [Path(config.mount) / _DISK_FILE for config in self.configs]
         return dict(zip(self.device_paths(), served, strict=True))
 
-    def block_programs(self) -> Sequence[str]:
-        """losetup; the daemon is Plinth itself."""
-        return PROGRAMS
-
     def block_actions(self) -> list[Action]:
         """For each: the file of its data, the daemon, and the loop device of what it serves."""
         actions = self.images.folder_actions()
@@ -140,10 +138,10 @@ class Emulated(BlockStorage[EmulatedStorage]):
     def check(self, runner: Runner) -> None:
         """There are FUSE and loop devices, a profile of that name, and room for the files' folder."""
         super().check(runner)
-        if not _FUSE.exists():
+        if not FUSE.is_there():
             raise MissingCapability(
                 "this system has no FUSE, by which emulated disks are served",
-                where=str(_FUSE),
+                where=str(FUSE_DEVICE),
                 hint="modprobe fuse; a container needs --device /dev/fuse --cap-add SYS_ADMIN",
             )
         check_loop_devices()

@@ -1,15 +1,16 @@
 """Plain sparse files as members: as they are for ZFS, which takes files; as loop devices for all else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from plinth.model.storage import FileStorage
 from plinth.storage.actions import Action
-from plinth.storage.devices.attach import LOOP_UNDO, PROGRAMS, attach, check_loop_devices, confirm_attached
+from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
 from plinth.storage.folder import FolderStorage
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
+from plinth.storage.requirements import Requirements
 from plinth.system.runner import Runner
 
 _TAKES_FILES = "zfs"
@@ -18,6 +19,7 @@ _TAKES_FILES = "zfs"
 class Files(FolderStorage[FileStorage]):
     """Never mounted: members of another storage only."""
 
+    requirements = LOOP_REQUIREMENTS
     undo_handlers = LOOP_UNDO
 
     @property
@@ -50,9 +52,9 @@ class Files(FolderStorage[FileStorage]):
         """The file of each loop device."""
         return dict(zip(self.member_paths(), self.images.paths, strict=True)) if self.is_attached else {}
 
-    def programs(self) -> Sequence[str]:
-        """losetup, where they are attached."""
-        return PROGRAMS if self.is_attached else ()
+    def required(self) -> Requirements:
+        """Loop devices only where they are attached."""
+        return self.requirements if self.is_attached else Requirements(root=True)
 
     def actions(self) -> list[Action]:
         """Make the files, and attach them."""

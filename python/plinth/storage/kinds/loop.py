@@ -1,13 +1,13 @@
 """A sparse file as a block device, with a file system on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from plinth.model.storage import LoopStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
-from plinth.storage.devices.attach import LOOP_UNDO, PROGRAMS, attach, check_loop_devices, confirm_attached
+from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
 from plinth.system.runner import Runner
@@ -17,6 +17,7 @@ from plinth.system.undo import UndoHandlers
 class Loop(BlockStorage[LoopStorage]):
     """Files, each attached to a loop device."""
 
+    requirements = LOOP_REQUIREMENTS
     undo_handlers: ClassVar[UndoHandlers] = {**BLOCK_UNDO, **LOOP_UNDO}
 
     @property
@@ -43,10 +44,6 @@ class Loop(BlockStorage[LoopStorage]):
     def backing_files(self) -> Mapping[Path, Path]:
         """The file of each."""
         return dict(zip(self.device_paths(), self.images.paths, strict=True))
-
-    def block_programs(self) -> Sequence[str]:
-        """losetup."""
-        return PROGRAMS
 
     def block_actions(self) -> list[Action]:
         """Make each file and attach it."""

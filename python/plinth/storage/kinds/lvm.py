@@ -1,7 +1,6 @@
 """A logical volume over the devices of several storages (lvm(8), lvcreate(8))."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,9 +10,10 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import LvmStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BLOCK_UNDO
-from plinth.storage.devices.kernel_driver import require_driver
+from plinth.storage.devices.kernel_driver import DRIVER_PROGRAMS, driver_feature, require_driver
 from plinth.storage.devices.volume_group import lvm_command, remove_volume_group, save_group
-from plinth.storage.members import StorageOfMembers, sizes_of
+from plinth.storage.members import BLANK_MEMBERS, StorageOfMembers, sizes_of
+from plinth.storage.requirements import Requirements
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 
@@ -26,6 +26,13 @@ _LAYOUT = ("segtype", "stripes", "stripe_size", "lv_size")
 class Lvm(StorageOfMembers[LvmStorage]):
     """One volume in a volume group of its own."""
 
+    requirements = BLANK_MEMBERS.plus(
+        Requirements(
+            programs=("vgcreate", "lvcreate", "lvs", "pvs", "vgremove", "pvremove"),
+            kernel=(driver_feature(_MODULE, _SIGN),),
+            optional_programs=DRIVER_PROGRAMS,
+        )
+    )
     undo_handlers: ClassVar[UndoHandlers] = {
         **BLOCK_UNDO,
         "remove_volume_group": UndoHandler(
@@ -42,10 +49,6 @@ class Lvm(StorageOfMembers[LvmStorage]):
     def device_paths(self) -> list[Path]:
         """The node that LVM makes for the volume."""
         return [Path("/dev") / self.mark / _VOLUME]
-
-    def block_programs(self) -> Sequence[str]:
-        """LVM's."""
-        return ("vgcreate", "lvcreate", "lvs", "pvs", "vgremove", "pvremove")
 
     def check(self, runner: Runner) -> None:
         """The kernel has the driver, and there is no volume group of that name."""

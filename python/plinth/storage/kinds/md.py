@@ -1,6 +1,5 @@
 """Linux software RAID over the devices of several storages (md(4), mdadm(8))."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,9 +8,10 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import MdStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BLOCK_UNDO
-from plinth.storage.devices.kernel_driver import require_driver
+from plinth.storage.devices.kernel_driver import DRIVER_PROGRAMS, driver_feature, require_driver
 from plinth.storage.devices.md_array import array_node, save_array, stop_array
-from plinth.storage.members import StorageOfMembers, sizes_of
+from plinth.storage.members import BLANK_MEMBERS, StorageOfMembers, sizes_of
+from plinth.storage.requirements import Requirements
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 
@@ -24,6 +24,13 @@ _NOTHING_TO_WAIT_FOR = 1
 class Md(StorageOfMembers[MdStorage]):
     """One array, of which every member is taken whole."""
 
+    requirements = BLANK_MEMBERS.plus(
+        Requirements(
+            programs=("mdadm",),
+            kernel=(driver_feature(_MODULE, _SIGN),),
+            optional_programs=DRIVER_PROGRAMS,
+        )
+    )
     undo_handlers: ClassVar[UndoHandlers] = {
         **BLOCK_UNDO,
         "stop_array": UndoHandler(
@@ -43,10 +50,6 @@ class Md(StorageOfMembers[MdStorage]):
     def device_paths(self) -> list[Path]:
         """The node that mdadm makes for that name."""
         return [array_node(self.mark)]
-
-    def block_programs(self) -> Sequence[str]:
-        """mdadm."""
-        return ("mdadm",)
 
     def check(self, runner: Runner) -> None:
         """The kernel has the driver and the level, and there is no array of that name."""

@@ -9,6 +9,7 @@ from plinth.model.units import format_size
 from plinth.storage.actions import Action, label_root, make_labelled, mount
 from plinth.storage.preflight import check_new_directory, free_bytes
 from plinth.storage.protocol import Memory, Storage, Surroundings
+from plinth.storage.requirements import Requirements
 from plinth.system.mounts import mount_of
 from plinth.system.paths import ensure
 from plinth.system.runner import Runner
@@ -18,6 +19,8 @@ SHARED_MEMORY = Path("/dev/shm")
 
 class Tmpfs(Storage[TmpfsStorage]):
     """A tmpfs (tmpfs(5)) of the size asked for, mounted in Plinth's work directory."""
+
+    requirements = Requirements(optional_programs=("mount", "umount"))  # without the right to mount: see `make`
 
     @classmethod
     def make(cls, name: str, spec: TmpfsStorage, surroundings: Surroundings) -> Storage[TmpfsStorage]:

@@ -12,20 +12,23 @@ from plinth.model.facts import StorageFacts
 from plinth.model.step import Step, Undo
 from plinth.model.storage import ZfsStorage
 from plinth.storage.actions import Action, make_folder, mount
+from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
 from plinth.storage.devices.zfs_fuse import (
     CACHE_MB,
     PATIENCE_S,
     PROGRAM,
+    ZFS_FUSE_PROGRAMS,
     ZfsFuse,
     abort_hung,
     find_hung,
     mount_point_in,
     stop_zfs_fuse,
 )
-from plinth.storage.devices.zfs_pool import DATASET, PROPERTY, destroy_pool, kernel_has_zfs
+from plinth.storage.devices.zfs_pool import DATASET, PROPERTY, ZFS, destroy_pool, kernel_has_zfs
 from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.zfs_facts import with_pool
-from plinth.storage.members import check_blank, sizes_of
+from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
+from plinth.storage.requirements import Requirements
 from plinth.system.directory import filesystem_label
 from plinth.system.mounts import mount_of
 from plinth.system.runner import CommandError, Runner
@@ -39,6 +42,9 @@ _PARITY = {"raidz": 1, "raidz2": 2, "raidz3": 3}
 class Zfs(FolderStorage[ZfsStorage]):
     """The pool bears our name, and the name of the storage's folder as a property."""
 
+    requirements = BLANK_MEMBERS.plus(
+        Requirements(programs=("zpool", "zfs", "umount"), kernel=(ZFS,), optional_programs=ZFS_FUSE_PROGRAMS)
+    )
     undo_handlers: ClassVar[UndoHandlers] = {
         "stop_zfs_fuse": UndoHandler(
             lambda what, runner: stop_zfs_fuse(Path(what.path), what.label),
@@ -117,9 +123,9 @@ class Zfs(FolderStorage[ZfsStorage]):
         """None: it is no member."""
         return []
 
-    def programs(self) -> Sequence[str]:
-        """ZFS's, and what zfs-fuse needs."""
-        return ("zpool", "zfs", "umount", *((PROGRAM, "mount", "nsenter") if self.by_fuse else ()))
+    def required(self) -> Requirements:
+        """ZFS's tools, and what zfs-fuse needs."""
+        return self.requirements.plus(Requirements(programs=ZFS_FUSE_PROGRAMS)) if self.by_fuse else self.requirements
 
     def check(self, runner: Runner) -> None:
         """There is ZFS of one kind, and its members are blank and of kinds that it takes."""
@@ -129,10 +135,10 @@ class Zfs(FolderStorage[ZfsStorage]):
                 where=str(self.folder),
                 hint="set PLINTH_STATE_DIR to another place",
             )
-        if self.by_fuse and not Path("/dev/fuse").exists():
+        if self.by_fuse and not FUSE.is_there():
             raise MissingCapability(
                 "no ZFS here: its module is not loaded, and there is no FUSE for zfs-fuse",
-                where="/dev/fuse",
+                where=str(FUSE_DEVICE),
                 hint="modprobe zfs, or modprobe fuse",
             )
         super().check(runner)

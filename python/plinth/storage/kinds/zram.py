@@ -1,6 +1,5 @@
 """Compressed RAM disks with a file system."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,8 +9,9 @@ from plinth.model.storage import ZramStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, make_link
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
-from plinth.storage.devices.zram import CONTROL, add_zram, remove_zram, set_up_zram, size_and_algorithm
+from plinth.storage.devices.zram import CONTROL, ZRAM, add_zram, remove_zram, set_up_zram, size_and_algorithm
 from plinth.storage.protocol import Memory
+from plinth.storage.requirements import Requirements
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 
@@ -19,6 +19,7 @@ from plinth.system.undo import UndoHandler, UndoHandlers
 class Zram(BlockStorage[ZramStorage]):
     """Devices that are added for the run, beside those that are there."""
 
+    requirements = Requirements(root=True, kernel=(ZRAM,))
     undo_handlers: ClassVar[UndoHandlers] = {
         **BLOCK_UNDO,
         "reset_zram": UndoHandler(
@@ -43,10 +44,6 @@ class Zram(BlockStorage[ZramStorage]):
         """Links to the devices."""
         return self.numbered(self.folder, "device", self.spec.count)
 
-    def block_programs(self) -> Sequence[str]:
-        """None: sysfs does it."""
-        return ()
-
     def block_actions(self) -> list[Action]:
         """Add each and set it up."""
         return [action for link in self.device_paths() for action in self._device_actions(link)]
@@ -54,7 +51,7 @@ class Zram(BlockStorage[ZramStorage]):
     def check(self, runner: Runner) -> None:
         """The kernel has zram."""
         super().check(runner)
-        if not CONTROL.exists():
+        if not ZRAM.is_there():
             raise MissingCapability(
                 "this kernel has no zram, or has not loaded it",
                 where=str(CONTROL),
