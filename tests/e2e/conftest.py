@@ -12,9 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from plinth.system.log_file import LogFile
 from plinth.system.mounts import mounts_within
+from plinth.system.owner import server_owner
+from plinth.system.process import Child
+from plinth.system.runner import Runner
+from servers import all_installations
 
 EXPERIMENT = """\
 spec = 1
@@ -114,12 +120,14 @@ class Project:
         """`plinth run x.toml` to its end."""
         return self.plinth("run", "x.toml", "--bundle", self.bundle, *words, **kwargs)
 
-    def start(self, *words: object, command: tuple[object, ...] | None = None) -> Running:
-        """`plinth run x.toml`, left running."""
+    def start(
+        self, *words: object, command: tuple[object, ...] | None = None, program: tuple[str, ...] = ("-m", "plinth")
+    ) -> Running:
+        """`plinth run x.toml`, left running; `program`: what Python runs instead of plinth's own module."""
         arguments = command or ("run", "x.toml", "--bundle", self.bundle, *words)
         running = Running(
             subprocess.Popen(
-                [sys.executable, "-m", "plinth", *map(str, arguments)],
+                [sys.executable, *program, *map(str, arguments)],
                 cwd=self.folder,
                 env=self.environment(),
                 stdout=subprocess.DEVNULL,
@@ -198,3 +206,41 @@ def nothing_left(project: Project) -> Callable[[], None]:
 @pytest.fixture
 def interrupt() -> int:
     return signal.SIGINT
+
+
+@pytest.fixture
+def service(scratch: Path) -> Iterator[tuple[str, Path]]:
+    """A running server, by connection string and by a service file that names it."""
+    owner, runner = server_owner(), Runner()
+    bindir = Path(all_installations(owner, runner)["debian"].bindir)
+    home = scratch / "theirs"
+    home.mkdir()
+    if not owner.is_us:
+        os.chown(home, owner.uid, owner.gid)
+    data = home / "data"
+    runner.run([str(bindir / "initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "-E", "SQL_ASCII"], owner=owner)
+    server = runner.spawn(
+        [str(bindir / "postgres"), "-D", str(data), "-k", str(home), "-c", "listen_addresses="],
+        owner=owner,
+        cwd=data,
+        log=LogFile(scratch / "theirs.log"),
+    )
+    try:
+        string = f"host={home} user=bench dbname=postgres client_encoding=UTF8"
+        wait_until_ready(string, server)
+        services = scratch / "pg_service.conf"
+        services.write_text(f"[mine]\nhost={home}\nuser=bench\ndbname=postgres\n")
+        yield string, services
+    finally:
+        os.kill(server.pid, signal.SIGTERM)
+        server.wait()
+
+
+def wait_until_ready(string: str, server: Child) -> None:
+    while True:
+        assert not server.has_ended(), "the server ended"
+        try:
+            psycopg.connect(string).close()
+        except psycopg.OperationalError:
+            continue
+        return

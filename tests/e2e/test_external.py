@@ -1,19 +1,9 @@
 """A server of somebody else's: measured in a schema of its own, and left as it was."""
 
 import json
-import os
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
-import pytest
-
-from plinth.system.log_file import LogFile
-from plinth.system.owner import server_owner
-from plinth.system.process import Child
-from plinth.system.runner import Runner
-from servers import all_installations
 
 EXTERNAL = """\
 spec = 1
@@ -38,44 +28,6 @@ warmup = "200ms"
 duration = "1s"
 repeats = 1
 """
-
-
-@pytest.fixture
-def service(scratch: Path) -> Iterator[tuple[str, Path]]:
-    """A running server, by connection string and by a service file that names it."""
-    owner, runner = server_owner(), Runner()
-    bindir = Path(all_installations(owner, runner)["debian"].bindir)
-    home = scratch / "theirs"
-    home.mkdir()
-    if not owner.is_us:
-        os.chown(home, owner.uid, owner.gid)
-    data = home / "data"
-    runner.run([str(bindir / "initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "-E", "SQL_ASCII"], owner=owner)
-    server = runner.spawn(
-        [str(bindir / "postgres"), "-D", str(data), "-k", str(home), "-c", "listen_addresses="],
-        owner=owner,
-        cwd=data,
-        log=LogFile(scratch / "theirs.log"),
-    )
-    try:
-        string = f"host={home} user=bench dbname=postgres client_encoding=UTF8"
-        wait_until_ready(string, server)
-        services = scratch / "pg_service.conf"
-        services.write_text(f"[mine]\nhost={home}\nuser=bench\ndbname=postgres\n")
-        yield string, services
-    finally:
-        os.kill(server.pid, signal.SIGTERM)
-        server.wait()
-
-
-def wait_until_ready(string: str, server: Child) -> None:
-    while True:
-        assert not server.has_ended(), "the server ended"
-        try:
-            psycopg.connect(string).close()
-        except psycopg.OperationalError:
-            continue
-        return
 
 
 def test_an_external_server_is_left_as_it_was(project, service):

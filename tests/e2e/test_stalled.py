@@ -1,0 +1,82 @@
+"""A run in which nothing goes on: it says what it waits for, and goes on when it can, or ends when it is told to."""
+
+import signal
+
+import psycopg
+
+SOON = """\
+import sys
+import plinth.run.stall
+plinth.run.stall.STALLED_S = 0.3
+from plinth.cli import main
+sys.exit(main())
+"""
+"""plinth, which says it after less than a minute."""
+
+EXPERIMENT = """\
+spec = 1
+name = "held"
+question = "What does it wait for?"
+dataset = { kind = "sql", schema = "schema.sql", load = "load.sql", size = "1MB" }
+workload = { script = "script.sql", clients = 2 }
+matrix = { workload.clients = [2] }
+measure = { warmup = "0s", duration = "5s", repeats = 1, aa = false, probe = "0s" }
+
+"""
+EXTERNAL = "[server]\nconnection = "
+MANAGED = """\
+[storage.disk]
+kind = "directory"
+[server]
+storage = "disk"
+settings = { max_prepared_transactions = 1 }
+"""
+LOCK = "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE"
+
+
+def test_a_load_and_a_trial_that_a_lock_of_somebody_else_holds_up_say_so_and_go_on(project, service, nothing_left):
+    string, _ = service
+    (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")
+    (project.folder / "load.sql").write_text("INSERT INTO mine SELECT n FROM public.loading n;\n")
+    (project.folder / "script.sql").write_text("SELECT count(*) FROM public.running;\n")
+    project.write(EXPERIMENT + EXTERNAL + f'"{string}"\n')
+    with psycopg.connect(string, autocommit=True) as control:
+        control.execute("CREATE TABLE loading AS SELECT 1 AS n; CREATE TABLE running ()")
+    with (
+        psycopg.connect(string, application_name="loader") as loading,
+        psycopg.connect(string, application_name="vandal") as running,
+    ):
+        loading.execute(LOCK.format("loading"))
+        running.execute(LOCK.format("running"))
+        run = project.start(program=("-c", SOON))
+        said = run.wait_for("waits for Lock:relation")
+        assert "load into 1-external" in said and "no progress for " in said
+        assert f"blocked by pid {loading.info.backend_pid} (loader, idle in transaction)" in said
+        loading.rollback()
+        said = run.wait_for("2 sessions wait for Lock:relation")
+        assert "trial 1: no progress for " in said
+        assert f"blocked by pid {running.info.backend_pid} (vandal, idle in transaction)" in said
+        running.rollback()
+    code, stderr = run.end()
+    assert code in (0, 3), stderr
+    (trial,) = project.trials()
+    assert trial["status"] == "complete" and trial["measured"]["done"] > 0
+    nothing_left()
+
+
+def test_a_load_into_a_server_of_ours_says_so_and_ctrl_c_ends_it(project, nothing_left):
+    """What blocks it is a transaction of no session, which goes with the server only."""
+    (project.folder / "schema.sql").write_text("CREATE TABLE mine (n int);\n")
+    (project.folder / "load.sql").write_text(
+        f"BEGIN; {LOCK.format('mine')}; PREPARE TRANSACTION 'forgotten';\nSELECT count(*) FROM mine;\n"
+    )
+    (project.folder / "script.sql").write_text("SELECT 1;\n")
+    project.write(EXPERIMENT + MANAGED)
+    run = project.start(program=("-c", SOON))
+    said = run.wait_for("waits for Lock:relation")
+    assert "load into 1-disk" in said and "no progress for " in said
+    assert said.rstrip().endswith("blocked by a prepared transaction")
+    run.signal(signal.SIGINT)
+    code, stderr = run.end()
+    assert code == 130, stderr
+    nothing_left()
