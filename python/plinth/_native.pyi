@@ -6,6 +6,7 @@ none but `start` and `wait` blocks, these release the GIL, and a signal's handle
 exception: call `stop()` then, and go on waiting for the end.
 """
 
+from collections.abc import Callable
 from os import PathLike
 from typing import final
 
@@ -120,8 +121,9 @@ class LoadRun:
         Raises ConfigError, ScriptError.
         """
 
-    def start(self) -> None:
-        """Connects all clients, and returns when the load runs. May be called once.
+    def start(self, check: Callable[[], None] | None = None) -> None:
+        """Connects all clients, and returns when the load runs. May be called once. What `check`, called every few
+        milliseconds, raises ends it.
 
         Clients that cannot connect while others can are counted among the result's errors ("connect", "timeout").
         Raises ConnectError if no client connects.
@@ -200,8 +202,9 @@ class BulkLoad:
         Raises ConfigError.
         """
 
-    def start(self) -> None:
-        """Connects all streams, and returns when they send. May be called once.
+    def start(self, check: Callable[[], None] | None = None) -> None:
+        """Connects all streams, and returns when they send. May be called once. What `check`, called every few
+        milliseconds, raises ends it.
 
         Raises ConnectError if one cannot connect.
         """
@@ -243,8 +246,8 @@ class PageLoad:
         Raises ConfigError, also where a table cannot be written as pages: rows wider than 2032 bytes, keys that do not ascend.
         """
 
-    def start(self) -> None:
-        """Starts to write. May be called once."""
+    def start(self, check: Callable[[], None] | None = None) -> None:
+        """Starts to write. May be called once. What `check`, called every few milliseconds, raises ends it."""
 
     def progress(self) -> str:
         """How far it is.
@@ -315,8 +318,9 @@ class FsyncProbe:
     def __new__(cls, directory: str | PathLike[str]) -> FsyncProbe:
         """Makes and fills the file. Raises ProbeError; none is left then."""
 
-    def measure(self, case_json: str, duration_s: float) -> str:
-        """Measures a case, JSON of `plinth.model.probe.FsyncCase`, for that long, and at least one operation.
+    def measure(self, case_json: str, duration_s: float, check: Callable[[], None] | None = None) -> str:
+        """Measures a case, JSON of `plinth.model.probe.FsyncCase`, for that long, and at least one operation. What `check`,
+        called every few milliseconds, raises ends it.
 
         Returns JSON: {"figure": {"ops", "flushes", "elapsed_ns", "min_ns", "max_ns", "buckets": [[highest latency,
         count], ...]}}, or {"unavailable": why this storage cannot do it}.

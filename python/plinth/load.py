@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.errors import Interrupted, RunError, UsageError
 from plinth.model.load import Histogram, LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig, LoadScript, LogFiles, Rate, Stage
+from plinth.system import cancel
 from plinth.system.conninfo import resolve as connection
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Load:
     def start(self) -> None:
         """Connect all clients; returns when the load runs. Raises RunError when no client connects."""
         with _plinth_errors():
-            self._run.start()
+            self._run.start(cancel.check)
 
     def progress(self) -> LoadProgress:
         """How far it is, and what happened since it was last asked."""
@@ -177,6 +178,7 @@ def run(
     try:
         load.start()
         while not load.wait(poll_s):
+            cancel.check()
             if on_progress is not None:
                 on_progress(load.progress())
         if on_progress is not None:

@@ -77,6 +77,15 @@ class Running:
             if text in line:
                 return line
 
+    def next_line(self, timeout_s: float = 90) -> str | None:
+        """The next line on stderr; None when it has closed it."""
+        line = self._queue.get(timeout=timeout_s)
+        if line is not None:
+            self.lines.append(line)
+        else:
+            self._queue.put(None)  # for `end`
+        return line
+
     def end(self, timeout_s: float = 90) -> tuple[int, str]:
         """Exit code and all of stderr, once it has ended."""
         code = self.process.wait(timeout_s)

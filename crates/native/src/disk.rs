@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::errors::disk_error;
 use crate::json::{from_json, to_json};
-use crate::patience::{patiently, timeout};
+use crate::interruptible::{wait_interruptibly, timeout};
 
 /// A disk with physics and faults of one's own choosing, served over FUSE.
 #[pyclass(frozen, module = "plinth._native")]
@@ -31,7 +31,7 @@ impl DiskServer {
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
         let timeout = timeout(timeout_s)?;
-        patiently(py, |keep_waiting| self.server.wait(timeout, keep_waiting))?
+        wait_interruptibly(py, None, |keep_waiting| self.server.wait(timeout, keep_waiting))?
             .map_err(|error| disk_error(py, &error))
     }
 

@@ -9,7 +9,7 @@ mod errors;
 mod json;
 mod load;
 mod pages;
-mod patience;
+mod interruptible;
 mod probe;
 mod script;
 

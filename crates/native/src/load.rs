@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use crate::arrays::{self, Buckets, Series};
 use crate::errors::{prepare_error, run_error};
 use crate::json::{from_json, to_json};
-use crate::patience::{patiently, timeout};
+use crate::interruptible::{wait_interruptibly, timeout};
 
 /// A load: many connections that run scripts.
 #[pyclass(frozen, module = "plinth._native")]
@@ -22,8 +22,9 @@ impl LoadRun {
         Ok(Self { run })
     }
 
-    fn start(&self, py: Python<'_>) -> PyResult<()> {
-        patiently(py, |keep_waiting| self.run.start(keep_waiting))?
+    #[pyo3(signature = (check=None))]
+    fn start(&self, py: Python<'_>, check: Option<Py<PyAny>>) -> PyResult<()> {
+        wait_interruptibly(py, check, |keep_waiting| self.run.start(keep_waiting))?
             .map_err(|error| run_error(py, &error))
     }
 
@@ -37,7 +38,7 @@ impl LoadRun {
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
         let timeout = timeout(timeout_s)?;
-        patiently(py, |keep_waiting| self.run.wait(timeout, keep_waiting))
+        wait_interruptibly(py, None, |keep_waiting| self.run.wait(timeout, keep_waiting))
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<String> {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::bulk::bulk_error;
 use crate::errors::ConfigError;
 use crate::json::{from_json, to_json};
-use crate::patience::{patiently, timeout};
+use crate::interruptible::{wait_interruptibly, timeout};
 
 /// Generated rows, written into the files of a server that does not run.
 #[pyclass(frozen, module = "plinth._native")]
@@ -23,8 +23,9 @@ impl PageLoad {
         Ok(Self { run })
     }
 
-    fn start(&self, py: Python<'_>) -> PyResult<()> {
-        patiently(py, |keep_waiting| self.run.start(keep_waiting))?
+    #[pyo3(signature = (check=None))]
+    fn start(&self, py: Python<'_>, check: Option<Py<PyAny>>) -> PyResult<()> {
+        wait_interruptibly(py, check, |keep_waiting| self.run.start(keep_waiting))?
             .map_err(|error| bulk_error(py, &error))
     }
 
@@ -38,7 +39,7 @@ impl PageLoad {
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
         let timeout = timeout(timeout_s)?;
-        patiently(py, |keep_waiting| self.run.wait(timeout, keep_waiting))
+        wait_interruptibly(py, None, |keep_waiting| self.run.wait(timeout, keep_waiting))
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<String> {

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::errors::probe_error;
 use crate::json::{from_json, to_json};
-use crate::patience::{patiently, timeout};
+use crate::interruptible::{wait_interruptibly, timeout};
 
 /// A probe of one directory, with its file.
 #[pyclass(frozen, module = "plinth._native")]
@@ -24,10 +24,17 @@ impl FsyncProbe {
         Ok(Self { probe })
     }
 
-    fn measure(&self, py: Python<'_>, case_json: &str, duration_s: f64) -> PyResult<String> {
+    #[pyo3(signature = (case_json, duration_s, check=None))]
+    fn measure(
+        &self,
+        py: Python<'_>,
+        case_json: &str,
+        duration_s: f64,
+        check: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
         let case = from_json(case_json)?;
         let duration = timeout(duration_s)?;
-        let outcome = patiently(py, |keep_waiting| {
+        let outcome = wait_interruptibly(py, check, |keep_waiting| {
             self.probe.measure(&case, duration, keep_waiting)
         })?
         .map_err(|error| probe_error(py, &error))?;

@@ -2,13 +2,13 @@
 
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from plinth.doctor.activity import Activity, read_activity
 from plinth.model.facts import Fact
+from plinth.system import cancel
 
 
 class Unreadable(Exception):
@@ -36,7 +36,7 @@ class Machine:
         window_s: float,
         root: Path = Path("/"),
         own_pid: int | None = None,
-        wait: Callable[[float], None] = time.sleep,
+        wait: Callable[[float], None] = cancel.sleep,
         measures_a_server: bool = False,
     ) -> "Machine":
         """The machine, after what goes on there has been watched for `window_s`."""

@@ -1,6 +1,7 @@
 """A load by a driver, as the conductor sees it: what `plinth.load.Load` is for the engine."""
 
 import contextlib
+import select
 import sys
 import time
 from multiprocessing import Pipe
@@ -11,6 +12,7 @@ from plinth.model.errors import RunError
 from plinth.model.experiment import Driver
 from plinth.model.load import LoadProgress, LoadResult, Second
 from plinth.model.load_config import LoadConfig
+from plinth.system import cancel
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child
 from plinth.system.runner import Runner
@@ -107,7 +109,7 @@ class DriverLoad:
         """Take one message, if one comes in time."""
         assert self._pipe is not None
         try:
-            if not self._pipe.poll(timeout_s):
+            if not cancel.poll({self._pipe.fileno(): select.POLLIN}, timeout_s):
                 return
             kind, _, document = self._pipe.recv_bytes().decode().partition(" ")
         except (EOFError, ConnectionResetError) as error:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 from plinth import _native
 from plinth.model.errors import MissingCapability, PlinthError, RunError, UsageError
 from plinth.model.probe import FsyncCase, FsyncOptions
+from plinth.system import cancel
 from plinth.system.failures import from_os_error
 
 
@@ -54,7 +55,7 @@ class FsyncTarget:
         if self.gone is not None:
             return Round(None, self.gone, failed=True)
         try:
-            outcome = json.loads(self._probe.measure(case.model_dump_json(), duration_s))
+            outcome = json.loads(self._probe.measure(case.model_dump_json(), duration_s, cancel.check))
         except _native.ProbeError as error:
             if error.errno is None:  # no word of the system's: it does not answer
                 self.gone = error.message

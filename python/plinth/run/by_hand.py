@@ -13,6 +13,7 @@ from plinth.run.destroy import check_destroy, doomed_devices
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS, undo_step
 from plinth.storage import Storage, check_answers, make
+from plinth.system import cancel
 from plinth.system.clean import CleanedRun, KeptRun, standing_runs, take_down
 from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
@@ -81,6 +82,7 @@ def prepare_by_hand(
         try:
             for storage in storages.values():
                 facts[storage.name] = storage.prepare(runner, journal, tell)
+            cancel.check()
             journal.keep(f"storage {name} of {loaded.file}, in {storages[name].mount_point}")
             return Prepared(run_id, storages[name], facts[name])
         except BaseException:

@@ -34,6 +34,7 @@ from plinth.run.site import Site
 from plinth.run.survivors import take_up
 from plinth.run.trial import TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
+from plinth.system import cancel
 from plinth.system.clean import clean
 from plinth.system.journal import Journal
 from plinth.system.lock import DirectoryLock
@@ -153,7 +154,7 @@ def _conduct(
     journal = take_up(plan, site, runner, listener) if goes_on else Journal.create(plan.run_id, UNDO_HANDLERS)
     begun_at = writer.path
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
-    provision = Provision(plan, site, runner, journal, listener, guard, budget, connections or {})
+    provision = Provision(plan, site, runner, journal, listener, budget, connections or {})
 
     def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
         _undo(provision, journal, listener)
@@ -208,6 +209,7 @@ def _run_trials(
                     f"trial {planned.number} failed: {output.trial.failure}", where=f"variant {variant.label}"
                 )
     provision.probe_io("measured", storages, writer)
+    cancel.check()
     return failed
 
 

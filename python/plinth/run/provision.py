@@ -14,7 +14,6 @@ from plinth.model.probe_io import IoMoment
 from plinth.run.budget import WriteBudget
 from plinth.run.doctor import examine_for_run, keep_examination
 from plinth.run.full_storage import hint_at_full_storage
-from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.losses import Losses, reason_of
@@ -57,7 +56,6 @@ class Provision:
         runner: Runner,
         journal: Journal,
         listener: Listener,
-        guard: InterruptGuard,
         budget: WriteBudget,
         connections: Mapping[str, str],
     ) -> None:
@@ -65,7 +63,7 @@ class Provision:
         self.site = site
         self.budget = budget
         self.losses = Losses(plan.lacking)
-        self._storages = Storages(site, runner, journal, listener, guard, self.losses)
+        self._storages = Storages(site, runner, journal, listener, self.losses)
         self.runner = runner
         self._connections = connections
         self._journal = journal

@@ -8,12 +8,12 @@ from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageEr
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step
 from plinth.run.health import hangs, probe
-from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.losses import Losses, reason_of
 from plinth.run.site import Site
 from plinth.run.watch import StorageWatch, Watched
 from plinth.storage import Storage
+from plinth.system import cancel
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.runner import Runner
 
@@ -21,16 +21,13 @@ from plinth.system.runner import Runner
 class Storages:
     """Those that a run has made, in the order in which they were. What is lost of them is told to `losses`."""
 
-    def __init__(
-        self, site: Site, runner: Runner, journal: Journal, listener: Listener, guard: InterruptGuard, losses: Losses
-    ) -> None:
+    def __init__(self, site: Site, runner: Runner, journal: Journal, listener: Listener, losses: Losses) -> None:
         self.hung: dict[str, StorageBroken] = {}
         """Beginnings of the ids of steps that cannot be undone, since that would hang."""
         self._site = site
         self._runner = runner
         self._journal = journal
         self._listener = listener
-        self._guard = guard
         self._losses = losses
         self._watch = StorageWatch()
         self._made: dict[str, Storage] = {}
@@ -69,8 +66,8 @@ class Storages:
 
     @contextmanager
     def looked_after(self, names: Collection[str]) -> Iterator[None]:
-        """Raise StorageBroken, wherever the main thread is, when one of `names` serves no more."""
-        with self._guard.callable_off(), self._watch.over(names, self._guard.call_off):
+        """Cancel what is done in it, with StorageBroken, when one of `names` serves no more."""
+        with cancel.scope() as token, self._watch.over(names, token.cancel):
             yield
 
     def broken(self) -> StorageBroken | None:

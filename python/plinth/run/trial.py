@@ -25,6 +25,7 @@ from plinth.run.losses import reason_of
 from plinth.run.provision import Provision, Server
 from plinth.run.stall import StallWatch
 from plinth.server import connect, database_errors
+from plinth.system import cancel
 from plinth.system.owner import shell_user
 from plinth.workload import await_sessions, dataset_of
 
@@ -166,6 +167,7 @@ class TrialRunner:
         try:
             load.start()
             while not load.wait(_POLL_S):
+                cancel.check()
                 progress = load.progress()
                 self._tell(progress, total_s, observer)
                 if progress.done + progress.failed > ended:

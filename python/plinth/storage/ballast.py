@@ -7,7 +7,7 @@ The file goes with the file system that it is on.
 import os
 from collections.abc import Callable
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 
 from plinth.model.errors import RunError
 from plinth.model.facts import StorageFacts
@@ -15,6 +15,7 @@ from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.units import format_size
 from plinth.storage.actions import Action
+from plinth.system import cancel
 from plinth.system.failures import from_os_error
 from plinth.system.patience import space_of
 from plinth.system.runner import Runner
@@ -79,6 +80,7 @@ def _write_random(path: Path, size_bytes: int, tell: Callable[[int], object]) ->
         written = synced = 0
         while written < size_bytes:
             written += os.write(file, os.urandom(min(_CHUNK_BYTES, size_bytes - written)))
+            cancel.check()
             if written - synced >= _SYNC_BYTES or written == size_bytes:
                 os.fsync(file)
                 os.posix_fadvise(file, synced, written - synced, os.POSIX_FADV_DONTNEED)
@@ -100,7 +102,7 @@ def _confirm(root: Path, share: float) -> None:
                 f"asked for fill = {share:g}; {used / usable:.3f} of the file system is in use after its ballast was written",
                 where=str(root),
             )
-        sleep(_LOOK_AGAIN_S)
+        cancel.sleep(_LOOK_AGAIN_S)
 
 
 def _used_and_usable(root: Path) -> tuple[int, int]:

@@ -1,17 +1,24 @@
 """The class of control connections: closed when their block is left, however it is left; their text is always text."""
 
+import contextlib
 import logging
+from collections.abc import Generator
 from types import TracebackType
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import psycopg
-from psycopg.abc import Buffer
+from psycopg.abc import RV, Buffer, PQGen, PQGenConn
 from psycopg.adapt import Loader
+
+from plinth.model.errors import PlinthError
+from plinth.system import cancel
 
 # psycopg warns of what it ignores while an error is on its way, and Python prints that on stderr where nobody handles it.
 # The error itself is raised; whoever sets up logging still sees both.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
+_CANCEL_TIMEOUT_S = 2.0
+_Wanted = TypeVar("_Wanted")
 _TEXTS = ("text", "varchar", "bpchar", "name", '"char"')
 
 
@@ -28,6 +35,19 @@ class ControlConnection(psycopg.Connection[tuple[Any, ...]]):
     psycopg's own would roll back, which fails where the connection is broken or a statement was interrupted.
     """
 
+    def wait(self, gen: PQGen[RV], *limits: Any, **named_limits: Any) -> RV:
+        """Wait for the server. When the work is cancelled, so is what the server does for it."""
+        try:
+            return super().wait(_cancellable(gen), *limits, **named_limits)
+        except PlinthError:
+            with cancel.masked(), contextlib.suppress(psycopg.Error):  # a server that is gone does nothing any more
+                self.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
+            raise
+
+    @classmethod
+    def _connect_gen(cls, conninfo: str = "") -> PQGenConn[Self]:
+        return (yield from _cancellable(super()._connect_gen(conninfo)))
+
     def __exit__(
         self,
         exc_type: type[BaseException] | None,
@@ -35,6 +55,19 @@ class ControlConnection(psycopg.Connection[tuple[Any, ...]]):
         exc_tb: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _cancellable(waiting: Generator[_Wanted, int, RV]) -> Generator[_Wanted, int, RV]:
+    """The same waiting, which psycopg does in steps of 0.1 s at most, with a look at each whether the work is to end."""
+    try:
+        wanted = next(waiting)
+        while True:
+            ready = yield wanted
+            cancel.check()
+            wanted = waiting.send(ready)
+    except StopIteration as ended:
+        value: RV = ended.value
+        return value
 
 
 def open_control(conninfo: str = "", **parameters: Any) -> ControlConnection:

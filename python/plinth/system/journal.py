@@ -11,12 +11,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, NamedTuple, Self
 
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
+from plinth.system import cancel
 from plinth.system.directory import label_of
 from plinth.system.ending import await_dying
 from plinth.system.failures import from_os_error
@@ -294,7 +295,7 @@ def _locked_at_last(fd: int, owner: ProcessMark) -> bool:
     while not try_lock(fd):
         if owner.is_alive() or monotonic() > deadline:
             return False
-        sleep(_LOCK_LOOK_AGAIN_S)
+        cancel.sleep(_LOCK_LOOK_AGAIN_S)
     return True
 
 

@@ -8,12 +8,16 @@ import errno
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from pathlib import Path
+from time import monotonic
 from typing import TypeVar
+
+from plinth.system import cancel
 
 ANSWER_PATIENCE_S = 30.0
 """So long an answer may take that no slow but sound disk keeps back longer."""
+_POLL_S = 0.05
 T = TypeVar("T")
 
 
@@ -29,13 +33,12 @@ def in_time(ask: Callable[[], T], path: Path, patience_s: float | None = None) -
             answer.set_exception(error)
 
     threading.Thread(target=work, name=f"asks {path}", daemon=True).start()
-    try:
-        return answer.result(patience_s)
-    except TimeoutError as error:
-        if answer.done():
-            raise  # it is the answer itself
-        reason = f"no answer within {patience_s:g} s"
-        raise TimeoutError(errno.ETIMEDOUT, reason, str(path)) from error
+    deadline = monotonic() + patience_s
+    while not wait([answer], min(_POLL_S, max(0.0, deadline - monotonic()))).done:
+        cancel.check()
+        if monotonic() > deadline:
+            raise TimeoutError(errno.ETIMEDOUT, f"no answer within {patience_s:g} s", str(path))
+    return answer.result()
 
 
 def space_of(path: Path, patience_s: float | None = None) -> os.statvfs_result:

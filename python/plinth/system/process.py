@@ -4,8 +4,10 @@ import os
 import select
 import subprocess
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import NamedTuple, Self
+
+from plinth.system import cancel
 
 _ROOT = 0
 STATE, SESSION, FLAGS, _THREADS, STARTED, _VSIZE = (field - 3 for field in (3, 6, 9, 20, 22, 23))
@@ -97,7 +99,7 @@ def arguments(process: Path, uid: int = _ROOT) -> list[str]:
             # In the midst of exec it has left its former arguments, and its new ones are not there yet.
             if _has_no_arguments(process) or monotonic() > deadline:
                 return []
-            sleep(_EXEC_LOOK_AGAIN_S)
+            cancel.sleep(_EXEC_LOOK_AGAIN_S)
     except (FileNotFoundError, ProcessLookupError):
         return []
     return words.rstrip("\0").split("\0")
@@ -127,16 +129,11 @@ def boot_id() -> str:
 
 def all_exit(pidfds: list[int], timeout_s: float) -> bool:
     """Wait until the processes of all `pidfds` (pidfd_open(2)) have ended; False when some have not in time."""
-    poll = select.poll()
-    for pidfd in pidfds:
-        poll.register(pidfd, select.POLLIN)
     waiting = set(pidfds)
     deadline = monotonic() + timeout_s
     while waiting:
         remaining_s = deadline - monotonic()
         if remaining_s <= 0:
             return False
-        for pidfd, _ in poll.poll(remaining_s * 1000):
-            poll.unregister(pidfd)
-            waiting.discard(pidfd)
+        waiting.difference_update(cancel.poll(dict.fromkeys(waiting, select.POLLIN), remaining_s))
     return True

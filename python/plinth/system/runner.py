@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from plinth.model.errors import MissingCapability, RunError
+from plinth.system import cancel
+from plinth.system.communicate import Conversation
 from plinth.system.gate import Gate, gated
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.process import Child
-from plinth.system.uninterrupted import uninterrupted
 
 TAIL_LINES = 20
 _DEBIAN_PACKAGES = {
@@ -103,33 +104,30 @@ class Runner:
     ) -> Completed:
         """Run `argv` to its end. Raises CommandError, or MissingCapability when it cannot be started.
 
-        The command dies with us, and with its timeout; so it does when we are interrupted.
+        The command dies with us, and with its timeout; so it does when the work is cancelled (`system.cancel`).
         """
+        cancel.check()
         started = time.monotonic()
-        process = None
-        timed_out = False
+        process = self._start(
+            argv,
+            owner,
+            cwd,
+            env,
+            stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Its thread waits for it right here, so that only the death of Plinth can set this off.
+            preexec_fn=partial(die_with_parent, os.getpid()),
+        )
+        conversation = Conversation(process, input_bytes)
+        timed_out = True
         try:
-            with uninterrupted():
-                process = self._start(
-                    argv,
-                    owner,
-                    cwd,
-                    env,
-                    stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                    # Its thread waits for it right here, so that only the death of Plinth can set this off.
-                    preexec_fn=partial(die_with_parent, os.getpid()),
-                )
-            stdout, stderr = process.communicate(input_bytes, timeout_s)
-        except subprocess.TimeoutExpired:
-            assert process is not None, "it was waited for"
-            timed_out = True
-            stdout, stderr = _kill(process)
-        except BaseException:
-            if process is not None:
-                _kill(process)
-            raise
+            timed_out = not conversation.until_it_ends(timeout_s)
+        finally:
+            if timed_out:  # or the work was cancelled
+                _kill(process, conversation)
+            conversation.close()
+        stdout, stderr = conversation.said()
         completed = Completed(
             tuple(argv),
             process.returncode if process.returncode is not None else -signal.SIGKILL,
@@ -176,7 +174,8 @@ class Runner:
         """
         other = _other(owner)
         _check_program(argv, _environment(other) | dict(env or {}), owner, cwd)
-        with log.to_append() as output, Gate() as gate, uninterrupted():
+        cancel.check()
+        with log.to_append() as output, Gate() as gate:
             process = self._start(
                 gated(argv),
                 owner,
@@ -273,17 +272,15 @@ def die_with_parent(parent_pid: int) -> None:
         os._exit(1)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """End the command and whatever it started in its session; returns the output so far.
+def _kill(process: subprocess.Popen[bytes], conversation: Conversation) -> None:
+    """End the command and whatever it started in its session, and read what it still says.
 
     One that hangs in the kernel, as on a disk that answers no more, ends when that answers: it is not waited for.
     """
     with contextlib.suppress(ProcessLookupError):  # it may end by itself in this very moment
         os.killpg(process.pid, signal.SIGKILL)
-    try:
-        return process.communicate(timeout=_END_PATIENCE_S)
-    except subprocess.TimeoutExpired as hanging:
-        return hanging.stdout or b"", hanging.stderr or b""
+    with cancel.masked():
+        conversation.until_it_ends(_END_PATIENCE_S)
 
 
 def _ending(exit_code: int) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
+from plinth.system import cancel
 from plinth.system.database import connect
 
 if TYPE_CHECKING:
     import psycopg
 
-_POLL_MS = 200
+_POLL_S = 0.2
 _CANCEL_PATIENCE_S = 2.0
 
 Job = Sequence[str]
@@ -46,11 +47,8 @@ def run_at_once(
             session.end()
 
 
-def _readable(sockets: Iterable[int]) -> list[int]:
-    asked = select.poll()  # select(2) takes no descriptor above 1,023
-    for socket in sockets:
-        asked.register(socket, select.POLLIN)
-    return [socket for socket, _ in asked.poll(_POLL_MS)]
+def _readable(sockets: Iterable[int]) -> Iterable[int]:
+    return cancel.poll(dict.fromkeys(sockets, select.POLLIN), _POLL_S)
 
 
 class _Session:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from plinth.model.connection import Connection
 from plinth.model.errors import RunError
 from plinth.model.progress import Progress, Report
+from plinth.system import cancel
 from plinth.system.database import full_hint
 
 LOAD_BYTES_PER_S = 40e6
@@ -20,8 +21,8 @@ _STOP_PATIENCE_S = 10.0
 class Loader(Protocol):
     """What writes rows in threads of its own (crates/native): `BulkLoad`, `PageLoad`."""
 
-    def start(self) -> None:
-        """Begin; returns at once."""
+    def start(self, check: Callable[[], None] | None = None) -> None:
+        """Begin, connections included; what `check` raises meanwhile ends it."""
         ...
 
     def progress(self) -> str:
@@ -65,8 +66,9 @@ def watched(
         loader = make()
         look()
         try:
-            loader.start()
+            loader.start(cancel.check)
             while not loader.wait(_POLL_S):
+                cancel.check()
                 look()
         except BaseException:
             loader.stop()

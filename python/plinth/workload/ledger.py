@@ -4,13 +4,13 @@ So whatever ends a load, and however (kill -9 of Plinth, of the server, of both)
 ledger exactly when it is in the database. The ledger is unlogged where the tables are: recovery from a crash empties both.
 """
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import LEDGER
 from plinth.model.errors import Refused, RunError
 from plinth.model.progress import Progress, Report
+from plinth.system import cancel
 
 if TYPE_CHECKING:
     import psycopg
@@ -35,7 +35,7 @@ class Ledger:
         """Wait until no session of another load works here: a server goes on with a statement whose client was killed."""
         while self._control.execute(f"SELECT pg_try_advisory_lock({_LOCK})".encode()).fetchone() != (True,):
             report(Progress("wait for what a load before has begun", 0, None, "statements"))
-            time.sleep(_POLL_S)
+            cancel.sleep(_POLL_S)
         self._control.execute(f"SELECT pg_advisory_unlock({_LOCK})".encode())
 
     def is_begun(self) -> bool:

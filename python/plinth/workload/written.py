@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.load import LoadResult
 from plinth.model.trial import Check
+from plinth.system import cancel
 from plinth.workload.sql import numbers_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def await_sessions(control: "psycopg.Connection", application_name: str) -> None
         row = control.execute(query, (application_name,)).fetchone()
         if row is not None and row[0] == 0:
             return
-        time.sleep(_POLL_S)
+        cancel.sleep(_POLL_S)
 
 
 def rows_written(control: "psycopg.Connection", table: str) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plinth.model.errors import Refused, RunError
+from plinth.system import cancel
 from plinth.system.directory import LABEL_FILE, nearest_label
 from plinth.system.runner import Runner
 
@@ -114,5 +115,5 @@ def _within_patience(happened: Callable[[], bool]) -> bool:
     while not happened():
         if time.monotonic() > deadline:
             return False
-        time.sleep(_LOOK_AGAIN_S)
+        cancel.sleep(_LOOK_AGAIN_S)
     return True

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from plinth.model.errors import Refused, RunError
-from plinth.system import own_run
+from plinth.system import cancel, own_run
 from plinth.system.directory import nearest_label
 from plinth.system.ending import kill_all
 from plinth.system.failures import from_os_error
@@ -27,7 +27,7 @@ CACHE_MB = 512
 PATIENCE_S = 60.0
 """How long a command may take before its daemon is taken to hang: some wrong values make zfs-fuse's zpool wait forever."""
 _READY_PATIENCE_S = 30.0
-_LOOK_AGAIN_MS = 10
+_LOOK_AGAIN_S = 0.01
 _ANSWER_PATIENCE_S = 5.0
 _END_PATIENCE_S = 15.0
 _LOG_LINES = 5
@@ -56,12 +56,10 @@ class ZfsFuse:
         """Start it and wait until it answers. RunError with its last words when it ends before."""
         process = runner.spawn(self.command(places), log=LogFile(self._log))
         pidfd = os.pidfd_open(process.pid)
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
         deadline = time.monotonic() + _READY_PATIENCE_S
         try:
             while not _answers(process.pid):
-                if poll.poll(_LOOK_AGAIN_MS):
+                if cancel.poll({pidfd: select.POLLIN}, _LOOK_AGAIN_S):
                     raise RunError(f"{PROGRAM} ended with exit code {process.wait()}", details=self.last_words())
                 if time.monotonic() > deadline:
                     raise RunError(f"{PROGRAM} does not answer within {_READY_PATIENCE_S:g} s", where=str(self._log))

@@ -7,6 +7,7 @@ from plinth.model.errors import Refused
 from plinth.storage.devices.fuse import FUSE
 from plinth.storage.devices.zfs_fuse import PATIENCE_S, ZfsFuse
 from plinth.storage.requirements import KernelFeature
+from plinth.system import cancel
 from plinth.system.mounts import Mount, mounts
 from plinth.system.namespaces import unmount_copies
 from plinth.system.runner import CommandError, Runner
@@ -84,4 +85,4 @@ def _destroy(name: str, point: Path, inside: tuple[str, ...], runner: Runner) ->
             busy = any(words in error.completed.stderr for words in _BUSY)
             if not busy or time.monotonic() > deadline:
                 raise
-        time.sleep(_LOOK_AGAIN_S)
+        cancel.sleep(_LOOK_AGAIN_S)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 
 from plinth.model.errors import Refused
 from plinth.storage.devices.block_device import Identity, device_number, identity_of, opened, resolve
@@ -19,6 +19,7 @@ from plinth.storage.devices.signatures import signatures_of
 from plinth.storage.guards.decide import Wanted, reasons_against, refusal
 from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.state import read_state
+from plinth.system import cancel
 from plinth.system.runner import Runner
 
 _UDEV_TIMEOUT_S = 3.0
@@ -114,7 +115,7 @@ def _check_unused(fd: int, device: Path) -> None:
                 where=str(device),
                 hint="end that use, then run again",
             )
-        sleep(_LOOK_AGAIN_S)
+        cancel.sleep(_LOOK_AGAIN_S)
 
 
 def _check_free(device: Path, runner: Runner) -> None:

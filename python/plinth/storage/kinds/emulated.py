@@ -23,6 +23,7 @@ from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
 from plinth.storage.requirements import Requirements
+from plinth.system import cancel
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child
 from plinth.system.runner import Runner
@@ -32,7 +33,7 @@ from plinth.system.unmount import umount_command
 _DISK_FILE = "disk.img"
 _SOCKET_PATH_MAX_BYTES = 107
 _READY_PATIENCE_S = 30.0
-_LOOK_AGAIN_MS = 10
+_LOOK_AGAIN_S = 0.01
 ANSWER_PATIENCE_S = 5.0
 _LOG_LINES = 5
 _READY = b'"ready": true'
@@ -231,13 +232,11 @@ def _profiles() -> tuple[DiskProfile, ...]:
 
 def _wait_ready(daemon: Child, log: Path) -> None:
     """Until the daemon says in its log that it is ready. Raises what it says when it ends before."""
-    poll = select.poll()
     pidfd = os.pidfd_open(daemon.pid)
     try:
-        poll.register(pidfd, select.POLLIN)
         deadline = time.monotonic() + _READY_PATIENCE_S
         while _READY not in log.read_bytes():
-            if poll.poll(_LOOK_AGAIN_MS):
+            if cancel.poll({pidfd: select.POLLIN}, _LOOK_AGAIN_S):
                 raise _not_served(daemon.wait(), log)
             if time.monotonic() > deadline:
                 raise RunError(f"not ready within {_READY_PATIENCE_S:g} s", where=str(log))

@@ -1,19 +1,20 @@
-//! Waiting outside Python's lock, and yet for Ctrl-C.
+//! Waiting outside Python's lock, yet ended by a signal's handler or by whoever cancels the work.
 
 use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Runs `wait` without Python's lock. `wait` asks now and then whether to go on; it is told to give up when a
-/// signal's handler has raised an exception, which is then raised here.
-pub(crate) fn patiently<T: Send>(
+/// Runs `wait` without Python's lock. `wait` asks now and then whether to continue; it is told to give up when a
+/// signal's handler, or the Python callable `check`, has raised an exception, which is then raised here.
+pub(crate) fn wait_interruptibly<T: Send>(
     py: Python<'_>,
+    check: Option<Py<PyAny>>,
     wait: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,
 ) -> PyResult<T> {
     let mut raised = None;
     let result = py.detach(|| {
-        wait(&mut || match Python::attach(|py| py.check_signals()) {
+        wait(&mut || match Python::attach(|py| ask(py, check.as_ref())) {
             Ok(()) => true,
             Err(exception) => {
                 raised = Some(exception);
@@ -25,6 +26,14 @@ pub(crate) fn patiently<T: Send>(
         Some(exception) => Err(exception),
         None => Ok(result),
     }
+}
+
+fn ask(py: Python<'_>, check: Option<&Py<PyAny>>) -> PyResult<()> {
+    py.check_signals()?;
+    if let Some(check) = check {
+        check.call0(py)?;
+    }
+    Ok(())
 }
 
 /// A timeout as Python gives it.

@@ -1,0 +1,137 @@
+"""Cooperative cancellation: work stops where it waits, or where it asks; nothing is raised into arbitrary code.
+
+A `CancelToken` is an event with a file descriptor. Whoever wants work to end (a signal's handler, a thread that watches a
+storage) cancels the token. Whoever waits (for a process, a socket, a while) waits for the token, too, by `sleep` and `poll`
+of this module, and long work that does not wait calls `check` now and then. The reason is raised there, once: what follows
+is the way out, which may wait itself.
+
+The token that applies is a matter of the thread: a thread has none until it enters `scope`, so that threads which observe or
+clean up end by means of their own.
+"""
+
+import os
+import select
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from math import ceil
+from time import monotonic
+
+from plinth.model.errors import PlinthError
+
+
+class CancelToken:
+    """Whether work is to end, and why. `cancel` may be called by any thread, and by a signal's handler.
+
+    What cancels the token `within` that it was made in cancels it, too.
+    """
+
+    def __init__(self, within: "CancelToken | None" = None) -> None:
+        self._within = within
+        self._event, self.wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        """`wakeup` is for signal.set_wakeup_fd: the handler that is to cancel may run only once a wait has returned."""
+        self._reasons: list[
+            PlinthError
+        ] = []  # appending to a list needs no lock, which a signal's handler could not take
+        self._is_raised = False
+
+    def __del__(self) -> None:
+        os.close(self._event)
+        os.close(self.wakeup)
+
+    def cancel(self, reason: PlinthError) -> None:
+        """Have `reason` raised where the work next waits or asks. Only the first reason counts."""
+        self._reasons.append(reason)
+        with suppress(BlockingIOError):  # full, and so readable
+            os.write(self.wakeup, b"x")
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it was cancelled, raised or not."""
+        return bool(self._reasons) or (self._within is not None and self._within.is_cancelled)
+
+    def check(self) -> None:
+        """Raise the reason, once, when the work is to end."""
+        if self.is_pending:
+            self._is_raised = True
+            raise self._reasons[0]
+        if self._within is not None:
+            self._within.check()
+
+    def drain(self) -> None:
+        """Take what a signal wrote that cancelled nothing, so that the next wait waits."""
+        with suppress(BlockingIOError):
+            os.read(self._event, select.PIPE_BUF)
+        if self._within is not None:
+            self._within.drain()
+
+    def descriptors(self) -> list[int]:
+        """What becomes readable when there is a reason to raise; nothing of tokens whose reason was raised."""
+        outer = [] if self._within is None else self._within.descriptors()
+        return outer if self._is_raised else [self._event, *outer]
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether there is a reason of its own that was not raised yet."""
+        return bool(self._reasons) and not self._is_raised
+
+
+_current: ContextVar[CancelToken | None] = ContextVar("cancel token", default=None)
+
+
+@contextmanager
+def scope() -> Iterator[CancelToken]:
+    """A piece of work that can be cancelled by the token, or with the work around it. A reason that comes as it ends is
+    raised, too."""
+    token = CancelToken(_current.get())
+    before = _current.set(token)
+    try:
+        yield token
+    finally:
+        _current.reset(before)
+    if token.is_pending:
+        token.check()
+
+
+@contextmanager
+def masked() -> Iterator[None]:
+    """Work that nothing cancels, such as undoing what was made: it must be done to its end."""
+    before = _current.set(None)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def check() -> None:
+    """Raise the reason when this work is to end: for long work between its waits, and for those who wait in native code."""
+    token = _current.get()
+    if token is not None:
+        token.check()
+
+
+def sleep(duration_s: float) -> None:
+    """Wait for `duration_s` seconds. Raises the reason when the work is to end before."""
+    deadline = monotonic() + duration_s
+    while (left_s := deadline - monotonic()) > 0:
+        poll({}, left_s)
+
+
+def poll(events: Mapping[int, int], timeout_s: float | None) -> dict[int, int]:
+    """poll(2): the events that came of each file descriptor; nothing when `timeout_s` passed before, or when a
+    signal came that cancels nothing. None waits for ever.
+
+    Raises the reason when the work is to end.
+    """
+    check()
+    token = _current.get()
+    asked = select.poll()
+    for descriptor, mask in events.items():
+        asked.register(descriptor, mask)
+    for descriptor in [] if token is None else token.descriptors():
+        asked.register(descriptor, select.POLLIN)
+    came = dict(asked.poll(None if timeout_s is None else max(0, ceil(timeout_s * 1000))))
+    check()
+    if token is not None and not came.keys() <= events.keys():
+        token.drain()
+    return {descriptor: mask for descriptor, mask in came.items() if descriptor in events}
