@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-INTERRUPTS = 8
+INTERRUPTS = 5
 STORAGES = """\
 [storage.disk]
 kind = "directory"

@@ -4,8 +4,8 @@ use plinth_bulk::{BulkRun, RunError};
 use pyo3::prelude::*;
 
 use crate::errors::{ConfigError, EngineError, connect_error};
+use crate::interruptible::{timeout, wait_interruptibly};
 use crate::json::{from_json, to_json};
-use crate::interruptible::{wait_interruptibly, timeout};
 
 /// Generated rows, sent by several COPY streams at once.
 #[pyclass(frozen, module = "plinth._native")]
@@ -38,7 +38,9 @@ impl BulkLoad {
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
         let timeout = timeout(timeout_s)?;
-        wait_interruptibly(py, None, |keep_waiting| self.run.wait(timeout, keep_waiting))
+        wait_interruptibly(py, None, |keep_waiting| {
+            self.run.wait(timeout, keep_waiting)
+        })
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<String> {

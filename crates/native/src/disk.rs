@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use serde::Serialize;
 
 use crate::errors::disk_error;
+use crate::interruptible::{timeout, wait_interruptibly};
 use crate::json::{from_json, to_json};
-use crate::interruptible::{wait_interruptibly, timeout};
 
 /// A disk with physics and faults of one's own choosing, served over FUSE.
 #[pyclass(frozen, module = "plinth._native")]
@@ -31,8 +31,10 @@ impl DiskServer {
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
         let timeout = timeout(timeout_s)?;
-        wait_interruptibly(py, None, |keep_waiting| self.server.wait(timeout, keep_waiting))?
-            .map_err(|error| disk_error(py, &error))
+        wait_interruptibly(py, None, |keep_waiting| {
+            self.server.wait(timeout, keep_waiting)
+        })?
+        .map_err(|error| disk_error(py, &error))
     }
 
     fn stop(&self, py: Python<'_>) -> PyResult<bool> {

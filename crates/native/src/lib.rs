@@ -6,10 +6,10 @@ mod bulk;
 mod disk;
 mod draws;
 mod errors;
+mod interruptible;
 mod json;
 mod load;
 mod pages;
-mod interruptible;
 mod probe;
 mod script;
 

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 
 use crate::bulk::bulk_error;
 use crate::errors::ConfigError;
+use crate::interruptible::{timeout, wait_interruptibly};
 use crate::json::{from_json, to_json};
-use crate::interruptible::{wait_interruptibly, timeout};
 
 /// Generated rows, written into the files of a server that does not run.
 #[pyclass(frozen, module = "plinth._native")]
@@ -39,7 +39,9 @@ impl PageLoad {
 
     fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
         let timeout = timeout(timeout_s)?;
-        wait_interruptibly(py, None, |keep_waiting| self.run.wait(timeout, keep_waiting))
+        wait_interruptibly(py, None, |keep_waiting| {
+            self.run.wait(timeout, keep_waiting)
+        })
     }
 
     fn result(&self, py: Python<'_>) -> PyResult<String> {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 
 use crate::errors::probe_error;
+use crate::interruptible::{timeout, wait_interruptibly};
 use crate::json::{from_json, to_json};
-use crate::interruptible::{wait_interruptibly, timeout};
 
 /// A probe of one directory, with its file.
 #[pyclass(frozen, module = "plinth._native")]
