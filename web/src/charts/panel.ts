@@ -1,10 +1,10 @@
 /** One panel of the time series as a chart. */
 import type { Panel } from "../format/report";
 import { binaryAxis, linearAxis, logAxis, roundStep } from "../model/axis";
+import { type ColourName, paletteColour, SHADES } from "../model/colours";
 import { drawn, type Line, type PanelData, points, type Span } from "../model/timeline";
 import { tick } from "../model/units";
-import { COLOURS } from "../model/variants";
-import type { EChartsOption } from "./chart";
+import type { EChartsOption, LineSeriesOption } from "./echarts";
 import type { Theme } from "./theme";
 
 /** Where the plot stands in its chart, in pixels; the cursor needs it too. */
@@ -18,18 +18,24 @@ export interface Scale {
   readonly cores: number;
 }
 
+/** A panel of one trial, as its chart shows it. */
+export interface PanelChart {
+  readonly panel: PanelData;
+  readonly scale: Scale;
+  readonly bin_s: number;
+  /** End of the trial. */
+  readonly end_s: number;
+  readonly spans: readonly Span[];
+}
+
 /** Name of a line's colour: percentiles are shades of one hue, all else has hues of its own. */
-export function lineColour(panel: Panel, place: number): string {
-  return panel.scale === "log" ? `shade-${(place % 3) + 1}` : `c-${(place % COLOURS) + 1}`;
+export function lineColour(panel: Panel, place: number): ColourName {
+  return panel.scale === "log" ? (SHADES[place % SHADES.length] ?? "grey") : paletteColour(place);
 }
 
 /** The option of a panel's chart. */
 export function panelOption(
-  data: PanelData,
-  scale: Scale,
-  bin_s: number,
-  end_s: number,
-  spans: readonly Span[],
+  { panel: data, scale, bin_s, end_s, spans }: PanelChart,
   theme: Theme,
 ): EChartsOption {
   const step_s = roundStep(scale.end_s, 6);
@@ -57,17 +63,17 @@ export function panelOption(
       ...lineSeries(line, data.panel, bin_s, end_s, theme),
       ...(index === 0 ? { markArea: areas(spans, theme) } : {}),
     })),
-  } as EChartsOption;
+  } satisfies EChartsOption;
 }
 
-function yAxis(panel: Panel, scale: Scale): object {
-  if (panel.scale === "log") return { type: "log", ...logAxis(scale.lowest, scale.highest) };
+function yAxis(panel: Panel, scale: Scale) {
+  if (panel.scale === "log") return { type: "log" as const, ...logAxis(scale.lowest, scale.highest) };
   // A share of slightly more than all comes of ticks that were late; it is drawn, at the edge.
   if (panel.unit === "fraction" && scale.highest <= 1.02)
-    return { type: "value", min: 0, max: 1, interval: 0.5 };
+    return { type: "value" as const, min: 0, max: 1, interval: 0.5 };
   const axis = panel.unit === "bytes" || panel.unit === "bytes_per_s" ? binaryAxis : linearAxis;
   const { max, step } = axis(withinAll(scale.highest, all(panel, scale)));
-  return { type: "value", min: 0, max, interval: step };
+  return { type: "value" as const, min: 0, max, interval: step };
 }
 
 /** All that there is of a unit: the whole of a device's time, or every core. */
@@ -81,7 +87,7 @@ function withinAll(highest: number, limit: number): number {
   return highest > limit && highest < 1.03 * limit ? limit : highest;
 }
 
-function axisLook(panel: Panel, theme: Theme): object {
+function axisLook(panel: Panel, theme: Theme) {
   return {
     axisLine: { show: false },
     axisTick: { show: false },
@@ -95,8 +101,8 @@ function axisLook(panel: Panel, theme: Theme): object {
   };
 }
 
-function lineSeries(line: Line, panel: Panel, bin_s: number, end_s: number, theme: Theme): object {
-  const colour = theme.colour(lineColour(panel, line.place));
+function lineSeries(line: Line, panel: Panel, bin_s: number, end_s: number, theme: Theme): LineSeriesOption {
+  const colour = theme.colours[lineColour(panel, line.place)];
   const data = points(line.values, bin_s, end_s);
   const stacked = panel.shape === "stack";
   return {
@@ -112,7 +118,7 @@ function lineSeries(line: Line, panel: Panel, bin_s: number, end_s: number, them
   };
 }
 
-function areas(spans: readonly Span[], theme: Theme): object {
+function areas(spans: readonly Span[], theme: Theme): NonNullable<LineSeriesOption["markArea"]> {
   return {
     silent: true,
     label: { show: false },

@@ -1,10 +1,12 @@
 /** Latency percentile curves. */
-import type { CurvePoint } from "../format/report";
+import { format } from "echarts/core";
+import type { CurvePoint, Report } from "../format/report";
 import { logAxis } from "../model/axis";
+import { paletteColour } from "../model/colours";
 import { curvePoints, latencyAt, percentile } from "../model/curves";
 import { latency, tick } from "../model/units";
-import type { EChartsOption } from "./chart";
-import type { Theme } from "./theme";
+import type { EChartsOption, TooltipParameters } from "./echarts";
+import { type Theme, tooltipLook } from "./theme";
 
 /** One curve; `colour` is a place among the style sheet's, null for grey. */
 export interface Curve {
@@ -14,8 +16,24 @@ export interface Curve {
   readonly points: readonly CurvePoint[];
 }
 
-/** `of` is what took so long, in the plural. */
-export function percentilesOption(curves: readonly Curve[], of: string, theme: Theme): EChartsOption {
+/** Curves over one axis; `of` is what took so long, in the plural. */
+export interface PercentilesChart {
+  readonly curves: readonly Curve[];
+  readonly of: string;
+}
+
+/** The latency of every variant, from its counted trials together. */
+export function variantCurves(report: Report, colours: ReadonlyMap<string, number | null>): Curve[] {
+  return report.analysis.variants.map(({ id, label, is_aa_twin }, place) => ({
+    name: label,
+    colour: colours.get(id) ?? null,
+    dashed: is_aa_twin,
+    points: report.variants[place]?.latency_curve ?? [],
+  }));
+}
+
+/** The option of percentile curves. */
+export function percentilesOption({ curves, of }: PercentilesChart, theme: Theme): EChartsOption {
   const points = curves.flatMap((curve) => curvePoints(curve.points));
   const furthest = Math.max(10, ...points.map(([place]) => place));
   const named = curves.filter((curve) => curve.colour !== null && curve.points.length > 0);
@@ -23,23 +41,9 @@ export function percentilesOption(curves: readonly Curve[], of: string, theme: T
     grid: { left: 64, right: 20, top: 12, bottom: 40 },
     tooltip: {
       trigger: "axis",
-      confine: true,
+      ...tooltipLook(theme),
       axisPointer: { type: "line", lineStyle: { color: theme.muted, type: "solid", width: 1 } },
-      backgroundColor: theme.paper,
-      borderColor: theme.rule,
-      textStyle: { color: theme.ink, fontSize: 12 },
-      formatter: (hits) => {
-        const place = (hits as unknown as { axisValue: number }[])[0]?.axisValue ?? 1;
-        const element = document.createElement("div");
-        element.append(`${percentile(place)} of ${of} took at most`);
-        for (const { name, points } of named) {
-          const at = latencyAt(points, place);
-          const row = document.createElement("div");
-          row.append(`${name}: ${at === null ? "n/a" : latency(at)}`);
-          element.append(row);
-        }
-        return element;
-      },
+      formatter: (hits) => reading(named, of, axisPlace(hits)),
     },
     xAxis: {
       type: "log",
@@ -70,9 +74,9 @@ export function percentilesOption(curves: readonly Curve[], of: string, theme: T
       axisLabel: { color: theme.muted, fontSize: 11, formatter: (value: number) => tick(value, "ns") },
     },
     series: curves.map(({ name, colour, dashed, points }) => {
-      const paint = theme.colour(colour === null ? "grey" : `c-${colour + 1}`);
+      const paint = theme.colours[paletteColour(colour)];
       return {
-        type: "line",
+        type: "line" as const,
         name,
         data: curvePoints(points),
         showSymbol: false,
@@ -80,10 +84,25 @@ export function percentilesOption(curves: readonly Curve[], of: string, theme: T
         lineStyle: {
           color: paint,
           width: colour === null ? 0.75 : 1.75,
-          type: dashed ? "dashed" : "solid",
+          type: dashed ? ("dashed" as const) : ("solid" as const),
         },
         itemStyle: { color: paint },
       };
     }),
-  } as EChartsOption;
+  } satisfies EChartsOption;
+}
+
+/** What the curves say at a place of the axis, as HTML. */
+export function reading(curves: readonly Curve[], of: string, place: number): string {
+  const lines = curves.map(({ name, points }) => {
+    const at = latencyAt(points, place);
+    return `<div>${format.encodeHTML(name)}: ${at === null ? "n/a" : latency(at)}</div>`;
+  });
+  return `<div>${percentile(place)} of ${of} took at most${lines.join("")}</div>`;
+}
+
+/** Where the pointer is. ECharts says so to a tooltip of an axis, but its types do not. */
+function axisPlace(hits: TooltipParameters): number {
+  const hit = Array.isArray(hits) ? hits[0] : hits;
+  return hit && "axisValue" in hit && typeof hit.axisValue === "number" ? hit.axisValue : 1;
 }

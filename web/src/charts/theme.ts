@@ -1,36 +1,33 @@
-/** Colours and type of charts, taken from the page's own style sheet, which knows light and dark. */
+/** Colours and type of charts. The page reads them from its style sheet; without a page they are plain data. */
+import type { ColourName } from "../model/colours";
+import type { EChartsOption } from "./echarts";
 
 export interface Theme {
   readonly ink: string;
   readonly muted: string;
   readonly rule: string;
   readonly paper: string;
-  readonly grey: string;
   readonly warmup: string;
   readonly checkpoint: string;
   readonly font: string;
-  /** The colour of a name such as "c-1", of the palette, or "shade-2". */
-  readonly colour: (name: string) => string;
+  readonly colours: Readonly<Record<ColourName, string>>;
 }
 
-/** The theme of the moment. */
-export function readTheme(): Theme {
-  const style = getComputedStyle(document.documentElement);
-  const read = (name: string) => style.getPropertyValue(`--${name}`).trim();
+/** What every chart has in common. */
+export function withTheme(option: EChartsOption, theme: Theme): EChartsOption {
   return {
-    ink: read("ink"),
-    muted: read("muted"),
-    rule: read("rule"),
-    paper: read("surface"),
-    grey: read("grey"),
-    warmup: read("warmup"),
-    checkpoint: read("checkpoint"),
-    font: read("sans"),
-    colour: read,
+    animation: false,
+    textStyle: { fontFamily: theme.font, color: theme.muted },
+    ...option,
   };
 }
 
-/** Calls `listener` when the reader changes between light and dark. */
-export function onThemeChange(listener: () => void): void {
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", listener);
+/** The look of every tooltip. */
+export function tooltipLook(theme: Theme) {
+  return {
+    confine: true,
+    backgroundColor: theme.paper,
+    borderColor: theme.rule,
+    textStyle: { color: theme.ink, fontSize: 12 },
+  };
 }

@@ -1,18 +1,26 @@
 /** Every trial as a dot, in order of running. */
+import { format } from "echarts/core";
 import type { Report, TrialPoint, VariantResult } from "../format/report";
 import { linearAxis, roundStep } from "../model/axis";
+import { paletteColour } from "../model/colours";
 import { latency, number } from "../model/units";
-import type { EChartsOption } from "./chart";
-import type { Theme } from "./theme";
+import type { EChartsOption, ScatterSeriesOption } from "./echarts";
+import { type Theme, tooltipLook } from "./theme";
 
 /** Throughput as it is, or against the median of the trial's own variant, which shows drift. */
 export type Measure = "tps" | "relative";
 
-/** A point of the chart, with what it stands for. */
+/** A point of the chart, with what it shows. */
 export interface Dot {
   readonly value: [number, number];
   readonly point: TrialPoint;
   readonly variant: VariantResult;
+}
+
+export interface TrialsChart {
+  readonly report: Report;
+  readonly measure: Measure;
+  readonly colours: ReadonlyMap<string, number | null>;
 }
 
 /** Why a trial does not count; null when it does. */
@@ -20,24 +28,25 @@ export function reasonOut(point: TrialPoint): string | null {
   return point.failure ?? point.excluded;
 }
 
-export function trialsOption(
-  report: Report,
-  measure: Measure,
-  colours: ReadonlyMap<string, number | null>,
-  theme: Theme,
-): EChartsOption {
+/** The dots of each variant, in the order of the chart's series and their points. */
+export function trialDots(report: Report, measure: Measure): Dot[][] {
+  return report.analysis.variants.map((variant) => dotsOf(variant, measure));
+}
+
+/** The option of the chart of all trials. */
+export function trialsOption({ report, measure, colours }: TrialsChart, theme: Theme): EChartsOption {
   const variants = report.analysis.variants;
-  const dots = variants.map((variant) => dotsOf(variant, measure));
+  const dots = trialDots(report, measure);
   const values = dots.flat().map((dot) => dot.value[1]);
   return {
     grid: { left: 64, right: 16, top: 12, bottom: 40 },
     tooltip: {
       trigger: "item",
-      confine: true,
-      backgroundColor: theme.paper,
-      borderColor: theme.rule,
-      textStyle: { color: theme.ink, fontSize: 12 },
-      formatter: (hit) => describe((hit as unknown as { data: Dot }).data),
+      ...tooltipLook(theme),
+      formatter: (hit) => {
+        const dot = Array.isArray(hit) ? undefined : dots[hit.seriesIndex ?? -1]?.[hit.dataIndex];
+        return dot ? describe(dot) : "";
+      },
     },
     xAxis: {
       type: "value",
@@ -62,14 +71,14 @@ export function trialsOption(
     yAxis: { type: "value", ...range(values, measure), ...look(measure, theme) },
     series: variants.map((variant, place) => {
       const colour = colours.get(variant.id) ?? null;
-      const paint = theme.colour(colour === null ? "grey" : `c-${colour + 1}`);
+      const paint = theme.colours[paletteColour(colour)];
       return {
         ...series(variant, dots[place] ?? [], paint),
         z: colour === null ? 2 : 3,
         ...(place === 0 ? { markArea: blocks(report, theme) } : {}),
       };
     }),
-  } as EChartsOption;
+  } satisfies EChartsOption;
 }
 
 function dotsOf(variant: VariantResult, measure: Measure): Dot[] {
@@ -81,7 +90,7 @@ function dotsOf(variant: VariantResult, measure: Measure): Dot[] {
   });
 }
 
-function range(values: readonly number[], measure: Measure): object {
+function range(values: readonly number[], measure: Measure) {
   if (measure === "tps") {
     const { max, step } = linearAxis(Math.max(0, ...values), 5);
     return { min: 0, max, interval: step };
@@ -90,7 +99,7 @@ function range(values: readonly number[], measure: Measure): object {
   return { min: -max, max, interval: step };
 }
 
-function look(measure: Measure, theme: Theme): object {
+function look(measure: Measure, theme: Theme) {
   return {
     axisLine: { show: false },
     axisTick: { show: false },
@@ -104,7 +113,7 @@ function look(measure: Measure, theme: Theme): object {
   };
 }
 
-function series(variant: VariantResult, dots: readonly Dot[], paint: string): object {
+function series(variant: VariantResult, dots: readonly Dot[], paint: string): ScatterSeriesOption {
   return {
     type: "scatter",
     name: variant.label,
@@ -115,7 +124,7 @@ function series(variant: VariantResult, dots: readonly Dot[], paint: string): ob
       const hollow = { color: "transparent", borderColor: paint, borderWidth: 1.75 };
       const twin = { color: paint, opacity: 0.45, borderColor: paint, borderWidth: 1 };
       return {
-        ...dot,
+        value: dot.value,
         symbol: dot.point.failure === null ? "circle" : CROSS,
         itemStyle: out ? hollow : variant.is_aa_twin ? twin : { color: paint },
       };
@@ -126,7 +135,7 @@ function series(variant: VariantResult, dots: readonly Dot[], paint: string): ob
 const CROSS = "path://M0,0L10,10M10,0L0,10";
 
 /** Every other block is shaded. */
-function blocks(report: Report, theme: Theme): object {
+function blocks(report: Report, theme: Theme): NonNullable<ScatterSeriesOption["markArea"]> {
   const bounds = new Map<number, [number, number]>();
   for (const { block, number: trial } of report.trials) {
     const [from, to] = bounds.get(block) ?? [trial, trial];
@@ -140,21 +149,16 @@ function blocks(report: Report, theme: Theme): object {
   };
 }
 
-function describe({ point, variant }: Dot): string {
+/** A trial in the tooltip, as HTML. */
+export function describe({ point, variant }: Dot): string {
   const out = reasonOut(point);
   const lines = [
-    `<b>Trial ${point.number}</b>, block ${point.block}: ${escaped(variant.label)}`,
+    `<b>Trial ${point.number}</b>, block ${point.block}: ${format.encodeHTML(variant.label)}`,
     point.tps === null ? "tps: n/a" : `${number(point.tps)} tps`,
     point.latency_p99_ns === null
       ? ""
       : `p50 ${latency(point.latency_p50_ns ?? 0)}, p99 ${latency(point.latency_p99_ns)}`,
-    out === null ? "" : `not counted: ${escaped(out)}`,
+    out === null ? "" : `not counted: ${format.encodeHTML(out)}`,
   ];
   return lines.filter((line) => line !== "").join("<br>");
-}
-
-function escaped(text: string): string {
-  const element = document.createElement("span");
-  element.textContent = text;
-  return element.innerHTML;
 }

@@ -1,5 +1,6 @@
 /** Variants for the ranking and for colours. */
 import type { Comparison, Estimate, Report, Safety, VariantResult } from "../format/report";
+import { PALETTE } from "./colours";
 
 export interface RankedRow {
   readonly variant: VariantResult;
@@ -45,9 +46,6 @@ export function hatch(grade: Safety["grade"]): Hatch {
   return grade === "does not keep" ? "dense" : "sparse";
 }
 
-/** Colours in a chart. */
-export const COLOURS = 8;
-
 /**
  * Colour of each variant: its place in the palette, or null for grey.
  *
@@ -60,10 +58,10 @@ export function colourPlaces(
   const own = variants.filter((variant) => !variant.is_aa_twin);
   const baseline = variants.find((variant) => variant.is_baseline);
   const order = [...own].sort((a, b) => Number(b.is_baseline) - Number(a.is_baseline)).map((each) => each.id);
-  const coloured = own.length <= COLOURS ? order : [...new Set(focused)];
+  const coloured = own.length <= PALETTE.length ? order : [...new Set(focused)];
   const places = new Map<string, number | null>(variants.map((variant) => [variant.id, null]));
   coloured.forEach((id, place) => {
-    places.set(id, place % COLOURS);
+    places.set(id, place % PALETTE.length);
   });
   for (const variant of variants) {
     if (variant.is_aa_twin && baseline) places.set(variant.id, places.get(baseline.id) ?? null);

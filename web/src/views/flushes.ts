@@ -1,8 +1,9 @@
 /** Durable writes: what each variant's storage lets commit at best, and what the fsync probe found on each storage. */
-import { Chart } from "../charts/chart";
 import { percentilesOption } from "../charts/percentiles";
 import type { Report, StorageFlushes } from "../format/report";
+import { paletteColour } from "../model/colours";
 import { ceilingRows, drawnFigures, type FlushRow, flushName, flushRows } from "../model/flushes";
+import { Chart } from "./chart";
 import { h, scrolling } from "./dom";
 import { entry } from "./key";
 import { type Column, dataTable } from "./table";
@@ -56,9 +57,11 @@ function curves(storage: StorageFlushes): HTMLElement | null {
   const label = `Percentiles of durable writes on ${storage.storage}`;
   const holder = h("div", { class: "chart tall", role: "img", "aria-label": label });
   new Chart(`flushes-${storage.storage}`, holder, (theme) =>
-    percentilesOption(drawn, "durable writes", theme),
+    percentilesOption({ curves: drawn, of: "durable writes" }, theme),
   );
-  const key = drawn.map(({ name, colour, dashed }) => entry(name, `c-${colour + 1}`, dashed ? "twin" : null));
+  const key = drawn.map(({ name, colour, dashed }) =>
+    entry(name, paletteColour(colour), dashed ? "twin" : null),
+  );
   return h("div", {}, h("ul", { class: "key" }, ...key), holder);
 }
 

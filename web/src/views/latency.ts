@@ -1,11 +1,11 @@
 /** Latency: percentile curves, the percentiles as a table, and the statements of the variants in focus. */
-import { Chart } from "../charts/chart";
-import { type Curve, percentilesOption } from "../charts/percentiles";
+import { percentilesOption, variantCurves } from "../charts/percentiles";
 import type { Theme } from "../charts/theme";
 import type { LatencyPercentiles, Report, StatementLatency, VariantResult } from "../format/report";
 import type { Focus, Store } from "../model/focus";
 import { latency, number } from "../model/units";
 import { colourPlaces } from "../model/variants";
+import { Chart } from "./chart";
 import { h, scrolling, section } from "./dom";
 import { focusedVariants } from "./focused";
 import { variantKey } from "./key";
@@ -27,7 +27,8 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
   const holder = h("div", { class: "chart tall", role: "img", "aria-label": "Latency percentile curves" });
   const statements = h("div", {});
   const colours = () => colourPlaces(report.analysis.variants, focusedVariants(report, focus.value));
-  const option = (theme: Theme) => percentilesOption(curvesOf(report, colours()), "transactions", theme);
+  const option = (theme: Theme) =>
+    percentilesOption({ curves: variantCurves(report, colours()), of: "transactions" }, theme);
   const chart = measured ? new Chart("percentiles", holder, option) : null;
   focus.watch((now) => {
     chart?.draw(option);
@@ -43,15 +44,6 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
     scrolling("Latency percentiles", dataTable(PERCENTILE_COLUMNS, report.analysis.variants)),
     statements,
   );
-}
-
-function curvesOf(report: Report, colours: ReadonlyMap<string, number | null>): Curve[] {
-  return report.analysis.variants.map(({ id, label, is_aa_twin }, place) => ({
-    name: label,
-    colour: colours.get(id) ?? null,
-    dashed: is_aa_twin,
-    points: report.variants[place]?.latency_curve ?? [],
-  }));
 }
 
 const PERCENTILE_COLUMNS: readonly Column<VariantResult>[] = [

@@ -1,12 +1,12 @@
 /** One chart of the time series: a panel of one trial, its key with the figures under the cursor, or why there is none. */
-import { Chart } from "../charts/chart";
-import { addCursor, type CursorTime } from "../charts/cursor";
 import { lineColour, panelOption, type Scale } from "../charts/panel";
 import type { Theme } from "../charts/theme";
 import type { Report, ReportTrial } from "../format/report";
 import type { Store } from "../model/focus";
 import { binAt, type PanelData, spans } from "../model/timeline";
 import { withUnit } from "../model/units";
+import { Chart } from "./chart";
+import { addCursor, type CursorTime } from "./cursor";
 import { h, notAvailable } from "./dom";
 import { labelOf } from "./focused";
 import { entry } from "./key";
@@ -47,7 +47,10 @@ export class Pane {
     this.#read(this.cursor.value);
     if (data.gap !== null) return;
     const option = (theme: Theme) =>
-      panelOption(data, scale, this.report.bin_s, trial.end_s, spans(trial), theme);
+      panelOption(
+        { panel: data, scale, bin_s: this.report.bin_s, end_s: trial.end_s, spans: spans(trial) },
+        theme,
+      );
     if (this.#chart) this.#chart.draw(option);
     else this.#chart = new Chart(this.id, this.#holder, option);
   }

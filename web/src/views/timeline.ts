@@ -1,9 +1,9 @@
 /** The seconds of one trial, or of two side by side on the same scales, under one cursor. */
-import type { CursorTime } from "../charts/cursor";
 import type { Mark, Report, ReportTrial } from "../format/report";
 import { type Focus, Store } from "../model/focus";
 import { binAt, highest, lowestAboveZero, type PanelData, panelsOf } from "../model/timeline";
 import { UNIT_NAMES } from "../model/units";
+import type { CursorTime } from "./cursor";
 import { h, scrolling, section } from "./dom";
 import { labelOf, trialOf } from "./focused";
 import { entry } from "./key";

@@ -1,10 +1,10 @@
 /** Every trial as a dot, those that do not count too, with the reason. */
-import { Chart } from "../charts/chart";
 import type { Theme } from "../charts/theme";
-import { type Dot, type Measure, reasonOut, trialsOption } from "../charts/trials";
+import { type Measure, reasonOut, trialDots, trialsOption } from "../charts/trials";
 import type { Report } from "../format/report";
 import type { Focus, Store } from "../model/focus";
 import { colourPlaces } from "../model/variants";
+import { Chart } from "./chart";
 import { h, section } from "./dom";
 import { focusedVariants } from "./focused";
 import { variantKey } from "./key";
@@ -18,10 +18,11 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
   const key = h("div", {});
   let measure: Measure = "tps";
   const colours = () => colourPlaces(report.analysis.variants, focusedVariants(report, focus.value));
-  const option = (theme: Theme) => trialsOption(report, measure, colours(), theme);
+  const option = (theme: Theme) => trialsOption({ report, measure, colours: colours() }, theme);
 
-  const chart = new Chart("trials", holder, option, (dot) => {
-    focus.set({ ...focus.value, left: (dot as Dot).point.number });
+  const chart = new Chart("trials", holder, option, ({ series, point }) => {
+    const dot = trialDots(report, measure)[series]?.[point];
+    if (dot) focus.set({ ...focus.value, left: dot.point.number });
   });
   focus.watch(() => {
     chart.draw(option);

@@ -1,14 +1,7 @@
-/** ECharts, with only the parts that are used, and one life cycle for every chart of the page. */
-import { LineChart, ScatterChart } from "echarts/charts";
-import { GridComponent, MarkAreaComponent, TooltipComponent } from "echarts/components";
-import * as echarts from "echarts/core";
-import { SVGRenderer } from "echarts/renderers";
-import type { EChartsOption } from "echarts/types/dist/shared";
-import { onThemeChange, readTheme, type Theme } from "./theme";
-
-echarts.use([LineChart, ScatterChart, GridComponent, MarkAreaComponent, TooltipComponent, SVGRenderer]);
-
-export type { EChartsOption };
+/** Charts in the page: one life cycle for all of them. What they show is defined in ../charts, without the page. */
+import { type EChartsOption, echarts } from "../charts/echarts";
+import { type Theme, withTheme } from "../charts/theme";
+import { onThemeChange, readTheme } from "./theme";
 
 /** What a chart holds, for those who check a page: points by series. */
 export interface ChartContent {
@@ -28,6 +21,12 @@ const nearby = new IntersectionObserver(
 
 export type DrawOption = (theme: Theme) => EChartsOption;
 
+/** Which point of which series was chosen. */
+export interface PointPlace {
+  readonly series: number;
+  readonly point: number;
+}
+
 /** A chart in an element. It is drawn when it comes near the window, and anew when its size or the theme changes. */
 export class Chart {
   #instance: echarts.ECharts | null = null;
@@ -37,7 +36,7 @@ export class Chart {
     private readonly id: string,
     private readonly element: HTMLElement,
     option: DrawOption,
-    private readonly onClick: (data: unknown) => void = () => undefined,
+    private readonly onClick: (place: PointPlace) => void = () => undefined,
   ) {
     this.#option = option;
     nearby.observe(element);
@@ -52,8 +51,7 @@ export class Chart {
 
   redraw(): void {
     const theme = readTheme();
-    const textStyle = { fontFamily: theme.font, color: theme.muted };
-    this.#instance?.setOption({ animation: false, textStyle, ...this.#option(theme) }, { notMerge: true });
+    this.#instance?.setOption(withTheme(this.#option(theme), theme), { notMerge: true });
   }
 
   /** Draws it for the first time, if it has a size. */
@@ -62,7 +60,9 @@ export class Chart {
     if (this.#instance || width === 0 || height === 0) return;
     nearby.unobserve(this.element);
     this.#instance = echarts.init(this.element, null, { renderer: "svg", width, height });
-    this.#instance.on("click", (hit) => this.onClick(hit.data));
+    this.#instance.on("click", ({ seriesIndex, dataIndex }) => {
+      if (seriesIndex !== undefined) this.onClick({ series: seriesIndex, point: dataIndex });
+    });
     this.redraw();
     new ResizeObserver(() => this.#fit()).observe(this.element);
   }
@@ -77,12 +77,7 @@ export class Chart {
   content(): ChartContent | null {
     this.begin();
     if (!this.#instance || this.element.offsetParent === null) return null;
-    const option = this.#instance.getOption() as { series?: { name?: string; data?: unknown[] }[] };
-    const series = (option.series ?? []).map((each) => ({
-      name: each.name ?? "",
-      points: (each.data ?? []).filter(hasFigure).length,
-    }));
-    return { id: this.id, series };
+    return { id: this.id, series: listed(this.#instance.getOption()["series"]).map(seriesContent) };
   }
 
   #fit(): void {
@@ -92,11 +87,26 @@ export class Chart {
   }
 }
 
+function seriesContent(series: unknown): ChartContent["series"][number] {
+  const name = member(series, "name");
+  return {
+    name: typeof name === "string" ? name : "",
+    points: listed(member(series, "data")).filter(hasFigure).length,
+  };
+}
+
 function hasFigure(point: unknown): boolean {
-  const value = (point as { value?: unknown } | null)?.value ?? point;
-  return Array.isArray(value)
-    ? value[1] !== null && value[1] !== undefined
-    : value !== null && value !== undefined;
+  const value = member(point, "value") ?? point;
+  const figure: unknown = Array.isArray(value) ? value[1] : value;
+  return figure !== null && figure !== undefined;
+}
+
+function listed(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function member(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
 /** Every chart that is on the page, and what is in it. */

@@ -1,6 +1,7 @@
 /** One cursor in time over many charts: by mouse, by touch, and by the arrow keys. */
+
+import { PLOT } from "../charts/panel";
 import type { Store } from "../model/focus";
-import { PLOT } from "./panel";
 
 /** Seconds since the load began, or null when the cursor stands nowhere. */
 export type CursorTime = number | null;

@@ -1,0 +1,30 @@
+/** ECharts, with only the parts that charts of a report use. It draws SVG, in a page and without one. */
+import { LineChart, type LineSeriesOption, ScatterChart, type ScatterSeriesOption } from "echarts/charts";
+import {
+  GridComponent,
+  type GridComponentOption,
+  MarkAreaComponent,
+  type MarkAreaComponentOption,
+  TooltipComponent,
+  type TooltipComponentOption,
+} from "echarts/components";
+import * as echarts from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+import type { TooltipComponentFormatterCallbackParams } from "echarts/types/dist/option";
+
+echarts.use([LineChart, ScatterChart, GridComponent, MarkAreaComponent, TooltipComponent, SVGRenderer]);
+
+/** What the option of a chart may hold: a part that is not used above is an error of the compiler. */
+export type EChartsOption = echarts.ComposeOption<
+  | LineSeriesOption
+  | ScatterSeriesOption
+  | GridComponentOption
+  | MarkAreaComponentOption
+  | TooltipComponentOption
+>;
+
+/** What ECharts hands to the formatter of a tooltip. */
+export type TooltipParameters = TooltipComponentFormatterCallbackParams;
+
+export type { LineSeriesOption, ScatterSeriesOption };
+export { echarts };

@@ -1,0 +1,132 @@
+/** The charts, drawn as SVG without a browser: nothing here may need a document. */
+import { expect, test } from "vitest";
+import { echarts } from "../src/charts/echarts";
+import { panelOption } from "../src/charts/panel";
+import { percentilesOption, reading, variantCurves } from "../src/charts/percentiles";
+import { type Theme, withTheme } from "../src/charts/theme";
+import { describe, trialDots, trialsOption } from "../src/charts/trials";
+import type { CurvePoint } from "../src/format/report";
+import { panelsOf, spans } from "../src/model/timeline";
+import { colourPlaces } from "../src/model/variants";
+import { point, report, trial, variant } from "./sample";
+
+const THEME: Theme = {
+  ink: "#111111",
+  muted: "#555555",
+  rule: "#dddddd",
+  paper: "#ffffff",
+  warmup: "#eeeeee",
+  checkpoint: "#ffeecc",
+  font: "sans-serif",
+  colours: {
+    "c-1": "#c10001",
+    "c-2": "#c20002",
+    "c-3": "#c30003",
+    "c-4": "#c40004",
+    "c-5": "#c50005",
+    "c-6": "#c60006",
+    "c-7": "#c70007",
+    "c-8": "#c80008",
+    "shade-1": "#510001",
+    "shade-2": "#520002",
+    "shade-3": "#530003",
+    grey: "#999999",
+  },
+};
+
+function drawn(option: Parameters<typeof withTheme>[0]): string {
+  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: 600, height: 300 });
+  chart.setOption(withTheme(option, THEME));
+  const text = chart.renderToSVGString();
+  chart.dispose();
+  return text;
+}
+
+const times = (svg: string, part: string) => svg.split(part).length - 1;
+
+const curve = (...latencies: number[]): CurvePoint[] =>
+  latencies.map((latency_ns, place) => ({ quantile: 1 - 10 ** -place, latency_ns }));
+
+test("there is no document here", () => {
+  expect(typeof document).toBe("undefined");
+});
+
+test("a trial is a dot in its variant's colour; one that does not count is hollow, a failed one a cross", () => {
+  const all = report();
+  const colours = colourPlaces(all.analysis.variants, []);
+  const svg = drawn(trialsOption({ report: all, measure: "tps", colours }, THEME));
+  expect(svg).toContain("trial, in order of running");
+  expect(times(svg, 'fill="#c20002"')).toBe(2);
+  expect(times(svg, 'fill="#c10001"')).toBe(2);
+  expect(times(svg, 'stroke="#c10001"')).toBe(3);
+});
+
+test("against its own variant's median a trial without throughput has no dot", () => {
+  const dots = trialDots(report(), "relative");
+  expect(dots.map((of) => of.map((dot) => dot.point.number))).toEqual([[1, 4], [2, 5], [3]]);
+  expect(dots[0]?.[0]?.value[1]).toBeCloseTo(-3.33, 2);
+});
+
+test("the tooltips take a user's label for text", () => {
+  const label = "<img src=x onerror=alert(1)>";
+  const hostile = variant("disk", 10, { label });
+  const text = describe({
+    value: [1, 10],
+    point: point(1, 10, { failure: "<b>killed</b>" }),
+    variant: hostile,
+  });
+  expect(text).toContain("&lt;img src=x onerror=alert(1)&gt;");
+  expect(text).toContain("&lt;b&gt;killed&lt;/b&gt;");
+  const curves = [{ name: label, colour: 0, dashed: false, points: curve(1000, 2000) }];
+  expect(reading(curves, "transactions", 10)).toBe(
+    "<div>90 % of transactions took at most<div>&lt;img src=x onerror=alert(1)&gt;: 2.00 µs</div></div>",
+  );
+});
+
+test("percentile curves have their variants' colours; those that are not in focus are grey", () => {
+  const all = report();
+  const [memory, disk, twin] = all.variants;
+  const measured = {
+    ...all,
+    variants: [memory, disk, twin].flatMap((each) =>
+      each ? [{ ...each, latency_curve: curve(1e6, 2e6, 9e6) }] : [],
+    ),
+  };
+  const colours = new Map<string, number | null>([
+    ["memory", 1],
+    ["disk", 0],
+    ["disk-aa", null],
+  ]);
+  const curves = variantCurves(measured, colours);
+  expect(curves.map(({ name, colour, dashed }) => [name, colour, dashed])).toEqual([
+    ["memory", 1, false],
+    ["disk", 0, false],
+    ["disk-aa", null, true],
+  ]);
+  const svg = drawn(percentilesOption({ curves, of: "transactions" }, THEME));
+  for (const colour of ["#c10001", "#c20002", "#999999"]) expect(svg).toContain(`stroke="${colour}"`);
+  expect(svg).toContain("stroke-dasharray");
+  expect(svg).toContain("share of transactions");
+  expect(svg).toContain("90 %");
+});
+
+test("a panel shows its lines, the warm-up and checkpoints", () => {
+  const all = report();
+  const one = trial(1, "memory", {
+    marks: [
+      { t_s: 2, kind: "checkpoint_start", text: "" },
+      { t_s: 3, kind: "checkpoint_end", text: "" },
+    ],
+  });
+  const [tps, waits] = panelsOf(all, one);
+  if (!tps || !waits) throw new Error("two panels are recorded");
+  const scale = { highest: 40, lowest: 1, end_s: 3.5, cores: 2 };
+  const rest = { scale, bin_s: 1, end_s: 3.5, spans: spans(one) };
+  const lines = drawn(panelOption({ panel: tps, ...rest }, THEME));
+  for (const colour of ["#c10001", "#c20002"]) expect(lines).toContain(`stroke="${colour}"`);
+  expect(times(lines, 'fill="#eeeeee"')).toBe(1);
+  expect(times(lines, 'fill="#ffeecc"')).toBe(1);
+  expect(times(lines, 'fill="#c10001"'), "lines are not filled").toBe(0);
+  const stack = drawn(panelOption({ panel: waits, ...rest }, THEME));
+  expect(times(stack, 'fill="#c10001"'), "bands are").toBe(1);
+});
