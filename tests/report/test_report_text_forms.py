@@ -2,11 +2,14 @@
 
 import csv
 import io
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from reported import Reported
 from rich.cells import cell_len
 
+from plinth.cli.results import Results, show_results
 from plinth.model.analysis import Analysis
 from plinth.report import build_report, render_csv, render_markdown, render_terminal
 from plinth.report.written import written_sentence
@@ -25,6 +28,20 @@ class TestTerminal:
             assert "commits" in table_of(text)[0]
             unsafe = sum(variant.safety.grade == "does not keep" for variant in analysis.variants)
             assert " ".join(table_of(text)).split().count("does") == unsafe
+
+    def test_the_command_shows_it_without_the_samples(
+        self, probed: Reported, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """They are most of a bundle; the timelines of the other forms need them, and the table has none."""
+        unread = {"read_samples": lambda: pytest.fail("samples were read for a table")}
+        trials = tuple(replace(trial, **unread) for trial in probed.contents.trials)
+        results = Results(replace(probed.contents, trials=trials), probed.analysis, Path("bundle"))
+        show_results(results, as_json=False)
+        shown = capsys.readouterr().out
+        assert "Beside the published study" in shown
+        assert "I/O of the storages" in shown
+        with pytest.raises(pytest.fail.Exception, match="samples were read"):
+            results.report  # noqa: B018 - what it does is what counts
 
     def test_at_80_columns_has_every_column_and_unbroken_figures(self, ramdisk: Reported) -> None:
         lines = table_of(render_terminal(ramdisk.analysis, width=80, color=False))

@@ -13,6 +13,8 @@ DuckDB and numpy are slow to load, and most commands need no table: so they are 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -84,12 +86,11 @@ class Tables:
 
     def read_histograms(self, name: str) -> tuple[Histogram, ...]:
         """Read hist.parquet, in the order in which it was written."""
-        buckets: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
-        for *key, value, count in self._read(name, _HISTOGRAM_COLUMNS):
-            found = buckets.setdefault(tuple(key), [])
-            if value is not None:
-                found.append((value, count))
         names = list(_HISTOGRAM_COLUMNS)[:-2]
+        buckets: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
+        # Rows of a histogram follow one another: so its key is looked up once, not for each of its many buckets.
+        for key, rows in groupby(self._read(name, _HISTOGRAM_COLUMNS), itemgetter(slice(len(names)))):
+            buckets.setdefault(key, []).extend(row[-2:] for row in rows if row[-2] is not None)
         with self._valid(name):
             return tuple(
                 Histogram(**dict(zip(names, key, strict=True)), buckets=tuple(found)) for key, found in buckets.items()
@@ -118,10 +119,7 @@ class Tables:
                 [sources],
             ).fetchall()
         self._check_rows(rows, folder)
-        with self._valid(folder):
-            return [
-                Sample(t_ns, of_file[source], object_, metric, value) for t_ns, object_, metric, value, source in rows
-            ]
+        return [Sample(t_ns, of_file[source], object_, metric, value) for t_ns, object_, metric, value, source in rows]
 
     def _write(self, name: str, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
         import numpy as np

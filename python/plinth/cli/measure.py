@@ -118,13 +118,12 @@ def _listener(quiet: bool):
 def _results(folder: Path, listener: "Listener") -> "Results":
     """Analyse the bundle and write its HTML report; the listener is told of both, which may take seconds."""
     from plinth.cli.results import Results, write_html
-    from plinth.report import build_report
     from plinth.run import analyse_bundle
 
     listener.phase("analyse the bundle")
     contents, analysis = analyse_bundle(folder)
     listener.phase("write the report")
-    results = Results(build_report(contents, analysis), analysis, folder, contents.plan.is_external)
+    results = Results(contents, analysis, folder)
     write_html(results)
     return results
 

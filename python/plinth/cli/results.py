@@ -1,6 +1,7 @@
 """Commands about results: report and verify; and what a run prints at its end."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from plinth.system.owners_only import for_owner_only
 
 if TYPE_CHECKING:
     from plinth.model.analysis import Analysis
+    from plinth.model.contents import BundleContents
     from plinth.model.report import Report
 
 Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
@@ -49,7 +51,7 @@ def report(
     from plinth.run import analyse_bundle
 
     contents, analysis = analyse_bundle(bundle)
-    results = Results(rendering.build_report(contents, analysis), analysis, bundle, contents.plan.is_external)
+    results = Results(contents, analysis, bundle)
     if html:
         print(write_html(results, output))
         return 0
@@ -89,11 +91,16 @@ def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) 
 class Results:
     """A bundle's results in the forms in which a command shows them."""
 
-    report: "Report"
+    contents: "BundleContents"
     analysis: "Analysis"
     bundle: Path
-    is_external: bool
-    """Of an external server, whose bundle only its owner may read."""
+
+    @cached_property
+    def report(self) -> "Report":
+        """Made when it is asked for: its timelines read every sample of the bundle, and the table shows none of them."""
+        from plinth.report import build_report
+
+        return build_report(self.contents, self.analysis)
 
     @property
     def html_path(self) -> Path:
@@ -114,7 +121,7 @@ def write_html(results: Results, path: Path | None = None) -> Path:
     page = render_html(results.report)
     if path is not None:
         return _write(path, page)
-    with for_owner_only(results.bundle if results.is_external else None):
+    with for_owner_only(results.bundle if results.contents.plan.is_external else None):
         return write_derived(results.bundle, "report.html", page)
 
 
@@ -129,12 +136,16 @@ def show_results(results: Results, as_json: bool) -> None:
 
 def _print_table(results: Results) -> None:
     """The ranked table on stdout, with what was published and what the I/O probe measured, as wide as the terminal and coloured where that is wanted."""
-    from plinth.report import render_terminal
+    from plinth.report import io_figures, published_beside, render_terminal
 
     console = output_console()
-    color = console.is_terminal and not console.no_color
-    of = results.report
-    text = render_terminal(results.analysis, width=console.width, color=color, beside=of.published, probed=of.io)
+    text = render_terminal(
+        results.analysis,
+        width=console.width,
+        color=console.is_terminal and not console.no_color,
+        beside=published_beside(results.contents.plan, results.analysis, results.contents.io),
+        probed=io_figures(results.contents.io),
+    )
     print(text, end="")
 
 

@@ -5,8 +5,18 @@ JSON is the report itself: `build_report(contents, analysis).model_dump_json()`.
 
 from plinth.report.build import build_report
 from plinth.report.html import render_html
+from plinth.report.io import io_figures
 from plinth.report.markdown import render_markdown
+from plinth.report.published import published_beside
 from plinth.report.table import render_csv
 from plinth.report.terminal import render_terminal
 
-__all__ = ["build_report", "render_csv", "render_html", "render_markdown", "render_terminal"]
+__all__ = [
+    "build_report",
+    "io_figures",
+    "published_beside",
+    "render_csv",
+    "render_html",
+    "render_markdown",
+    "render_terminal",
+]
