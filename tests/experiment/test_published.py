@@ -6,6 +6,8 @@ import pytest
 
 from plinth.experiment import load_reference, load_text, packaged_references
 from plinth.model.errors import ExperimentError, Problem
+from plinth.model.probe_kinds import IO_SHAPES
+from plinth.probe.io_jobs import shapes
 
 OWN = """\
 spec = 1
@@ -101,3 +103,12 @@ def test_what_is_wrong_is_said(before: str, after: str, message: str, tmp_path: 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="cannot read the reference"):
         load_reference("mine.toml", tmp_path)
+
+
+@pytest.mark.parametrize("name", packaged_references())
+def test_what_the_io_probe_is_to_measure_of_a_study_is_a_job_of_its(name: str) -> None:
+    jobs = {job.name: job.parameters["rw"] for job in shapes(1, IO_SHAPES)}
+    for fact in load_reference(name, Path()).fact:
+        if (by := fact.measured_by) is not None:
+            assert by.job in jobs, fact.what
+            assert by.side in jobs[by.job] or jobs[by.job] in ("rw", "randrw"), fact.what
