@@ -5,5 +5,10 @@
 mod exercise;
 
 use libfuzzer_sys::fuzz_target;
+use plinth_script::lossless;
 
-fuzz_target!(|bytes: &[u8]| exercise::exercise(&String::from_utf8_lossy(bytes)));
+fuzz_target!(|bytes: &[u8]| {
+    let text = lossless::from_bytes(bytes);
+    assert_eq!(*lossless::to_bytes(&text), *bytes);
+    exercise::exercise(&text);
+});

@@ -4,6 +4,8 @@ Configurations go in and results come out as JSON; `plinth.model.load` has their
 own: it is started, polled, stopped if need be, and waited for. Its methods may be called from any thread;
 none but `start` and `wait` blocks, these release the GIL, and a signal's handler (Ctrl-C) ends them with its
 exception: call `stop()` then, and go on waiting for the end.
+
+In loads and scripts, a byte that is not UTF-8 is a lone surrogate (PEP 383), in what goes in and in what comes out.
 """
 
 from collections.abc import Callable

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.errors import Interrupted, RunError, UsageError
 from plinth.model.load import Histogram, LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig, LoadScript, LogFiles, Rate, Stage
+from plinth.model.shown import bytes_shown_in_json
 from plinth.system import cancel
 from plinth.system.conninfo import resolve as connection
 
@@ -143,7 +144,7 @@ class Load:
 
     def progress(self) -> LoadProgress:
         """How far it is, and what happened since it was last asked."""
-        return LoadProgress.model_validate_json(self._run.progress())
+        return LoadProgress.model_validate_json(bytes_shown_in_json(self._run.progress()))
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end, at most `timeout_s` seconds; whether it has come. Ctrl-C ends the wait, not the load."""
@@ -160,7 +161,7 @@ class Load:
     def outcome(self) -> LoadOutcome:
         """What it gave. Raises RunError as long as it runs."""
         with _plinth_errors():
-            result = LoadResult.model_validate_json(self._run.result())
+            result = LoadResult.model_validate_json(bytes_shown_in_json(self._run.result()))
             columns, buckets = self._run.arrays()
             return LoadOutcome(result, columns, buckets)
 

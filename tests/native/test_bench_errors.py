@@ -258,15 +258,9 @@ def test_a_command_behind_a_statement_is_shown_without_it(tmp_path: Path) -> Non
     assert ours.lines[1:] == ("\\gset a b", "        ^ error found here")
 
 
-def test_a_script_that_is_not_utf8(tmp_path: Path) -> None:
-    """pgbench sends the bytes as they are."""
-    script = tmp_path / "script"
-    script.write_bytes(b"select 1;\nselect 'caf\xe9';\n")
-    told = _plinth(["-f", str(script)])
-    assert told.code == 1
-    assert told.lines[0] == f' error: {script}:2: invalid byte sequence for encoding "UTF8": 0xe9'
-    told = _plinth(["-D", "x=caf\udce9"])
-    assert told == Refusal(1, (""" error: invalid byte sequence for encoding "UTF8": b'x=caf\\xe9'""",))
+def test_a_database_that_is_not_utf8() -> None:
+    told = _plinth(["caf\udce9"])
+    assert told == Refusal(1, (""" error: dbname: invalid byte sequence for encoding "UTF8": b'caf\\xe9'""",))
 
 
 @pytest.mark.parametrize("clients", [61, 62])

@@ -67,6 +67,25 @@ def test_the_end_of_a_client_is_an_event(server: Server) -> None:
     assert "terminating connection" in event.message
 
 
+def test_any_bytes_of_an_error_and_any_characters_of_a_script(server: Server) -> None:
+    """To a client in SQL_ASCII the server converts nothing; the last characters of Unicode stand for bytes in the engine."""
+    with server.connect() as control:
+        control.execute("drop database if exists load_sql_ascii")
+        control.execute("create database load_sql_ascii template template0 encoding 'SQL_ASCII' locale 'C'")
+    bytes_of = "convert_from('\\xe9'::bytea, 'SQL_ASCII')"
+    fails = LoadScript(name="caf\U0010ffe9", source=f"select (length('\U0010ffe9') || {bytes_of})::int;")
+    there = Connection(**server.connection(database="load_sql_ascii", client_encoding="SQL_ASCII"))
+    seen: list[LoadProgress] = []
+    outcome = run(
+        LoadConfig(connection=there, scripts=[fails], transactions_per_client=1, verbose_errors=True), seen.append
+    )
+    (error,) = outcome.result.errors
+    (event,) = [event for progress in seen for event in progress.events]
+    for message in (error.message, event.message):
+        assert r'invalid input syntax for type integer: "4\xe9"' in message
+    assert outcome.result.scripts[0].name == fails.name
+
+
 def test_a_connection_string_and_a_built_in_script(server: Server) -> None:
     string = f"host={server.folder} port={server.port} user=postgres dbname=postgres"
     config = LoadConfig(

@@ -215,9 +215,11 @@ impl Target {
     pub(crate) fn parameters(&self) -> Vec<(&str, &str)> {
         let mut parameters = vec![
             ("database", self.database.as_str()),
-            ("client_encoding", self.client_encoding.as_str()),
             ("application_name", self.application_name.as_str()),
         ];
+        if !self.client_encoding.is_empty() {
+            parameters.push(("client_encoding", self.client_encoding.as_str()));
+        }
         parameters.extend(self.options.as_deref().map(|options| ("options", options)));
         parameters
     }

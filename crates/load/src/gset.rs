@@ -1,6 +1,6 @@
 //! `\gset` and `\aset`: the results of a statement become variables of its client.
 
-use plinth_script::{Keep, Symbols, Variables, is_name};
+use plinth_script::{Keep, Symbols, Variables, is_name, lossless};
 use plinth_wire::{RowError, column_names, fields};
 use thiserror::Error;
 
@@ -99,19 +99,17 @@ impl Results {
         for (column, field) in column_names(&self.columns).zip(fields(&self.row)) {
             let (column, field) = (column?, field?);
             self.name.clear();
-            self.name.extend_from_slice(keep.prefix.as_bytes());
+            self.name
+                .extend_from_slice(&lossless::to_bytes(&keep.prefix));
             self.name.extend_from_slice(column);
-            // A name in another encoding than UTF-8 is a good one, and one that no script can have.
-            let Ok(name) = std::str::from_utf8(&self.name) else {
-                continue;
-            };
-            if !is_name(name) {
+            let name = lossless::from_bytes(&self.name);
+            if !is_name(&name) {
                 return Err(KeepError::Name {
                     command: keep.command(),
-                    name: name.to_owned(),
+                    name: name.into_owned(),
                 });
             }
-            if let Some(slot) = symbols.find(name) {
+            if let Some(slot) = symbols.find(&name) {
                 variables.set_text(slot, field.unwrap_or_default());
             }
         }

@@ -1,11 +1,13 @@
 //! One line for each transaction, or for each interval, in the files and the format of pgbench's `--log`
 //! (`doLog` in `src/bin/pgbench/pgbench.c`), for what reads those. Measured phase only.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use plinth_script::Prng;
+use plinth_script::{Prng, lossless};
 use serde::Deserialize;
 
 use crate::config::ConfigError;
@@ -17,7 +19,7 @@ use crate::recorder::{Ended, Outcome};
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
     /// The files are `prefix.PID` for the first thread and `prefix.PID.THREAD` for the others; what they held is lost.
-    pub prefix: PathBuf,
+    pub prefix: String,
     /// One line for all transactions of an interval instead of one for each.
     #[serde(default)]
     pub aggregate_interval_s: Option<u64>,
@@ -46,7 +48,8 @@ impl LogConfig {
 
     /// The file of a thread.
     pub(crate) fn path(&self, thread: usize) -> PathBuf {
-        let mut path = self.prefix.clone().into_os_string();
+        let prefix = lossless::to_bytes(&self.prefix).into_owned();
+        let mut path = OsString::from_vec(prefix);
         path.push(format!(".{}", std::process::id()));
         if thread > 0 {
             path.push(format!(".{thread}"));
@@ -337,7 +340,7 @@ mod tests {
     fn intervals_are_whole_seconds_of_the_clock() {
         let path = std::env::temp_dir().join(format!("plinth-log-{}", std::process::id()));
         let config = LogConfig {
-            prefix: path.clone(),
+            prefix: path.to_string_lossy().into_owned(),
             aggregate_interval_s: Some(1),
             sampling_rate: None,
             failures_detailed: false,

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use plinth_script::{Command, Keep, ParseError, Script, Segment, SqlCommand, Symbols, Variables};
+use plinth_script::{
+    Command, Keep, ParseError, Script, Segment, SqlCommand, Symbols, Variables, lossless,
+};
 use plinth_wire::{EncodeError, Piece, Template, statement_text};
 use thiserror::Error;
 
@@ -211,7 +213,7 @@ impl Programs {
             statement.run.write(out, |hole, out| {
                 if !variables.write_text(params[hole], out) {
                     out.push(b':');
-                    out.extend_from_slice(self.symbols.name(params[hole]).as_bytes());
+                    out.extend_from_slice(&lossless::to_bytes(self.symbols.name(params[hole])));
                 }
                 true
             });
@@ -244,7 +246,7 @@ impl Programs {
     pub(crate) fn sent(&self, statement: usize, variables: &Variables) -> Option<String> {
         let mut messages = Vec::new();
         self.write(statement, true, variables, &mut messages);
-        statement_text(&messages)
+        statement_text(&messages).map(|text| lossless::from_bytes(text).into_owned())
     }
 
     /// Appends what prepares a statement.
@@ -301,7 +303,7 @@ fn initial_variables(
         .collect();
     let mut variables = Variables::new(symbols);
     for (slot, text) in given {
-        variables.set_text(slot, text);
+        variables.set_text(slot, lossless::to_bytes(text));
     }
     for (name, value) in [
         ("random_seed", Some(seed as i64)),
@@ -323,13 +325,17 @@ fn messages(
     id: usize,
 ) -> Result<(Vec<u8>, Template, Vec<usize>), EncodeError> {
     if protocol == Protocol::Simple {
-        let pieces: Vec<_> = sql
+        let texts: Vec<_> = sql
             .segments
             .iter()
             .map(|segment| match segment {
-                Segment::Text(text) => Piece::Text(text),
-                Segment::Var(_) => Piece::Parameter,
+                Segment::Text(text) => Some(lossless::to_bytes(text)),
+                Segment::Var(_) => None,
             })
+            .collect();
+        let pieces: Vec<_> = texts
+            .iter()
+            .map(|text| text.as_deref().map_or(Piece::Parameter, Piece::Text))
             .collect();
         let slots = sql.segments.iter().filter_map(|segment| match segment {
             Segment::Text(_) => None,
@@ -342,7 +348,7 @@ fn messages(
         Protocol::Prepared => format!("plinth_{id}"),
         _ => String::new(),
     };
-    let prepare = Template::parse(&name, &sql.prepared_text)?;
+    let prepare = Template::parse(&name, &lossless::to_bytes(&sql.prepared_text))?;
     Ok((
         prepare,
         Template::bind(&name, sql.params.len(), sql.keep.is_some())?,

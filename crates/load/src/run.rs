@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use plinth_connect::{ConnectError, Dialer};
-use plinth_script::{Command, Seeds};
+use plinth_script::{Command, Seeds, lossless};
 use plinth_thread::{GLANCE, do_not_preempt, wait_in_glances, work_for_others};
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
@@ -55,7 +56,7 @@ pub enum RunError {
         source: io::Error,
     },
     /// The log of transactions.
-    #[error("could not open logfile \"{}\": {}", path.display(), system_words(source))]
+    #[error("could not open logfile \"{}\": {}", lossless::from_bytes(path.as_os_str().as_bytes()), system_words(source))]
     Log {
         /// The file.
         path: PathBuf,

@@ -1,14 +1,14 @@
 //! `\shell` and `\setshell`: a command of the shell runs beside the thread, which goes on with its other clients.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use mio::Registry;
-use plinth_script::SHELL_OUTPUT_BYTES;
+use plinth_script::{SHELL_OUTPUT_BYTES, lossless};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use crate::config::ShellUser;
@@ -32,6 +32,10 @@ fn of_our_own() -> Command {
     shell
 }
 
+fn os(text: &str) -> OsString {
+    OsString::from_vec(lossless::to_bytes(text).into_owned())
+}
+
 /// A shell of another user. It has a session of its own, since whoever shares our terminal could type into it.
 fn of(user: &ShellUser) -> Command {
     let mut shell = Command::new("/usr/bin/setsid");
@@ -40,7 +44,11 @@ fn of(user: &ShellUser) -> Command {
         .uid(user.uid)
         .gid(user.gid)
         .env_clear()
-        .envs(&user.environment)
+        .envs(
+            user.environment
+                .iter()
+                .map(|(name, text)| (os(name), os(text))),
+        )
         .current_dir("/");
     if user.discards_output {
         shell.stdout(Stdio::null()).stderr(Stdio::null());

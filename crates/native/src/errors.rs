@@ -7,6 +7,8 @@ use plinth_script::ParseError;
 use pyo3::prelude::*;
 use pyo3::{create_exception, exceptions::PyException};
 
+use crate::text::Text;
+
 create_exception!(
     plinth._native,
     EngineError,
@@ -48,14 +50,14 @@ create_exception!(
 
 /// A script that cannot be parsed.
 pub(crate) fn parse_error(py: Python<'_>, error: &ParseError) -> PyErr {
-    let exception = ScriptError::new_err(error.to_string());
+    let exception = ScriptError::new_err(Text(error.to_string()));
     let value = exception.value(py);
     let attributes = value
-        .setattr("file", &error.file)
+        .setattr("file", Text(error.file.clone()))
         .and_then(|()| value.setattr("line", error.line))
         .and_then(|()| value.setattr("column", error.column))
-        .and_then(|()| value.setattr("message", &error.message))
-        .and_then(|()| value.setattr("hint", &error.hint))
+        .and_then(|()| value.setattr("message", Text(error.message.clone())))
+        .and_then(|()| value.setattr("hint", error.hint.clone().map(Text)))
         .and_then(|()| value.setattr("condition", error.condition));
     attributes.err().unwrap_or(exception)
 }
@@ -63,7 +65,7 @@ pub(crate) fn parse_error(py: Python<'_>, error: &ParseError) -> PyErr {
 /// A load that cannot be prepared.
 pub(crate) fn prepare_error(py: Python<'_>, error: &PrepareError) -> PyErr {
     match error {
-        PrepareError::Config(error) => ConfigError::new_err(error.to_string()),
+        PrepareError::Config(error) => ConfigError::new_err(Text(error.to_string())),
         PrepareError::Script(LoadScriptError::Parse(error)) => parse_error(py, error),
         PrepareError::Script(LoadScriptError::Statement { file, line, source }) => {
             let error = ParseError {
@@ -97,7 +99,7 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
             let numbered = exception.value(py).setattr("client", client);
             numbered.err().unwrap_or(exception)
         }
-        error => EngineError::new_err(error.to_string()),
+        error => EngineError::new_err(Text(error.to_string())),
     }
 }
 

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::errors::{ConfigError, EngineError};
+use crate::text::Text;
 
 pub(crate) fn from_json<T: DeserializeOwned>(json: &str) -> PyResult<T> {
     let mut reader = serde_json::Deserializer::from_str(json);
@@ -13,7 +14,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(json: &str) -> PyResult<T> {
         let message = error.into_inner().to_string();
         // Who called has never seen the line.
         let message = message.split(" at line ").next().unwrap_or_default();
-        ConfigError::new_err(format!("{key}: {message}"))
+        ConfigError::new_err(Text(format!("{key}: {message}")))
     })
 }
 

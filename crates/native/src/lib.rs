@@ -12,6 +12,7 @@ mod load;
 mod pages;
 mod probe;
 mod script;
+mod text;
 
 use pyo3::prelude::*;
 

@@ -6,6 +6,7 @@ use crate::arrays::{self, Buckets, Series};
 use crate::errors::{prepare_error, run_error};
 use crate::interruptible::{timeout, wait_interruptibly};
 use crate::json::{from_json, to_json};
+use crate::text::Text;
 
 /// A load: many connections that run scripts.
 #[pyclass(frozen, module = "plinth._native")]
@@ -16,8 +17,8 @@ pub(crate) struct LoadRun {
 #[pymethods]
 impl LoadRun {
     #[new]
-    fn new(py: Python<'_>, config_json: &str) -> PyResult<Self> {
-        let config = from_json(config_json)?;
+    fn new(py: Python<'_>, config_json: Text) -> PyResult<Self> {
+        let config = from_json(&config_json.0)?;
         let run = plinth_load::LoadRun::new(config).map_err(|error| prepare_error(py, &error))?;
         Ok(Self { run })
     }
@@ -28,8 +29,8 @@ impl LoadRun {
             .map_err(|error| run_error(py, &error))
     }
 
-    fn progress(&self) -> PyResult<String> {
-        to_json(&self.run.progress())
+    fn progress(&self) -> PyResult<Text> {
+        to_json(&self.run.progress()).map(Text)
     }
 
     fn stop(&self) {
@@ -43,11 +44,11 @@ impl LoadRun {
         })
     }
 
-    fn result(&self, py: Python<'_>) -> PyResult<String> {
+    fn result(&self, py: Python<'_>) -> PyResult<Text> {
         let result = py
             .detach(|| self.run.result())
             .map_err(|error| run_error(py, &error))?;
-        to_json(&*result)
+        to_json(&*result).map(Text)
     }
 
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<(Series<'py>, Vec<Buckets<'py>>)> {

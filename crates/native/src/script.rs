@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::errors::parse_error;
 use crate::json::to_json;
+use crate::text::Text;
 
 #[derive(Serialize)]
 struct Parsed<'a> {
@@ -33,15 +34,15 @@ struct Statement<'a> {
 #[pyfunction]
 pub(crate) fn parse_script(
     py: Python<'_>,
-    name: &str,
-    source: &str,
-    known_variables: Option<Vec<String>>,
-) -> PyResult<String> {
+    name: Text,
+    source: Text,
+    known_variables: Option<Vec<Text>>,
+) -> PyResult<Text> {
     let mut symbols = Symbols::new();
-    let script = plinth_script::parse(name, source, &mut symbols)
+    let script = plinth_script::parse(&name.0, &source.0, &mut symbols)
         .map_err(|error| parse_error(py, &error))?;
     if let Some(known) = known_variables {
-        let given = known.iter().map(String::as_str);
+        let given = known.iter().map(|name| name.0.as_str());
         let known: Vec<&str> = given.chain(AUTOMATIC_VARIABLES).collect();
         plinth_script::check_variables(std::slice::from_ref(&script), &symbols, &known, false)
             .map_err(|error| parse_error(py, &error))?;
@@ -76,6 +77,7 @@ pub(crate) fn parse_script(
             .collect(),
         variables_used,
     })
+    .map(Text)
 }
 
 #[pyfunction]
@@ -101,23 +103,24 @@ pub(crate) fn builtin_scripts() -> Vec<NameDescriptionSource> {
 }
 
 #[pyfunction]
-pub(crate) fn find_builtin(prefix: &str) -> PyResult<NameDescriptionSource> {
-    plinth_script::find_builtin(prefix)
+pub(crate) fn find_builtin(prefix: Text) -> PyResult<NameDescriptionSource> {
+    plinth_script::find_builtin(&prefix.0)
         .map(described)
         .map_err(option_error)
 }
 
 #[pyfunction]
-pub(crate) fn script_weight(option: &str) -> PyResult<(&str, u32)> {
-    plinth_script::script_weight(option).map_err(option_error)
+pub(crate) fn script_weight(option: Text) -> PyResult<(Text, u32)> {
+    let (name, weight) = plinth_script::script_weight(&option.0).map_err(option_error)?;
+    Ok((Text(name.to_owned()), weight))
 }
 
 #[pyfunction]
-pub(crate) fn random_seed(option: &str) -> PyResult<u64> {
-    let option = SeedOption::parse(option).map_err(option_error)?;
+pub(crate) fn random_seed(option: Text) -> PyResult<u64> {
+    let option = SeedOption::parse(&option.0).map_err(option_error)?;
     Ok(plinth_load::seed(option)?)
 }
 
 fn option_error(error: OptionError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    PyValueError::new_err(Text(error.to_string()))
 }

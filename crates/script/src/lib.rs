@@ -11,6 +11,7 @@ mod functions;
 mod grammar;
 mod hash;
 mod lexer;
+pub mod lossless;
 mod meta;
 mod options;
 mod parse;

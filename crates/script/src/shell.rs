@@ -1,6 +1,7 @@
 //! `\shell command` and `\setshell name command`: what to run, and what its output means. Running it is the engine's.
 
 use crate::error::{EvalError, EvalReason, ParseError};
+use crate::lossless;
 use crate::meta::Reader;
 use crate::sleep::leading_integer;
 use crate::source::is_space;
@@ -45,7 +46,7 @@ impl ShellCommand {
                 out.push(b' ');
             }
             match word {
-                ShellWord::Text(text) => out.extend_from_slice(text.as_bytes()),
+                ShellWord::Text(text) => out.extend_from_slice(&lossless::to_bytes(text)),
                 ShellWord::Variable { slot, name } => {
                     if !variables.write_text(*slot, out) {
                         let (command, name) = (self.name.clone(), name.clone());
@@ -86,7 +87,7 @@ impl ShellCommand {
         if !(is_blank || is_integer) {
             return Err(EvalReason::ShellOutput {
                 command: self.name.clone(),
-                output: String::from_utf8_lossy(line).into(),
+                output: lossless::from_bytes(line).into(),
             }
             .into());
         }

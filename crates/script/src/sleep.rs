@@ -1,6 +1,7 @@
 //! `\sleep number [us | ms | s]`
 
 use crate::error::{EvalError, EvalReason, ParseError};
+use crate::lossless;
 use crate::meta::{Reader, Word};
 use crate::value::Value;
 use crate::variables::Variables;
@@ -45,7 +46,7 @@ fn number_of(variables: &Variables, slot: usize, name: &str) -> Result<i64, Eval
     if number == 0 && !text.first().is_some_and(u8::is_ascii_digit) {
         return Err(EvalReason::SleepTime {
             name: name.into(),
-            text: String::from_utf8_lossy(&text).into(),
+            text: lossless::from_bytes(&text).into(),
         }
         .into());
     }

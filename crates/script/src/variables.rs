@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::{EvalError, EvalReason};
+use crate::lossless;
 use crate::value::Value;
 
 /// The variables of all scripts of a run: name to slot and back. pgbench's clients keep their
@@ -151,7 +152,7 @@ impl Variables {
     /// The error of reading `slot` when [`Variables::get`] found no value.
     pub(crate) fn read_error(&self, slot: usize, name: &str) -> EvalError {
         let name = name.into();
-        let text = self.text(slot).map(String::from_utf8_lossy);
+        let text = self.text(slot).map(lossless::from_bytes);
         match text {
             Some(text) if is_integer(&text) => EvalReason::OutOfRange(text.into()),
             Some(text) => EvalReason::MalformedVariable {

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use exercise::exercise;
-use plinth_script::{Command, Prng, Symbols, Variables, parse};
+use plinth_script::{Command, Prng, Symbols, Variables, lossless, parse};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -121,7 +121,7 @@ fn the_corpus_is_parsed_or_refused() {
     let corpus = corpus();
     assert!(corpus.len() > 20, "only {} files", corpus.len());
     for file in corpus {
-        exercise(&String::from_utf8_lossy(&file));
+        exercise(&lossless::from_bytes(&file));
     }
 }
 
@@ -205,7 +205,7 @@ proptest! {
 
     #[test]
     fn any_mutant_of_the_corpus_is_parsed_or_refused_in_memory_of_its_length(text in mutant()) {
-        let held_bytes = allocator::peak_bytes(|| exercise(&String::from_utf8_lossy(&text)));
+        let held_bytes = allocator::peak_bytes(|| exercise(&lossless::from_bytes(&text)));
         prop_assert!(held_bytes <= MOST_BYTES_EACH * (text.len() + 100), "{held_bytes} bytes are held for {}", text.len());
     }
 

@@ -17,6 +17,16 @@ pub struct EncodeError {
     source: std::io::Error,
 }
 
+impl EncodeError {
+    pub(crate) fn new(
+        what: &'static str,
+        why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
+        Self { what, source }
+    }
+}
+
 /// The message of the simple protocol.
 ///
 /// # Errors

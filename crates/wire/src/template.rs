@@ -4,11 +4,34 @@ use postgres_protocol::message::frontend;
 
 use crate::encode::{EncodeError, SYNC, encode};
 
+/// A message's tag and its length word.
+const HEADER_BYTES: usize = 5;
+
+/// A message of texts, each ended by a zero byte, and what follows them. `postgres-protocol` writes UTF-8 alone, and a
+/// statement is in the client's encoding, whatever that is.
+fn message(tag: u8, texts: &[&[u8]], rest: &[u8]) -> Result<Vec<u8>, EncodeError> {
+    let mut body = Vec::new();
+    for text in texts {
+        if text.contains(&0) {
+            return Err(EncodeError::new("a statement", "it has a zero byte"));
+        }
+        body.extend_from_slice(text);
+        body.push(0);
+    }
+    body.extend_from_slice(rest);
+    let length = i32::try_from(body.len() + HEADER_BYTES - 1)
+        .map_err(|error| EncodeError::new("a statement", error))?;
+    let mut message = vec![tag];
+    message.extend_from_slice(&length.to_be_bytes());
+    message.extend_from_slice(&body);
+    Ok(message)
+}
+
 /// A piece of a statement for the simple protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// Text of the statement.
-    Text(&'a str),
+    Text(&'a [u8]),
     /// The next parameter's text goes here.
     Parameter,
 }
@@ -32,22 +55,15 @@ impl Template {
     /// # Errors
     /// When a text has a zero byte.
     pub fn simple(pieces: &[Piece<'_>]) -> Result<Self, EncodeError> {
-        let text: String = pieces
-            .iter()
-            .map(|piece| match piece {
-                Piece::Text(text) => text,
-                Piece::Parameter => "",
-            })
-            .collect();
-        let fixed = encode("a statement", |buffer| frontend::query(&text, buffer))?;
+        let mut text = Vec::new();
         let mut holes = Vec::new();
-        let mut at = 5;
         for piece in pieces {
             match piece {
-                Piece::Text(text) => at += text.len(),
-                Piece::Parameter => holes.push(at),
+                Piece::Text(piece) => text.extend_from_slice(piece),
+                Piece::Parameter => holes.push(HEADER_BYTES + text.len()),
             }
         }
+        let fixed = message(b'Q', &[&text], &[])?;
         Ok(Self {
             end: fixed.len(),
             fixed,
@@ -61,10 +77,9 @@ impl Template {
     ///
     /// # Errors
     /// When a text has a zero byte or is too long.
-    pub fn parse(name: &str, sql: &str) -> Result<Vec<u8>, EncodeError> {
-        encode("a statement", |buffer| {
-            frontend::parse(name, sql, [], buffer)
-        })
+    pub fn parse(name: &str, sql: &[u8]) -> Result<Vec<u8>, EncodeError> {
+        let no_types = 0_i16.to_be_bytes();
+        message(b'P', &[name.as_bytes(), sql], &no_types)
     }
 
     /// `Bind`, `Execute`, `Sync`: runs the statement `name` with `parameters` parameters, all in text
@@ -157,11 +172,10 @@ impl Template {
 
 /// The statement in the `Query` or `Parse` that `messages` begin with.
 #[must_use]
-pub fn statement_text(messages: &[u8]) -> Option<String> {
+pub fn statement_text(messages: &[u8]) -> Option<&[u8]> {
     let (tag, body) = (messages.first()?, messages.get(5..)?);
     let mut texts = body.split(|&byte| byte == 0);
-    let text = texts.nth(usize::from(*tag == b'P'))?;
-    Some(String::from_utf8_lossy(text).into_owned())
+    texts.nth(usize::from(*tag == b'P'))
 }
 
 #[cfg(test)]
@@ -181,9 +195,9 @@ mod tests {
     #[test]
     fn simple_holes_take_text_and_the_length_follows() {
         let pieces = [
-            Piece::Text("SELECT "),
+            Piece::Text(b"SELECT "),
             Piece::Parameter,
-            Piece::Text(" + "),
+            Piece::Text(b" + "),
             Piece::Parameter,
         ];
         let template = Template::simple(&pieces).unwrap();
@@ -239,8 +253,8 @@ mod tests {
 
     #[test]
     fn zero_bytes_and_too_many_parameters_are_refused() {
-        assert!(Template::simple(&[Piece::Text("a\0b")]).is_err());
-        assert!(Template::parse("", "a\0b").is_err());
+        assert!(Template::simple(&[Piece::Text(b"a\0b")]).is_err());
+        assert!(Template::parse("", b"a\0b").is_err());
         assert!(Template::bind("", 70_000, false).is_err());
     }
 }

@@ -128,7 +128,7 @@ def _ask_password() -> str:
 
 def _target(asked: BenchOptions) -> Connection:
     try:
-        return resolve(conninfo(asked))
+        return resolve(conninfo(asked), usual_encoding="")
     except PlinthError as error:
         raise BenchFailure(error.message, hint=error.hint) from error
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from plinth.bench.events import EventTeller
 from plinth.bench.failure import BenchFailure
 from plinth.bench.libpq_words import as_libpq
+from plinth.bench.lossless import raw_of, text_of
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.progress import Progress
@@ -50,7 +51,7 @@ class BenchLoad:
 
         try:
             progress = Progress(self._asked, self._err)
-            run = LoadRun(json.dumps(self._config()))
+            run = LoadRun(json.dumps(self._config(), ensure_ascii=False))
             began_unix_ns = time.time_ns()
             run.start()
         except ConnectError as error:
@@ -63,8 +64,9 @@ class BenchLoad:
             raise BenchFailure(str(error)) from error
         self._follow(run, progress, began_unix_ns)
         from plinth.model.load import LoadResult  # only now: the first transaction does not wait for it
+        from plinth.model.shown import bytes_shown_in_json
 
-        self.result = LoadResult.model_validate_json(run.result())
+        self.result = LoadResult.model_validate_json(bytes_shown_in_json(run.result()))
         return self._outcome()
 
     @property
@@ -229,7 +231,7 @@ def _shown(command: dict[str, Any]) -> str:
     """Of a statement no more than pgbench shows."""
     if command["name"] not in _STATEMENTS:
         return command["text"]
-    return command["text"].encode()[:_SHOWN_BYTES].decode(errors="ignore")
+    return text_of(raw_of(command["text"])[:_SHOWN_BYTES])
 
 
 def _values(histogram: "Histogram") -> Iterator[tuple[int, int]]:

@@ -3,21 +3,37 @@
 import os
 import sys
 from collections.abc import Sequence
-from typing import TextIO, cast
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, TextIO, cast
 
 from plinth import __version__
 from plinth.bench.failure import INTERRUPTED, BenchFailure
 from plinth.bench.help import HELP
+from plinth.bench.lossless import raw_of, word_of
+
+if TYPE_CHECKING:
+    from plinth.bench.options import BenchOptions
 
 PROGRAM = "plinth bench"
 
 
-def _check_encoding(words: Sequence[str]) -> None:
-    for word in words:
+_OF_CONNECTIONS = ("dbname", "host", "port", "username", "tablespace", "index_tablespace")
+
+
+def _check_encoding(asked: "BenchOptions") -> None:
+    """What goes to the server by other ways than a script is UTF-8."""
+    for name in _OF_CONNECTIONS:
+        value = getattr(asked, name) or ""
         try:
-            word.encode()
+            value.encode()
         except UnicodeEncodeError as error:
-            raise BenchFailure(f'invalid byte sequence for encoding "UTF8": {os.fsencode(word)!r}') from error
+            raise BenchFailure(f'{name}: invalid byte sequence for encoding "UTF8": {raw_of(value)!r}') from error
+
+
+def _print_bytes(stream: TextIO) -> None:
+    """Have `stream` print bytes that are no UTF-8 as they are."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="surrogateescape")
 
 
 def run_bench(
@@ -26,7 +42,9 @@ def run_bench(
     stderr: TextIO | None = None,
 ) -> int:
     """Run a command line in pgbench's manner; returns its exit code. Nothing is raised for what a user can cause."""
-    out = stdout or sys.stdout
+    out, plain_err = stdout or sys.stdout, stderr or sys.stderr
+    for stream in (out, plain_err):
+        _print_bytes(stream)
     if words and words[0] in ("--help", "-?"):
         print(HELP, end="", file=out)
         return 0
@@ -37,10 +55,10 @@ def run_bench(
     from plinth.bench.scripts import ListRequested
     from plinth.model.shown import shown_stream
 
-    err = cast(TextIO, shown_stream(stderr or sys.stderr))
+    err = cast(TextIO, shown_stream(plain_err))
     try:
-        _check_encoding(words)
-        asked = parse(words, os.environ, lambda line: print(f"{PROGRAM}: {line}", file=err))
+        asked = parse([word_of(word) for word in words], os.environ, lambda line: print(f"{PROGRAM}: {line}", file=err))
+        _check_encoding(asked)
         from plinth.bench.conduct import conduct
 
         return conduct(asked, out, err)

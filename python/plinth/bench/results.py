@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TextIO
 
 from plinth.bench.failure import BenchFailure
+from plinth.bench.lossless import file_name
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.tables import TableInfo
@@ -28,7 +29,7 @@ def json_file(place: str | None, out: TextIO) -> Iterator[TextIO | None]:
 
 def _opened(place: str) -> TextIO:
     try:
-        return Path(place).open("w", encoding="utf-8")
+        return Path(file_name(place)).open("w", encoding="utf-8")
     except OSError as error:
         raise BenchFailure(f'could not open file "{place}": {error.strerror}') from error
 

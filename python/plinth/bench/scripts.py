@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.bench.failure import BenchFailure
+from plinth.bench.lossless import file_name, text_of
 
 if TYPE_CHECKING:
     from plinth._native import ScriptError
@@ -49,7 +50,7 @@ def script_file(asked: str) -> BenchScript:
     except OSError as error:
         verb = "read" if isinstance(error, IsADirectoryError) else "open"
         raise BenchFailure(f'could not {verb} file "{name}": {os.strerror(error.errno or 0)}') from error
-    source = _decoded(name, raw)
+    source = text_of(raw.partition(b"\0")[0])  # a string of C, as pgbench has it
     script = BenchScript(name, source, weight)
     _check(script)
     return script
@@ -58,19 +59,7 @@ def script_file(asked: str) -> BenchScript:
 def _read(name: str) -> bytes:
     if not name:  # which is the working directory to Path
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    return Path(name).read_bytes()
-
-
-def _decoded(name: str, raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BenchFailure(
-            f'{name}:{line}: invalid byte sequence for encoding "UTF8": 0x{raw[error.start]:02x}',
-            detail="Scripts are read as UTF-8, whatever the encoding of client and database.",
-            hint="iconv -f LATIN1 -t UTF-8 makes UTF-8 of Latin-1.",
-        ) from error
+    return Path(file_name(name)).read_bytes()
 
 
 def show(prefix: str) -> str:

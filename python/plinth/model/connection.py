@@ -57,7 +57,7 @@ class Connection(Frozen):
     password: str | None = Field(default=None, repr=False)
     options: str | None = None
     application_name: str = "plinth"
-    client_encoding: str = "UTF8"
+    client_encoding: str = Field(default="UTF8", description="Empty for the encoding of the database.")
     further_hosts: tuple[Host, ...] = Field(default=(), description="Hosts to try after the first.")
     target_session_attrs: SessionAttrs = "any"
     load_balance_hosts: bool = Field(default=False, description="Whether hosts are tried in random order.")

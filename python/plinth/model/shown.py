@@ -8,6 +8,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u2
 # The same in JSON, whose writers escape C0 alone; an odd number of backslashes stands before one that escapes.
 _CONTROLS_IN_JSON = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u(00[01][0-9a-f]|007f)|([bfr]))")
 _SHORT = {"b": "\\\\x08", "f": "\\\\x0c", "r": "\\\\x0d"}
+_BYTES = re.compile("[\udc80-\udcff]")
 
 
 def shown(text: str) -> str:
@@ -21,6 +22,11 @@ def shown_in_json(document: str) -> str:
         lambda match: match[1] + (_SHORT[match[3]] if match[3] else f"\\\\x{match[2][2:]}"), document
     )
     return _CONTROLS.sub(lambda match: "\\" + _escape(match[0]), escaped)
+
+
+def bytes_shown_in_json(document: str) -> str:
+    r"""A JSON document whose strings hold bytes that are not UTF-8 (lone surrogates, PEP 383) as `\xe9`."""
+    return _BYTES.sub(lambda match: f"\\\\x{ord(match[0]) - 0xDC00:02x}", document)
 
 
 def shown_stream(stream: IO[str]) -> IO[str]:

@@ -26,10 +26,11 @@ _DEFAULT_FILES = {"sslrootcert": "root.crt", "sslcert": "postgresql.crt", "sslcr
 _DEFAULT_KEY = "postgresql.key"
 
 
-def resolve(connection_string: str = "", where: str = _WHERE) -> Connection:
+def resolve(connection_string: str = "", where: str = _WHERE, usual_encoding: str = "UTF8") -> Connection:
     """Where libpq would go with a connection string, in this process's environment. Nothing is connected.
 
-    `where` is what errors name as their place. Raises UsageError for what libpq does not take, MissingCapability for
+    `where` is what errors name as their place; `usual_encoding` is the client's when nothing names one, the database's if
+    it is empty. Raises UsageError for what libpq does not take, MissingCapability for
     what it takes and Plinth does not speak.
     """
     probe = _Probe(connection_string, where)
@@ -42,7 +43,7 @@ def resolve(connection_string: str = "", where: str = _WHERE) -> Connection:
         database=found["dbname"],
         options=_options(found.get("options", "")) or None,
         application_name=found.get("application_name") or found.get("fallback_application_name") or "plinth",
-        client_encoding=_encoding(found.get("client_encoding", "UTF8")),
+        client_encoding=_encoding(found.get("client_encoding", usual_encoding)),
         further_hosts=tuple(further),
         target_session_attrs=found["target_session_attrs"],  # type: ignore[arg-type] - libpq has checked it
         load_balance_hosts=probe.balances_load(),
@@ -72,7 +73,7 @@ def keywords(to: Connection) -> dict[str, Any]:
         "password": to.password,
         "options": to.options,
         "application_name": to.application_name,
-        "client_encoding": to.client_encoding,
+        "client_encoding": to.client_encoding or None,
         "target_session_attrs": None if to.target_session_attrs == "any" else to.target_session_attrs,
         "connect_timeout": None if to.connect_timeout_s is None else int(to.connect_timeout_s),
         "keepalives": None if to.tcp.keepalives else 0,

@@ -1,5 +1,6 @@
 //! What a client makes of what the server sends.
 
+use plinth_script::lossless;
 use plinth_wire::{Frame, FrameError, ServerError};
 
 use crate::client::{Client, State};
@@ -52,7 +53,11 @@ impl Client {
     ) -> Result<(), Trouble> {
         match frame.tag {
             b'Z' => self.ready(frame.body.first() != Some(&b'I'), context, now_ns)?,
-            b'E' => self.server_error(ServerError::parse(frame.body), context, now_ns)?,
+            b'E' => self.server_error(
+                ServerError::parse(lossless::from_bytes(frame.body).as_bytes()),
+                context,
+                now_ns,
+            )?,
             b'1' => self.parsed(context),
             b'C' | b'I' | b'D' | b'T' if self.keeps => {
                 self.keep(frame.tag, frame.body, context)?;
