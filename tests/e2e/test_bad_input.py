@@ -108,7 +108,7 @@ def test_space_for_the_bundle_that_runs_out_in_the_middle_of_a_run(project):
 
 
 def test_a_tmpfs_that_is_smaller_than_its_data(project):
-    fails(project, 5, "room in storage memory", words=("--set", "storage.memory.size=64MiB"))
+    fails(project, 5, "capacity of storage memory", words=("--set", "storage.memory.size=64MiB"))
 
 
 def test_scale_to_fit_cuts_what_does_not(project):

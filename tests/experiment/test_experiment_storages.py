@@ -5,7 +5,8 @@ from pydantic import ValidationError
 
 from plinth.experiment import load_text
 from plinth.model.errors import ExperimentError
-from plinth.model.storage import BtrfsStorage, LoopStorage, ZfsStorage, in_order, mounted_storages, raw_storages
+from plinth.model.storage import BtrfsStorage, LoopStorage, ZfsStorage
+from plinth.model.storage_graph import in_order, mounted_storages, raw_storages
 
 HEAD = """\
 spec = 1

@@ -8,7 +8,7 @@ import pytest
 from plinth.experiment import load_experiment, load_text
 from plinth.model.analysis import Analysis
 from plinth.model.experiment import Experiment
-from plinth.model.storage import mounted_storages
+from plinth.model.storage_graph import mounted_storages
 from plinth.report.published import published_beside
 from plinth.run import make_plan
 

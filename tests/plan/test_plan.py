@@ -40,7 +40,7 @@ def scripts(workload, dataset):
 def places_of(available_bytes, memory_bytes):
     return {
         "disk": Place("1", "/", available_bytes),
-        "memory": Place("memory", "memory", memory_bytes, room_bytes=2 * GIB),
+        "memory": Place("memory", "memory", memory_bytes, usable_bytes=2 * GIB),
     }
 
 
@@ -167,7 +167,7 @@ def test_needs_are_held_against_what_is_there():
     plan = plan_of(experiment(dataset={"kind": "tpcb", "scale": 100}), available_bytes=1 * GIB)
     met = {need.what: need.met for need in plan.needs}
     assert met == {
-        "room in storage memory": False,
+        "capacity of storage memory": False,
         "space for 1-disk": False,
         "memory for shared_buffers and storage memory": True,
     }
@@ -322,16 +322,16 @@ NESTED = {
 
 def test_a_storage_takes_its_space_of_the_one_that_it_stands_on():
     places = {
-        "memory": Place("memory", "memory", 16 * GIB, room_bytes=4 * GIB),
-        "xfs": Place(on="memory", takes_bytes=8 * GIB, room_bytes=7 * GIB),
-        "disk": Place("1", "/", 1 * GIB, takes_bytes=2 * GIB, room_bytes=GIB),
+        "memory": Place("memory", "memory", 16 * GIB, usable_bytes=4 * GIB),
+        "xfs": Place(on="memory", takes_bytes=8 * GIB, usable_bytes=7 * GIB),
+        "disk": Place("1", "/", 1 * GIB, takes_bytes=2 * GIB, usable_bytes=GIB),
     }
     e = experiment(storage=NESTED, dataset={"kind": "tpcb", "scale": 1}, matrix={"storage": ["xfs", "disk"]})
     needs = {need.what: need for need in plan_of(e, places=places).needs}
     assert {what: (need.needed_bytes, need.met, need.storages) for what, need in needs.items()} == {
-        "room in storage memory": (8 * GIB, False, ("memory",)),
-        "room in storage xfs": (needs["room in storage xfs"].needed_bytes, True, ("xfs",)),
-        "room in storage disk": (needs["room in storage xfs"].needed_bytes, True, ("disk",)),
+        "capacity of storage memory": (8 * GIB, False, ("memory",)),
+        "capacity of storage xfs": (needs["capacity of storage xfs"].needed_bytes, True, ("xfs",)),
+        "capacity of storage disk": (needs["capacity of storage xfs"].needed_bytes, True, ("disk",)),
         "space for storage disk": (2 * GIB, False, ("disk",)),
         "memory for shared_buffers and storage memory": (8 * GIB + 128 * 2**20, True, ()),
     }
@@ -340,7 +340,7 @@ def test_a_storage_takes_its_space_of_the_one_that_it_stands_on():
 @pytest.mark.parametrize(("ballast_bytes", "met"), [(0, True), (GIB, True), (7 * GIB // 2, False)])
 def test_what_is_stored_must_fit_beside_the_ballast_which_is_written_too(ballast_bytes, met):
     def plan(ballast_bytes):
-        place = Place("memory", "memory", 16 * GIB, room_bytes=4 * GIB, ballast_bytes=ballast_bytes)
+        place = Place("memory", "memory", 16 * GIB, usable_bytes=4 * GIB, ballast_bytes=ballast_bytes)
         e = experiment(
             storage={"s": {"kind": "tmpfs", "size": "4GiB"}}, dataset={"kind": "tpcb", "scale": 20}, matrix={}
         )
@@ -369,7 +369,7 @@ def test_many_connections_take_memory(clients, met):
 def test_members_take_space_and_hold_no_data_themselves():
     places = {
         "vdev": Place("1", "/", 100 * GIB, takes_bytes=4 * GIB),
-        "tank": Place(room_bytes=3 * GIB),
+        "tank": Place(usable_bytes=3 * GIB),
     }
     storages = {"vdev": {"kind": "file", "size": "1GiB", "count": 4}, "tank": {"kind": "zfs", "data": ["vdev"]}}
     e = experiment(storage=storages, server={"storage": "tank"}, matrix={})
@@ -377,7 +377,7 @@ def test_members_take_space_and_hold_no_data_themselves():
     assert [v.label for v in variants] == ["tank", "tank (A/A)"]
     needs = plan_of(e, places=places).needs
     assert [need.what for need in needs] == [
-        "room in storage tank",
+        "capacity of storage tank",
         "space for storage vdev",
         "memory for shared_buffers",
     ]

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from plinth.experiment import load_text
-from plinth.model.storage import StorageSpec, mounted_storages
+from plinth.model.storage import StorageSpec
+from plinth.model.storage_graph import mounted_storages
 from plinth.run import make_plan
 
 GUIDE = Path(__file__).parents[2] / "docs/guides/storages.md"

@@ -11,7 +11,7 @@ from plinth.experiment.storages import check_storages, valid_storages
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, factor_path, level_text, with_levels
 from plinth.model.nearest import nearest
-from plinth.model.storage import factors_by_storage
+from plinth.model.storage_graph import factors_by_storage
 
 FACTOR_PARTS = ("storage", "server", "dataset", "workload")
 """What the dotted path of a factor begins with."""

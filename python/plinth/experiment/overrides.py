@@ -15,7 +15,8 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import factor_path
 from plinth.model.secrets import may_hold_secrets
-from plinth.model.storage import StorageSpec, raw_storages
+from plinth.model.storage import StorageSpec
+from plinth.model.storage_graph import raw_storages
 
 _FORM = re.compile(r"\s*([A-Za-z0-9_.\"-]+?)\s*=(.*)", re.DOTALL)
 

@@ -8,26 +8,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from plinth.model.errors import Problem
 from plinth.model.nearest import nearest
-from plinth.model.storage import (
-    MEMBER_KINDS,
-    UNMOUNTED_KINDS,
-    BtrfsStorage,
-    CountedStorage,
-    FormattedStorage,
-    LvmStorage,
-    MdStorage,
-    Reference,
-    StorageSpec,
-    ZfsStorage,
-    count_of,
-    raw_storages,
-)
+from plinth.model.storage import MEMBER_KINDS, CountedStorage, FormattedStorage, Reference, StorageSpec, count_of
+from plinth.model.storage_graph import raw_storages
 
 _SPEC: TypeAdapter[StorageSpec] = TypeAdapter(StorageSpec)
 _OF_A_FILESYSTEM = ("filesystem", "mkfs_options", "mount_options", "fill")
-_FEWEST_OF_MD = {0: 2, 1: 2, 10: 2, 5: 3, 6: 4}
-_FEWEST_OF_BTRFS = {"single": 1, "dup": 1, "raid0": 2, "raid1": 2, "raid10": 4}
-_FEWEST_OF_ZFS = {"stripe": 1, "mirror": 2, "raidz": 2, "raidz2": 3, "raidz3": 4}
 
 
 def valid_storages(tables: dict[str, Any]) -> dict[str, StorageSpec]:
@@ -48,7 +33,7 @@ def check_storages(specs: Mapping[str, StorageSpec], named: Collection[str]) -> 
     for name, spec in specs.items():
         problems += [
             *_references(name, spec, specs, named),
-            *_fewest(name, spec, specs),
+            *_too_few_members(name, spec, specs),
             *(_mounted(name, spec) if name not in raw else _raw(name, spec, raw[name])),
         ]
     return problems
@@ -61,7 +46,7 @@ def check_data_directory(name: str, path: Sequence[str | int], specs: Mapping[st
     whose = raw_storages(specs).get(name)
     if whose is not None:
         reason, hint = f"is a member of {whose!r}, so it has no file system", f"use {whose!r}, or describe another"
-    elif specs[name].kind in UNMOUNTED_KINDS:
+    elif not specs[name].is_mounted:
         reason, hint = f"is of kind {specs[name].kind}, which is not mounted", 'kind = "loop" is a file with a mount'
     else:
         return []
@@ -81,7 +66,7 @@ def _references(
                 path=path,
                 hint=nearest(reference.name, named),
             )
-        elif reference.name in specs and not _fits(reference, specs[reference.name].kind):
+        elif reference.name in specs and not _fits(reference, specs[reference.name]):
             got = f"{reference.name!r} is of kind {specs[reference.name].kind}"
             if reference.role == "member":
                 yield Problem(f"{got}, which cannot be a member; allowed: {', '.join(MEMBER_KINDS)}", path=path)
@@ -96,40 +81,20 @@ def _references(
             )
 
 
-def _fits(reference: Reference, kind: str) -> bool:
-    return kind in MEMBER_KINDS if reference.role == "member" else kind not in UNMOUNTED_KINDS
+def _fits(reference: Reference, spec: StorageSpec) -> bool:
+    return spec.can_be_member if reference.role == "member" else spec.is_mounted
 
 
-def _fewest(name: str, spec: StorageSpec, specs: Mapping[str, StorageSpec]) -> Iterator[Problem]:
-    """RAID levels that have too few members."""
-
-    def members(names: tuple[str, ...]) -> int:
-        return sum(count_of(specs[member]) if member in specs else 1 for member in names)
-
-    def problem(what: str, fewest: int, got: int, *key: str | int) -> Iterator[Problem]:
-        if got < fewest:
-            hint = "a member with count = 4 is four of them"
-            message = f"{what} needs at least {fewest} members, got {got}"
-            yield Problem(message, path=["storage", name, *key], hint=hint)
-
-    match spec:
-        case MdStorage():
-            yield from problem(f"RAID level {spec.level}", _FEWEST_OF_MD[spec.level], members(spec.members), "members")
-        case BtrfsStorage():
-            for profile in dict.fromkeys((spec.data_profile, spec.metadata_profile or "single")):
-                yield from problem(profile, _FEWEST_OF_BTRFS[profile], members(spec.members), "members")
-        case LvmStorage() if spec.layout == "striped":
-            yield from problem("layout striped", spec.stripes or 2, members(spec.members), "members")
-        case ZfsStorage():
-            layout, fewest = f"layout {spec.layout}", _FEWEST_OF_ZFS[spec.layout]
-            if loose := tuple(entry for entry in spec.data if isinstance(entry, str)):
-                yield from problem(layout, fewest, members(loose), "data")
-            for index, group in enumerate(spec.data):
-                if not isinstance(group, str):
-                    yield from problem(layout, fewest, members(group), "data", index)
-            if spec.log:
-                fewest = _FEWEST_OF_ZFS[spec.log_layout]
-                yield from problem(f"log_layout {spec.log_layout}", fewest, members(spec.log), "log")
+def _too_few_members(name: str, spec: StorageSpec, specs: Mapping[str, StorageSpec]) -> Iterator[Problem]:
+    """RAID levels and the like that have too few members."""
+    for need in spec.least_members():
+        got = sum(count_of(specs[member]) if member in specs else 1 for member in need.names)
+        if got < need.least:
+            yield Problem(
+                f"{need.what} needs at least {need.least} members, got {got}",
+                path=["storage", name, *need.key],
+                hint="a member with count = 4 is four of them",
+            )
 
 
 def _taken_twice(specs: Mapping[str, StorageSpec]) -> list[Problem]:
@@ -168,7 +133,7 @@ def _cycles(specs: Mapping[str, StorageSpec]) -> list[Problem]:
 
 def _mounted(name: str, spec: StorageSpec) -> Iterator[Problem]:
     """What is mounted is one and not several."""
-    if isinstance(spec, CountedStorage) and spec.count > 1 and spec.kind not in UNMOUNTED_KINDS:
+    if isinstance(spec, CountedStorage) and spec.count > 1 and spec.is_mounted:
         yield Problem(
             f"count = {spec.count} makes members, but no storage has {name!r} as a member",
             path=["storage", name, "count"],

@@ -1,11 +1,11 @@
-"""Storages as an experiment describes them, one class a kind, and how they stand on one another.
+"""Storages as an experiment describes them, one class a kind.
 
 Field descriptions here are the reference: the JSON Schema and docs/reference are made from them.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -16,6 +16,9 @@ from plinth.model.units import SizeBytes
 FilesystemName = Literal["ext4", "xfs", "btrfs"]
 Role = Literal["base", "member"]
 _SECTOR_BYTES = 512
+_LEAST_OF_MD = {0: 2, 1: 2, 10: 2, 5: 3, 6: 4}
+_LEAST_OF_BTRFS = {"single": 1, "dup": 1, "raid0": 2, "raid1": 2, "raid10": 4}
+_LEAST_OF_ZFS = {"stripe": 1, "mirror": 2, "raidz": 2, "raidz2": 3, "raidz3": 4}
 
 
 class Reference(NamedTuple):
@@ -27,6 +30,15 @@ class Reference(NamedTuple):
     key: tuple[str | int, ...]
     name: str
     role: Role
+
+
+class LeastMembers(NamedTuple):
+    """That `what`, such as "RAID level 5", takes at least `least` members; the key `key` names them, as `names`."""
+
+    what: str
+    least: int
+    names: tuple[str, ...]
+    key: tuple[str | int, ...]
 
 
 class QueueSpec(Frozen):
@@ -69,6 +81,14 @@ class StorageBase(Frozen):
 
     not_of_this_kind: ClassVar[Mapping[str, tuple[str, str]]] = {}
     """Keys of other kinds that this one cannot have: the reason, and what to do instead."""
+    can_be_member: ClassVar[bool] = False
+    """Whether it can be raw: a block device or a file, as a member of another storage."""
+    is_mounted: ClassVar[bool] = True
+    """Whether anything can stand on it; what is not mounted is only ever a member."""
+
+    def least_members(self) -> Iterator[LeastMembers]:
+        """How many members its levels, profiles or layouts take at least."""
+        yield from ()
 
     def references(self) -> Iterator[Reference]:
         """The other storages that it names."""
@@ -90,6 +110,8 @@ class FilledStorage(StorageBase):
 
 class FormattedStorage(FilledStorage):
     """A block device with a file system. As a member of another storage it is left raw: no file system, no mount."""
+
+    can_be_member: ClassVar[bool] = True
 
     filesystem: FilesystemName = Field(default="ext4", description="File system that is made.")
     mkfs_options: PlacelessOptions = Field(
@@ -198,6 +220,9 @@ class EmulatedStorage(FormattedStorage, PlacedStorage, CountedStorage):
 class FileStorage(PlacedStorage, CountedStorage):
     """Plain sparse files, as members: for zfs as they are, for btrfs, md and lvm through loop devices."""
 
+    can_be_member: ClassVar[bool] = True
+    is_mounted: ClassVar[bool] = False
+
     kind: Literal["file"]
 
 
@@ -251,6 +276,11 @@ class BtrfsStorage(FilledStorage):
     mkfs_options: PlacelessOptions = Field(default=(), description="Further arguments of mkfs.btrfs.")
     mount_options: PlacelessOptions = Field(default=(), description="Mount options.", examples=[["noatime"]])
 
+    def least_members(self) -> Iterator[LeastMembers]:
+        """Those of its profiles."""
+        for profile in dict.fromkeys((self.data_profile, self.metadata_profile or "single")):
+            yield LeastMembers(profile, _LEAST_OF_BTRFS[profile], self.members, ("members",))
+
     def references(self) -> Iterator[Reference]:
         """Its members."""
         return _members("members", self.members)
@@ -288,6 +318,17 @@ class ZfsStorage(FilledStorage):
                 raise ValueError(f"{name} = {value!r} reaches beyond the pool: Plinth itself says where it is mounted")
         return properties
 
+    def least_members(self) -> Iterator[LeastMembers]:
+        """Those of each group of data, or of all of data where there are no groups, and of the log."""
+        layout, least = f"layout {self.layout}", _LEAST_OF_ZFS[self.layout]
+        if loose := tuple(entry for entry in self.data if isinstance(entry, str)):
+            yield LeastMembers(layout, least, loose, ("data",))
+        for index, group in enumerate(self.data):
+            if not isinstance(group, str):
+                yield LeastMembers(layout, least, group, ("data", index))
+        if self.log:
+            yield LeastMembers(f"log_layout {self.log_layout}", _LEAST_OF_ZFS[self.log_layout], self.log, ("log",))
+
     def references(self) -> Iterator[Reference]:
         """Its members, of every use."""
         for use in ("data", "log", "cache", "special"):
@@ -307,6 +348,10 @@ class MdStorage(FormattedStorage):
         description="Chunk of levels 0, 10, 5 and 6. Default: mdadm's.",
         examples=["64KiB"],
     )
+
+    def least_members(self) -> Iterator[LeastMembers]:
+        """Those of its level."""
+        yield LeastMembers(f"RAID level {self.level}", _LEAST_OF_MD[self.level], self.members, ("members",))
 
     def references(self) -> Iterator[Reference]:
         """Its members."""
@@ -337,6 +382,11 @@ class LvmStorage(FormattedStorage):
             raise ValueError('stripes and stripe_size need layout = "striped"')
         return self
 
+    def least_members(self) -> Iterator[LeastMembers]:
+        """Those of its stripes."""
+        if self.layout == "striped":
+            yield LeastMembers("layout striped", self.stripes or 2, self.members, ("members",))
+
     def references(self) -> Iterator[Reference]:
         """Its members."""
         return _members("members", self.members)
@@ -357,73 +407,16 @@ StorageSpec = Annotated[
     Field(discriminator="kind"),
 ]
 
-MEMBER_KINDS = ("loop", "emulated", "zram", "device", "file", "md", "lvm")
-"""Kinds that can be raw: a block device or a file, as a member of another storage."""
-UNMOUNTED_KINDS = ("file",)
-"""Kinds that are never mounted, so that nothing can stand on them but as a member."""
+SPECS: Mapping[str, type[StorageBase]] = {
+    get_args(spec.model_fields["kind"].annotation)[0]: spec for spec in get_args(get_args(StorageSpec)[0])
+}
+"""The class of each kind."""
+MEMBER_KINDS = tuple(kind for kind, spec in SPECS.items() if spec.can_be_member)
 
 
 def count_of(spec: StorageSpec) -> int:
     """How many members a storage is where it is named as one."""
     return spec.count if isinstance(spec, CountedStorage) else 1
-
-
-def raw_storages(storages: Mapping[str, StorageSpec]) -> dict[str, str]:
-    """The storages that are members of another, and of which: they are made, but not formatted or mounted."""
-    return {
-        reference.name: name
-        for name, spec in storages.items()
-        for reference in spec.references()
-        if reference.role == "member"
-    }
-
-
-def mounted_storages(storages: Mapping[str, StorageSpec]) -> list[str]:
-    """The storages that a data directory can stand on."""
-    raw = raw_storages(storages)
-    return [name for name, spec in storages.items() if name not in raw and spec.kind not in UNMOUNTED_KINDS]
-
-
-def in_order(storages: Mapping[str, StorageSpec]) -> list[str]:
-    """The names so that each comes after those that it stands on; otherwise in their own order. No cycles."""
-    ordered: dict[str, None] = {}
-
-    def add(name: str) -> None:
-        if name not in ordered:
-            for reference in storages[name].references():
-                add(reference.name)
-            ordered[name] = None
-
-    for name in storages:
-        add(name)
-    return list(ordered)
-
-
-def closure(storages: Mapping[str, StorageSpec], names: Iterable[str]) -> list[str]:
-    """`names` and all that they stand on, each after what it stands on."""
-    used = set(names)
-    ordered = in_order(storages)
-    for name in reversed(ordered):  # in this order every user comes before what it uses
-        if name in used:
-            used.update(reference.name for reference in storages[name].references())
-    return [name for name in ordered if name in used]
-
-
-def factors_by_storage(storages: Mapping[str, StorageSpec], factors: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Which factors ("storage.NAME.FIELD") make a storage another one: its own, those of what it stands on, and of
-    whose member it is, since a member cannot be in two storages at once."""
-    touched: dict[str, set[str]] = {name: set() for name in storages}
-    for factor in factors:
-        touched[factor.split(".")[1]].add(factor)
-    ordered = in_order(storages)
-    for name in ordered:
-        for reference in storages[name].references():
-            touched[name] |= touched[reference.name]
-    for name in reversed(ordered):
-        for reference in storages[name].references():
-            if reference.role == "member":
-                touched[reference.name] |= touched[name]
-    return {name: tuple(factor for factor in factors if factor in touched[name]) for name in storages}
 
 
 def _members(key: str, names: tuple[Any, ...]) -> Iterator[Reference]:

@@ -22,7 +22,7 @@ class Place:
     """A storage, and what it takes its space from.
 
     That is another storage (`on`), or a file system or memory, which storages of the same `key` share. It takes
-    `takes_bytes` whatever is stored in it, or as much as is stored. `room_bytes` is what can be stored in it at most.
+    `takes_bytes` whatever is stored in it, or as much as is stored. `usable_bytes` is what can be stored in it at most.
     `ballast_bytes` of that are written before anything is stored.
     `pace` is how fast it is, where that is known, as of an emulated disk.
     """
@@ -32,7 +32,7 @@ class Place:
     available_bytes: int | None = None
     on: str | None = None
     takes_bytes: int | None = None
-    room_bytes: int | None = None
+    usable_bytes: int | None = None
     ballast_bytes: int = 0
     pace: Pace | None = None
 
@@ -80,15 +80,15 @@ def needs_of(
             sum_of = taken.setdefault(place.key, _Taken(place, {}, {}))
             sum_of.names |= dict.fromkeys(_takers(name, place, clusters))
             sum_of.by_storage[name] = takes_bytes
-        if place.room_bytes is not None and stored[name]:
+        if place.usable_bytes is not None and stored[name]:
             beside = f" beside {format_size(place.ballast_bytes)} of ballast" if place.ballast_bytes else ""
-            what = f"room in storage {name}{beside}"
+            what = f"capacity of storage {name}{beside}"
             needs.append(
                 Need(
                     what=what,
                     where=f"storage.{name}",
                     needed_bytes=stored[name],
-                    available_bytes=place.room_bytes - place.ballast_bytes,
+                    available_bytes=place.usable_bytes - place.ballast_bytes,
                     storages=(name,),
                 )
             )

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plinth.model.experiment import Level, factors_of_storages, level_text
-from plinth.model.storage import StorageSpec, closure, factors_by_storage
+from plinth.model.storage import StorageSpec
+from plinth.model.storage_graph import closure, factors_by_storage
 
 _LONGEST_NAME = 40
 _Key = tuple[str, tuple[tuple[str, Level], ...]]

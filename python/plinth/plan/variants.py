@@ -16,7 +16,8 @@ from plinth.model.experiment import (
     with_levels,
 )
 from plinth.model.plan import ScriptText, Variant
-from plinth.model.storage import StorageSpec, mounted_storages
+from plinth.model.storage import StorageSpec
+from plinth.model.storage_graph import mounted_storages
 from plinth.plan.storages import ConcreteStorages
 
 _PREFIXES = {

@@ -226,7 +226,7 @@ def _place(storage: Storage) -> Place:
     source = storage.needs_from()
     place = Place(
         takes_bytes=storage.needs_bytes(),
-        room_bytes=storage.room_bytes(),
+        usable_bytes=storage.usable_bytes(),
         ballast_bytes=storage.ballast_bytes(),
         pace=storage.pace(),
     )

@@ -3,11 +3,11 @@
 import inspect
 import platform
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from plinth.model.errors import MissingCapability
 from plinth.model.facts import HostFacts
-from plinth.model.storage import StorageSpec
+from plinth.model.storage import SPECS
 from plinth.storage.blockstorage import BlockStorage
 from plinth.storage.filesystem import FILESYSTEM_REQUIREMENTS
 from plinth.storage.registry import KINDS
@@ -58,10 +58,7 @@ def formatted_kinds() -> list[str]:
 
 def _descriptions() -> dict[str, str]:
     """The first lines of what the models of the kinds say of themselves, by kind."""
-    return {
-        get_args(spec.model_fields["kind"].annotation)[0]: (inspect.getdoc(spec) or "").split("\n")[0]
-        for spec in get_args(get_args(StorageSpec)[0])
-    }
+    return {kind: (inspect.getdoc(spec) or "").split("\n")[0] for kind, spec in SPECS.items()}
 
 
 def _needs(requirements: Requirements, host: HostFacts, runner: Runner) -> tuple[Need, ...]:

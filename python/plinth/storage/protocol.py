@@ -108,15 +108,15 @@ class Storage(ABC, Generic[Spec]):
         """How much can be stored in it at most, file system included; None when nothing but its place limits it."""
         return None
 
-    def room_bytes(self) -> int | None:
+    def usable_bytes(self) -> int | None:
         """How much of that is left for files, by a cautious estimate; None when nothing but its place limits it."""
         capacity = self.capacity_bytes()
         return None if capacity is None or self.is_raw else usable_bytes(filesystem_of(self.spec), capacity)
 
     def ballast_bytes(self) -> int:
         """About how much is written to fill it as asked, before anything is stored in it; 0 when nothing is."""
-        room = self.room_bytes()
-        return 0 if room is None else round(fill_of(self.spec) * room)
+        usable = self.usable_bytes()
+        return 0 if usable is None else round(fill_of(self.spec) * usable)
 
     def pace(self) -> Pace | None:
         """How fast it is, as far as that is known beforehand: as the slowest that it stands on; None where none is."""

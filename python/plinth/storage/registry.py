@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from plinth.model.facts import HostFacts
-from plinth.model.storage import StorageSpec, in_order, raw_storages
+from plinth.model.storage import StorageSpec
+from plinth.model.storage_graph import in_order, raw_storages
 from plinth.storage.kinds.btrfs import Btrfs
 from plinth.storage.kinds.device import Device
 from plinth.storage.kinds.directory import Directory
