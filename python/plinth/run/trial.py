@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plinth.drivers import DriverLoad
 from plinth.load import Load
 from plinth.model.base import Gap
-from plinth.model.errors import Interrupted, RunError
+from plinth.model.errors import Interrupted, PlinthError, UsageError
 from plinth.model.experiment import Driver, WorkloadSpec
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
@@ -70,7 +70,7 @@ class TrialRunner:
         self._running: Load | DriverLoad | None = None
 
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
-        """Run one trial. A failure of server or load gives a failed trial; Interrupted passes through."""
+        """Run one trial. A failure of server, load or storage gives a failed trial; Interrupted and UsageError pass through."""
         started = time.time_ns()
         if lost := self._provision.loss(variant):
             return TrialOutput(_trial(trial, started, status="failed", failure=f"not run: {reason_of(lost)}"))
@@ -79,7 +79,11 @@ class TrialRunner:
                 activated = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
                 with self._stall_watch(trial, variant, activated[0]) as stalls:
                     return self._measure(trial, variant, started, activated, stalls)
-        except RunError as error:
+        except (Interrupted, UsageError):
+            raise
+        except (
+            PlinthError
+        ) as error:  # also what the operating system refuses, as a file system that is read-only by now
             return TrialOutput(_trial(trial, started, status="failed", failure=reason_of(error)))
 
     def _stall_watch(self, trial: PlannedTrial, variant: Variant, server: Server) -> StallWatch:

@@ -1,0 +1,27 @@
+"""A trial whose server cannot be made ready for it, for a reason of the operating system's: it fails by itself."""
+
+import subprocess
+
+LOADED = "load tpcb into 2-memory"
+"""Then the server on disk is there, and stopped until its first trial."""
+
+
+def test_a_configuration_that_cannot_be_written_costs_its_trial_only(project, nothing_left):
+    run = project.start()
+    run.wait_for(LOADED)
+    (configuration,) = project.state.rglob("1-disk/plinth.conf")
+    subprocess.run(["chattr", "+i", configuration], check=True)
+    try:
+        failed = run.wait_for("FAILED")
+    finally:
+        subprocess.run(["chattr", "-i", configuration], check=True)
+    assert "cannot write the configuration: operation not permitted" in failed
+    code, stderr = run.end()
+    assert "Traceback" not in stderr
+    trials = project.trials()
+    assert len(trials) == 6, "the others are run"
+    status = {trial["number"]: (trial["variant"], trial["status"]) for trial in trials}
+    refused = [name for name, state in status.values() if state == "failed"]
+    assert len(refused) == 1 and refused[0].startswith("disk")
+    assert code == 1, stderr
+    nothing_left()
