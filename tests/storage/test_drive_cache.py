@@ -83,6 +83,7 @@ def test_each_kind_of_drive_has_its_commands(
         ("nvme0n1", None, NVME_ON, True),
         ("nvme0n1", None, NVME_2_ON, True),
         ("nvme0n1", None, NVME_2_OFF, False),
+        ("nvme0n1", None, NVME_2_OFF.replace("00000000", "00000001"), True),
         ("nvme0n1", None, NVME_NONE, None),
         ("nvme0n1", None, "get-feature:0x07 (Number of Queues), Current value:0x00000001\n", None),
     ],

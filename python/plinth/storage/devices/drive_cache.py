@@ -31,7 +31,7 @@ class CacheCommands(NamedTuple):
     def is_on(self, output: str) -> bool | None:
         """Whether the cache is on, by the output of `get`."""
         match = self.told.search(output)
-        return None if match is None else bool(int(match[1], 0))
+        return None if match is None else bool(int(match[1], 16))
 
 
 _ATA = CacheCommands(
