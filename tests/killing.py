@@ -9,7 +9,7 @@ import pytest
 
 from plinth.system.runner import Runner
 
-_CHANGES = ("mkdir", "open", "ftruncate", "fchmod", "fchown", "unlink", "rmdir")
+_CHANGES = ("mkdir", "open", "ftruncate", "fchmod", "fchown", "unlink", "rmdir", "replace")
 
 
 def kill_after(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,28 @@ def decided_by_more_trials(difference: float, spread: float, replicas: int, seed
     return told, decided
 
 
+def false_after_more_trials(spread: float, additions: int, most: int, replicas: int, seed: int) -> tuple[float, float]:
+    """Share of experiments without any difference that are called one: after five trials, and after as many additions.
+
+    As somebody who wants a verdict does it: as long as it is undecided, and at most so often, as many trials are added as
+    are asked for, each time `most` at most.
+    """
+    rng, first, last = np.random.default_rng(seed), 0, 0
+    for _ in range(replicas):
+        logs = spread * rng.standard_normal(5 + additions * most)
+        n, verdict = 5, ""
+        for addition in range(additions + 1):
+            found = comparison.compare(dict(enumerate(logs[:n])), dict.fromkeys(range(n), 0.0), seed, family=1)
+            assert found is not None
+            verdict = comparison.verdict(found, found.p_value, None)
+            first += addition == 0 and verdict in ("better", "worse")
+            if verdict != "undecided":
+                break
+            n += min(comparison.more_trials(found, family=1) or most, most)
+        last += verdict in ("better", "worse")
+    return first / replicas, last / replicas
+
+
 def errors_under_drift(n: int, drift: float, replicas: int, seed: int) -> tuple[float, float]:
     """Standard error of the ratio of medians, and of the median of ratios within blocks, for noise of 1."""
     rng = np.random.default_rng((seed, n))
@@ -201,6 +223,11 @@ def _print_verdicts(replicas: int) -> None:
         told, decided = decided_by_more_trials(difference, spread, replicas, 10)
         print(
             f"difference {difference}, spread {spread}: of {told} told how many more trials, {decided} were then decided"
+        )
+    for spread, additions in ((0.03, 1), (0.03, 5), (0.1, 1)):
+        first, last = false_after_more_trials(spread, additions, 50, replicas, 3)
+        print(
+            f"no difference, spread {spread}: one is shown in {first:.1%} of experiments, in {last:.1%} after {additions} additions"
         )
 
 

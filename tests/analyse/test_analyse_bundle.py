@@ -12,6 +12,7 @@ from plinth.model.analysis import Analysis
 from plinth.model.base import Gap
 from plinth.model.errors import RunError
 from plinth.model.load import EngineCost, LoadError, Totals
+from plinth.model.plan import Extension
 from plinth.model.trial import Check
 
 DISK = [1000, 1040, 980, 1010, 960]
@@ -77,7 +78,8 @@ def test_verdicts(other: list[float], verdict: str) -> None:
         ),
         (
             {"disk": DISK, "slow": SLOW, "same": SAME, "wild": WILD},
-            "nothing is shown to be faster than disk; of 3 compared, 1 slower, 1 with no difference shown, 1 undecided",
+            "nothing is shown to be faster than disk; of 3 compared, 1 slower, 1 with no difference shown, 1 undecided; "
+            "about 18 more trials of each would be needed to tell (`plinth resume BUNDLE --more 18`)",
         ),
         ({"disk": DISK, "tuned": TUNED, "slow": SLOW}, "tuned is 1.80x [1.77, 1.84] faster than disk"),
         (
@@ -119,7 +121,8 @@ def test_two_trials_have_figures_but_no_verdict() -> None:
     assert comparison.verdict == "undecided" and comparison.ratio.interval is None
     assert comparison.more_trials == 3
     assert analysis.noise is None
-    assert "2 trials of each variant: too few for intervals, which need 3" in analysis.warnings
+    few = "2 trials of each variant: too few for intervals, which need 3 (`plinth resume BUNDLE --more 1`)"
+    assert few in analysis.warnings
     few = "of its A/A pair: not enough trials for an interval: it needs at least 3, not 2"
     assert analysis.noise_missing == few
     assert f"the noise floor is not known: {few}" in analysis.warnings
@@ -367,3 +370,25 @@ def test_a_trial_that_was_taken_out_of_a_complete_bundle_is_missed() -> None:
     variants = {planned.number: planned.variant for planned in whole.plan.trials}
     warning = analyse(replace(whole, trials=left)).warnings[0]
     assert f"trials 2 ({variants[2]}), 5 ({variants[5]}) of {len(whole.plan.trials)} are not in the bundle" in warning
+
+
+def test_an_answer_of_several_comparisons_names_the_command_that_would_decide_the_rest() -> None:
+    values = {name: values[:2] for name, values in RAMDISK.items()}
+    analysis = analyse(bundle({**values, "other": values["memory"]}))
+    assert [one.verdict for one in analysis.comparisons] == ["undecided", "undecided"]
+    assert analysis.answer.endswith(
+        "of 2 compared, 2 undecided; about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`)"
+    )
+
+
+def test_trials_that_were_added_when_results_were_known_are_a_caveat() -> None:
+    contents = bundle(RAMDISK)
+    assert not any("were added" in warning for warning in analyse(contents).warnings)
+    second, third = 1_763_800_000 * 10**9, 1_763_900_000 * 10**9
+    extensions = (
+        Extension(repeats=1, first_trial=10, added_unix_ns=second),
+        Extension(repeats=1, first_trial=13, added_unix_ns=third),
+    )
+    longer = replace(contents, plan=contents.plan.model_copy(update={"extensions": extensions}))
+    (caveat,) = (warning for warning in analyse(longer).warnings if "were added" in warning)
+    assert caveat.startswith("trials 10 to 12 on 2025-11-22, trials 13 to 15 on 2025-11-23 were added")

@@ -149,7 +149,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             6,
             "whether memory is faster or slower than disk is undecided: 1.08x [0.97, 1.20]; "
-            "about 6 more trials of each would be needed to tell",
+            "about 6 more trials of each would be needed to tell (`plinth resume BUNDLE --more 6`)",
         ),
         (
             "undecided",
@@ -158,7 +158,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             1,
             "whether memory is faster or slower than disk is undecided: 1.3x [1.1, 1.6]; clear by itself, but not as one "
-            "of several comparisons; about 1 more trial of each would be needed to tell",
+            "of several comparisons; about 1 more trial of each would be needed to tell (`plinth resume BUNDLE --more 1`)",
         ),
         (
             "undecided",
@@ -167,7 +167,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             3,
             "whether memory is faster or slower than disk is undecided: 3x; not enough trials for an interval: it needs at least 3, not 2; "
-            "about 3 more trials of each would be needed to tell; of memory: what it acknowledges it does not keep",
+            "about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`); of memory: what it acknowledges it does not keep",
         ),
     ],
 )

@@ -110,3 +110,27 @@ def test_a_server_that_cannot_be_reached_is_said_so(project):
     assert done.returncode == 1, done.stderr
     assert "connect to the external server" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_trials_are_added_on_a_server_that_can_be_reached_and_a_bundle_is_not_opened_for_one_that_cannot(
+    project, service
+):
+    """The service is named by the bundle, and found again where libpq looks for it."""
+    string, services = service
+    project.write(EXTERNAL)
+    done = project.run("--set", "workload.clients=1", PGSERVICEFILE=str(services))
+    assert done.returncode in (0, 3), done.stderr
+    files = {file: file.read_bytes() for file in project.bundle.rglob("*") if file.is_file()}
+
+    unknown = project.plinth("resume", project.bundle, "--more", 1)
+    assert unknown.returncode != 0
+    assert "service" in unknown.stderr and "Traceback" not in unknown.stderr
+    assert {file: file.read_bytes() for file in project.bundle.rglob("*") if file.is_file()} == files
+
+    added = project.plinth("resume", project.bundle, "--more", 1, PGSERVICEFILE=str(services))
+    assert added.returncode in (0, 3), added.stderr
+    trials = project.trials()
+    assert len(trials) == 2 * (len(trials) // 2) == 2 * len({trial["variant"] for trial in trials})
+    assert all(trial["status"] == "complete" for trial in trials), trials
+    assert schemas_of_ours(string) == []
+    assert project.left_behind() == []

@@ -57,8 +57,7 @@ def size_of(dataset):
     return DatasetSize(dataset.scale * 14_000_000, dataset.scale * 2_000_000)
 
 
-def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
-    expanded = expand(e, scripts)
+def surroundings(available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
     host = HostFacts(
         cores=2,
         memory_total_bytes=memory_bytes,
@@ -69,7 +68,7 @@ def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
         os="test",
         cpu_model="test",
     )
-    surroundings = Surroundings(
+    return Surroundings(
         run_id="RUN",
         host=host,
         places=lambda clusters: used(places or places_of(available_bytes, memory_bytes), clusters),
@@ -80,7 +79,10 @@ def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
         trial_steps=lambda trial, variant, cluster: [],
         teardown_steps=lambda clusters: [],
     )
-    return build_plan(e, expanded, (), surroundings)
+
+
+def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
+    return build_plan(e, expand(e, scripts), (), surroundings(available_bytes, memory_bytes, places))
 
 
 def test_every_combination_is_a_variant_and_the_baseline_has_a_twin():

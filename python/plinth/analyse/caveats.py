@@ -1,12 +1,14 @@
 """What a sceptical reader must know: everything that weakens what the analysis says, each in one sentence."""
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause
 from plinth.model.analysis import NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
+from plinth.model.figures import more_command
 from plinth.model.trial import Trial
 
 MANY_FAILURES = 0.01
@@ -27,6 +29,7 @@ def caveats(
     return (
         *_of_run(contents),
         *_of_design(contents, noise, noise_missing),
+        *_of_extensions(contents),
         *_of_spread(results),
         *_of_safety(results),
         *_of_flushes(contents),
@@ -70,7 +73,8 @@ def _of_design(contents: BundleContents, noise: NoiseFloor | None, noise_missing
     measure = contents.plan.experiment.measure
     several = sum(not variant.is_aa_twin for variant in contents.plan.variants) > 1
     if measure.repeats < MIN_TRIALS:
-        yield f"{measure.repeats} trials of each variant: too few for intervals, which need {MIN_TRIALS}"
+        missing = more_command(MIN_TRIALS - measure.repeats)
+        yield f"{measure.repeats} trials of each variant: too few for intervals, which need {MIN_TRIALS} ({missing})"
     if several and measure.order == "sequential":
         yield "trials ran variant after variant: a drift of the machine looks like a difference between variants"
     if noise_missing and several:
@@ -80,12 +84,33 @@ def _of_design(contents: BundleContents, noise: NoiseFloor | None, noise_missing
         yield f"the A/A pair, twice the same variant, came out {seen:.2f}x apart: distrust small differences"
 
 
+def _of_extensions(contents: BundleContents) -> Iterator[str]:
+    """Trials that were added: by whom the results were known, and where other storages and other days are mixed."""
+    plan = contents.plan
+    if not plan.extensions:
+        return
+    ends = [extension.first_trial - 1 for extension in plan.extensions[1:]] + [len(plan.trials)]
+    added = [
+        f"trials {extension.first_trial} to {end} on {_date(extension.added_unix_ns)}"
+        for extension, end in zip(plan.extensions, ends, strict=True)
+    ]
+    yield (
+        f"{', '.join(added)} were added when results were known already, on storages, servers and data that were made "
+        "again: where there is no difference, one is then shown in 6 to 9 of 100 experiments, and not in 4 or 5"
+    )
+
+
+def _date(unix_ns: int) -> str:
+    return f"{datetime.fromtimestamp(unix_ns / 1e9, UTC):%Y-%m-%d}"
+
+
 def _of_spread(results: Sequence[VariantResult]) -> Iterator[str]:
     """Variants whose trials differ so much that no interval is stated; too few for any is said of the design."""
     wide = [(result.label, result.tps) for result in results if result.tps is not None]
     for label, tps in wide:
         if tps.n >= MIN_TRIALS and tps.more_trials is not None:
-            yield f"throughput of {label}: {tps.note}; about {tps.more_trials} more would tell its order of magnitude"
+            more = f"about {tps.more_trials} more would tell its order of magnitude ({more_command(tps.more_trials)})"
+            yield f"throughput of {label}: {tps.note}; {more}"
 
 
 def _of_safety(results: Sequence[VariantResult]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from plinth.analyse.comparison import EQUIVALENCE, in_doubt
 from plinth.model.analysis import Comparison, NoiseFloor, SafetyGrade, VariantResult, Verdict
 from plinth.model.estimate import Estimate, Interval
-from plinth.model.figures import number, times
+from plinth.model.figures import more_command, number, times
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,21 @@ def _counted(comparisons: Sequence[Comparison], *, told: bool) -> str | None:
         words = {"worse": "slower", "no difference shown": "with no difference shown", **words}
     counts = [(sum(c.verdict == verdict for c in comparisons), word) for verdict, word in words.items()]
     said = ", ".join(f"{n} {word}" for n, word in counts if n)
-    return f"of {len(comparisons)} compared, {said}" if said else None
+    return f"of {len(comparisons)} compared, {said}{_deciding(comparisons)}" if said else None
+
+
+def _deciding(comparisons: Sequence[Comparison]) -> str:
+    """What would decide those that are undecided, as far as that is known."""
+    undecided = [c for c in comparisons if c.verdict == "undecided"]
+    known = [c.more_trials for c in undecided if c.more_trials is not None]
+    if not known:
+        return ""
+    some = "" if len(known) == len(undecided) else f" of {len(known)} of them"
+    return f"; {_needed(max(known))}{some} ({more_command(max(known))})"
+
+
+def _needed(more: int) -> str:
+    return f"about {more} more trial{'s' if more > 1 else ''} of each would be needed to tell"
 
 
 def _safety_clause(verdict: Verdict, variant: Side, baseline: Side) -> str:
@@ -151,7 +165,7 @@ def _open(ratio: Estimate, floor: NoiseFloor | None, more: int | None) -> str:
     elif ratio.interval and not ratio.interval.low <= 1 <= ratio.interval.high:
         parts.append("clear by itself, but not as one of several comparisons")
     if more is not None:
-        parts.append(f"about {more} more trial{'s' if more > 1 else ''} of each would be needed to tell")
+        parts.append(f"{_needed(more)} ({more_command(more)})")
     elif ratio.interval:
         parts.append("even a thousand more trials of each would hardly tell")
     return "; ".join(parts)

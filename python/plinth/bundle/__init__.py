@@ -1,6 +1,6 @@
 """The bundle: the folder that an experiment writes, and the only thing that analysis and reports read."""
 
-from plinth.bundle.authentic import REPEAT_HINT, read_authentic_plan
+from plinth.bundle.authentic import REPEAT_HINT, Authentic, read_authentic
 from plinth.bundle.files import BundleFolder
 from plinth.bundle.reader import (
     read_bundle,
@@ -12,14 +12,16 @@ from plinth.bundle.reader import (
     read_probes,
     read_wear,
 )
-from plinth.bundle.seal import verify_bundle
+from plinth.bundle.seal import is_sealed, verify_bundle
 from plinth.bundle.writer import BundleWriter, write_derived
 
 __all__ = [
     "REPEAT_HINT",
+    "Authentic",
     "BundleFolder",
     "BundleWriter",
-    "read_authentic_plan",
+    "is_sealed",
+    "read_authentic",
     "read_bundle",
     "read_doctor",
     "read_io",

@@ -1,10 +1,13 @@
 """What a run that is resumed goes by, authenticated: resume.mac says that plan and experiment are as its user wrote them.
 
 The file holds the HMAC-SHA256 of plan.json, experiment.toml and the version of Plinth, by the run's key, which is not in
-the bundle. What else is in a bundle is data: it is compared and shown, but nothing in it is executed or made.
+the bundle. While the plan is replaced by one with more trials it holds two, a line each, so that after a kill at any instant
+the plan that is there is authenticated. What else is in a bundle is data: it is compared and shown, but nothing in it is
+executed or made.
 """
 
 import hmac
+from typing import NamedTuple
 
 from plinth.bundle.files import BundleFolder
 from plinth.bundle.reader import parse_plan
@@ -23,21 +26,42 @@ def write_mac(folder: BundleFolder, key: RunKey, plinth_version: str, plan: str,
     folder.write_durably(MAC, _mac(key, plinth_version, plan.encode(), experiment_toml.encode()) + "\n")
 
 
-def read_authentic_plan(folder: BundleFolder, manifest: Manifest, key: RunKey) -> Plan:
-    """The plan of a bundle whose run has this key, read once and checked before it is parsed.
+class Authentic(NamedTuple):
+    """What was read from a bundle once, and was authentic then."""
+
+    plan: Plan
+    experiment_toml: bytes
+    mac: str
+
+
+def read_authentic(folder: BundleFolder, manifest: Manifest, key: RunKey) -> Authentic:
+    """Plan and experiment of a bundle whose run has this key, checked before the plan is parsed.
 
     Raises Refused where plan, experiment or the manifest's version of Plinth are not what the key vouches for.
     """
     found = folder.read_bytes(MAC) if folder.entry(MAC) else b""
     plan, experiment_toml = folder.read_bytes(_PLAN), folder.read_bytes(_EXPERIMENT)
-    if not hmac.compare_digest(found.strip(), _mac(key, manifest.plinth_version, plan, experiment_toml).encode()):
+    mac = _mac(key, manifest.plinth_version, plan, experiment_toml)
+    if not any(hmac.compare_digest(line, mac.encode()) for line in found.split()):
         raise Refused(
             "the bundle is not as its run began it: its plan, its experiment or its version of Plinth was altered, or it "
             "is another run's",
             where=str(folder.path / (MAC if found else _PLAN)),
             hint=REPEAT_HINT.format(bundle=folder.path),
         )
-    return parse_plan(folder, plan.decode())
+    return Authentic(parse_plan(folder, plan.decode()), experiment_toml, mac)
+
+
+def replace_plan(folder: BundleFolder, manifest: Manifest, key: RunKey, before: Authentic, plan: Plan) -> None:
+    """Write `plan` in place of the one that was read as `before`; killed at any instant, one of both is there and authentic.
+
+    What stands in the bundle by now is not read again, so that nothing is vouched for that was not checked.
+    """
+    text = plan.model_dump_json(indent=1)
+    mac = _mac(key, manifest.plinth_version, text.encode(), before.experiment_toml)
+    folder.write_durably(MAC, f"{before.mac}\n{mac}\n")
+    folder.write_durably(_PLAN, text)
+    folder.write_durably(MAC, f"{mac}\n")
 
 
 def _mac(key: RunKey, plinth_version: str, plan: bytes, experiment_toml: bytes) -> str:

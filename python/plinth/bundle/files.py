@@ -21,6 +21,7 @@ from plinth.system.log_file import LogFile
 MAX_DOCUMENT_BYTES = 64 * 2**20
 """Of a file that is read as a whole; a plan of ten thousand trials has a tenth of it."""
 _MAX_DEPTH = 100
+_PARTIAL = ".partial"
 _STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -199,8 +200,8 @@ class BundleFolder:
 
     def write_durably(self, name: str, content: str | bytes) -> None:
         """Write a file beside its place, fsync it, move it there, and fsync the folder."""
-        folder, _, last = name.rpartition("/")
-        partial = f"{folder}/.{last}.partial" if folder else f".{last}.partial"
+        folder, slash, last = name.rpartition("/")
+        partial = f"{folder}{slash}.{last}{_PARTIAL}"
         try:
             self.write(partial, content)
             self.rename(partial, name)
@@ -327,6 +328,12 @@ class BundleFolder:
 
     def _no_part(self, name: str, reason: str) -> RunError:
         return RunError(f"cannot read a part of the bundle: {reason}", where=str(self.path / name))
+
+
+def is_partial(name: str) -> bool:
+    """Whether that is the name of a file which `write_durably` had not yet moved to its place."""
+    last = name.rpartition("/")[2]
+    return last.startswith(".") and last.endswith(_PARTIAL)
 
 
 def folder_of(bundle: "Path | BundleFolder") -> BundleFolder:

@@ -27,6 +27,11 @@ def unseal_bundle(folder: BundleFolder) -> None:
     folder.remove(SEAL)
 
 
+def is_sealed(folder: BundleFolder) -> bool:
+    """Whether there is a seal, which `verify_bundle` compares with what is there."""
+    return folder.entry(SEAL) is not None
+
+
 def verify_bundle(bundle: Path | BundleFolder) -> int:
     """Recompute the sums, and look for every trial that a complete run has planned; returns how many files were checked.
 
@@ -34,7 +39,7 @@ def verify_bundle(bundle: Path | BundleFolder) -> int:
     A bundle has files and folders only: links, FIFOs, sockets and devices are findings, in derived/ too.
     """
     folder = folder_of(bundle)
-    if folder.entry(SEAL) is None:
+    if not is_sealed(folder):
         raise RunError(
             "the bundle is not sealed: its run did not end",
             where=str(folder.path),

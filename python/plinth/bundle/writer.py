@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from plinth.bundle.authentic import write_mac
-from plinth.bundle.files import BundleFolder, folder_of
+from plinth.bundle.authentic import Authentic, replace_plan, write_mac
+from plinth.bundle.files import BundleFolder, folder_of, is_partial
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.doctor import DoctorRecord
@@ -28,6 +28,9 @@ from plinth.model.wear import RunWear
 from plinth.system.lock import LOCK_FILE
 from plinth.system.log_file import LogFile
 from plinth.system.run_key import RunKey
+
+_MADE_ANEW = ("storage-", "dataset-", "server-")
+"""Beginnings of the names in env/ of what describes things that each extension of a run makes again."""
 
 
 class BundleWriter:
@@ -84,14 +87,36 @@ class BundleWriter:
 
     @classmethod
     def reopen(cls, bundle: Path | BundleFolder, manifest: Manifest) -> "BundleWriter":
-        """Go on with a bundle that was cut short: half-written trials are dropped, the seal is broken."""
+        """Go on with a bundle: what is half-written is dropped, the seal is broken."""
         folder = folder_of(bundle)
+        unseal_bundle(folder)
         for entry in folder.entries("trials"):
             if entry.name.startswith("trials/.partial-"):
                 folder.remove_tree(entry.name)
-        unseal_bundle(folder)
+        for entry in (*folder.entries(), *folder.walk("env")):
+            if is_partial(entry.name):
+                folder.remove(entry.name)
         writer = cls(folder, manifest.model_copy(update={"status": "running", "reason": None, "ended_unix_ns": None}))
         writer._write_manifest()
+        return writer
+
+    @classmethod
+    def extend(
+        cls, folder: BundleFolder, manifest: Manifest, key: RunKey, before: Authentic, plan: Plan
+    ) -> "BundleWriter":
+        """Reopen a complete bundle for `plan`, which has further trials.
+
+        What env/ says of storages, datasets and servers that are no more goes to env/before-trial-NNNN/, since those that are
+        made now will be described in its place.
+        """
+        writer = cls.reopen(folder, manifest)
+        kept = f"env/before-trial-{plan.extensions[-1].first_trial:04d}"
+        folder.make_folder(kept)
+        for entry in folder.entries("env"):
+            name = entry.name.removeprefix("env/")
+            if entry.is_file and name.startswith(_MADE_ANEW):
+                folder.write_durably(f"{kept}/{name}", folder.read_bytes(entry.name))
+        replace_plan(folder, writer.manifest, key, before, plan)
         return writer
 
     @property

@@ -32,6 +32,13 @@ BundlePath = Annotated[
 Yes = Annotated[
     bool, Parameter(name="--yes", negative="", help="Run the experiment of a bundle without asking; for scripts.")
 ]
+More = Annotated[
+    int | None,
+    Parameter(
+        name="--more",
+        help="Add N trials of each variant to a complete run, and run them, as when the report says that more trials would decide.",
+    ),
+]
 Quiet = Annotated[bool, Parameter(name="--quiet", negative="", help="No progress; errors and results only.")]
 
 
@@ -91,20 +98,23 @@ def resume(
     bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
     /,
     *,
+    more: More = None,
     destroy: Destroy = (),
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
     """Finish a run that was cut short: what it left standing is used or undone, and the trials that are missing are run.
 
-    Trials that are in the bundle are kept. It must be the same machine. A complete bundle has nothing to resume.
+    Trials that are in the bundle are kept. It must be the same machine. A complete bundle has nothing to resume, but
+    --more adds trials to it: storages, servers and data are made again for them, and the results are those of all trials.
 
       plinth resume bundles/ramdisk-20261122-091717
+      plinth resume bundles/ramdisk-20261122-091717 --more 15
     """
     from plinth.run import resume_bundle
 
     with _listener(quiet) as listener:
-        status = resume_bundle(bundle, listener, destroy)
+        status = resume_bundle(bundle, listener, destroy, more)
         results = _results(status.bundle, listener)
     return _conclude(results, status, as_json)
 

@@ -280,6 +280,9 @@ class WorkloadSpec(Frozen):
         return self
 
 
+MOST_REPEATS = 1000
+
+
 class MeasureSpec(Frozen):
     """How it is measured."""
 
@@ -289,7 +292,7 @@ class MeasureSpec(Frozen):
     duration_s: DurationS = Field(
         default=30.0, gt=0, alias="duration", description="Measured time of one trial.", examples=["60s"]
     )
-    repeats: int = Field(default=5, ge=1, le=1000, description="Trials of each variant.")
+    repeats: int = Field(default=5, ge=1, le=MOST_REPEATS, description="Trials of each variant.")
     order: Literal["random-blocks", "sequential"] = Field(
         default="random-blocks",
         description="random-blocks: every variant once a block, shuffled; sequential: variant after variant.",

@@ -59,3 +59,8 @@ def _digits(low: float, high: float) -> int:
     """Decimals that show half the width of an interval to one significant digit or better, from 0 to 4."""
     half = (high - low) / 2
     return 4 if half <= 0 else min(4, max(0, math.ceil(-math.log10(half))))
+
+
+def more_command(trials: int) -> str:
+    """The command that adds so many trials of each variant to a bundle, for a sentence that says that they would decide."""
+    return f"`plinth resume BUNDLE --more {trials}`"

@@ -121,6 +121,14 @@ class PlannedTrial(Frozen):
     seed: int
 
 
+class Extension(Frozen):
+    """Trials that were added to a run once all of it was measured, by `plinth resume --more`."""
+
+    repeats: int = Field(ge=1, description="Trials of each variant that were added.")
+    first_trial: int = Field(ge=1, description="The number of the first trial that was added.")
+    added_unix_ns: int = Field(ge=0, lt=2**63)
+
+
 class Need(Frozen):
     """Something that the run needs of a place, against what is there."""
 
@@ -180,6 +188,10 @@ class Plan(Frozen):
         description="Variants that are lost before they begin, by id: this build of the server lacks what they need.",
     )
     trials: tuple[PlannedTrial, ...]
+    extensions: tuple[Extension, ...] = Field(
+        default=(),
+        description="Which of the trials were added after the results had been seen, in order; measure.repeats counts them.",
+    )
     dataset_files: dict[str, str] = Field(
         default_factory=dict, description="Text of each SQL file that the dataset names, by its path as written."
     )

@@ -1,8 +1,20 @@
 """Experiment to plan: variants, order, needs. Pure: what it must know of the machine is handed to it."""
 
 from plinth.plan.build import Surroundings, build_plan
+from plinth.plan.extend import extended, plan_more
 from plinth.plan.fit import scale_to_fit
 from plinth.plan.needs import MEMORY, Place
 from plinth.plan.variants import ClusterKey, Expanded, expand
 
-__all__ = ["MEMORY", "ClusterKey", "Expanded", "Place", "Surroundings", "build_plan", "expand", "scale_to_fit"]
+__all__ = [
+    "MEMORY",
+    "ClusterKey",
+    "Expanded",
+    "Place",
+    "Surroundings",
+    "build_plan",
+    "expand",
+    "extended",
+    "plan_more",
+    "scale_to_fit",
+]

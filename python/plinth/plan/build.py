@@ -49,11 +49,22 @@ def build_plan(
     surroundings: Surroundings,
 ) -> Plan:
     """The whole plan. Deterministic: the same experiment, seed and surroundings give the same plan."""
+    trials = order_trials(expanded.variants, experiment.measure)
+    return plan_of_trials(experiment, expanded, trials, overrides, surroundings)
+
+
+def plan_of_trials(
+    experiment: Experiment,
+    expanded: Expanded,
+    trials: Sequence[PlannedTrial],
+    overrides: tuple[str, ...],
+    surroundings: Surroundings,
+) -> Plan:
+    """The plan that runs these trials of an experiment, and no others."""
     variants, keys = expanded.variants, expanded.clusters
     clusters = [_cluster(experiment, key, variants, surroundings) for key in keys]
     by_id = {cluster.id: cluster for cluster in clusters}
     variant_of = {variant.id: variant for variant in variants}
-    trials = order_trials(list(variants), experiment.measure)
     trial_steps = [
         step
         for trial in trials
@@ -85,7 +96,7 @@ def build_plan(
         estimated_s=estimated_s(
             experiment, clusters, load_s, variant_of, trials, places, surroundings.host.memory_available_bytes
         ),
-        warnings=(*map(_without_factor, surroundings.removed_factors), *_warnings(experiment, variants, written)),
+        warnings=(*map(_without_factor, surroundings.removed_factors), *warnings_of(experiment, variants, written)),
     )
 
 
@@ -111,7 +122,8 @@ def _without_factor(factor: str) -> str:
     return f"matrix.{factor} is left out: --set replaced the table that it writes to by one of a kind without that key"
 
 
-def _warnings(experiment: Experiment, variants: Sequence[Variant], written_bytes: int) -> list[str]:
+def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_bytes: int) -> list[str]:
+    """What is unwise about an experiment of these variants, of which `written_bytes` are written by estimate."""
     measure = experiment.measure
     found = []
     if measure.max_written_bytes is not None and written_bytes > measure.max_written_bytes:

@@ -198,7 +198,10 @@ def _joined(places: Sequence[str]) -> str:
 
 def _reproduction(contents: BundleContents) -> Reproduction:
     plan = contents.plan
-    overrides = "".join(f" {shlex.join(['--set', override])}" for override in plan.overrides if "=" in override)
+    # Trials that were added later are planned at once then.
+    repeats = [f"measure.repeats={plan.experiment.measure.repeats}"] if plan.extensions else []
+    settings = [override for override in plan.overrides if "=" in override] + repeats
+    overrides = "".join(f" {shlex.join(['--set', setting])}" for setting in settings)
     bundle = PurePath(contents.path).name
     return Reproduction(
         commands=(

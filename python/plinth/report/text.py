@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
 from plinth.model.estimate import Estimate
-from plinth.model.figures import NOT_AVAILABLE, bounds, number, percent_or_times, times
+from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent_or_times, times
 from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow
 from plinth.model.units import format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
@@ -83,7 +83,7 @@ def noise_sentence(analysis: Analysis) -> str:
     if noise.ratio.interval is None and noise.ratio.more_trials is not None:
         return (
             f"Noise floor: n/a: {noise.ratio.note}, though the A/A pair is twice the same; "
-            f"about {noise.ratio.more_trials} more of each would tell more."
+            f"about {noise.ratio.more_trials} more of each would tell more ({more_command(noise.ratio.more_trials)})."
         )
     smallest = percent_or_times(noise.smallest_ratio)
     return f"Noise floor: a difference of less than {smallest} could not have been shown here; {pair}."

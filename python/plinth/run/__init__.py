@@ -7,10 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plinth.run.conduct import RunStatus, resume_bundle, run_plan
+    from plinth.run.conduct import RunStatus, run_plan
     from plinth.run.listener import Listener, LiveSecond
     from plinth.run.planning import make_plan
     from plinth.run.results import analyse_bundle
+    from plinth.run.resume import resume_bundle
 
 _HOMES = {
     "Listener": "listener",
@@ -18,7 +19,7 @@ _HOMES = {
     "RunStatus": "conduct",
     "analyse_bundle": "results",
     "make_plan": "planning",
-    "resume_bundle": "conduct",
+    "resume_bundle": "resume",
     "run_plan": "conduct",
 }
 

@@ -1,7 +1,6 @@
 """From an experiment to its plan: asks the other rooms what the planner must know."""
 
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,17 +12,14 @@ from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.plan import Plan, PlannedCluster, PlannedShell, PlannedTrial, ScriptText, Variant
-from plinth.model.step import Step
-from plinth.model.units import format_count
+from plinth.model.plan import Plan, PlannedShell, ScriptText
 from plinth.observe import host_facts
-from plinth.plan import MEMORY, ClusterKey, Expanded, Place, Surroundings, build_plan, expand, scale_to_fit
-from plinth.run.destroy import doomed_devices
+from plinth.plan import ClusterKey, Expanded, build_plan, expand, scale_to_fit
 from plinth.run.load_of import check_load
 from plinth.run.site import Site
-from plinth.run.undo import undo_step
-from plinth.server import STANDBY_SETTINGS, SettingsProbe, external_step, find_installation
-from plinth.storage import Storage, check_answers, check_places
+from plinth.run.surroundings import surroundings_of
+from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation
+from plinth.storage import check_answers, check_places
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 from plinth.workload import (
@@ -79,21 +75,12 @@ class _Planner:
             experiment,
             expanded,
             (*self.loaded.overrides, *cuts),
-            Surroundings(
-                run_id=self.run_id,
+            replace(
+                surroundings_of(site, self.runner, self._dataset, installations),
                 full=self.loaded.full,
                 lacking=lacking,
                 reference=self.loaded.reference,
                 removed_factors=self.loaded.removed_factors,
-                host=self.host,
-                places=lambda clusters: {storage.name: _place(storage) for storage in site.used_storages(clusters)},
-                installations=installations,
-                dataset_size=lambda spec: self._dataset(spec).size(),
-                dataset_load_s=lambda spec: self._dataset(spec).load_s(),
-                provision_steps=lambda clusters: self._provision_steps(site, clusters),
-                trial_steps=lambda trial, variant, cluster: _trial_steps(site, trial, variant, cluster),
-                teardown_steps=lambda clusters: self._teardown_steps(site, clusters),
-                doomed=lambda clusters: doomed_devices(site.used_storages(list(clusters)), self.runner),
                 shell_commands=tuple(self._shell_commands),
                 dataset_files={name: text for key in expanded.clusters for name, text in self._files_of(key.dataset)},
             ),
@@ -118,23 +105,6 @@ class _Planner:
         if isinstance(spec, SqlDataset):
             names = (name for key in SqlDataset.file_keys for name in spec.files(key))
             yield from ((name, self.loaded.files[name]) for name in names)
-
-    def _provision_steps(self, site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
-        steps = [step for storage in site.used_storages(clusters) for step in storage.steps()]
-        for cluster in clusters:
-            steps += (
-                [external_step(site.run_id, cluster.id)] if cluster.storage is None else site.layout(cluster).steps()
-            )
-            for step in self._dataset(cluster.dataset).steps():
-                steps.append(
-                    step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
-                )
-        return steps
-
-    def _teardown_steps(self, site: Site, clusters: Sequence[PlannedCluster]) -> list[Step]:
-        """What the journal undoes at the end, the last first."""
-        undone = map(undo_step, reversed(self._provision_steps(site, clusters)))
-        return [step for step in undone if step is not None]
 
     def check_working_sets(self, plan: Plan) -> None:
         """Only once --scale-to-fit, which tries sizes that are too small, has ended."""
@@ -219,53 +189,3 @@ def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:
     if problem.key in factors:
         return Problem(problem.message, path=["matrix", problem.key], hint=problem.hint)
     return problem
-
-
-def _place(storage: Storage) -> Place:
-    """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
-    source = storage.needs_from()
-    place = Place(
-        takes_bytes=storage.needs_bytes(),
-        usable_bytes=storage.usable_bytes(),
-        ballast_bytes=storage.ballast_bytes(),
-        pace=storage.pace(),
-    )
-    match source:
-        case None:
-            return place
-        case str():
-            available_bytes = storage.host.memory_available_bytes
-            return replace(place, key=MEMORY, where=MEMORY, available_bytes=available_bytes)
-        case Path():
-            key, where, available_bytes = _filesystem(source)
-            return replace(place, key=key, where=where, available_bytes=available_bytes)
-        case base:
-            return replace(place, on=base.name)
-
-
-def _filesystem(path: Path) -> tuple[str, str, int | None]:
-    """A key that paths on the same file system share, the path, and the bytes that are free there."""
-    try:
-        status = os.statvfs(path)
-        return str(path.stat().st_dev), str(path), status.f_bavail * status.f_frsize
-    except OSError:
-        return str(path), str(path), None
-
-
-def _driver(workload: WorkloadSpec) -> str:
-    return "" if workload.driver == "plinth" else f"driver {workload.driver}, "
-
-
-def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
-    workload = variant.workload
-    load = (
-        f"trial {trial.number}, {variant.label}: CHECKPOINT, then {', '.join(s.name for s in variant.scripts)} by "
-        f"{format_count(workload.clients, 'client')}, {workload.protocol} protocol, {_driver(workload)}seed {trial.seed}"
-    )
-    steps = [Step(id=f"trial.{trial.number}.load", title=load)]
-    if cluster.storage is None:
-        return steps
-    settings = ", ".join(f"{name} = {value}" for name, value in variant.settings.items()) or "defaults"
-    start = site.layout(cluster).start_step()
-    title = f"trial {trial.number}, {variant.label}: start {cluster.id} anew with {settings}"
-    return [start.model_copy(update={"id": f"trial.{trial.number}.start", "title": title}), *steps]

@@ -2,7 +2,7 @@
 
 from plinth.server.cluster import Applied, Cluster
 from plinth.server.external import ExternalServer, external_step
-from plinth.server.installations import Survey, find_installation, find_installations
+from plinth.server.installations import Survey, find_installation, find_installations, installed_version
 from plinth.server.layout import ClusterLayout
 from plinth.server.settings import (
     STANDBY_SETTINGS,
@@ -29,4 +29,5 @@ __all__ = [
     "external_step",
     "find_installation",
     "find_installations",
+    "installed_version",
 ]

@@ -53,6 +53,13 @@ class ExternalServer:
         options = f'{self._found.options or ""} -c search_path="{self.schema}","$user",public'.strip()
         return self._found.model_copy(update={"options": options})
 
+    @property
+    def whole_string(self) -> str:
+        """A connection string that leads there whatever the environment says, with its secrets: not to be shown or kept."""
+        from psycopg.conninfo import make_conninfo
+
+        return make_conninfo("", **conninfo.keywords(self._found))
+
     def step(self) -> Step:
         """Making our schema."""
         return _step(self._run_id, self._cluster_id, self._where)

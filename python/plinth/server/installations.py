@@ -91,6 +91,14 @@ def find_installation(
     )
 
 
+def installed_version(installation: Installation, owner: Owner, runner: Runner) -> str:
+    """The version that stands in the place of an installation by now, as `installation.version`.
+
+    Raises MissingCapability or CommandError where `owner` cannot run it any more.
+    """
+    return _version(Path(installation.bindir) / "postgres", owner, runner, as_ourselves=False)
+
+
 def inspect(place: Place, owner: Owner, runner: Runner, *, as_ourselves: bool = True) -> Installation:
     """Run the programs in `place` to see what they are: as `owner`, and `as_ourselves` where that user cannot reach them.
 

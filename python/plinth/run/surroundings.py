@@ -1,0 +1,114 @@
+"""What a planner must know of this machine: room, steps, sizes and times of what it plans."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from plinth.model.dataset import DatasetSpec
+from plinth.model.experiment import WorkloadSpec
+from plinth.model.facts import Installation
+from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
+from plinth.model.step import Step
+from plinth.model.units import format_count
+from plinth.plan import MEMORY, Place, Surroundings
+from plinth.run.destroy import doomed_devices
+from plinth.run.site import Site
+from plinth.run.undo import undo_step
+from plinth.server import external_step
+from plinth.storage import Storage
+from plinth.system.runner import Runner
+from plinth.workload import Dataset
+
+
+def surroundings_of(
+    site: Site,
+    runner: Runner,
+    dataset_of: Callable[[DatasetSpec], Dataset],
+    installations: Mapping[str, Installation],
+) -> Surroundings:
+    """What is known of the machine, for storages that stand as `site` says; `installations` are by cluster."""
+
+    def provision_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
+        return _provision_steps(site, clusters, dataset_of)
+
+    def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
+        """What the journal undoes at the end, the last first."""
+        undone = map(undo_step, reversed(provision_steps(clusters)))
+        return [step for step in undone if step is not None]
+
+    return Surroundings(
+        run_id=site.run_id,
+        host=site.host,
+        places=lambda clusters: {storage.name: _place(storage) for storage in site.used_storages(clusters)},
+        installations=installations,
+        dataset_size=lambda spec: dataset_of(spec).size(),
+        dataset_load_s=lambda spec: dataset_of(spec).load_s(),
+        provision_steps=provision_steps,
+        trial_steps=lambda trial, variant, cluster: _trial_steps(site, trial, variant, cluster),
+        teardown_steps=teardown_steps,
+        doomed=lambda clusters: doomed_devices(site.used_storages(clusters), runner),
+    )
+
+
+def _provision_steps(
+    site: Site, clusters: Sequence[PlannedCluster], dataset_of: Callable[[DatasetSpec], Dataset]
+) -> list[Step]:
+    steps = [step for storage in site.used_storages(clusters) for step in storage.steps()]
+    for cluster in clusters:
+        steps += [external_step(site.run_id, cluster.id)] if cluster.storage is None else site.layout(cluster).steps()
+        for step in dataset_of(cluster.dataset).steps():
+            steps.append(
+                step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
+            )
+    return steps
+
+
+def _place(storage: Storage) -> Place:
+    """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
+    source = storage.needs_from()
+    place = Place(
+        takes_bytes=storage.needs_bytes(),
+        usable_bytes=storage.usable_bytes(),
+        ballast_bytes=storage.ballast_bytes(),
+        pace=storage.pace(),
+    )
+    match source:
+        case None:
+            return place
+        case str():
+            available_bytes = storage.host.memory_available_bytes
+            return replace(place, key=MEMORY, where=MEMORY, available_bytes=available_bytes)
+        case Path():
+            key, where, available_bytes = _filesystem(source)
+            return replace(place, key=key, where=where, available_bytes=available_bytes)
+        case base:
+            return replace(place, on=base.name)
+
+
+def _filesystem(path: Path) -> tuple[str, str, int | None]:
+    """A key that paths on the same file system share, the path, and the bytes that are free there."""
+    try:
+        status = os.statvfs(path)
+        return str(path.stat().st_dev), str(path), status.f_bavail * status.f_frsize
+    except OSError:
+        return str(path), str(path), None
+
+
+def _driver(workload: WorkloadSpec) -> str:
+    return "" if workload.driver == "plinth" else f"driver {workload.driver}, "
+
+
+def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
+    workload = variant.workload
+    load = (
+        f"trial {trial.number}, {variant.label}: CHECKPOINT, then {', '.join(s.name for s in variant.scripts)} by "
+        f"{format_count(workload.clients, 'client')}, {workload.protocol} protocol, {_driver(workload)}seed {trial.seed}"
+    )
+    steps = [Step(id=f"trial.{trial.number}.load", title=load)]
+    if cluster.storage is None:
+        return steps
+    settings = ", ".join(f"{name} = {value}" for name, value in variant.settings.items()) or "defaults"
+    start = site.layout(cluster).start_step()
+    title = f"trial {trial.number}, {variant.label}: start {cluster.id} anew with {settings}"
+    return [start.model_copy(update={"id": f"trial.{trial.number}.start", "title": title}), *steps]
