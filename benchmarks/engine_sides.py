@@ -22,7 +22,7 @@ def run_plinth(to: Connection, row: Row, scale: int, seed: int, duration_s: int)
     file = row.source_file()
     source = file.read_text() if file else _native.builtin_script(row.script)
     config = {
-        "connection": to.model_dump(),
+        "connection": to.for_engine(),
         "clients": row.clients,
         "threads": row.threads,
         "protocol": row.protocol,

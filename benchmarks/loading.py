@@ -66,7 +66,7 @@ class Bench:
     def loaded(self, dataset: dict[str, Any]) -> dict[str, Any]:
         """The figures of a load in a process of its own, for which the server is stopped and started when it asks."""
         argv = [sys.executable, str(Path(__file__).with_name("loading_once.py"))]
-        asked = {"connection": self.to.model_dump(), "dataset": dataset}
+        asked = {"connection": self.to.for_engine(), "dataset": dataset}
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as child:
             assert child.stdin is not None and child.stdout is not None
             print(json.dumps(asked), file=child.stdin)

@@ -39,7 +39,7 @@ def have(done: str) -> None:
 
 
 asked = json.loads(sys.stdin.readline())
-target = Connection.model_validate(asked["connection"])
+target = TypeAdapter(Connection).validate_python(asked["connection"])
 dataset = dataset_of(TypeAdapter(DatasetSpec).validate_python(asked["dataset"]))
 clock = TaskClock(lambda _: None)
 with OfParent(connect(target), target) as server:

@@ -18,7 +18,7 @@ from plinth.system.database import connect
 from plinth.workload import dataset_of, loading
 
 spec, where, step, loading._PIECE_BYTES = json.loads(sys.argv[1])
-target = Connection.model_validate(where)
+target = TypeAdapter(Connection).validate_python(where)
 copy = loading.copy
 
 

@@ -54,6 +54,30 @@ def test_report_has_the_lines_of_pgbench(both: Both, options: str) -> None:
     assert shape(ours.err) == shape(theirs.err)
 
 
+SLOW = {"pydantic", "numpy", "duckdb", "cyclopts", "rich", "sqlalchemy"}
+"""Each takes as long to import as a transaction may be waited for."""
+WATCHED = """\
+import sys
+import plinth._native as native
+from plinth.bench import run_bench
+began = native.LoadRun
+def begin(config):
+    print(*sys.modules, file=sys.stderr)
+    return began(config)
+native.LoadRun = begin
+sys.exit(run_bench(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("options", ["-t 1", "-t 1 -S -c 2 -M prepared -r -l"])
+def test_the_first_transaction_waits_for_no_slow_import(server: Server, options: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", WATCHED, *options.split(), f"host={server.folder} port={server.port} user=postgres"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = next(line for line in done.stderr.splitlines() if "plinth.bench.load" in line).split()
+    assert not SLOW.intersection(loaded)
+
+
 def test_counts_are_exact_where_they_are_asked_for(both: Both) -> None:
     ours = both.plinth("-n", "-S", "-c", "3", "-t", "7").out
     assert "number of transactions actually processed: 21/21\n" in ours

@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def here(installations: dict[str, Installation], owner: Owner) -> Iterator[Serve
 def config(server: Server, script: str, **changes: Any) -> LoadConfig:
     usual = {"clients": 2, "duration_s": 0.5, "seed": 7, "stop_timeout_s": 0.2}
     return LoadConfig(
-        connection=Connection.model_validate(server.connection()),
+        connection=Connection(**server.connection()),
         scripts=[LoadScript(name="script", source=script)],
         **usual | changes,
     )
@@ -271,10 +272,10 @@ def test_processes_end_with_whom_they_work_for(here: Server, begun: Begun) -> No
 
 def test_who_cannot_connect_says_why(here: Server, begun: Begun) -> None:
     of = config(here, "SELECT 1;")
-    gone = of.connection.model_copy(update={"port": 1})
+    gone = replace(of.connection, port=1)
     with pytest.raises(RunError, match=r"no client could connect: connection .*failed"):
         begun(of.model_copy(update={"connection": gone}))
-    full = of.model_copy(update={"connection": of.connection.model_copy(update={"database": "nope"})})
+    full = of.model_copy(update={"connection": replace(of.connection, database="nope")})
     with pytest.raises(RunError, match='database "nope" does not exist'):
         begun(full, "sqlalchemy")
 
@@ -282,7 +283,7 @@ def test_who_cannot_connect_says_why(here: Server, begun: Begun) -> None:
 def test_more_clients_than_the_server_takes_are_told(here: Server, begun: Begun) -> None:
     here.execute("DROP ROLE IF EXISTS few; CREATE ROLE few LOGIN CONNECTION LIMIT 1")
     of = config(here, "SELECT 1;", clients=3)
-    few = of.connection.model_copy(update={"user": "few"})
+    few = replace(of.connection, user="few")
     result = ended(begun(of.model_copy(update={"connection": few})))
     (error,) = result.errors
     assert (error.kind, error.count) == ("connect", 2) and "too many connections" in error.message

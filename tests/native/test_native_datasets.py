@@ -24,7 +24,7 @@ class Place:
 
     def __init__(self, server: Server, name: str) -> None:
         self.server = server
-        self.target = Connection.model_validate(server.connection(database=name))
+        self.target = Connection(**server.connection(database=name))
         server.execute(f"CREATE DATABASE {name}")
         self.control = psycopg.connect(
             host=str(server.folder), port=server.port, user="postgres", dbname=name, autocommit=True

@@ -46,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def through(proxy: Proxy, sslmode: str) -> dict[str, object]:
     """The engine's connection through a proxy."""
     where = f"host=127.0.0.1 port={proxy.port} dbname=postgres user=scram_user password='{PASSWORD}'"
-    return resolve(f"{where} sslmode={sslmode}").model_dump()
+    return resolve(f"{where} sslmode={sslmode}").for_engine()
 
 
 @pytest.fixture(scope="module", params=MODES)

@@ -65,7 +65,7 @@ def plinth(load: Load, finished: Finished) -> Outcome:
     """The same of the load engine."""
 
     def outcome(string: str) -> str:
-        run = load(resolve(string).model_dump(), TELL, protocol="simple", transactions_per_client=1)
+        run = load(resolve(string).for_engine(), TELL, protocol="simple", transactions_per_client=1)
         try:
             (error,) = finished(run).errors
         except _native.ConnectError:
@@ -174,7 +174,7 @@ def test_a_wrong_password_is_final(primary: Server, read_only: Server, plinth: O
 def test_load_is_balanced(primary: Server, read_only: Server, load: Load, finished: Finished) -> None:
     string = among(primary, read_only, more="load_balance_hosts=random")
     script = f"select 1 / (current_setting('port') = '{primary.port}')::int;"
-    result = finished(load(resolve(string).model_dump(), script, clients=40, transactions_per_client=1))
+    result = finished(load(resolve(string).for_engine(), script, clients=40, transactions_per_client=1))
     (error,) = result.errors
     assert error.count + result.totals.done == 40
     # One of two hosts for all 40: once in 2^39 runs.
@@ -184,7 +184,7 @@ def test_load_is_balanced(primary: Server, read_only: Server, load: Load, finish
 def test_all_reasons_are_told(load: Load) -> None:
     string = f"host=127.0.0.1,/nonexistent port={free_port()} user=u dbname=d"
     with pytest.raises(_native.ConnectError) as raised:
-        load(resolve(string).model_dump(), "select 1;").start()
+        load(resolve(string).for_engine(), "select 1;").start()
     assert re.search(
         r"2 attempts failed: cannot connect to 127\.0\.0\.1:\d+: .*; then: cannot connect to /nonexistent/",
         raised.value.message,
@@ -247,7 +247,7 @@ def test_strangers(load: Load, kind: str) -> None:
     with saying(answer) as port:
         at = Connection(host="127.0.0.1", port=port, user="u", database="d", password=PASSWORD)
         with pytest.raises(_native.ConnectError) as raised:
-            load(at.model_dump(), "select 1;", connect_timeout_s=5.0).start()
+            load(at.for_engine(), "select 1;", connect_timeout_s=5.0).start()
     assert words in raised.value.message
 
 
@@ -265,7 +265,7 @@ def test_strangers_that_are_asked_for_tls(load: Load, answer: bytes, words: str)
     with saying(answer) as port:
         string = f"host=127.0.0.1 port={port} user=u dbname=d sslmode=require"
         with pytest.raises(_native.ConnectError) as raised:
-            load(resolve(string).model_dump(), "select 1;", connect_timeout_s=5.0).start()
+            load(resolve(string).for_engine(), "select 1;", connect_timeout_s=5.0).start()
     assert words in raised.value.message
 
 

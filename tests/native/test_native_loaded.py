@@ -32,7 +32,7 @@ def control(server: Server) -> Iterator[psycopg.Connection[Any]]:
 def load(server: Server, control: psycopg.Connection[Any], **spec: Any) -> tuple[Dataset, list[Progress]]:
     told: list[Progress] = []
     dataset = dataset_of(DATASETS.validate_python(spec))
-    target = Connection.model_validate(server.connection(database="loaded"))
+    target = Connection(**server.connection(database="loaded"))
     dataset.load(LoadSession(control, target), told.append)
     return dataset, told
 

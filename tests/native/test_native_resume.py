@@ -40,7 +40,7 @@ def place(own_server: Server) -> Iterator[Callable[[], Connection]]:
     def make() -> Connection:
         made.append(f"d{len(made)}")
         own_server.execute(f"CREATE DATABASE {made[-1]}")
-        return Connection.model_validate(own_server.connection(database=made[-1]))
+        return Connection(**own_server.connection(database=made[-1]))
 
     yield make
 
@@ -62,7 +62,7 @@ def killed(server: Server, target: Connection, spec: dict[str, Any], step: str, 
 
 def loader(target: Connection, spec: dict[str, Any], step: str) -> "subprocess.Popen[str]":
     """A load in a process of its own, which stands still at `step`."""
-    words = json.dumps([spec, target.model_dump(), step, PIECE_BYTES])
+    words = json.dumps([spec, target.for_engine(), step, PIECE_BYTES])
     argv = [sys.executable, str(Path(__file__).with_name("loading_once.py")), words]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
 

@@ -94,7 +94,7 @@ def plinth(load: Load, finished: Finished) -> Outcome:
     """The same of the load engine's."""
 
     def outcome(string: str) -> str:
-        run = load(resolve(string).model_dump(), TELL, protocol="simple", transactions_per_client=1)
+        run = load(resolve(string).for_engine(), TELL, protocol="simple", transactions_per_client=1)
         try:
             (error,) = finished(run).errors
         except _native.ConnectError:
@@ -341,7 +341,7 @@ def test_errors_teach_and_keep_secrets(encrypting: Encrypting, load: Load, param
         "old": old,
     }
     with pytest.raises(_native.ConnectError) as raised:
-        load(resolve(encrypting.string(parameters.format(**files))).model_dump(), "select 1;").start()
+        load(resolve(encrypting.string(parameters.format(**files))).for_engine(), "select 1;").start()
     assert words in raised.value.message
     assert not any(secret in raised.value.message for secret in (PASSWORD, "geheim"))
 
@@ -352,13 +352,13 @@ def test_a_load_over_tls(encrypting: Encrypting, load: Load, finished: Finished)
     at = resolve(encrypting.string(f"sslmode=verify-full sslrootcert={encrypting.authority.certificate}"))
     long = "select repeat('x', 1000000), g from generate_series(1, 3) g;"
     for script in ("select 1;", long, f"select length('{'y' * 300_000}');"):
-        result = finished(load(at.model_dump(), script, clients=20, threads=2, transactions_per_client=5))
+        result = finished(load(at.for_engine(), script, clients=20, threads=2, transactions_per_client=5))
         assert (result.measured.done, result.errors) == (100, ())
 
 
 @ONE_SERVER
 def test_an_encrypted_bulk_load(encrypting: Encrypting) -> None:
-    at = resolve(encrypting.string("sslmode=require", "postgres")).model_dump()
+    at = resolve(encrypting.string("sslmode=require", "postgres")).for_engine()
     encrypting.server.execute("alter role postgres password 'correct horse'")
     (encrypting.server.data / "pg_hba.conf").write_text(HBA + "hostssl all postgres 127.0.0.1/32 scram-sha-256\n")
     encrypting.server.execute("select pg_reload_conf()")

@@ -45,7 +45,7 @@ class Place:
     """A database of the test's own, and a session in it, as of a managed server."""
 
     def __init__(self, server: Server) -> None:
-        self.target = Connection.model_validate(server.connection(database="sql"))
+        self.target = Connection(**server.connection(database="sql"))
         self._where = {"host": str(server.folder), "port": server.port, "user": "postgres", "dbname": "sql"}
         self.control = self.session()
 

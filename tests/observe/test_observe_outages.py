@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 from watching import INTERVAL_S, ask, client, wait_until, watching
@@ -94,10 +95,10 @@ def test_a_database_of_its_own_is_not_the_loads(server: Cluster) -> None:
     with client(server) as control:
         control.execute("CREATE DATABASE of_load")
     try:
-        elsewhere = server.connection.model_copy(update={"database": "of_load"})
+        elsewhere = replace(server.connection, database="of_load")
         where = "SELECT datname FROM pg_stat_activity WHERE application_name LIKE 'plinth observer%' ORDER BY 1"
         for database, expected in (("of_load", "postgres"), ("postgres", "template1")):
-            connection = elsewhere.model_copy(update={"database": database})
+            connection = replace(elsewhere, database=database)
             with watching(server, connection=connection) as watched:
                 assert ask(server, where) == sorted([(database,), (expected,), (expected,)]), "one for its tables"
             assert not watched.seen.shares_database
@@ -118,7 +119,7 @@ def test_a_statement_that_fails_costs_its_source_alone(server: Cluster) -> None:
     """The load's database goes away: its row is missing, all other views go on."""
     with client(server) as control:
         control.execute("CREATE DATABASE short_lived")
-        gone = server.connection.model_copy(update={"database": "short_lived"})
+        gone = replace(server.connection, database="short_lived")
         with watching(server, connection=gone) as watched:
             control.execute("DROP DATABASE short_lived WITH (FORCE)")
             watched.wait_for_readings("pg_wal", 3)

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -105,4 +106,4 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 def client(cluster: Cluster, database: str | None = None) -> "psycopg.Connection[tuple[Any, ...]]":
     """A connection such as a load has."""
     to = cluster.connection
-    return connect(to.model_copy(update={"database": database or to.database}))
+    return connect(replace(to, database=database or to.database))

@@ -1,8 +1,10 @@
 """Control connections: what is left of one that breaks, and text in whatever encoding."""
 
+import json
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -10,11 +12,12 @@ from plinth.server import Cluster, connect
 
 BREAKS = """\
 import sys
+from pydantic import TypeAdapter
 from plinth.model.connection import Connection
 from plinth.system.database import connect
 from plinth.model.errors import Interrupted
 import psycopg
-to = Connection.model_validate_json(sys.argv[1])
+to = TypeAdapter(Connection).validate_json(sys.argv[1])
 try:
     with connect(to) as control:
         {block}
@@ -36,7 +39,7 @@ ENDED = "control.execute('SELECT pg_terminate_backend(pg_backend_pid())')"
 )
 def test_a_connection_that_breaks_leaves_nothing_on_stderr(cluster: Cluster, block: str, raised: str) -> None:
     program = BREAKS.format(block=block)
-    words = [sys.executable, "-c", program, cluster.connection.model_dump_json()]
+    words = [sys.executable, "-c", program, json.dumps(cluster.connection.for_engine())]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == (f"{raised} True\n", "")
 
@@ -45,7 +48,7 @@ def test_names_of_another_encoding_are_shown(cluster: Cluster) -> None:
     """Roles are shared by all databases, in the bytes of the one that they were made in."""
     with closing(connect(cluster.connection)) as control:
         control.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
-    latin = cluster.connection.model_copy(update={"database": "latin"})
+    latin = replace(cluster.connection, database="latin")
     query = "SELECT rolname, rolname::text, ARRAY[rolname] FROM pg_roles WHERE rolname LIKE 'caf%'"
     with closing(connect(latin)) as there:
         there.execute('CREATE ROLE "caf\u00e9"'.encode())

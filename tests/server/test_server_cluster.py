@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -255,7 +256,7 @@ def test_text_is_text_whatever_a_database_is_encoded_in(make_cluster: MakeCluste
     cluster.start({})
     with connect(cluster.connection) as control:
         control.execute(f"create database other template template0 encoding '{encoding}' locale 'C'".encode())
-    with connect(cluster.connection.model_copy(update={"database": "other"})) as control:
+    with connect(replace(cluster.connection, database="other")) as control:
         name = "表" if encoding == "EUC_JP" else "tablé"
         control.execute(f'create table "{name}" (i int) partition by range (i)'.encode())
         found = control.execute(

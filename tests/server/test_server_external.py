@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,7 @@ def host(
 @pytest.fixture
 def at_host(host: Cluster) -> Connection:
     """How user bench reaches it."""
-    return host.connection.model_copy(update={"user": "bench", "database": "bench", "password": PASSWORD})
+    return replace(host.connection, user="bench", database="bench", password=PASSWORD)
 
 
 @pytest.fixture
@@ -81,11 +82,11 @@ def conninfo(to: Connection, **more: str) -> str:
 
 
 def reached(server: ExternalServer) -> Connection:
-    return server.connection.model_copy(update={"options": None, "tls": Tls()})
+    return replace(server.connection, options=None, tls=Tls())
 
 
 def schemas(host: Cluster) -> set[str]:
-    with connect(host.connection.model_copy(update={"database": "bench"})) as control:
+    with connect(replace(host.connection, database="bench")) as control:
         return {name for (name,) in control.execute("select nspname from pg_namespace where nspname like 'plinth%'")}
 
 
@@ -300,7 +301,7 @@ class TestTls:
             ssl_cert_file=str(certificate),
         )
         self.cluster = cluster
-        yield cluster.connection.model_copy(update={"user": "bench", "database": "bench", "password": PASSWORD})
+        yield replace(cluster.connection, user="bench", database="bench", password=PASSWORD)
         cluster.stop()
 
     @staticmethod

@@ -118,7 +118,7 @@ class Initialisation:
         from plinth._native import BulkLoad, EngineError
 
         config = {
-            "connection": self._target.model_dump(),
+            "connection": self._target.for_engine(),
             "generator": {"kind": "tpcb", "scale": self._asked.scale, "fillfactor": None},
             "streams": 1,
             "replace": True,

@@ -15,8 +15,7 @@ from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.progress import Progress
 from plinth.bench.tables import TableInfo
-from plinth.model.load_config import SHELL_COMMANDS
-from plinth.system.owner import shell_user
+from plinth.system.owner import SHELL_COMMANDS, shell_user
 
 if TYPE_CHECKING:
     from plinth.model.connection import Connection
@@ -88,7 +87,7 @@ class BenchLoad:
     def _config(self) -> dict[str, Any]:
         asked = self._asked
         return {
-            "connection": self._target.model_dump(),
+            "connection": self._target.for_engine(),
             "clients": asked.clients,
             "threads": asked.jobs,
             "protocol": asked.protocol,
@@ -120,8 +119,10 @@ class BenchLoad:
 
     def _shell_user(self) -> dict[str, Any] | None:
         """As root shell commands run as the user who runs servers, with our environment: the script is the caller's own."""
+        if not any(command["name"] in SHELL_COMMANDS for each in self._commands for command in each):
+            return None
         user = shell_user()
-        if user is None or not any(command["name"] in SHELL_COMMANDS for each in self._commands for command in each):
+        if user is None:
             return None
         name = user.environment["USER"]
         self._asked.tell(f"warning: shell commands of scripts run as user {name}, never as root")

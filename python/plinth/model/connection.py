@@ -1,27 +1,36 @@
-"""Where a server is and how to log in: the JSON of the native module's `connection`, by libpq's names."""
+"""Where a server is and how to log in: the JSON of the native module's `connection`, by libpq's names.
 
-from typing import Literal
+These are dataclasses of the standard library and no models, since pydantic takes longer to import than `plinth bench`
+may take until its first transaction. Within a model pydantic checks them all the same, unknown keys too.
+"""
 
-from pydantic import Field
-
-from plinth.model.base import Frozen
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 TlsVersion = Literal["TLSv1.2", "TLSv1.3"]
 SessionAttrs = Literal["any", "read-write", "read-only", "primary", "standby", "prefer-standby"]
+_CLOSED: Any = {"extra": "forbid"}
 
 
-class Host(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Host:
     """One of several hosts: a socket directory (`/...`, or `@...` for an abstract socket), a host name or an address."""
+
+    __pydantic_config__ = _CLOSED
 
     host: str
     port: int
-    hostaddr: str | None = Field(default=None, description="Numeric address of the host, which is then not looked up.")
-    password: str | None = Field(default=None, repr=False)
+    hostaddr: str | None = None
+    """Numeric address of the host, which is then not looked up."""
+    password: str | None = field(default=None, repr=False)
 
 
-class Tcp(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Tcp:
     """Settings of TCP connections; what is None is left to the system."""
+
+    __pydantic_config__ = _CLOSED
 
     keepalives: bool = True
     keepalives_idle_s: int | None = None
@@ -30,15 +39,19 @@ class Tcp(Frozen):
     tcp_user_timeout_ms: int | None = None
 
 
-class Tls(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Tls:
     """Encryption, over TCP only. None stands for "no such file": libpq's default files have been looked for already."""
+
+    __pydantic_config__ = _CLOSED
 
     sslmode: SslMode = "disable"
     sslnegotiation: Literal["postgres", "direct"] = "postgres"
-    sslrootcert: str | None = Field(default=None, description='A file of trusted authorities, or "system".')
+    sslrootcert: str | None = None
+    """A file of trusted authorities, or "system"."""
     sslcert: str | None = None
     sslkey: str | None = None
-    sslpassword: str | None = Field(default=None, repr=False)
+    sslpassword: str | None = field(default=None, repr=False)
     sslcrl: str | None = None
     sslcrldir: str | None = None
     sslsni: bool = True
@@ -46,29 +59,36 @@ class Tls(Frozen):
     ssl_max_protocol_version: TlsVersion | None = None
 
 
-class Connection(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Connection:
     """Where the server is, who logs in, and how: without defaults of the environment, all of which are in here."""
+
+    __pydantic_config__ = _CLOSED
 
     host: str
     port: int
     hostaddr: str | None = None
     user: str
     database: str
-    password: str | None = Field(default=None, repr=False)
+    password: str | None = field(default=None, repr=False)
     options: str | None = None
     application_name: str = "plinth"
-    client_encoding: str = Field(default="UTF8", description="Empty for the encoding of the database.")
-    further_hosts: tuple[Host, ...] = Field(default=(), description="Hosts to try after the first.")
+    client_encoding: str = "UTF8"
+    """Empty for the encoding of the database."""
+    further_hosts: tuple[Host, ...] = ()
+    """Hosts to try after the first."""
     target_session_attrs: SessionAttrs = "any"
-    load_balance_hosts: bool = Field(default=False, description="Whether hosts are tried in random order.")
-    connect_timeout_s: float | None = Field(
-        default=None, description="For each address; 0 for no limit, None for whatever who connects thinks right."
-    )
+    load_balance_hosts: bool = False
+    """Whether hosts are tried in random order."""
+    connect_timeout_s: float | None = None
+    """For each address; 0 for no limit, None for whatever who connects thinks right."""
     tcp: Tcp = Tcp()
     tls: Tls = Tls()
     channel_binding: Literal["disable", "prefer", "require"] = "prefer"
-    require_auth: str | None = Field(default=None, description="How the server may ask who we are.")
-    requirepeer_uid: int | None = Field(default=None, description="Who must run the server at a Unix socket.")
+    require_auth: str | None = None
+    """How the server may ask who we are."""
+    requirepeer_uid: int | None = None
+    """Who must run the server at a Unix socket."""
 
     @property
     def hosts(self) -> tuple[Host, ...]:
@@ -78,4 +98,8 @@ class Connection(Frozen):
 
     def only(self, host: Host) -> "Connection":
         """The same with no other host than `host`."""
-        return self.model_copy(update={**dict(host), "further_hosts": ()})
+        return replace(self, **vars(host), further_hosts=())
+
+    def for_engine(self) -> dict[str, Any]:
+        """The native module's `connection`."""
+        return asdict(self)

@@ -10,8 +10,6 @@ from plinth.model.connection import Connection
 
 Arrivals = Literal["poisson", "uniform"]
 Protocol = Literal["simple", "extended", "prepared"]
-SHELL_COMMANDS = ("shell", "setshell")
-"""The meta commands that start a command of the system."""
 
 
 class LoadScript(Frozen):

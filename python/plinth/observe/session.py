@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -172,7 +173,7 @@ class Session:
         changes = {"database": database, "application_name": APPLICATION_NAME}
         if self._within:  # set at the start: a SET would be rolled back, or be a commit
             changes["options"] = f"{self._target.options or ''} {_OPTIONS}"
-        target = self._target.model_copy(update=changes)
+        target = replace(self._target, **changes)
         connection = connect(target, timeout_s=_CONNECT_TIMEOUT_S)
         self.shares_database = not self._within and database == self._target.database
         return connection

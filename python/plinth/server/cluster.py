@@ -3,6 +3,7 @@
 import secrets
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Literal, NamedTuple
@@ -66,7 +67,7 @@ class Cluster:
         """Where the load goes: the socket, or TCP on this host with a password."""
         if self.layout.spec.listen == "unix":
             return self._control
-        return self._control.model_copy(update={"host": port.LOCALHOST, "password": self._password})
+        return replace(self._control, host=port.LOCALHOST, password=self._password)
 
     def initdb(self) -> None:
         """Make the data directory."""

@@ -1,5 +1,6 @@
 """An external server: reached by a connection string, left as it was found, worked on in a schema of our own."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
@@ -51,7 +52,7 @@ class ExternalServer:
     def connection(self) -> Connection:
         """Where the load goes."""
         options = f'{self._found.options or ""} -c search_path="{self.schema}","$user",public'.strip()
-        return self._found.model_copy(update={"options": options})
+        return replace(self._found, options=options)
 
     @property
     def whole_string(self) -> str:

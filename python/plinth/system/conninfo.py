@@ -37,8 +37,9 @@ def resolve(connection_string: str = "", where: str = _WHERE, usual_encoding: st
     found = probe.parameters
     _refuse(found, where)
     first, *further = probe.hosts()
+    timeout_s = probe.integer("connect_timeout")
     return Connection(
-        **dict(first),
+        **vars(first),
         user=found["user"],
         database=found["dbname"],
         options=_options(found.get("options", "")) or None,
@@ -47,7 +48,7 @@ def resolve(connection_string: str = "", where: str = _WHERE, usual_encoding: st
         further_hosts=tuple(further),
         target_session_attrs=found["target_session_attrs"],  # type: ignore[arg-type] - libpq has checked it
         load_balance_hosts=probe.balances_load(),
-        connect_timeout_s=probe.integer("connect_timeout"),
+        connect_timeout_s=None if timeout_s is None else float(timeout_s),
         tcp=Tcp(
             keepalives=probe.integer("keepalives") != 0,
             keepalives_idle_s=probe.natural("keepalives_idle"),
@@ -81,7 +82,7 @@ def keywords(to: Connection) -> dict[str, Any]:
         "keepalives_interval": to.tcp.keepalives_interval_s,
         "keepalives_count": to.tcp.keepalives_count,
         "tcp_user_timeout": to.tcp.tcp_user_timeout_ms,
-        **dict(to.tls),
+        **vars(to.tls),
         "sslnegotiation": None if to.tls.sslnegotiation == "postgres" else to.tls.sslnegotiation,
         "sslsni": None if to.tls.sslsni else 0,
         "gssencmode": "disable",

@@ -4,6 +4,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.C
     from plinth.system.control import open_control  # psycopg takes long to import
 
     ours = {"application_name": f"{to.application_name} control"}
-    return _first_that_connects(to.model_copy(update=ours), timeout_s, open_control)
+    return _first_that_connects(replace(to, **ours), timeout_s, open_control)
 
 
 def connect_as(to: Connection, *, timeout_s: int, **options: Any) -> "psycopg.Connection[tuple[Any, ...]]":
@@ -62,7 +63,7 @@ def _attempts(to: Connection) -> list[Connection]:
         random.shuffle(alone)
     if to.target_session_attrs != "prefer-standby":
         return alone
-    return [one.model_copy(update={"target_session_attrs": attrs}) for attrs in ("standby", "any") for one in alone]
+    return [replace(one, target_session_attrs=attrs) for attrs in ("standby", "any") for one in alone]
 
 
 def _connect_once(

@@ -2,10 +2,15 @@
 
 import os
 import pwd
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from plinth.model.errors import MissingCapability
-from plinth.model.load_config import ShellUser
+
+if TYPE_CHECKING:
+    from plinth.model.load_config import ShellUser
+
+SHELL_COMMANDS = ("shell", "setshell")
+"""The meta commands of scripts that start a command of the system."""
 
 
 class Owner(NamedTuple):
@@ -59,7 +64,7 @@ def ourselves() -> Owner:
     return Owner(name, uid, os.getegid(), "Servers run as the user who started Plinth.")
 
 
-def shell_user() -> ShellUser | None:
+def shell_user() -> "ShellUser | None":
     """Who runs `\\shell` and `\\setshell` of an experiment's scripts: as root the user who runs servers, else None, ourselves.
 
     Of root's environment the commands see nothing but PATH, and what they print is dropped: scripts come from others.
@@ -67,6 +72,8 @@ def shell_user() -> ShellUser | None:
     owner = server_owner()
     if owner.is_us:
         return None
+    from plinth.model.load_config import ShellUser  # a model, which few loads need
+
     return ShellUser(
         uid=owner.uid,
         gid=owner.gid,

@@ -99,7 +99,7 @@ def copy(
     from plinth._native import BulkLoad
 
     config = {
-        "connection": target.model_dump(),
+        "connection": target.for_engine(),
         "streams": streams,
         "connect_timeout_s": 10.0,
         **load,

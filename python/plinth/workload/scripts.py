@@ -8,8 +8,8 @@ from plinth.model.distribution import DEFAULT_PARAMETERS
 from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import BUILTIN_DATASETS, PGBENCH_BUILTINS, WorkloadSpec
 from plinth.model.files import weighted
-from plinth.model.load_config import SHELL_COMMANDS
 from plinth.model.plan import PlannedShell, ScriptText
+from plinth.system.owner import SHELL_COMMANDS
 
 # Set by the load engine for every client, as pgbench does.
 AUTOMATIC_VARIABLES = ("scale", "client_id", "random_seed", "default_seed")
