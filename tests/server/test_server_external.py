@@ -96,9 +96,7 @@ class TestWhereAConnectionStringLeads:
 
     def test_url(self, at_host: Connection) -> None:
         url = f"postgresql://bench:it%27s%20secret@localhost:{at_host.port}/bench?application_name=x"
-        assert reached(ExternalServer(url, "r")) == at_host.model_copy(
-            update={"host": "localhost", "application_name": "x"}
-        )
+        assert reached(ExternalServer(url, "r")) == replace(at_host, host="localhost", application_name="x")
 
     def test_variables(self, at_host: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in {
@@ -141,7 +139,7 @@ class TestWhereAConnectionStringLeads:
         assert caught.value.where == "server.connection"
 
     def test_a_wrong_password(self, at_host: Connection) -> None:
-        wrong = at_host.model_copy(update={"password": "guess"})
+        wrong = replace(at_host, password="guess")
         with pytest.raises(RunError, match="cannot connect to the external server") as caught:
             ExternalServer(conninfo(wrong), "r")
         assert "password authentication failed" in "\n".join([caught.value.message, *caught.value.details])
@@ -321,7 +319,7 @@ class TestTls:
         hba.write_text("local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n")
         self.cluster.stop()
         self.cluster.start(self.cluster.settings)
-        secured = secured.model_copy(update={"port": self.cluster.connection.port})
+        secured = replace(secured, port=self.cluster.connection.port)
         assert self.is_encrypted(conninfo(secured))
         with pytest.raises(RunError, match="cannot connect to the external server") as caught:
             ExternalServer(conninfo(secured, sslmode="disable"), "r")

@@ -4,6 +4,7 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -51,7 +52,7 @@ def silent_s(note: str) -> float:
 
 def test_who_waits_for_a_lock_and_who_holds_it_is_told_at_growing_intervals(held: Connection) -> None:
     notes: queue.Queue[str] = queue.Queue()
-    with closing(connect(held.model_copy(update={"application_name": "somebody"}))) as other:
+    with closing(connect(replace(held, application_name="somebody"))) as other:
         other.execute(LOCK)
         blocker = other.info.backend_pid
         threads = waiting_sessions(held, 2)
@@ -97,7 +98,7 @@ def test_a_commit_that_waits_for_a_standby_is_told_and_the_load_ends_when_it_wai
 
     def end_waiting(note: str) -> None:
         notes.append(note)
-        with closing(connect(held.model_copy(update={"application_name": "administrator"}))) as administrator:
+        with closing(connect(replace(held, application_name="administrator"))) as administrator:
             administrator.execute("ALTER SYSTEM RESET synchronous_standby_names")
             administrator.execute("SELECT pg_reload_conf()")
 
@@ -117,7 +118,7 @@ def test_a_commit_that_waits_for_a_standby_is_told_and_the_load_ends_when_it_wai
 
 def test_a_server_that_takes_no_connection_is_told(held: Connection) -> None:
     notes: queue.Queue[str] = queue.Queue()
-    nobody = held.model_copy(update={"host": "/nowhere"})
+    nobody = replace(held, host="/nowhere")
     with StallWatch("trial 7", nobody, notes.put, local=False, after_s=AFTER_S):
         told = notes.get(timeout=30)
     assert "trial 7: no progress for " in told and "what it waits for cannot be read: " in told and "/nowhere" in told
