@@ -39,7 +39,7 @@ def test_what_is_wrong_is_a_warning_of_the_analysis_and_a_table_of_the_report() 
     assert [(gap.where, gap.reason) for gap in report.gaps if gap.what == "machine: burst credits"] == [
         ("doctor", "no DMI")
     ]
-    section = render_markdown(report).partition("## The machine before the run")[2].partition("##")[0]
+    section = render_markdown(report).partition("## Machine before the run")[2].partition("##")[0]
     assert "| problem | machine | others took 1.9 of 2 processors | n/a |" in section
     assert r"echo performance \| tee governor" in section
     assert "turbo" not in section

@@ -158,8 +158,8 @@ class TestText:
         def said(noise: NoiseFloor | None, why: str | None = None) -> str:
             return noise_sentence(ramdisk.analysis.model_copy(update={"noise": noise, "noise_missing": why}))
 
-        assert "less than 4.3 % could not have been shown" in said(floor)
-        assert "less than 2.4x could not have been shown" in said(floor.model_copy(update={"smallest_ratio": 2.4}))
+        assert "less than 4.3 % cannot be detected" in said(floor)
+        assert "less than 2.4x cannot be detected" in said(floor.model_copy(update={"smallest_ratio": 2.4}))
         assert "alarm" in said(floor.model_copy(update={"alarm": True}))
         assert said(None, "no A/A pair was measured").startswith("Noise floor: n/a: no A/A pair was measured")
         few = ratio.model_copy(update={"interval": None, "note": "not enough trials: 3 that differ", "more_trials": 4})

@@ -37,7 +37,7 @@ def test_each_figure_stands_beside_the_variant_of_its_levels(studied: Reported) 
 
 
 def test_what_is_about_another_workload_is_counted_and_not_shown(studied: Reported) -> None:
-    assert beside(studied).elsewhere == 1
+    assert beside(studied).other_figures == "1 further figure of the study is about another question."
     assert all(row.published_tps != 90_000 for row in beside(studied).figures)
 
 
@@ -85,7 +85,7 @@ def test_levels_of_the_published_size_stand_for_ours_in_their_order() -> None:
 
 def test_the_terminal_shows_both_where_ours_was_measured(studied: Reported) -> None:
     text = render_terminal(studied.analysis, width=200, color=False, beside=beside(studied))
-    _, _, section = text.partition("Beside the published study (")
+    _, _, section = text.partition("Comparison with the published study (")
     disk, memory, ratio, *_ = section.splitlines()[1:]
     assert disk.startswith("disk: published 200 tps (1x); ours ") and "storage tape" not in section
     assert re.match(r"memory: published 1,800 tps \(9x\); ours [\d,]+ tps \([\d.]+x \[[\d.]+, [\d.]+\]\)$", memory)
@@ -103,7 +103,7 @@ def test_the_terminal_tells_apart_pairs_that_one_ratio_stands_beside(studied: Re
 
 def test_markdown_shows_both_with_the_source(studied: Reported) -> None:
     text = render_markdown(studied.report)
-    section = text.partition("## Beside the published study\n")[2].partition("\n## ")[0]
+    section = text.partition("## Comparison with the published study\n")[2].partition("\n## ")[0]
     assert "An invented study, 1999 (https://example.invalid/study)" in section
     (memory,) = [line for line in section.splitlines() if line.startswith("| memory |")]
     cells = [cell.strip() for cell in memory.strip("|").split("|")]
@@ -112,7 +112,7 @@ def test_markdown_shows_both_with_the_source(studied: Reported) -> None:
     assert "| storage tape | 2 | n/a: not measured here | 0.01x |" in section
     assert "| memory beside disk | memory / disk | 2 to 4x |" in section
     assert "fsync: 778 per s" in section and "Tape tears." in section
-    assert "1 further figure of the study is of another question." in section
+    assert "1 further figure of the study is about another question." in section
 
 
 def test_what_the_io_probe_measured_stands_beside_the_published_figure(studied: Reported, probed: Reported) -> None:

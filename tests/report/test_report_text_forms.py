@@ -69,7 +69,7 @@ class TestTerminal:
     def test_says_the_answer_the_noise_floor_and_warnings(self, trouble: Reported) -> None:
         words = " ".join(render_terminal(trouble.analysis, width=80, color=False).split())
         assert trouble.analysis.answer in words
-        assert "Noise floor: a difference of less than" in words
+        assert "Noise floor: differences of less than" in words
         assert all(f"warning: {' '.join(warning.split())}" in words for warning in trouble.analysis.warnings[:6])
 
     def test_many_warnings_do_not_hide_the_answer(self, ramdisk: Reported) -> None:
@@ -77,24 +77,24 @@ class TestTerminal:
         text = render_terminal(ramdisk.analysis.model_copy(update={"warnings": warnings}), width=80, color=False)
         assert "warning: number 6" in text
         assert "number 7" not in text
-        assert text.endswith("2 more warnings: in every form of `plinth report`\n")
+        assert text.endswith("2 more warnings: see `plinth report`\n")
 
-    def test_says_what_each_wrote_and_how_long_a_drive_lasts(self, ramdisk: Reported) -> None:
+    def test_shows_what_each_variant_wrote_and_how_long_a_drive_lasts(self, ramdisk: Reported) -> None:
         words = " ".join(render_terminal(ramdisk.analysis, width=80, color=False).split())
-        _, written = words.split("What each wrote: ")
+        _, written = words.split("Written by variant: ")
         assert "storage disk (data): testdisk0p1; a drive in place of testdisk0" in written
         assert " lasts 1.1 y" in written
-        # A tmpfs stands on no device: that is no zero.
+        # A tmpfs is stored on no device, which is not zero bytes.
         assert "memory: n/a: tmpfs on /srv/test/memory keeps its files in memory" in written
 
     def test_says_what_the_io_probe_measured_on_each_storage(self, probed: Reported) -> None:
         text = render_terminal(probed.analysis, width=400, color=False, probed=probed.report.io)
-        empty, memory, measured = text.split("I/O of the storages, by fio:\n")[1].splitlines()[:3]
+        empty, memory, measured = text.split("Storage I/O measured by fio:\n")[1].splitlines()[:3]
         assert empty.startswith("disk, empty: sequential scan, reads 12,000 IOPS, 98.3 MB/s; ")
         assert empty.endswith("; 23 more")
         assert memory == "memory, empty: all jobs n/a: fio is not installed"
         assert measured.startswith("disk, measured: sequential scan, reads 6,000 IOPS, ")
-        assert "I/O of the storages" not in render_terminal(probed.analysis, width=400, color=False)
+        assert "Storage I/O measured by fio" not in render_terminal(probed.analysis, width=400, color=False)
 
     def test_of_reads_over_position_it_says_both_ends(self, probed: Reported) -> None:
         over = [figure for figure in probed.report.io if figure.position is not None]
@@ -102,7 +102,9 @@ class TestTerminal:
         (empty, _) = [line for line in text.splitlines() if "file at" in line]
         assert "file at 0 %, reads" in empty and "; file at 95 %, reads" in empty and empty.endswith("; 18 more")
 
-    @pytest.mark.parametrize(("times_as_long", "note"), [(3.0, ""), (1 / 3, "testdisk0 below, with what others write")])
+    @pytest.mark.parametrize(
+        ("times_as_long", "note"), [(3.0, ""), (1 / 3, "testdisk0 below it, including other writes")]
+    )
     def test_a_storages_own_device_comes_before_the_hosts_below(
         self, ramdisk: Reported, times_as_long: float, note: str
     ) -> None:
@@ -175,15 +177,15 @@ class TestMarkdown:
     def test_has_what_was_written_with_shares_and_gaps(self, ramdisk: Reported) -> None:
         _, section = render_markdown(ramdisk.report).split("## Endurance\n\n")
         rows = [line.split(" | ") for line in section.split("\n\n")[0].splitlines()]
-        assert rows[0][1:] == ["Written", "A transaction", "A day", "Amplification", "Life of a drive |"]
+        assert rows[0][1:] == ["Written", "Per transaction", "Per day", "Amplification", "Drive life |"]
         (below,) = (row for row in rows if row[:2] == ["| disk", "storage disk (data): testdisk0p1"])
         assert below[2].startswith("14.1 kB") and below[3].endswith("TB]")
-        assert "Life: a drive rated for 600 TB written" in section
+        assert "Drive life: of a drive rated for 600 TB written" in section
         assert "- memory, disk, disk (A/A): full page images of PostgreSQL: n/a: pg_stat_wal told" in section
         assert "- memory: devices of storage memory: n/a: tmpfs on /srv/test/memory" in section
 
     def test_has_what_the_io_probe_measured(self, probed: Reported) -> None:
-        section = render_markdown(probed.report).partition("## I/O of the storages\n")[2].partition("\n## ")[0]
+        section = render_markdown(probed.report).partition("## Storage I/O measured by fio\n")[2].partition("\n## ")[0]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line]
         assert ["disk", "empty", "sequential scan", "reads", "12,000", "98.3", "2.00 ms", "9.00 ms"] in rows
         assert ["disk", "measured", "sequential write, direct", "", "n/a: Invalid argument", "", "", ""] in rows

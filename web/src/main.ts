@@ -1,4 +1,4 @@
-/** The page: reads the report in it, and shows it from top to bottom. */
+/** The page: reads the report that it contains and shows it. */
 import "./styles/fonts.css";
 import "./styles/page.css";
 import "./styles/tables.css";
@@ -12,13 +12,13 @@ import type { Report } from "./format/report";
 import { initialFocus, Store } from "./model/focus";
 import { bottlenecksView } from "./views/bottlenecks";
 import { type ChartContent, contents } from "./views/chart";
+import { checksView } from "./views/checks";
 import { disclosureView } from "./views/disclosure";
 import { h, openedSection } from "./views/dom";
 import { enduranceView } from "./views/endurance";
 import { latencyView } from "./views/latency";
 import { machineView } from "./views/machine";
 import { masthead } from "./views/masthead";
-import { odditiesView } from "./views/oddities";
 import { publishedView } from "./views/published";
 import { rankingView } from "./views/ranking";
 import { reproduceView } from "./views/reproduce";
@@ -29,7 +29,7 @@ import { trialsView } from "./views/trials";
 
 declare global {
   interface Window {
-    /** For checks of a finished page: what each visible chart holds. */
+    /** For tests of a finished page: what each visible chart shows. */
     plinth?: { readonly charts: () => ChartContent[] };
   }
 }
@@ -48,7 +48,7 @@ function page(report: Report): HTMLElement[] {
     storageView(report),
     enduranceView(report),
     machineView(report),
-    odditiesView(report),
+    checksView(report),
     disclosureView(report),
     reproduceView(report),
   ].filter((section) => section !== null);
@@ -70,7 +70,7 @@ function footer(report: Report): HTMLElement {
   return h(
     "footer",
     {},
-    `Plinth ${run.plinth_version}, run ${run.run_id}. One file, no network; raw data is in the bundle.`,
+    `Plinth ${run.plinth_version}, run ${run.run_id}. This page needs no network; the raw data is in the bundle.`,
   );
 }
 
@@ -78,11 +78,11 @@ async function show(): Promise<void> {
   const place = document.getElementById("plinth-report");
   try {
     const report = parseReport(place?.textContent ?? "");
-    // Charts measure their labels when they are drawn: the font has to be there.
+    // Charts measure their labels when they are drawn, so the font must be loaded first.
     await document.fonts.load("12px InterVariable");
     document.title = `${report.analysis.experiment}: ${report.analysis.answer}`;
     const elements = page(report);
-    document.body.append(h("a", { class: "skip", href: "#main" }, "To the results"), ...elements);
+    document.body.append(h("a", { class: "skip", href: "#main" }, "Skip to the results"), ...elements);
     await charted();
     window.plinth = { charts: contents };
     performance.mark("plinth-ready");

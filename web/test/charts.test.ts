@@ -55,7 +55,7 @@ test("a trial is a dot in its variant's colour; one that does not count is hollo
   const all = report();
   const colours = colourPlaces(all.analysis.variants, []);
   const svg = drawn(trialsOption({ report: all, measure: "tps", colours }, THEME));
-  expect(svg).toContain("trial, in order of running");
+  expect(svg).toContain("trial, in the order in which they ran");
   expect(times(svg, 'fill="#c20002"')).toBe(2);
   expect(times(svg, 'fill="#c10001"')).toBe(2);
   expect(times(svg, 'stroke="#c10001"')).toBe(3);

@@ -67,7 +67,7 @@ const beside: PublishedBeside = {
       note: null,
     },
   ],
-  elsewhere: 0,
+  other_figures: "",
 };
 
 test("published figures stand beside ours, and what was not measured is said", () => {

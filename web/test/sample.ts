@@ -97,6 +97,8 @@ export function setting(name: string, cells: Record<string, string[]>, unread: s
   };
 }
 
+const text = (title: string) => ({ title, note: `How to read ${title}.` });
+
 export function report(changes: Partial<Report> = {}): Report {
   const variants = [
     variant("memory", 3000, {
@@ -153,6 +155,19 @@ export function report(changes: Partial<Report> = {}): Report {
       trials_counted: 4,
     },
     noise: "",
+    observation: "Observation took 0.7% of one core.",
+    drive_life: "Drive life: n/a.",
+    sections: {
+      published: text("Study"),
+      bottlenecks: text("Bottlenecks"),
+      server_work: text("Work"),
+      process_io: text("Process I/O"),
+      ceilings: text("Ceilings"),
+      io: text("I/O"),
+      loaded: text("Loaded"),
+      endurance: text("Endurance"),
+      wear: text("Wear"),
+    },
     variants: variants.map(({ id, label, levels }) => ({
       id,
       label,

@@ -1,4 +1,4 @@
-"""What a load wears of its disks, for a terminal."""
+"""How much drive life a workload consumes, for a terminal."""
 
 from rich.console import Console
 from rich.table import Table
@@ -8,7 +8,8 @@ from plinth.model.endurance import Endurance, VariantEndurance
 from plinth.model.figures import number
 from plinth.model.units import format_decimal_size
 from plinth.model.wear import DiskWear
-from plinth.report.written import HOW_TO_READ, figure, rating_sentence, written_rows
+from plinth.report.sections import SECTIONS
+from plinth.report.written import figure, rating_sentence, written_rows
 
 _ROOMY = 130
 """Columns from which a figure and its interval fit beside one another."""
@@ -20,14 +21,14 @@ def show_endurance(account: Endurance, console: Console) -> None:
     for variant in account.variants:
         _show_variant(variant, account, console)
     if account.drives:
-        console.print(Text("Drives, as they tell themselves", style="bold"))
+        console.print(Text("Drive-reported data", style="bold"))
         for drive in account.drives:
             console.print(Text(f"  {_drive(drive)}"), soft_wrap=True)
         console.print()
     for gap in account.gaps:
         _show_gap(f"{gap.what}: n/a: {gap.reason}", console)
     console.print(Text(rating_sentence(account.rating)), soft_wrap=True)
-    console.print(Text(HOW_TO_READ))
+    console.print(Text(SECTIONS.endurance.note))
 
 
 def _show_variant(variant: VariantEndurance, account: Endurance, console: Console) -> None:
@@ -35,7 +36,7 @@ def _show_variant(variant: VariantEndurance, account: Endurance, console: Consol
     console.print(Text(variant.label, style="bold").append(rate, style="not bold"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("written", overflow="fold", min_width=_LEAST)
-    for title in ("a transaction", "a day", "amplification; life"):
+    for title in ("per transaction", "per day", "amplification; life"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in written_rows(variant):
         figures = (row.of_transaction, row.of_day, row.amplification or row.life)
@@ -57,8 +58,8 @@ def _show_gap(text: str, console: Console) -> None:
 
 def _drive(drive: DiskWear) -> str:
     reading = drive.after or drive.before
-    told = "; ".join(gap.reason for gap in drive.gaps) or "it tells nothing of its wear"
-    wear = f"n/a: {told}"
+    reason = "; ".join(gap.reason for gap in drive.gaps) or "it reports nothing about its wear"
+    wear = f"n/a: {reason}"
     if reading is not None:
         used = "n/a" if reading.percentage_used is None else f"{reading.percentage_used:g} %"
         life = (
@@ -67,4 +68,4 @@ def _drive(drive: DiskWear) -> str:
             else f", {format_decimal_size(reading.lifetime_written_bytes)} in its life"
         )
         wear = f"{used} of its endurance used{life} ({reading.source})"
-    return f"{drive.disk} ({drive.model or 'model not told'}): {format_decimal_size(drive.written_bytes)} in this run; wear: {wear}"
+    return f"{drive.disk} ({drive.model or 'model unknown'}): {format_decimal_size(drive.written_bytes)} in this run; wear: {wear}"

@@ -254,7 +254,9 @@ class PublishedBeside(Frozen):
     facts: tuple[PublishedFactRow, ...] = Field(
         default=(), description="Other figures of the study that the I/O probe can measure."
     )
-    elsewhere: int = Field(description="Figures and ratios of the study that are about other questions than this one.")
+    other_figures: str = Field(
+        description="In a sentence, how many figures and ratios of the study are about other questions; empty for none."
+    )
 
 
 class Version(Frozen):
@@ -283,13 +285,39 @@ class Disclosure(Frozen):
     evidence: str
 
 
+class SectionText(Frozen):
+    """The title of a section, and how to read it."""
+
+    title: str
+    note: str
+
+
+class SectionTexts(Frozen):
+    """Of the sections that more than one form of the report has."""
+
+    published: SectionText
+    bottlenecks: SectionText
+    server_work: SectionText
+    process_io: SectionText
+    ceilings: SectionText
+    io: SectionText
+    loaded: SectionText
+    endurance: SectionText
+    wear: SectionText
+
+
 class Report(Frozen):
     """Everything that a report shows."""
 
     schema_version: int = REPORT_VERSION
     run: RunInfo
     analysis: Analysis
-    noise: str = Field(description="One sentence: what this machine could have told apart.")
+    noise: str = Field(
+        description="One sentence: the smallest difference that could have been detected on this machine."
+    )
+    observation: str = Field(description="One sentence: the CPU time that observing took.")
+    drive_life: str = Field(description="One sentence: how the lives of drives were computed, or why they were not.")
+    sections: SectionTexts
     variants: tuple[ReportVariant, ...] = Field(description="In the order of analysis.variants.")
     servers: tuple[ReportServer, ...]
     settings: tuple[SettingRow, ...]

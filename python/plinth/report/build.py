@@ -29,9 +29,11 @@ from plinth.report.disclosure import disclosures
 from plinth.report.flushes import storage_flushes
 from plinth.report.io import io_figures
 from plinth.report.published import published_beside
+from plinth.report.sections import SECTIONS
 from plinth.report.settings import setting_rows
-from plinth.report.text import noise_sentence
+from plinth.report.text import noise_sentence, observer_sentence
 from plinth.report.timeline import Timelines, timelines
+from plinth.report.written import rating_sentence
 
 EXPERIMENT_FILE = "experiment.toml"
 
@@ -45,6 +47,9 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         run=_run_info(contents),
         analysis=analysis,
         noise=noise_sentence(analysis),
+        observation=observer_sentence(analysis),
+        drive_life=rating_sentence(analysis.rating),
+        sections=SECTIONS,
         variants=tuple(_variant(planned[variant], contents) for variant in ranked),
         servers=_servers(contents.servers),
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),

@@ -21,7 +21,7 @@ class Reading(NamedTuple):
 
 
 class RoledDevice(NamedTuple):
-    """A block device, and what of a cluster stands on it where not all of it does: ("WAL",)."""
+    """A block device, and which part of a cluster is stored on it, where that is not all of it: ("WAL",)."""
 
     name: str
     roles: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ DEVICE = "device"
 LOAD = "load"
 
 PANELS = (
-    Panel(id="tps", title="Transactions", unit="per_s", shape="lines", note="As the load engine counted them."),
+    Panel(id="tps", title="Transactions", unit="per_s", shape="lines", note="As counted by the load engine."),
     Panel(
         id="latency",
         title="Latency",
@@ -63,21 +63,21 @@ PANELS = (
         title="Device throughput",
         unit="bytes_per_s",
         shape="lines",
-        note="Of the devices under data, WAL and tablespaces, from /proc/diskstats.",
+        note="Of the devices below data, WAL and tablespaces, from /proc/diskstats.",
     ),
     Panel(
         id="device_ops",
         title="Device writes and flushes",
         unit="per_s",
         shape="lines",
-        note="Requests that the devices finished; a flush empties the device's own cache.",
+        note="Requests completed by the devices; a flush empties the device's own cache.",
     ),
     Panel(
         id="device_busy",
         title="Device utilisation",
         unit="fraction",
         shape="lines",
-        note="Share of time with a request under way, as %util of iostat: an SSD can do more at 100 %.",
+        note="Share of time with at least one request in flight, like %util of iostat; an SSD at 100 % may have capacity left.",
     ),
     Panel(id="cpu_mode", title="Host CPU by mode", unit="cores", shape="stack", note="All cores, from /proc/stat."),
     Panel(
@@ -92,15 +92,15 @@ PANELS = (
         title="Dirty memory",
         unit="bytes",
         shape="lines",
-        note="Written by programs, not yet to storage, from /proc/meminfo.",
+        note="Written by programs but not yet to storage, from /proc/meminfo.",
     ),
     Panel(id="wal", title="WAL written", unit="bytes_per_s", shape="lines", note="Advance of the WAL insert position."),
     Panel(
         id="waits",
-        title="What backends wait for",
+        title="Wait events of backends",
         unit="count",
         shape="stack",
-        note="Active backends by what each waited for, looked at ten times a second; CPU: for nothing.",
+        note="Active backends by wait event, sampled ten times a second; CPU: not waiting.",
     ),
 )
 PANEL_SOURCES: Mapping[str, str] = {
@@ -192,7 +192,7 @@ def wait_lines(waits: Mapping[str, float]) -> list[Line]:
 
 
 def is_drawn(reading: Reading) -> bool:
-    """Whether a sample may be part of a line: most of what is observed is for other eyes."""
+    """Whether a sample may be part of a line: most of what is observed is not drawn."""
     if reading.source == DEVICE:
         return reading.metric in _DEVICE_METRICS
     if reading.source == WAITS:

@@ -24,7 +24,7 @@ class _Score(NamedTuple):
 
 
 def disclosures(contents: BundleContents, analysis: Analysis) -> tuple[Disclosure, ...]:
-    """Every claim with its status; "no" is said as plainly as "yes"."""
+    """Every claim with its status; "no" is shown as plainly as "yes"."""
     return tuple(_disclosure(claim, score(contents, analysis)) for claim, score in _CLAIMS)
 
 
@@ -73,7 +73,7 @@ def _steady(contents: BundleContents, analysis: Analysis) -> _Score:
     counted = [p for v in analysis.variants for p in v.trials if p.excluded is None and p.failure is None]
     steady = sum(point.steady is True for point in counted)
     short = sum(point.steady is None for point in counted)
-    unknown = f"; {short} were too short to say" if short else ""
+    unknown = f"; {short} were too short to judge" if short else ""
     return _Score(steady, len(counted), f"{steady} of {len(counted)} trials show no trend or jump{unknown}")
 
 
@@ -87,12 +87,14 @@ def _checkpoint(contents: BundleContents, analysis: Analysis) -> _Score:
 
 def _settings(contents: BundleContents, analysis: Analysis) -> _Score:
     read = [v for v in contents.plan.variants if v.id in contents.servers]
-    return _Score(len(read), len(contents.plan.variants), f"of {len(read)} of {len(contents.plan.variants)} variants")
+    return _Score(len(read), len(contents.plan.variants), f"for {len(read)} of {len(contents.plan.variants)} variants")
 
 
 def _safety(contents: BundleContents, analysis: Analysis) -> _Score:
     losing = [v.label for v in analysis.variants if v.safety.grade != "keeps" and not v.is_aa_twin]
-    evidence = f"judged from facts; may lose: {', '.join(losing)}" if losing else "judged from facts; all keep commits"
+    evidence = (
+        f"judged from facts; may lose: {', '.join(losing)}" if losing else "judged from facts; no variant loses commits"
+    )
     return _yes_or_no(bool(analysis.variants), evidence)
 
 
@@ -105,7 +107,7 @@ def _hardware(contents: BundleContents, analysis: Analysis) -> _Score:
     return _Score(
         len(whole),
         max(1, len(contents.storages)),
-        f"{contents.host.cpu_model}; {len(whole)} of {len(contents.storages)} storages with every fact",
+        f"{contents.host.cpu_model}; {len(whole)} of {len(contents.storages)} storages completely described",
     )
 
 
@@ -141,7 +143,7 @@ def _client(contents: BundleContents, analysis: Analysis) -> _Score:
     if not costs:
         return _yes_or_no(False, "n/a: not measured")
     least, most = (number(cost / 1000) for cost in (min(costs), max(costs)))
-    return _yes_or_no(True, f"{least if least == most else f'{least} to {most}'} us of CPU a transaction")
+    return _yes_or_no(True, f"{least if least == most else f'{least} to {most}'} us of CPU per transaction")
 
 
 def _own_machine(contents: BundleContents, analysis: Analysis) -> _Score:
@@ -158,21 +160,21 @@ def _repeatable(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 _CLAIMS: Sequence[tuple[str, Callable[[BundleContents, Analysis], _Score]]] = (
-    ("Spread is shown, not only a figure", _spread),
+    ("Spread is shown, not only a single figure", _spread),
     ("Trials of all variants are interleaved at random", _interleaved),
     ("An A/A pair shows the noise floor", _aa_pair),
-    ("Warm-up is left out", _warmup),
+    ("Warm-up is excluded", _warmup),
     ("Throughput was steady while measured", _steady),
     ("Measured long enough to hold a checkpoint", _checkpoint),
     ("Settings were read back from the server", _settings),
-    ("Durability is said beside speed", _safety),
+    ("Durability is reported beside speed", _safety),
     ("Durability was tested by cutting power", _power_cut),
     ("Hardware and storage stack are listed", _hardware),
-    ("Data size is said beside memory", _data_size),
+    ("Data size is reported beside memory size", _data_size),
     ("Percentiles come from merged histograms", _percentiles),
-    ("Failures are counted apart from latencies", _failures),
-    ("Totals agree with the database's own", _agrees),
-    ("The load engine's own cost is told", _client),
+    ("Failed transactions are excluded from latencies", _failures),
+    ("Totals agree with the database's own counters", _agrees),
+    ("The load engine's own cost is reported", _client),
     ("The load ran on a machine of its own", _own_machine),
     ("Raw data is kept", _raw_data),
     ("It can be run again from this page", _repeatable),

@@ -8,16 +8,13 @@ from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
 from plinth.report.text import (
-    IO_NOTE,
+    bottleneck,
     client_cpu,
-    elsewhere_sentence,
     endurance_used,
     group_io,
-    held_back,
     latency,
     latency_pair,
     mean_latency,
-    observer_sentence,
     published_fact,
     published_ratio,
     rate,
@@ -28,14 +25,14 @@ from plinth.report.text import (
     variant_name,
     verdict,
 )
-from plinth.report.written import HEADS, HOW_TO_READ, rating_sentence, written_gaps, written_rows
+from plinth.report.written import HEADS, written_gaps, written_rows
 
 _MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
 
 
 def render_markdown(report: Report) -> str:
     """Question, answer, ranking, differences, warnings, gaps, how to run it again, and the disclosure list."""
-    analysis = report.analysis
+    analysis, titles = report.analysis, report.sections
     sections = [
         f"# {_text(analysis.experiment)}",
         f"**{_text(analysis.question)}**",
@@ -43,18 +40,18 @@ def render_markdown(report: Report) -> str:
         _ranking(report),
         _list(ratio_notes(analysis)),
         _text(report.noise),
-        _section("Beside the published study", _published(report.published)),
+        _section(titles.published.title, _published(report.published)),
         _section("Differences between variants", _differences(report)),
-        _section("What held each back", _held_back(report)),
-        _section("What a transaction took of the server", _work(report)),
-        _section("What each process group read and wrote", _process_io(report)),
+        _section(titles.bottlenecks.title, _bottlenecks(report)),
+        _section(titles.server_work.title, _work(report)),
+        _section(titles.process_io.title, _process_io(report)),
         _section("Schedule", _schedule(report)),
-        _section("Commit ceiling", _ceilings(report)),
-        _section("I/O of the storages", _io(report)),
-        _section("Loaded", _loaded(report)),
-        _section("Endurance", _endurance(report)),
-        _section("Written to disks", _wear(report)),
-        _section("The machine before the run", _doctor(report)),
+        _section(titles.ceilings.title, _ceilings(report)),
+        _section(titles.io.title, _io(report)),
+        _section(titles.loaded.title, _loaded(report)),
+        _section(titles.endurance.title, _endurance(report)),
+        _section(titles.wear.title, _wear(report)),
+        _section("Machine before the run", _doctor(report)),
         _section("Warnings", _list(analysis.warnings)),
         _section("Not available", _list(f"{gap.where}: {gap.what}: n/a: {gap.reason}" for gap in report.gaps)),
         _section("Run it again", _reproduction(report)),
@@ -83,7 +80,7 @@ def _io(report: Report) -> str:
         )
         for figure in report.io
     ]
-    return _table(("Storage", "When", "Job", "Of", "IOPS", "MB/s", "p50", "p99"), rows) if rows else ""
+    return _table(("Storage", "When", "Job", "Operation", "IOPS", "MB/s", "p50", "p99"), rows) if rows else ""
 
 
 def _ranking(report: Report) -> str:
@@ -109,7 +106,7 @@ def _ranking(report: Report) -> str:
         "tps, median [interval]",
         "Ratio to baseline",
         "Latency p50 / p99",
-        "Client CPU a transaction",
+        "Client CPU per transaction",
         "Commits",
         "Verdict",
     )
@@ -128,11 +125,11 @@ def _differences(report: Report) -> str:
     return _table(("Name", "Values"), [(row.name, cells(row)) for row in differing]) if differing else ""
 
 
-def _held_back(report: Report) -> str:
-    """Bottlenecks of the variants, and what looking cost."""
-    rows = [(variant_name(variant), held_back(variant), top_waits(variant)) for variant in report.analysis.variants]
-    heads = ("Variant", "Held back by", "Backends in each wait, on the mean, as pg_stat_activity shows them")
-    return f"{_table(heads, rows)}\n\n{_text(observer_sentence(report.analysis))}"
+def _bottlenecks(report: Report) -> str:
+    """Bottlenecks of the variants, and the CPU time that observing took."""
+    rows = [(variant_name(variant), bottleneck(variant), top_waits(variant)) for variant in report.analysis.variants]
+    heads = ("Variant", "Bottleneck", "Mean backends per wait event, from pg_stat_activity")
+    return f"{_table(heads, rows)}\n\n{_text(f'{report.sections.bottlenecks.note} {report.observation}')}"
 
 
 def _published(beside: PublishedBeside | None) -> str:
@@ -151,7 +148,7 @@ def _published(beside: PublishedBeside | None) -> str:
                 *(f"{fact.what}: {number(fact.value)} {fact.unit}" for fact in of.fact if fact.measured_by is None),
             ]
         ),
-        _text(elsewhere_sentence(beside)),
+        _text(beside.other_figures),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -194,7 +191,7 @@ def _published_ratios(beside: PublishedBeside) -> str:
         )
         for row in beside.ratios
     ]
-    return _table(("Finding", "Ours is of", "Ratio, published", "Ratio, ours", "Note"), rows) if rows else ""
+    return _table(("Finding", "Our variants", "Ratio, published", "Ratio, ours", "Note"), rows) if rows else ""
 
 
 def _work(report: Report) -> str:
@@ -207,7 +204,7 @@ def _process_io(report: Report) -> str:
     if not rows:
         return ""
     table = _table(("Variant", "Processes", "Read from storage", "Written"), rows)
-    return f"{table}\n\n{_text(IO_NOTE)}"
+    return f"{table}\n\n{_text(report.sections.process_io.note)}"
 
 
 def _schedule(report: Report) -> str:
@@ -268,7 +265,7 @@ def _loaded(report: Report) -> str:
         "Size",
         "Indexes",
         "Levels above leaves",
-        "Pages a lookup touches",
+        "Pages per lookup",
     )
     return _table(heads, rows) if rows else ""
 
@@ -281,7 +278,7 @@ def _endurance(report: Report) -> str:
         return ""
     parts = (
         _table(("Variant", *HEADS), rows),
-        _text(f"{HOW_TO_READ} {rating_sentence(report.analysis.rating)}"),
+        _text(f"{report.sections.endurance.note} {report.drive_life}"),
         _list(written_gaps(accounts)),
     )
     return "\n\n".join(part for part in parts if part)
@@ -310,7 +307,7 @@ def _doctor(report: Report) -> str:
         for examination in (report.doctor.examinations if report.doctor else ())
         for finding in examination.at_least("warning")
     ]
-    return _table(("Weight", "Of", "Found", "Remedy"), rows) if rows else ""
+    return _table(("Severity", "About", "Found", "Remedy"), rows) if rows else ""
 
 
 def _remedy(remedy: Remedy | None) -> str:

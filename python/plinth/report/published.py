@@ -41,8 +41,15 @@ def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = (
             for fact in plan.reference.fact
             if fact.measured_by is not None
         ),
-        elsewhere=asked.count(False),
+        other_figures=_other_figures(asked.count(False)),
     )
+
+
+def _other_figures(count: int) -> str:
+    """How many figures of a study are about other questions; "" when none is."""
+    if count == 1:
+        return "1 further figure of the study is about another question."
+    return f"{count} further figures of the study are about other questions." if count else ""
 
 
 class _Match:

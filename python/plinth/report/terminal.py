@@ -11,13 +11,14 @@ from rich.text import Text
 
 from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
-from plinth.model.report import IoFigure, PublishedBeside
+from plinth.model.report import IoFigure, PublishedBeside, SectionText
 from plinth.model.terminal import ShowingConsole
 from plinth.report.io import io_lines
+from plinth.report.sections import SECTIONS
 from plinth.report.text import (
+    bottleneck,
     ceiling,
     client_cpu,
-    held_back,
     io_summary,
     latency_pair,
     noise_sentence,
@@ -45,7 +46,7 @@ _VERDICT_STYLES: dict[Verdict, str] = {"better": "green", "worse": "red", "no di
 
 
 class _Layout(NamedTuple):
-    """How much is given up for a narrow terminal: intervals under their figures, columns left out."""
+    """How much is left out on a narrow terminal: intervals under their figures, columns left out."""
 
     stacked: bool = False
     without: frozenset[str] = frozenset()
@@ -63,12 +64,12 @@ def _layouts(analysis: Analysis) -> list[_Layout]:
     return [_Layout(), *stacked]
 
 
-_MAX_TOLD = 6
-"""Variants, the fastest first, of which it is said what held them back and what they wrote; every form of the report has all."""
+_MAX_VARIANTS = 6
+"""Variants, the fastest first, whose bottleneck and writes are shown; every form of the report has all."""
 _MAX_JOBS = 4
 """Jobs of the I/O probe, of each storage; every form of the report has all."""
 _MAX_WARNINGS = 6
-"""The weightiest come first; a screen of gaps would hide the answer."""
+"""The most important come first; a screen of gaps would hide the answer."""
 
 
 _MAX_PUBLISHED = 6
@@ -103,10 +104,10 @@ def render_terminal(
         console.print()
         console.print(Text(analysis.answer, style="bold"))
         console.print(Text(noise_sentence(analysis), style="bold yellow" if _alarming(analysis) else "dim"))
-        for note in ratio_notes(analysis)[:_MAX_TOLD]:
+        for note in ratio_notes(analysis)[:_MAX_VARIANTS]:
             console.print(Text(note, style="dim"))
         for line in (
-            *_held_back(analysis),
+            *_bottlenecks(analysis),
             *_written(analysis),
             *_process_io(analysis),
             *_probed(probed),
@@ -117,24 +118,22 @@ def render_terminal(
         for warning in analysis.warnings[:_MAX_WARNINGS]:
             console.print(Text(f"warning: {warning}", style="yellow"))
         if (left := len(analysis.warnings) - _MAX_WARNINGS) > 0:
-            console.print(
-                Text(f"{left} more warning{'s' * (left > 1)}: in every form of `plinth report`", style="yellow")
-            )
+            console.print(Text(f"{left} more warning{'s' * (left > 1)}: see `plinth report`", style="yellow"))
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def _held_back(analysis: Analysis) -> list[Text]:
-    """What held each variant back, and its commonest waits."""
+def _bottlenecks(analysis: Analysis) -> list[Text]:
+    """The bottleneck of each variant, and its commonest wait events."""
     variants = [variant for variant in analysis.variants if variant.bottleneck is not None and not variant.is_aa_twin]
     lines = [
         Text.assemble(
             (f"{variant.label}: ", "bold"),
-            held_back(variant),
-            (f"; in pg_stat_activity: {top_waits(variant)}; a transaction: {_work(variant)}", "dim"),
+            bottleneck(variant),
+            (f"; in pg_stat_activity: {top_waits(variant)}; per transaction: {_work(variant)}", "dim"),
         )
-        for variant in variants[:_MAX_TOLD]
+        for variant in variants[:_MAX_VARIANTS]
     ]
-    return [Text("What held each back:", style="dim"), *lines, *_more(len(variants))] if lines else []
+    return [_title(SECTIONS.bottlenecks), *lines, *_more(len(variants))] if lines else []
 
 
 def _written(analysis: Analysis) -> list[Text]:
@@ -147,34 +146,36 @@ def _written(analysis: Analysis) -> list[Text]:
     if not any(account.storages for account in accounts):
         return []
     lines = [
-        Text.assemble((f"{account.label}: ", "bold"), written_sentence(account)) for account in accounts[:_MAX_TOLD]
+        Text.assemble((f"{account.label}: ", "bold"), written_sentence(account)) for account in accounts[:_MAX_VARIANTS]
     ]
-    return [Text("What each wrote:", style="dim"), *lines, *_more(len(accounts))]
+    return [Text("Written by variant:", style="dim"), *lines, *_more(len(accounts))]
 
 
 def _process_io(analysis: Analysis) -> list[Text]:
     """What the processes of each variant read from storage and wrote, where any did."""
-    told = [
+    summaries = [
         (variant.label, summary)
         for variant in analysis.variants
         if not variant.is_aa_twin and (summary := io_summary(variant))
     ]
-    lines = [Text.assemble((f"{label}: ", "bold"), summary) for label, summary in told[:_MAX_TOLD]]
-    return (
-        [Text("What processes read from storage and wrote:", style="dim"), *lines, *_more(len(told))] if lines else []
-    )
+    lines = [Text.assemble((f"{label}: ", "bold"), summary) for label, summary in summaries[:_MAX_VARIANTS]]
+    return [_title(SECTIONS.process_io), *lines, *_more(len(summaries))] if lines else []
 
 
 def _probed(figures: Sequence[IoFigure]) -> list[Text]:
     """What the I/O probe measured on each storage."""
     found = io_lines(figures, _MAX_JOBS)
-    lines = [Text.assemble((f"{place}: ", "bold"), summary) for place, summary in found[:_MAX_TOLD]]
-    return [Text("I/O of the storages, by fio:", style="dim"), *lines, *_more(len(found), "storages")] if lines else []
+    lines = [Text.assemble((f"{place}: ", "bold"), summary) for place, summary in found[:_MAX_VARIANTS]]
+    return [_title(SECTIONS.io), *lines, *_more(len(found), "storages")] if lines else []
+
+
+def _title(section: SectionText) -> Text:
+    return Text(f"{section.title}:", style="dim")
 
 
 def _more(count: int, what: str = "variants") -> list[Text]:
-    left = count - _MAX_TOLD
-    return [Text(f"{left} more {what}: in every form of `plinth report`", style="dim")] if left > 0 else []
+    left = count - _MAX_VARIANTS
+    return [Text(f"{left} more {what}: see `plinth report`", style="dim")] if left > 0 else []
 
 
 def _published(beside: PublishedBeside | None) -> list[Text]:
@@ -208,8 +209,8 @@ def _published(beside: PublishedBeside | None) -> list[Text]:
     if not lines:
         return []
     left = len(lines) - _MAX_PUBLISHED
-    more = [Text(f"{left} more of the study: in every form of `plinth report`", style="dim")] if left > 0 else []
-    title = f"Beside the published study ({beside.reference.title}, {beside.reference.date}):"
+    more = [Text(f"{left} more of the study: see `plinth report`", style="dim")] if left > 0 else []
+    title = f"{SECTIONS.published.title} ({beside.reference.title}, {beside.reference.date}):"
     return [Text(title, style="dim"), *lines[:_MAX_PUBLISHED], *more]
 
 

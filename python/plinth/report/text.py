@@ -5,16 +5,10 @@ from collections.abc import Callable
 from plinth.model.analysis import Analysis, CommitCeiling, Comparison, LatencyPercentiles, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, more_command, number, percent_or_times, times
-from plinth.model.report import PublishedBeside, PublishedFactRow, PublishedRatioRow, PublishedRow
+from plinth.model.report import PublishedFactRow, PublishedRatioRow, PublishedRow
 from plinth.model.units import format_decimal_size
 from plinth.model.waits import CLIENT_KINDS
 from plinth.model.wear import SmartReading
-
-IO_NOTE = (
-    "By /proc/PID/io, in the measured phase: medians of the trials with their 95% intervals. Read: fetched from "
-    "storage, not found in the page cache. Written: given to the kernel by write(), whether or not it has reached storage. A group that read and wrote "
-    "nothing is left out."
-)
 
 
 def latency(latency_ns: float) -> str:
@@ -39,7 +33,7 @@ def ratio(of: Estimate) -> str:
 
 
 def verdict(of: Comparison | None) -> str:
-    """The verdict, and of one that is open what would decide it: "undecided (about 15 more trials)"."""
+    """The verdict, and for an undecided one how many trials would decide it: "undecided (about 15 more trials)"."""
     if of is None:
         return ""
     more = "" if of.more_trials is None else f" (about {of.more_trials} more trial{'s' * (of.more_trials > 1)})"
@@ -47,60 +41,61 @@ def verdict(of: Comparison | None) -> str:
 
 
 def ratio_notes(analysis: Analysis) -> list[str]:
-    """Why ratios are not the quotients of the medians beside them, where that is to be seen."""
+    """Why a ratio is not the quotient of the two medians, where they differ visibly."""
     labels = {variant.id: variant.label for variant in analysis.variants}
     return [f"{labels[one.variant]}: {one.note}." for one in analysis.comparisons if one.note]
 
 
 def ceiling(of: CommitCeiling | None) -> str:
-    """What could be committed at best, and how much of it was: 1,240 (62 %); "n/a" where it is not known."""
+    """The highest possible commit rate, and the share of it that was reached: 1,240 (62 %); "n/a" where it is not known."""
     if of is None or of.clients_per_s is None:
         return NOT_AVAILABLE
     return number(of.clients_per_s) + (f" ({of.reached:.0%})" if of.reached is not None else "")
 
 
 def client_cpu(variant: VariantResult) -> str:
-    """CPU time of the clients, who may be the load engine or a driver's programs, for each transaction."""
+    """CPU time per transaction of the clients: the load engine, or the programs of a driver."""
     cost_ns = variant.engine_cpu_ns_per_transaction
     return NOT_AVAILABLE if cost_ns is None else latency(cost_ns)
 
 
 def endurance_used(reading: SmartReading | None) -> str:
-    """Of a drive's rated endurance: "3 %"; "n/a" where it was not told."""
+    """Used share of a drive's rated endurance: "3 %"; "n/a" where the drive does not report it."""
     if reading is None or reading.percentage_used is None:
         return NOT_AVAILABLE
     return f"{reading.percentage_used:g} %"
 
 
 def noise_sentence(analysis: Analysis) -> str:
-    """What this machine could have told apart, from its A/A pair."""
+    """The smallest difference that could have been detected on this machine, from its A/A pair."""
     noise = analysis.noise
     if noise is None:
-        return f"Noise floor: n/a: {analysis.noise_missing or 'no A/A pair was measured'}; so small differences may be chance."
-    pair = f"the A/A pair, twice the same, came out at {times(noise.ratio)}"
+        return f"Noise floor: n/a: {analysis.noise_missing or 'no A/A pair was measured'}; small differences may be chance."
+    pair = f"the two identical variants of the A/A pair differ by {times(noise.ratio)}"
     if noise.alarm:
-        return f"Noise floor: alarm: {pair} and was told apart. Distrust small differences of this run."
+        return f"Noise floor: alarm: {pair}, which is significant. Distrust small differences in this run."
     if noise.ratio.interval is None and noise.ratio.more_trials is not None:
         return (
-            f"Noise floor: n/a: {noise.ratio.note}, though the A/A pair is twice the same; "
-            f"about {noise.ratio.more_trials} more of each would tell more ({more_command(noise.ratio.more_trials)})."
+            f"Noise floor: n/a: {noise.ratio.note}, although both variants of the A/A pair are the same; "
+            f"about {noise.ratio.more_trials} more trials of each would give a result "
+            f"({more_command(noise.ratio.more_trials)})."
         )
     smallest = percent_or_times(noise.smallest_ratio)
-    return f"Noise floor: a difference of less than {smallest} could not have been shown here; {pair}."
+    return f"Noise floor: differences of less than {smallest} cannot be detected in this run; {pair}."
 
 
-def held_back(variant: VariantResult) -> str:
-    """What held a variant back, in how many trials, and how it shows; "n/a" where no trial counts."""
+def bottleneck(variant: VariantResult) -> str:
+    """The bottleneck of a variant with its evidence, and in how many trials it was found; "n/a" where no trial counts."""
     found = variant.bottleneck
     if found is None:
         return f"{NOT_AVAILABLE}: no trial counts"
     agreeing = f" ({found.trials} of {found.of} trials)" if found.of > 1 else ""
-    sure = "" if found.finding.confidence == "high" else f"; confidence is {found.finding.confidence}"
-    return f"{found.finding.sentence}{agreeing}{sure}"
+    confidence = "" if found.finding.confidence == "high" else f"; confidence: {found.finding.confidence}"
+    return f"{found.finding.sentence}{agreeing}{confidence}"
 
 
 def top_waits(variant: VariantResult, most: int = 4) -> str:
-    """What a variant's backends were in, of a moment: "IO:WalSync 6.2, CPU 1.3"; "n/a" where it was not read."""
+    """Mean number of a variant's backends per wait event: "IO:WalSync 6.2, CPU 1.3"; "n/a" where it was not read."""
     sums: dict[str, float] = {}
     for share in variant.waits:
         if share.kind in CLIENT_KINDS:
@@ -110,32 +105,33 @@ def top_waits(variant: VariantResult, most: int = 4) -> str:
 
 
 def server_work(variant: VariantResult) -> tuple[str, str, str]:
-    """WAL and full-page images of a transaction, and the share of pages that were at hand; "n/a: why" of what is not known."""
+    """WAL and full-page images per transaction, and the buffer hit ratio; "n/a: reason" for what is not known."""
     work = variant.work
     if work is None:
         return NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE
     reasons = iter(work.gaps)
 
-    def told(figure: Estimate | None, text: Callable[[float], str]) -> str:
+    def cell(figure: Estimate | None, text: Callable[[float], str]) -> str:
         return f"{NOT_AVAILABLE}: {next(reasons).reason}" if figure is None else text(figure.value)
 
     return (
-        told(work.wal_bytes, format_decimal_size),
-        told(work.full_page_images, number),
-        told(work.buffer_hits, _share),
+        cell(work.wal_bytes, format_decimal_size),
+        cell(work.full_page_images, number),
+        cell(work.buffer_hits, _share),
     )
 
 
 def group_io(variant: VariantResult) -> list[tuple[str, str, str]]:
-    """What each process group read and wrote a second, then those that are not known: "n/a: why"."""
+    """What each process group read and wrote per second, then the groups that could not be read: "n/a: reason"."""
     if variant.process_io is None:
         return []
 
-    def told(figure: Estimate) -> str:
+    def per_second(figure: Estimate) -> str:
         return f"{format_decimal_size(figure.value)}/s{bounds(figure, format_decimal_size)}"
 
     known = [
-        (one.group, told(one.read_bytes_per_s), told(one.written_bytes_per_s)) for one in variant.process_io.groups
+        (one.group, per_second(one.read_bytes_per_s), per_second(one.written_bytes_per_s))
+        for one in variant.process_io.groups
     ]
     return known + [(gap.what, f"{NOT_AVAILABLE}: {gap.reason}", "") for gap in variant.process_io.gaps]
 
@@ -161,7 +157,7 @@ def _share(value: float) -> str:
 
 
 def observer_sentence(analysis: Analysis) -> str:
-    """What observing cost beside the load."""
+    """The CPU time that observing took."""
     known = sorted(
         (trial.observer_cores, trial.number)
         for variant in analysis.variants
@@ -206,14 +202,6 @@ def our_figure(row: PublishedRow) -> str:
     return f"{number(row.tps.value)} tps" + (f" ({ratio(row.ratio)})" if row.ratio else "")
 
 
-def elsewhere_sentence(beside: PublishedBeside) -> str:
-    """What of a study is about other questions; "" when nothing is."""
-    count = beside.elsewhere
-    if count == 1:
-        return "1 further figure of the study is of another question."
-    return f"{count} further figures of the study are of other questions." if count else ""
-
-
 def latency_pair(percentiles: LatencyPercentiles | None) -> str:
     """p50 / p99 in one unit: 1.23 / 4.5 ms."""
     if percentiles is None:
@@ -225,5 +213,5 @@ def latency_pair(percentiles: LatencyPercentiles | None) -> str:
 
 
 def variant_name(variant: VariantResult) -> str:
-    """The label, marked where it is what the others are compared to. The A/A twin's label says so itself."""
+    """The label, marked for the baseline. The label of the A/A twin already names it."""
     return f"{variant.label} (baseline)" if variant.is_baseline else variant.label

@@ -16,12 +16,7 @@ _FLOWS: dict[Flow, str] = {
     "wal_written": "WAL, as written",
     "full_page_images": "full-page images, at most",
 }
-HEADS = ("Written", "A transaction", "A day", "Amplification", "Life of a drive")
-HOW_TO_READ = (
-    "Medians of the trials' measured phases with their 95% intervals; a day is one at the rate of the table. Amplification: what "
-    "the devices directly below the file system wrote for each byte that PostgreSQL gave to what stands on them. A disk that "
-    "others use counts their writes, too; devices that stand on one another each count the same bytes."
-)
+HEADS = ("Written", "Per transaction", "Per day", "Amplification", "Drive life")
 
 
 class WrittenRow(NamedTuple):
@@ -47,7 +42,7 @@ def written_rows(account: VariantEndurance) -> Iterator[WrittenRow]:
 
 
 def storage_name(storage: StorageWritten) -> str:
-    """The storages, what of the cluster stands on them, and the devices directly below."""
+    """The storages, what of the cluster is stored on them, and the devices directly below."""
     return f"storage {', '.join(storage.storages)} ({', '.join(storage.roles)}): {', '.join(storage.devices)}"
 
 
@@ -57,17 +52,17 @@ def _device_name(device: DeviceWritten) -> str:
 
 
 def rating_sentence(rating: Rating | None) -> str:
-    """What the lives are worked out from, or how to have them."""
+    """How the lives of drives were computed, or what is needed to compute them."""
     if rating is None:
-        return "Life: n/a: state a [drive] in the experiment, or give `plinth endurance` --tbw 600TB, or --pe-cycles 5000 --capacity 300GB"
-    return f"Life: a drive {rating.source}, written to at this rate day and night."
+        return "Drive life: n/a: the experiment has no [drive] table. `plinth endurance` takes --tbw 600TB, or --pe-cycles 5000 --capacity 300GB."
+    return f"Drive life: of a drive {rating.source}, written at this rate day and night."
 
 
 def written_sentence(account: VariantEndurance) -> str:
-    """In a line: what went to each storage, and which of its devices wears out first; then one below them that does sooner."""
+    """In a line: what was written to each storage, and which of its devices wears out first; then a device below that does so sooner."""
     places = [
-        f"{figure(storage.bytes_per_transaction, format_decimal_size)} a transaction, "
-        f"{format_decimal_size(storage.bytes_per_day.value)} a day to {storage_name(storage)}"
+        f"{figure(storage.bytes_per_transaction, format_decimal_size)} per transaction, "
+        f"{format_decimal_size(storage.bytes_per_day.value)} per day to {storage_name(storage)}"
         for storage in account.storages
     ]
     if not places:
@@ -85,11 +80,11 @@ def _lasts(account: VariantEndurance) -> Iterator[str]:
     if above is not None:
         yield f"a drive in place of {above} lasts {years(lives[above])}"
     if below is not None and (above is None or lives[below] < lives[above]):
-        yield f"in place of {below} below, with what others write to it, {years(lives[below])}"
+        yield f"in place of {below} below it, including other writes, {years(lives[below])}"
 
 
 def written_gaps(accounts: Iterable[VariantEndurance]) -> Iterator[str]:
-    """What could not be told and why; what several variants share is said once, with their labels."""
+    """What is not known and why; a gap that several variants share is listed once, with their labels."""
     variants: dict[Gap, list[str]] = {}
     for account in accounts:
         for gap in account.gaps:

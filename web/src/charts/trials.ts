@@ -1,4 +1,4 @@
-/** Every trial as a dot, in order of running. */
+/** Every trial as a dot, in the order in which they ran. */
 import { format } from "echarts/core";
 import type { Report, TrialPoint, VariantResult } from "../format/report";
 import { linearAxis, roundStep } from "../model/axis";
@@ -7,7 +7,7 @@ import { latency, number } from "../model/units";
 import type { EChartsOption, ScatterSeriesOption } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
 
-/** Throughput as it is, or against the median of the trial's own variant, which shows drift. */
+/** Absolute throughput, or relative to the median of the trial's variant, which shows drift. */
 export type Measure = "tps" | "relative";
 
 /** A point of the chart, with what it shows. */
@@ -53,7 +53,7 @@ export function trialsOption({ report, measure, colours }: TrialsChart, theme: T
       min: 0,
       max: Math.max(1, ...report.trials.map((trial) => trial.number)) + 1,
       interval: Math.max(1, roundStep(report.trials.length, 15)),
-      name: "trial, in order of running",
+      name: "trial, in the order in which they ran",
       nameLocation: "middle",
       nameGap: 26,
       nameTextStyle: { color: theme.muted, fontSize: 12 },

@@ -8,9 +8,18 @@ export interface Report {
   run: RunInfo;
   analysis: Analysis;
   /**
-   * One sentence: what this machine could have told apart.
+   * One sentence: the smallest difference that could have been detected on this machine.
    */
   noise: string;
+  /**
+   * One sentence: the CPU time that observing took.
+   */
+  observation: string;
+  /**
+   * One sentence: how the lives of drives were computed, or why they were not.
+   */
+  drive_life: string;
+  sections: SectionTexts;
   /**
    * In the order of analysis.variants.
    */
@@ -587,6 +596,27 @@ export interface Rating {
   source: string;
 }
 /**
+ * Of the sections that more than one form of the report has.
+ */
+export interface SectionTexts {
+  published: SectionText;
+  bottlenecks: SectionText;
+  server_work: SectionText;
+  process_io: SectionText;
+  ceilings: SectionText;
+  io: SectionText;
+  loaded: SectionText;
+  endurance: SectionText;
+  wear: SectionText;
+}
+/**
+ * The title of a section, and how to read it.
+ */
+export interface SectionText {
+  title: string;
+  note: string;
+}
+/**
  * What a variant was made of; what it achieved is in `analysis`.
  */
 export interface ReportVariant {
@@ -987,9 +1017,9 @@ export interface PublishedBeside {
    */
   facts: PublishedFactRow[];
   /**
-   * Figures and ratios of the study that are about other questions than this one.
+   * In a sentence, how many figures and ratios of the study are about other questions; empty for none.
    */
-  elsewhere: number;
+  other_figures: string;
 }
 /**
  * A published study: who measured what, on what, when, and what came out.

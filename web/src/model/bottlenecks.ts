@@ -1,4 +1,4 @@
-/** The order in which waits are shown, and what a transaction took of the server. */
+/** Wait events in the order in which they are shown, and the work and I/O of the server per variant. */
 import type { Estimate, VariantResult, WaitShare } from "../format/report";
 import { decimalSize, interval, number, withUnit } from "./units";
 
@@ -21,7 +21,7 @@ export interface WorkCell {
   readonly reason: string | null;
 }
 
-/** WAL and full-page images of a transaction, and the share of pages that were at hand; nothing where it was never worked out. */
+/** WAL and full-page images per transaction, and the buffer hit ratio; nothing where the report lacks them. */
 export function workCells({ work }: VariantResult): WorkCell[] {
   if (!work) return [];
   const reasons = work.gaps.map((gap) => gap.reason);

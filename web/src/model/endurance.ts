@@ -1,4 +1,4 @@
-/** What each variant wrote: by PostgreSQL itself, to its storages, and to every device below them. */
+/** Bytes written by each variant: by PostgreSQL itself, to its storages, and to every device below them. */
 import type { Estimate, FlowWritten, Report } from "../format/report";
 import { decimalSize, interval, number } from "./units";
 
@@ -61,7 +61,7 @@ export function writtenGroups(report: Report): WrittenGroup[] {
   return groups.filter((group) => group.rows.length > 0);
 }
 
-/** What could not be told, once for all variants that share it. */
+/** What is not known; a gap that several variants share is listed once. */
 export function writtenGaps(report: Report): { variants: string; what: string; reason: string }[] {
   const found = new Map<string, { variants: string[]; what: string; reason: string }>();
   for (const { label, endurance: account } of report.analysis.variants) {

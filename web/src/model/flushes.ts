@@ -12,7 +12,7 @@ export interface FlushRow {
   reason: string | null;
 }
 
-/** What each variant's storage lets commit at best; nothing where that was never worked out. */
+/** The commit ceiling of each variant; nothing where it was not computed. */
 export function ceilingRows(report: Report): FlushRow[] {
   return report.analysis.variants.flatMap((variant) =>
     variant.ceiling ? [{ name: variant.label, ...ceilingCells(variant.ceiling) }] : [],

@@ -7,7 +7,7 @@ export interface Focus {
   readonly right: number | null;
 }
 
-/** A value that tells whoever asked when it changes. */
+/** A value that notifies its watchers when it changes. */
 export class Store<T> {
   #value: T;
   readonly #listeners: ((value: T) => void)[] = [];
@@ -37,7 +37,7 @@ export function trialsOf(report: Report, variant: string): ReportTrial[] {
   return report.trials.filter((trial) => trial.variant === variant);
 }
 
-/** The trial that speaks for a variant: of those that count, the one nearest to its median. */
+/** The most typical trial of a variant: of those that count, the one nearest to its median. */
 export function typicalTrial(report: Report, variant: string): ReportTrial | undefined {
   const result = report.analysis.variants.find((each) => each.id === variant);
   const median = result?.tps?.value ?? 0;

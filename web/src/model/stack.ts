@@ -1,9 +1,9 @@
-/** The layers that a storage stands on, each in one line. */
+/** The layers below a storage, each in one line. */
 import type { Fact, StackNode } from "../format/report";
 import { latency, size } from "./units";
 
-/** What of each kind tells the most, in this order; of kinds that are not named here, the size. */
-const TELLING: Record<string, readonly string[]> = {
+/** The facts of each kind that are shown, in this order; of other kinds the size. */
+const SHOWN_FACTS: Record<string, readonly string[]> = {
   mount: ["options"],
   filesystem: ["options"],
   disk: ["size_bytes", "model", "rotational", "scheduler", "write_cache"],
@@ -16,9 +16,9 @@ const TELLING: Record<string, readonly string[]> = {
 };
 const OTHERS = ["size_bytes"];
 
-/** "8.0 GiB, direct io, /srv/image": the most telling facts of a layer. */
+/** "8.0 GiB, direct io, /srv/image": the most important facts of a layer. */
 export function digest(node: StackNode): string {
-  return (TELLING[node.kind] ?? OTHERS)
+  return (SHOWN_FACTS[node.kind] ?? OTHERS)
     .map((name) => node.facts.find((fact) => fact.name === name))
     .map((fact) => (fact ? words(fact) : null))
     .filter((text) => text)

@@ -1,11 +1,11 @@
-/** What held each variant back, with the figures that say so, and what its processes waited for. */
+/** The bottleneck of each variant with its evidence, its wait events, and the work and I/O of the server. */
 import type { Evidence, Report, VariantResult, WaitShare } from "../format/report";
 import { type GroupIoRow, groupIoRows, type WorkCell, waitsByKind, workCells } from "../model/bottlenecks";
 import { number, withUnit } from "../model/units";
 import { type Child, h, notAvailable, scrolling, section } from "./dom";
 import { type Column, dataTable } from "./table";
 
-/** A variant of which the bottleneck was looked for. */
+/** A variant with counted trials, and its bottleneck. */
 interface VariantBottleneck {
   readonly label: string;
   readonly found: NonNullable<VariantResult["bottleneck"]>;
@@ -14,37 +14,37 @@ interface VariantBottleneck {
 
 /** Nothing where no trial counts. */
 export function bottlenecksView(report: Report): HTMLElement | null {
-  const variants = report.analysis.variants.filter((variant) => variant.bottleneck !== null);
-  const rows = variants.flatMap(({ label, bottleneck, waits }) =>
+  const rows = report.analysis.variants.flatMap(({ label, bottleneck, waits }) =>
     bottleneck === null ? [] : [{ label, found: bottleneck, waits }],
   );
   if (rows.length === 0) return null;
+  const { bottlenecks } = report.sections;
   return section(
     "bottlenecks",
-    "What held it back",
-    "From where the clients' time went in the measured phase, looked at ten times a second, and how busy what they share was.",
-    scrolling("What held each variant back", dataTable(SUMMARY, rows, { class: "bottlenecks" })),
+    bottlenecks.title,
+    bottlenecks.note,
+    scrolling(bottlenecks.title, dataTable(SUMMARY, rows, { class: "bottlenecks" })),
     ...rows.map(details),
-    workTable(variants),
-    processIoTable(variants),
-    h("p", { class: "footnote" }, cost(report)),
+    workTable(report),
+    processIoTable(report),
+    h("p", { class: "footnote" }, report.observation),
   );
 }
 
 const SUMMARY: readonly Column<VariantBottleneck>[] = [
   { head: "Variant", cell: (row) => row.label },
-  { head: "Held back by", cell: (row) => row.found.kind },
+  { head: "Bottleneck", cell: (row) => row.found.kind },
   { head: "Trials", isNumeric: true, cell: ({ found }) => `${found.trials} of ${found.of}` },
   { head: "Confidence", cell: (row) => row.found.finding.confidence },
-  { head: "How it shows", cell: (row) => row.found.finding.sentence },
+  { head: "Evidence", cell: (row) => row.found.finding.sentence },
 ];
 
-function workTable(variants: readonly VariantResult[]): HTMLElement | null {
-  const rows = variants
+function workTable({ analysis, sections: { server_work } }: Report): HTMLElement | null {
+  const rows = analysis.variants
     .map((variant) => ({ name: variant.label, cells: workCells(variant) }))
     .filter((row) => row.cells.length > 0);
   if (rows.length === 0) return null;
-  const figures = ["WAL", "full-page images", "pages found in shared buffers"];
+  const figures = ["WAL", "Full-page images", "Buffer hits"];
   const columns: readonly Column<(typeof rows)[number]>[] = [
     { head: "Variant", cell: (row) => row.name },
     ...figures.map((head, place) => ({
@@ -54,8 +54,8 @@ function workTable(variants: readonly VariantResult[]): HTMLElement | null {
     })),
   ];
   return scrolling(
-    "What a transaction took of the server",
-    dataTable(columns, rows, { caption: "What a transaction took of the server, by its own counters" }),
+    server_work.title,
+    dataTable(columns, rows, { caption: `${server_work.title}. ${server_work.note}` }),
   );
 }
 
@@ -71,20 +71,19 @@ interface VariantGroupIo extends GroupIoRow {
 const PROCESS_IO: readonly Column<VariantGroupIo>[] = [
   { head: "Variant", cell: (row) => row.variant },
   { head: "Processes", cell: (row) => row.group },
-  { head: "read from storage", isNumeric: true, cell: (row) => row.cells[0] },
-  { head: "written", isNumeric: true, cell: (row) => row.cells[1] },
+  { head: "Read from storage", isNumeric: true, cell: (row) => row.cells[0] },
+  { head: "Written", isNumeric: true, cell: (row) => row.cells[1] },
 ];
 
-function processIoTable(variants: readonly VariantResult[]): HTMLElement | null {
-  const rows = variants.flatMap((variant) =>
+function processIoTable({ analysis, sections: { process_io } }: Report): HTMLElement | null {
+  const rows = analysis.variants.flatMap((variant) =>
     groupIoRows(variant).map((row) => ({ variant: variant.label, ...row })),
   );
   if (rows.length === 0) return null;
   return scrolling(
-    "What each process group read and wrote",
+    process_io.title,
     dataTable(PROCESS_IO, rows, {
-      caption:
-        "What each process group read and wrote, by /proc/PID/io. Read: fetched from storage, not found in the page cache. Written: given to the kernel, whether or not it has reached storage. A group that read and wrote nothing is left out.",
+      caption: `${process_io.title}. ${process_io.note}`,
       missing: ({ reason }) => (reason === null ? null : { fromColumn: 2, reason }),
     }),
   );
@@ -95,14 +94,14 @@ function details({ label, found, waits }: VariantBottleneck): HTMLElement {
   return h(
     "details",
     {},
-    h("summary", {}, `${label}: evidence of trial ${found.trial}, and waits`),
+    h("summary", {}, `${label}: evidence from trial ${found.trial}, and wait events`),
     evidence.length > 0
       ? scrolling(
-          `Evidence of ${label}`,
+          `Evidence for ${label}`,
           dataTable(EVIDENCE, evidence, { caption: "Evidence", hasHeads: false }),
         )
-      : h("p", { class: "gap na" }, "n/a: nothing was read"),
-    scrolling(`Waits of ${label}`, waitTable(waits)),
+      : h("p", { class: "gap na" }, "n/a: no evidence was recorded"),
+    scrolling(`Wait events of ${label}`, waitTable(waits)),
   );
 }
 
@@ -115,7 +114,7 @@ const EVIDENCE: readonly Column<Evidence>[] = [
 const WAITS: readonly Column<WaitShare>[] = [
   { head: "Processes", cell: (share) => share.kind },
   { head: "Wait event", cell: (share) => share.event },
-  { head: "In it, on the mean", isNumeric: true, cell: (share) => number(share.processes) },
+  { head: "Mean number", isNumeric: true, cell: (share) => number(share.processes) },
 ];
 
 function waitTable(waits: readonly WaitShare[]): HTMLElement {
@@ -123,17 +122,6 @@ function waitTable(waits: readonly WaitShare[]): HTMLElement {
   return dataTable(WAITS, waitsByKind(waits), {
     hasHeads: false,
     caption:
-      "Processes in each wait, on the mean, as pg_stat_activity shows them. CPU: waiting for nothing. Who was woken and has no CPU yet is in the run queue, and still shown in its wait, or as idle.",
+      "Mean number of processes per wait event, from pg_stat_activity. CPU: not waiting. A process that was woken but is still in the run queue is shown in its wait event, or as idle.",
   });
-}
-
-function cost(report: Report): string {
-  const known = report.analysis.variants
-    .flatMap((variant) => variant.trials)
-    .flatMap((trial) => (trial.observer_cores === null ? [] : [trial.observer_cores]))
-    .sort((a, b) => a - b);
-  const middle = known[Math.floor(known.length / 2)];
-  const highest = known.at(-1);
-  if (middle === undefined || highest === undefined) return "What observing cost was not measured.";
-  return `Observation took ${withUnit(middle, "fraction")} of one core, at most ${withUnit(highest, "fraction")}.`;
 }

@@ -1,4 +1,4 @@
-/** What went to which device: a table by variant, role and device. */
+/** Device I/O by variant, role and device. */
 import type { Report } from "../format/report";
 import { type DeviceRow, deviceRows } from "../model/devices";
 import { withUnit } from "../model/units";
@@ -7,28 +7,28 @@ import { type Column, dataTable } from "./table";
 
 const COLUMNS: readonly Column<DeviceRow>[] = [
   { head: "Variant", cell: (row) => row.variant },
-  { head: "Holds", cell: (row) => row.roles },
+  { head: "Stores", cell: (row) => row.roles },
   { head: "Device", cell: (row) => row.device },
-  { head: "written", isNumeric: true, cell: (row) => figure(row.written_per_s, "bytes_per_s") },
-  { head: "read", isNumeric: true, cell: (row) => figure(row.read_per_s, "bytes_per_s") },
-  { head: "writes", isNumeric: true, cell: (row) => figure(row.writes_per_s, "per_s") },
-  { head: "flushes", isNumeric: true, cell: (row) => figure(row.flushes_per_s, "per_s") },
+  { head: "Written", isNumeric: true, cell: (row) => figure(row.written_per_s, "bytes_per_s") },
+  { head: "Read", isNumeric: true, cell: (row) => figure(row.read_per_s, "bytes_per_s") },
+  { head: "Writes", isNumeric: true, cell: (row) => figure(row.writes_per_s, "per_s") },
+  { head: "Flushes", isNumeric: true, cell: (row) => figure(row.flushes_per_s, "per_s") },
 ];
 
-/** Nothing where no device was counted: in memory, or on somebody else's server. */
+/** Nothing where no device was counted: in memory, or on an external server. */
 export function devicesTable(report: Report): HTMLElement | null {
   const rows = deviceRows(report);
   if (rows.length === 0) return null;
   return h(
     "article",
     { class: "devices" },
-    h("h3", {}, "What went to which device"),
+    h("h3", {}, "Device I/O by variant"),
     h(
       "p",
       { class: "note" },
-      "Medians of the complete trials, warm-up included, from /proc/diskstats. A write is counted on every device that it passes: a loop device, and the disk below it.",
+      "Medians of the complete trials including warm-up, from /proc/diskstats. A write is counted at every device it passes through, such as a loop device and the disk below it.",
     ),
-    scrolling("What went to which device", dataTable(COLUMNS, rows)),
+    scrolling("Device I/O by variant", dataTable(COLUMNS, rows)),
   );
 }
 

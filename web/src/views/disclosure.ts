@@ -1,4 +1,4 @@
-/** What a reader of benchmarks asks for, and whether this one has it. */
+/** The disclosures that a reader of benchmarks asks for, and which of them this one has. */
 import type { Disclosure, Report } from "../format/report";
 import { h, section } from "./dom";
 
@@ -11,7 +11,7 @@ export function disclosureView(report: Report): HTMLElement {
   return section(
     "disclosure",
     "Can it be trusted?",
-    `What a sceptical reader asks of a benchmark, scored by Plinth itself: ${count("yes")} of ${report.disclosures.length}${partly > 0 ? `, and ${partly} in part` : ""}.`,
+    `What a sceptical reader asks of a benchmark, checked by Plinth itself: ${count("yes")} of ${report.disclosures.length} hold${partly > 0 ? `, and ${partly} in part` : ""}.`,
     h(
       "ul",
       { class: "disclosure" },

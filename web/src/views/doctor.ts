@@ -1,16 +1,21 @@
-/** What would have spoiled the measurement, as looked for before the run. */
+/** Problems of the machine that were found before the run, and how to fix them. */
 import type { Examination, Finding, Report } from "../format/report";
 import { h, notAvailable } from "./dom";
 import { row } from "./facts";
 
-const WEIGHTS = ["problem", "warning", "note"] as const;
+const SEVERITIES = ["problem", "warning", "note"] as const;
 
 export function doctorView(report: Report): HTMLElement {
   const examinations = report.doctor?.examinations ?? [];
   return h(
     "article",
     { class: "doctor" },
-    h("h3", {}, "Before the run", h("small", {}, " what would spoil a measurement here, and what mends it")),
+    h(
+      "h3",
+      {},
+      "Machine before the run",
+      h("small", {}, " problems that affect measurements, and how to fix them"),
+    ),
     examinations.length === 0
       ? h("p", { class: "na" }, "n/a: the machine was not examined before this run")
       : h("dl", { class: "facts" }, ...examinations.flatMap(rows)),
@@ -18,23 +23,23 @@ export function doctorView(report: Report): HTMLElement {
 }
 
 function rows(examination: Examination): HTMLElement[] {
-  const weighty = WEIGHTS.flatMap((weight) =>
-    examination.findings.filter((finding) => finding.severity === weight),
+  const notable = SEVERITIES.flatMap((severity) =>
+    examination.findings.filter((finding) => finding.severity === severity),
   );
-  const well = examination.findings.length - weighty.length;
+  const passed = examination.findings.length - notable.length;
   return [
-    ...weighty.map(findingRow),
-    row("ok", `${well} checks found nothing amiss`),
+    ...notable.map(findingRow),
+    row("ok", `${passed} checks found no problem`),
     ...examination.gaps.map((gap) => row(gap.what, notAvailable(gap.reason))),
   ];
 }
 
 function findingRow(finding: Finding): HTMLElement {
   const { remedy } = finding;
-  const mended = remedy && [...remedy.commands, remedy.advice].filter(Boolean).join("; ");
+  const fix = remedy && [...remedy.commands, remedy.advice].filter(Boolean).join("; ");
   return row(
     `${finding.severity}: ${finding.about}`,
-    h("span", { title: finding.why }, `${finding.saw}${mended ? ` (${mended})` : ""}`),
+    h("span", { title: finding.why }, `${finding.saw}${fix ? ` (${fix})` : ""}`),
     [...new Set(finding.readings.map((fact) => fact.source))].join(", ") || null,
   );
 }

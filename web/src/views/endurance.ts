@@ -1,4 +1,4 @@
-/** What each variant wrote, for what and to which device, and how long a drive lasts that way. */
+/** Bytes written by each variant, by purpose and by device, and the drive life that follows. */
 import type { Report } from "../format/report";
 import { type Figure, type WrittenRow, writtenGaps, writtenGroups } from "../model/endurance";
 import { h, notAvailable, scrolling, section } from "./dom";
@@ -6,23 +6,24 @@ import { type Column, type Content, groupedTable } from "./table";
 
 const COLUMNS: readonly Column<WrittenRow>[] = [
   { head: "Written", cell: (row) => row.name },
-  { head: "a transaction", isNumeric: true, cell: (row) => figure(row.of_transaction) },
-  { head: "a day", isNumeric: true, cell: (row) => figure(row.of_day) },
+  { head: "Per transaction", isNumeric: true, cell: (row) => figure(row.of_transaction) },
+  { head: "Per day", isNumeric: true, cell: (row) => figure(row.of_day) },
   { head: "Amplification", isNumeric: true, cell: (row) => figure(row.amplification) },
-  { head: "Life of a drive", isNumeric: true, cell: (row) => figure(row.life) },
+  { head: "Drive life", isNumeric: true, cell: (row) => figure(row.life) },
 ];
 
-/** Nothing where no trial counts, and in reports of before it was worked out. */
+/** Nothing where no trial counts, or where nothing was counted. */
 export function enduranceView(report: Report): HTMLElement | null {
   const groups = writtenGroups(report);
   if (groups.length === 0) return null;
   const gaps = writtenGaps(report);
+  const { endurance } = report.sections;
   return section(
     "endurance",
-    "Endurance",
-    "What was written for each transaction, and in a day at the measured rate. Medians of the trials' measured phases.",
+    endurance.title,
+    endurance.note,
     scrolling(
-      "What each variant wrote",
+      "Bytes written by variant",
       groupedTable(
         COLUMNS,
         groups.map(({ variant, tps, rows }) => ({
@@ -32,12 +33,7 @@ export function enduranceView(report: Report): HTMLElement | null {
         { class: "endurance" },
       ),
     ),
-    h("p", { class: "footnote" }, life(report)),
-    h(
-      "p",
-      { class: "footnote" },
-      "Amplification: what the devices directly below the file system wrote for each byte that PostgreSQL gave to what stands on them. A disk that others use counts their writes, too; devices that stand on one another each count the same bytes.",
-    ),
+    h("p", { class: "footnote" }, report.drive_life),
     gaps.length > 0 &&
       h(
         "ul",
@@ -51,10 +47,4 @@ export function enduranceView(report: Report): HTMLElement | null {
 
 function figure(of: Figure | null): Content {
   return [of?.figure, of?.interval && h("small", {}, ` ${of.interval}`)];
-}
-
-function life({ analysis: { rating } }: Report): string {
-  return rating
-    ? `Life: a drive ${rating.source}, written to at this rate day and night.`
-    : "Life: n/a: the experiment states no [drive]. plinth endurance works it out with --tbw 600TB, or with --pe-cycles 5000 --capacity 300GB.";
 }

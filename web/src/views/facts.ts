@@ -1,4 +1,4 @@
-/** Facts with where each was read. */
+/** Facts with their sources. */
 import type { Fact, Gap } from "../format/report";
 import { commonFolder } from "../model/facts";
 import { size } from "../model/units";
@@ -10,7 +10,7 @@ export function factList(facts: readonly Fact[], gaps: readonly Gap[] = []): HTM
   return h(
     "dl",
     { class: "facts" },
-    folder && h("div", { class: "folder" }, h("dt", {}, "read in"), h("dd", {}, source(folder))),
+    folder && h("div", { class: "folder" }, h("dt", {}, "read from"), h("dd", {}, source(folder))),
     ...facts.map((fact) => row(fact.name, factText(fact), fact.source.replace(folder ?? "", ""))),
     ...gaps.map((gap) => h("div", {}, h("dt", {}, gap.what), h("dd", {}, notAvailable(gap.reason)))),
   );

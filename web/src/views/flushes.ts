@@ -1,4 +1,4 @@
-/** Durable writes: what each variant's storage lets commit at best, and what the fsync probe found on each storage. */
+/** Durable writes: the commit ceiling of each variant, and what the fsync probe measured on each storage. */
 import { percentilesOption } from "../charts/percentiles";
 import type { Report, StorageFlushes } from "../format/report";
 import { paletteColour } from "../model/colours";
@@ -15,22 +15,19 @@ const CEILING_HEADS = [
   "All clients, commits/s",
   "Reached",
 ];
-const FLUSH_HEADS = ["Made durable by", "per s", "p50", "p99"];
+const FLUSH_HEADS = ["Method", "per s", "p50", "p99"];
 
 /** Nothing where no storage was probed. */
 export function flushesView(report: Report): HTMLElement | null {
   const storages = report.flushes ?? [];
   if (storages.length === 0) return null;
+  const { ceilings } = report.sections;
   return h(
     "article",
     { class: "devices" },
-    h("h3", {}, "Durable writes and the commit ceiling"),
-    h(
-      "p",
-      { class: "note" },
-      "By the fsync probe, before any server stood there. One client commits at most once a flush; many share flushes by PostgreSQL's own rules. A transaction costs more than its flush.",
-    ),
-    table("Commit ceiling", CEILING_HEADS, ceilingRows(report)),
+    h("h3", {}, ceilings.title),
+    h("p", { class: "note" }, ceilings.note),
+    table(ceilings.title, CEILING_HEADS, ceilingRows(report)),
     ...storages.map(storageBox),
   );
 }

@@ -6,7 +6,7 @@ import { type Column, dataTable } from "./table";
 
 const COLUMNS: readonly Column<IoRow>[] = [
   { head: "Job", cell: (row) => row.job },
-  ...["When", "Of", "IOPS", "MB/s", "p50", "p99"].map((head, place) => ({
+  ...["When", "Operation", "IOPS", "MB/s", "p50", "p99"].map((head, place) => ({
     head,
     isNumeric: place > 1,
     cell: (row: IoRow) => row.cells[place],
@@ -20,12 +20,8 @@ export function ioView(report: Report): HTMLElement | null {
   return h(
     "article",
     { class: "devices" },
-    h("h3", {}, "I/O of the storages"),
-    h(
-      "p",
-      { class: "note" },
-      "By fio on a file of its own while no server ran. Empty: before anything was put on the storage; loaded: with all datasets; measured: after the last trial. Latency is from submission to completion.",
-    ),
+    h("h3", {}, report.sections.io.title),
+    h("p", { class: "note" }, report.sections.io.note),
     ...storages.map(storageBox),
   );
 }

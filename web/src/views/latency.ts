@@ -38,7 +38,7 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
   return section(
     "latency",
     "Latency",
-    "Of all counted trials together, from their merged histograms. To the right: the slow few.",
+    "All counted trials of a variant together, from merged histograms. The slowest transactions are on the right.",
     h("div", { class: "controls" }, key),
     measured ? holder : h("p", { class: "gap na" }, "n/a: no trial counts"),
     scrolling("Latency percentiles", dataTable(PERCENTILE_COLUMNS, report.analysis.variants)),
@@ -54,11 +54,11 @@ const PERCENTILE_COLUMNS: readonly Column<VariantResult>[] = [
     cell: (variant: VariantResult) => (variant.latency ? latency(variant.latency[field]) : "n/a"),
   })),
   {
-    head: "transactions",
+    head: "Transactions",
     isNumeric: true,
     cell: (variant) => (variant.latency ? number(variant.latency.count) : "n/a"),
   },
-  { head: "failed", isNumeric: true, cell: (variant) => number(variant.failed) },
+  { head: "Failed", isNumeric: true, cell: (variant) => number(variant.failed) },
 ];
 
 function statementTables(report: Report, variants: readonly string[]): HTMLElement[] {
@@ -66,10 +66,10 @@ function statementTables(report: Report, variants: readonly string[]): HTMLEleme
     .filter((variant) => variants.includes(variant.id) && variant.statements.length > 0)
     .sort((a, b) => variants.indexOf(a.id) - variants.indexOf(b.id));
   if (shown.length === 0)
-    return [h("p", { class: "footnote na" }, "n/a: latencies of single statements were not recorded")];
+    return [h("p", { class: "footnote na" }, "n/a: latencies of individual statements were not recorded")];
   return [
     h("h3", {}, "Statements"),
-    h("p", { class: "lead" }, "Of the variants chosen above."),
+    h("p", { class: "lead" }, "For the variants selected above."),
     scrolling(
       "Latency of statements",
       dataTable(statementColumns(shown), statementRows(shown), { class: "statements" }),

@@ -1,4 +1,4 @@
-/** What was loaded into each cluster: how long it took, how large it became, how deep a lookup by the key goes. */
+/** The dataset of each cluster: time to load, sizes, and how many pages a lookup by the key reads. */
 import type { LoadedDataset, LoadedTable, Report } from "../format/report";
 import { duration, number, size } from "../model/units";
 import { h, scrolling } from "./dom";
@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<LoadedTable>[] = [
     cell: ({ indexes }) => indexes.map(({ levels }) => (levels === null ? "n/a" : String(levels))).join(", "),
   },
   {
-    head: "Pages a lookup touches",
+    head: "Pages per lookup",
     isNumeric: true,
     cell: ({ indexes }) =>
       indexes
@@ -28,11 +28,16 @@ const COLUMNS: readonly Column<LoadedTable>[] = [
   },
 ];
 
-/** Nothing where nothing was loaded, or where it was not looked at. */
+/** Nothing where no dataset was loaded or inspected. */
 export function loadedView(report: Report): HTMLElement | null {
   const datasets = report.datasets.filter((loaded) => loaded.tables.length > 0);
   if (datasets.length === 0) return null;
-  return h("article", { class: "devices" }, h("h3", {}, "Loaded"), ...datasets.map(loadedBox));
+  return h(
+    "article",
+    { class: "devices" },
+    h("h3", {}, report.sections.loaded.title),
+    ...datasets.map(loadedBox),
+  );
 }
 
 function loadedBox(loaded: LoadedDataset): HTMLElement {

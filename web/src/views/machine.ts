@@ -12,7 +12,7 @@ export function machineView(report: Report): HTMLElement {
   return section(
     "machine",
     "Machine and server",
-    "What it ran on, and where each fact was read.",
+    "The host and the servers, with the source of each fact.",
     h(
       "div",
       { class: "columns" },

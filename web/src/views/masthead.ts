@@ -30,7 +30,7 @@ export function masthead(report: Report): HTMLElement {
       h(
         "p",
         { class: "notice" },
-        `This run is ${run.status}${run.reason ? `: ${run.reason}` : ""}. Results so far.`,
+        `This run is ${run.status}${run.reason ? `: ${run.reason}` : ""}. Results are incomplete.`,
       ),
     h("p", { class: "question" }, analysis.question),
     h("h1", {}, analysis.answer),
@@ -50,10 +50,10 @@ function keyFigures(report: Report): HTMLElement {
       keyFigure(
         "Effect",
         h("span", {}, figure, interval && h("small", {}, ` ${interval}`)),
-        `throughput of ${top.variant.label} against ${baseline}; 95 % interval${interval ? "" : ": n/a, not enough trials"}`,
+        `throughput of ${top.variant.label} relative to ${baseline}; 95 % interval${interval ? "" : ": n/a, not enough trials"}`,
       ),
       keyFigure(
-        "Commits at a power cut",
+        "Commits in a power failure",
         safetyBadge(top.variant.safety),
         top.variant.safety.reasons.join("; "),
       ),
@@ -72,7 +72,7 @@ function keyFigures(report: Report): HTMLElement {
     keyFigure(
       "Trials",
       h("span", {}, String(analysis.trials_counted), h("small", {}, ` of ${analysis.trials_planned}`)),
-      "counted of those planned; every one is shown below",
+      "counted, of those planned; all trials are shown below",
     ),
   );
   return h("dl", { class: "figures" }, ...figures);
@@ -88,7 +88,7 @@ function keyFigure(name: string, figure: Node | string, note: string, alarming =
   );
 }
 
-/** The weightiest come first; the rest on demand. */
+/** The most important come first; the rest on demand. */
 const MOST_WARNINGS = 4;
 
 function warnings(texts: readonly string[]): HTMLElement {

@@ -1,4 +1,4 @@
-/** Choosing the trials to look at. */
+/** Selecting the trials that are shown second by second. */
 import type { Report } from "../format/report";
 import { type Focus, type Store, trialsOf, typicalTrial } from "../model/focus";
 import { h } from "./dom";
@@ -6,18 +6,18 @@ import { trialOf } from "./focused";
 
 type Side = keyof Focus;
 
-/** A chooser for the trial, or for the trial beside it. */
+/** Selects the trial, or the one to compare it with. */
 export function picker(report: Report, focus: Store<Focus>, which: Side): HTMLElement {
-  const name = which === "left" ? "Trial of" : "beside";
+  const name = which === "left" ? "Trial of" : "compared with";
   const variants = h("select", {
-    "aria-label": which === "left" ? "Variant" : "Variant beside it",
+    "aria-label": which === "left" ? "Variant" : "Variant to compare with",
     "data-side": which,
   });
-  if (which === "right") variants.append(h("option", { value: "" }, "nothing"));
+  if (which === "right") variants.append(h("option", { value: "" }, "none"));
   for (const variant of report.analysis.variants)
     variants.append(h("option", { value: variant.id }, variant.label));
   const trials = h("select", {
-    "aria-label": which === "left" ? "Trial" : "Trial beside it",
+    "aria-label": which === "left" ? "Trial" : "Trial to compare with",
     "data-trials": which,
   });
 

@@ -1,4 +1,4 @@
-/** The published study beside this run: its figures and ours, absolute and as ratios, with where they are from. */
+/** The published study beside this run: its figures and ours, absolute and as ratios, with their source. */
 import type { PublishedBeside, Report } from "../format/report";
 import { type FactLine, factLines } from "../model/io";
 import { figureLines, NOT_HERE, type PublishedLine, ratioAxis, ratioLines } from "../model/published";
@@ -15,7 +15,7 @@ const FIGURE_HEADS = [
   "Mean latency ± standard deviation, published",
   "Mean latency ± standard deviation, ours",
 ];
-const RATIO_HEADS = ["Ratio, published", "Ratio, ours", "Ours is of"];
+const RATIO_HEADS = ["Ratio, published", "Ratio, ours", "Our variants"];
 const ROW_PX = 26;
 
 /** Nothing where the experiment names no study. */
@@ -25,8 +25,8 @@ export function publishedView(report: Report): HTMLElement | null {
   const { reference } = beside;
   return section(
     "published",
-    "Beside the published study",
-    "Another machine, another time: order and ratios can be compared, transactions a second only with care. Circle: published. Dot and line: ours with its 95 % interval. Ratios to the baseline stand on a logarithmic axis.",
+    report.sections.published.title,
+    `${report.sections.published.note} Circle: published. Dot and line: ours with its 95 % interval. Ratios to the baseline are on a logarithmic axis.`,
     h(
       "dl",
       { class: "facts" },
@@ -107,20 +107,20 @@ function facts(beside: PublishedBeside): HTMLElement | null {
   return scrolling("Published figures of I/O and ours", dataTable(columns, lines));
 }
 
-/** What the study says besides, and what of it is about other questions. */
-function rest({ reference, elsewhere }: PublishedBeside): HTMLElement | null {
+/** Other results of the study, and how many of its figures are about other questions. */
+function rest({ reference, other_figures }: PublishedBeside): HTMLElement | null {
   const lines = [
     ...reference.finding,
     ...reference.fact
       .filter((fact) => fact.measured_by == null)
       .map((fact) => `${fact.what}: ${number(fact.value)} ${fact.unit}`),
-    ...(elsewhere > 0 ? [`Of other questions than this one: ${elsewhere} more.`] : []),
+    ...(other_figures ? [other_figures] : []),
   ];
   if (lines.length === 0) return null;
   return h(
     "details",
     {},
-    h("summary", {}, "What else was published"),
+    h("summary", {}, "Other published results"),
     h("ul", {}, ...lines.map((line) => h("li", {}, line))),
   );
 }

@@ -8,7 +8,7 @@ import { safetyBadge } from "./safety";
 import { type Column, type Content, dataTable } from "./table";
 
 const ROW_PX = 30;
-/** Of more variants than this, the rest are shown on demand; the baseline always is. */
+/** The rest are shown on demand; the baseline always is. */
 const MOST_ROWS = 15;
 
 export function rankingView(report: Report): HTMLElement {
@@ -38,7 +38,7 @@ export function rankingView(report: Report): HTMLElement {
   );
 }
 
-/** Why ratios are not the quotients of the medians beside them, where that is to be seen. */
+/** Why a ratio is not the quotient of the two medians, where they differ visibly. */
 function ratioNotes(rows: readonly RankedRow[]): HTMLElement | null {
   const noted = rows.flatMap(({ variant, comparison }) =>
     comparison?.note ? [`${variant.label}: ${comparison.note}.`] : [],
@@ -102,7 +102,7 @@ function columns(report: Report, max: number, step: number): Column<RankedRow>[]
           : latency(variant.engine_cpu_ns_per_transaction),
       attributes: () => ({
         "data-label": "client CPU",
-        title: "CPU time of the clients for each transaction",
+        title: "CPU time of the clients per transaction",
       }),
     },
     { head: "Commits", class: "commits", cell: ({ variant }) => safetyBadge(variant.safety) },

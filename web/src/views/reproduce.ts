@@ -7,7 +7,7 @@ export function reproduceView(report: Report): HTMLElement {
   return section(
     "again",
     "Run it again",
-    `Save the experiment file below as experiment.toml. The seed, ${reproduction.seed}, gives the same order of trials and the same stream of work.`,
+    `Save the experiment file below as experiment.toml. The seed, ${reproduction.seed}, reproduces the order of the trials and the generated work.`,
     code(reproduction.commands.join("\n"), "Commands"),
     h("h3", {}, "Experiment file"),
     code(reproduction.experiment_toml.trim(), "Experiment file"),
@@ -23,7 +23,7 @@ export function reproduceView(report: Report): HTMLElement {
       h(
         "details",
         {},
-        h("summary", {}, `${reproduction.steps.length} commands that the run issued`),
+        h("summary", {}, `${reproduction.steps.length} commands that the run executed`),
         h(
           "ol",
           { class: "steps" },

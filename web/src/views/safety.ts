@@ -1,4 +1,4 @@
-/** What a variant keeps, as a badge: never by colour alone. */
+/** Whether a variant keeps acknowledged commits, as a badge; never by colour alone. */
 import type { Safety } from "../format/report";
 import { h } from "./dom";
 

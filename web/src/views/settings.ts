@@ -14,7 +14,7 @@ export function settingsView(report: Report): HTMLElement {
   return section(
     "settings",
     "Settings",
-    `As read back from the servers: what was asked for, and what differs from PostgreSQL's defaults. ${differing.length} of ${differing.length + same.length} differ between variants.`,
+    `As read back from the servers: those that were requested, and those that differ from PostgreSQL's defaults. ${differing.length} of ${differing.length + same.length} differ between variants.`,
     differing.length > 0 &&
       scrolling(
         "Settings that differ",
@@ -26,8 +26,8 @@ export function settingsView(report: Report): HTMLElement {
             )
           : list(differing, report),
       ),
-    folded(`${same.length} the same in all variants`, same, report, same.length <= 20),
-    folded(`${places.length} that say where a server is`, places, report, false),
+    folded(`Settings that are the same in all variants: ${same.length}`, same, report, same.length <= 20),
+    folded(`Settings that only locate a server: ${places.length}`, places, report, false),
   );
 }
 

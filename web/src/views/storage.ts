@@ -1,4 +1,4 @@
-/** Each storage with the layers that it stands on, and what went to its devices. */
+/** Each storage with the layers below it, and the I/O of its devices. */
 import type { Report, StackNode, StorageFacts } from "../format/report";
 import { shortList } from "../model/settings";
 import { digest } from "../model/stack";
@@ -15,10 +15,10 @@ export function storageView(report: Report): HTMLElement {
   return section(
     "storage",
     "Storage",
-    "What each data directory stands on, from its mount down to the device, and where each fact was read.",
+    "What each data directory is stored on, from its mount down to the device, with the source of each fact.",
     ...(report.storages.length > 0
       ? [h("div", { class: "storages" }, ...report.storages.map((storage) => storageBox(report, storage)))]
-      : [h("p", { class: "na" }, "n/a: an external server's storage cannot be seen from here")]),
+      : [h("p", { class: "na" }, "n/a: the storage of an external server cannot be inspected")]),
     loadedView(report),
     devicesTable(report),
     flushesView(report),
@@ -37,7 +37,7 @@ function storageBox(report: Report, storage: StorageFacts): HTMLElement {
         "p",
         { class: "volatile" },
         h("b", {}, "Volatile: "),
-        storage.volatile_reason ?? "loses everything at a power cut",
+        storage.volatile_reason ?? "loses everything in a power failure",
       ),
     ...storage.notes.map((note) => h("p", { class: "notice" }, note)),
     h(
@@ -52,7 +52,7 @@ function storageBox(report: Report, storage: StorageFacts): HTMLElement {
   );
 }
 
-/** What stands on a storage, and of which variants: data, WAL, tablespaces. */
+/** What is stored on a storage, and for which variants: data, WAL, tablespaces. */
 function rolesOf(report: Report, storage: string): [string, string[]][] {
   const roles = new Map<string, string[]>();
   for (const variant of report.variants) {
@@ -63,7 +63,7 @@ function rolesOf(report: Report, storage: string): [string, string[]][] {
   return [...roles];
 }
 
-/** The layers as a list, those that one stands on below it and further in; the facts of each on demand. */
+/** The layers as a list, each above the layers that it is stored on; the facts of each on demand. */
 function layers(stack: readonly StackNode[]): HTMLElement | null {
   if (stack.length === 0) return null;
   return h("ol", { class: "stack" }, ...stack.map(layer));

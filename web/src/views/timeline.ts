@@ -12,7 +12,7 @@ import { picker } from "./picker";
 import { type Column, dataTable } from "./table";
 
 const LEAD =
-  "One trial, or two side by side on the same scales. Move over a chart, or use the arrow keys in it, to read figures.";
+  "One trial, or two side by side on the same scales. Point at a chart, or use the arrow keys in it, to read values.";
 
 export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
   const cursor = new Store<CursorTime>(null);
@@ -21,7 +21,7 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
     left: new Pane(report, `${panel.id}-left`, cursor),
     right: new Pane(report, `${panel.id}-right`, cursor),
   }));
-  const happenings = h("div", { class: "panes" });
+  const eventLists = h("div", { class: "panes" });
   const body = h(
     "div",
     { class: "panels" },
@@ -34,7 +34,7 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
         h("div", { class: "panes" }, left.element, right.element),
       ),
     ),
-    happenings,
+    eventLists,
   );
   const time = h("output", { class: "cursor-time" });
   cursor.watch((t_s) => {
@@ -43,7 +43,7 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
   focus.watch(({ left, right }) => {
     const trials = [trialOf(report, left), right === null ? undefined : trialOf(report, right)] as const;
     body.classList.toggle("paired", trials[1] !== undefined);
-    happenings.replaceChildren(
+    eventLists.replaceChildren(
       ...trials.filter((trial) => trial !== undefined).map((trial) => events(report, trial)),
     );
     const data = trials.map((trial) => trial && panelsOf(report, trial));
@@ -70,7 +70,7 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
   );
 }
 
-/** What happened in the trials, as the server's log or its counters tell it. */
+/** The events of a trial, from the server's log or its counters. */
 function events(report: Report, trial: ReportTrial): HTMLElement {
   const title = `Events of trial ${trial.number}, ${labelOf(report, trial.variant)}: ${trial.marks.length}`;
   return h(
@@ -89,7 +89,7 @@ const EVENTS: readonly Column<Mark>[] = [
 
 function binned(bin_s: number): string {
   return (
-    `To keep this file small, each point stands for ${bin_s} s: their mean, or of latencies the highest second. ` +
+    `To keep this file small, each point covers ${bin_s} s: the mean, or for latencies the highest second. ` +
     "The bundle has every second."
   );
 }

@@ -1,4 +1,4 @@
-/** Every trial as a dot, those that do not count too, with the reason. */
+/** Every trial as a dot; for trials that are not counted, the reason. */
 import type { Theme } from "../charts/theme";
 import { type Measure, reasonOut, trialDots, trialsOption } from "../charts/trials";
 import type { Report } from "../format/report";
@@ -13,7 +13,7 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
   const holder = h("div", {
     class: "chart tall",
     role: "img",
-    "aria-label": "Throughput of every trial in order of running",
+    "aria-label": "Throughput of every trial in the order in which they ran",
   });
   const key = h("div", {});
   let measure: Measure = "tps";
@@ -35,7 +35,7 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
   return section(
     "trials",
     "Every trial",
-    "In order of running, block by block: drift and outliers show here. Choose a dot to see its seconds below.",
+    "In the order in which they ran, block by block, which shows drift and outliers. Select a dot to see that trial second by second below.",
     h("div", { class: "controls" }, measureChoice(choose), key),
     holder,
     outs(report),
@@ -53,7 +53,7 @@ function measureChoice(choose: (measure: Measure) => void): HTMLElement {
     { class: "choice" },
     h("legend", {}, "Throughput"),
     option("tps", "tps", true),
-    option("relative", "against the variant's median", false),
+    option("relative", "relative to the variant's median", false),
   );
 }
 
@@ -63,11 +63,12 @@ function outs(report: Report): HTMLElement {
       .filter((point) => reasonOut(point) !== null)
       .map((point) => ({ number: point.number, text: `${variant.label}: ${reasonOut(point)}` })),
   );
-  if (out.length === 0) return h("p", { class: "footnote" }, `All ${report.trials.length} trials count.`);
+  if (out.length === 0)
+    return h("p", { class: "footnote" }, `All ${report.trials.length} trials are counted.`);
   return h(
     "div",
     { class: "footnote" },
-    h("p", {}, "Not counted; hollow above, a failed one as a cross:"),
+    h("p", {}, "Not counted (hollow dots; failed trials are crosses):"),
     h("ul", {}, ...out.map((each) => h("li", {}, `Trial ${each.number}, ${each.text}`))),
   );
 }

@@ -1,4 +1,4 @@
-/** What the run wrote to each disk, and what the drives say of their own wear. */
+/** Bytes that the run wrote to each disk, and the wear that the drives report. */
 import type { DiskWear, Report, SmartReading } from "../format/report";
 import { size } from "../model/units";
 import { h, notAvailable } from "./dom";
@@ -10,12 +10,13 @@ export function wearView(report: Report): HTMLElement {
   return h(
     "article",
     { class: "storage wear" },
-    h("h3", {}, "Written to the disks", h("small", {}, " by the kernel's counters, by whomever")),
+    h("h3", {}, report.sections.wear.title),
+    h("p", { class: "note" }, report.sections.wear.note),
     h(
       "dl",
       { class: "facts" },
       ...wear.disks.map(diskRow),
-      wear.disks.length === 0 && row("disks", "none: nothing of this run stands on a disk"),
+      wear.disks.length === 0 && row("disks", "none: nothing of this run is stored on a disk"),
       wear.max_written_bytes !== null && row("budget", size(wear.max_written_bytes)),
       ...wear.gaps.map((gap) => row(gap.what, notAvailable(gap.reason))),
     ),
@@ -24,10 +25,10 @@ export function wearView(report: Report): HTMLElement {
 
 function diskRow(disk: DiskWear): HTMLElement {
   const used = `endurance used ${endurance(disk.before)} before, ${endurance(disk.after)} after`;
-  const told = disk.before || disk.after ? used : (disk.gaps[0] && `wear n/a: ${disk.gaps[0].reason}`) || "";
+  const wear = disk.before || disk.after ? used : (disk.gaps[0] && `wear n/a: ${disk.gaps[0].reason}`) || "";
   return row(
     [disk.disk, disk.model].filter(Boolean).join(", "),
-    `${size(disk.written_bytes)} (${disk.storages.join(", ")})${told && `; ${told}`}`,
+    `${size(disk.written_bytes)} (${disk.storages.join(", ")})${wear && `; ${wear}`}`,
     (disk.after ?? disk.before)?.source ?? null,
   );
 }

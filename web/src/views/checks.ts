@@ -1,14 +1,14 @@
-/** What was not as it should be: failed checks and transactions, and what could not be had. */
+/** Checks of the trials, failed transactions, and figures that are not available. */
 import type { Report, ReportTrial } from "../format/report";
 import { number } from "../model/units";
 import { h, notAvailable, scrolling, section } from "./dom";
 import { type Column, dataTable } from "./table";
 
-export function odditiesView(report: Report): HTMLElement {
+export function checksView(report: Report): HTMLElement {
   return section(
-    "oddities",
+    "checks",
     "Checks and gaps",
-    "A figure that could not be had is said to be so, with the reason; it is never shown as zero.",
+    "Figures that are not available are listed with the reason; they are never shown as zero.",
     h("h3", {}, "Checks"),
     ...checks(report),
     h("h3", {}, "Failed transactions"),
@@ -20,11 +20,11 @@ export function odditiesView(report: Report): HTMLElement {
 
 function checks(report: Report): HTMLElement[] {
   const all = report.trials.flatMap((trial) => trial.checks.map((check) => ({ trial: trial.number, check })));
-  if (all.length === 0) return [h("p", { class: "muted" }, "n/a: no check was made.")];
+  if (all.length === 0) return [h("p", { class: "muted" }, "n/a: no checks were made.")];
   const bad = all.filter(({ check }) => !check.ok);
   const names = [...new Set(all.map(({ check }) => check.name))].join("; ");
   return [
-    h("p", { class: "muted" }, `${all.length - bad.length} of ${all.length} hold: ${names}.`),
+    h("p", { class: "muted" }, `${all.length - bad.length} of ${all.length} checks passed: ${names}.`),
     h(
       "ul",
       { hidden: bad.length === 0 },

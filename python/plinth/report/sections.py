@@ -1,0 +1,45 @@
+"""Titles of the sections and how to read them: the same in the terminal, in Markdown and, by report.json, in the HTML page."""
+
+from plinth.model.report import SectionText, SectionTexts
+
+SECTIONS = SectionTexts(
+    published=SectionText(
+        title="Comparison with the published study",
+        note="The published results come from another machine: compare orders and ratios rather than transactions per second.",
+    ),
+    bottlenecks=SectionText(
+        title="Bottleneck by variant",
+        note="Judged from where the clients' time went in the measured phase, sampled ten times a second, and from how busy "
+        "the resources were.",
+    ),
+    server_work=SectionText(
+        title="Server work per transaction", note="From the server's own counters, for the measured phase."
+    ),
+    process_io=SectionText(
+        title="I/O by process group",
+        note="From /proc/PID/io, for the measured phase: medians of the trials with their 95% intervals. Read: fetched from "
+        "storage, not found in the page cache. Written: passed to the kernel by write(), whether or not it has reached "
+        "storage. Groups that read and wrote nothing are left out.",
+    ),
+    ceilings=SectionText(
+        title="Commit ceiling",
+        note="Measured by the fsync probe before any server was started there. One client commits at most once per flush; "
+        "several clients can share a flush. A transaction costs more than its flush.",
+    ),
+    io=SectionText(
+        title="Storage I/O measured by fio",
+        note="Measured on a file of its own while no server ran. Empty: before anything was put on the storage; loaded: with "
+        "all datasets; measured: after the last trial. Latency is from submission to completion.",
+    ),
+    loaded=SectionText(title="Loaded datasets", note="Time to load each cluster, and the size of what was loaded."),
+    endurance=SectionText(
+        title="Endurance",
+        note="Medians of the trials' measured phases with their 95% intervals; bytes per day assume the rate shown. "
+        "Amplification: bytes written by the devices directly below the file system for each byte that PostgreSQL wrote to "
+        "what is stored on them. A disk that others use counts their writes, too; devices on top of one another each count "
+        "the same bytes.",
+    ),
+    wear=SectionText(
+        title="Written to disks", note="From the kernel's counters, which include the writes of other programs."
+    ),
+)
