@@ -38,8 +38,8 @@ class TestTerminal:
         results = Results(replace(probed.contents, trials=trials), probed.analysis, Path("bundle"))
         show_results(results, as_json=False)
         shown = capsys.readouterr().out
-        assert "Beside the published study" in shown
-        assert "I/O of the storages" in shown
+        assert "Comparison with the published study" in shown
+        assert "Storage I/O measured by fio" in shown
         with pytest.raises(pytest.fail.Exception, match="samples were read"):
             results.report  # noqa: B018 - what it does is what counts
 

@@ -1,4 +1,4 @@
-/** Published figures beside ours: the lines of their tables, and where their marks stand on a common axis of ratios. */
+/** Published figures beside ours: the lines of their tables, and the positions of their marks on a common axis of ratios. */
 import type { PublishedBeside, PublishedRatioRow, PublishedRow } from "../format/report";
 import { interval, latency, number, ratioParts, spread } from "./units";
 
@@ -50,7 +50,7 @@ export function ratioLines(beside: PublishedBeside): PublishedLine[] {
   }));
 }
 
-/** Where a ratio stands on the logarithmic axis of these lines, in percent; 1 is always on it. */
+/** The position of a ratio on the logarithmic axis of these lines, in percent; 1 is always on it. */
 export function ratioAxis(lines: readonly PublishedLine[]): {
   at: (ratio: number) => number;
   ticks: number[];

@@ -117,7 +117,7 @@ export function contents(): ChartContent[] {
 onThemeChange(() => {
   for (const chart of charts.values()) chart.redraw();
 });
-/** Charts are drawn for the width of the sheet before it is laid out: in print, nothing tells them of a new size. */
+/** Charts are drawn for the width of the sheet before it is laid out: in print they receive no resize event. */
 window.addEventListener("beforeprint", () => {
   document.body.classList.add("printing");
   for (const chart of charts.values()) chart.drawNow();
