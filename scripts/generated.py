@@ -34,6 +34,7 @@ from plinth.model.experiment import (
     ServerSpec,
     WorkloadSpec,
 )
+from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
 from plinth.model.storage import QueueSpec, StorageSpec
@@ -227,6 +228,7 @@ def generated() -> dict[str, str]:
         "docs/reference/analysis.schema.json": schema_text(Analysis.model_json_schema()),
         "docs/reference/doctor.schema.json": schema_text(DoctorRecord.model_json_schema()),
         "docs/reference/endurance.schema.json": schema_text(Endurance.model_json_schema()),
+        "docs/reference/load.schema.json": schema_text(LoadConfig.model_json_schema()),
         "docs/reference/report.schema.json": schema.schema_text(),
         "docs/reference/published.schema.json": schema_text(Reference.model_json_schema(by_alias=True)),
         "docs/reference/experiment.md": experiment_reference(),

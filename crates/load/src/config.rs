@@ -1,4 +1,4 @@
-//! What a run is to do.
+//! What a run is to do. Defaults and bounds are those of `plinth.model.load_config`, which `tests/schema.rs` checks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

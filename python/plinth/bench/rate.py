@@ -12,19 +12,18 @@ if TYPE_CHECKING:
 _NUMBER = r"(\d+(?:\.\d+)?|\.\d+)"
 _STAGE = re.compile(rf"{_NUMBER}(?:\.\.{_NUMBER})?(?::{_NUMBER})?", re.ASCII)
 _MARKS = (",", ":", "..")
-_HIGHEST_TPS = 1e9
 """The engine's: every transaction is due at once, as at pgbench's rates above it."""
 
 
 def read_rate(text: str) -> "Rate":
     """A rate of transactions a second: "100", or stages as "100:30,100..500:60,500", RATE[..RATE][:SECONDS] each."""
-    from plinth.model.load_config import Rate
+    from plinth.model.load_config import MAX_TPS, Rate
 
     if not any(mark in text for mark in _MARKS):
         number = leading_float(text)
         if number <= 0:
             raise BenchFailure(f'invalid rate limit: "{text}"')
-        return Rate.constant(min(number, _HIGHEST_TPS))
+        return Rate.constant(min(number, MAX_TPS))
     parts = text.split(",")
     stages = tuple(_stage(text, part, is_last=number == len(parts)) for number, part in enumerate(parts, start=1))
     if not any(stage.from_tps or stage.to_tps for stage in stages):

@@ -14,6 +14,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.drive import DriveSpec
 from plinth.model.files import MOST_WEIGHT, Files, weighted
+from plinth.model.load_config import MAX_CLIENTS, MAX_TPS
 from plinth.model.probe_io import IoMoment
 from plinth.model.probe_kinds import IoShape
 from plinth.model.storage import StorageSpec
@@ -23,7 +24,6 @@ SPEC_VERSION = 1
 DEFAULT_TABLESPACE = "pg_default"
 """The tablespace that every cluster has: within its data directory."""
 
-HIGHEST_TPS = 1e9
 """Of a rate, as the load engine has it (crates/load/src/arrivals.rs)."""
 
 Level = bool | int | float | str | tuple[str, ...]
@@ -104,11 +104,9 @@ class RateStage(Frozen):
     """A rate that holds for a while, or changes linearly to another."""
 
     tps: float = Field(
-        ge=0, le=HIGHEST_TPS, description="Transactions due a second; at its beginning, if it changes.", examples=[100]
+        ge=0, le=MAX_TPS, description="Transactions due a second; at its beginning, if it changes.", examples=[100]
     )
-    to_tps: float | None = Field(
-        default=None, alias="to", ge=0, le=HIGHEST_TPS, description="At its end.", examples=[500]
-    )
+    to_tps: float | None = Field(default=None, alias="to", ge=0, le=MAX_TPS, description="At its end.", examples=[500])
     duration_s: DurationS | None = Field(
         default=None, alias="duration", gt=0, description="Default, of the last only: until the end.", examples=["30s"]
     )
@@ -181,7 +179,7 @@ class WorkloadSpec(Frozen):
         examples=["scripts/upsert.sql"],
     )
     clients: int = Field(
-        default=8, ge=1, le=100_000, description="Connections that work at the same time.", examples=[16]
+        default=8, ge=1, le=MAX_CLIENTS, description="Connections that work at the same time.", examples=[16]
     )
     threads: int | None = Field(
         default=None,
@@ -201,7 +199,7 @@ class WorkloadSpec(Frozen):
     max_tries: int = Field(
         default=1, ge=1, description="Tries of a transaction after a serialization failure or deadlock; 1 is no retry."
     )
-    rate: Annotated[float, Field(le=HIGHEST_TPS)] | list[RateStage] | None = Field(
+    rate: Annotated[float, Field(le=MAX_TPS)] | list[RateStage] | None = Field(
         default=None,
         description="Transactions that are due each second, over all clients, however long others take (an open loop); one "
         "number, or stages that step and ramp from the start of measuring. Default: a client begins when it has finished.",

@@ -1,15 +1,35 @@
-"""What the load engine is told to do: the JSON that `plinth._native.LoadRun` takes."""
+"""What the load engine is told to do: the JSON that `plinth._native.LoadRun` takes.
+
+Defaults and bounds are declared here. docs/reference/load.schema.json is made of them, and crates/load/tests/schema.rs holds
+the engine's own to it.
+"""
 
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
 
 from plinth.model.base import Frozen
 from plinth.model.connection import Connection
+from plinth.model.units import MAX_DURATION_S
 
 Arrivals = Literal["poisson", "uniform"]
 Protocol = Literal["simple", "extended", "prepared"]
+_JSON_SCHEMA_WORDS = {
+    "ge": "minimum",
+    "le": "maximum",
+    "gt": "exclusiveMinimum",
+    "lt": "exclusiveMaximum",
+    "min_length": "minItems",
+}
+MAX_CLIENTS = 262_143
+"""PostgreSQL's greatest `max_connections`: MAX_BACKENDS of postmaster.h."""
+MAX_TPS = 1e9
+
+
+def bounds(**limits: float) -> dict[str, JsonValue]:
+    """The bounds of a field, in the words of pydantic's Field. The engine refuses what is beyond them, and names the key."""
+    return {_JSON_SCHEMA_WORDS[word]: limit for word, limit in limits.items()}
 
 
 class LoadScript(Frozen):
@@ -29,9 +49,17 @@ class Finite(Frozen):
 class Stage(Finite):
     """A rate, in transactions a second, that holds for a while or changes linearly."""
 
-    from_tps: float
-    to_tps: float
-    duration_s: float | None = Field(default=None, description="None, for the last only: until the end of the run.")
+    from_tps: float = Field(
+        json_schema_extra=bounds(ge=0, le=MAX_TPS),
+    )
+    to_tps: float = Field(
+        json_schema_extra=bounds(ge=0, le=MAX_TPS),
+    )
+    duration_s: float | None = Field(
+        json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),
+        default=None,
+        description="None, for the last only: until the end of the run.",
+    )
 
 
 class Rate(Frozen):
@@ -41,7 +69,9 @@ class Rate(Frozen):
     one's last rate until the end.
     """
 
-    stages: tuple[Stage, ...]
+    stages: tuple[Stage, ...] = Field(
+        json_schema_extra=bounds(min_length=1),
+    )
     arrivals: Arrivals = Field(
         default="poisson",
         description="poisson: independent of one another, as pgbench's --rate; uniform: evenly spaced.",
@@ -57,8 +87,12 @@ class LogFiles(Finite):
     """pgbench's --log: a line for each transaction, in files named PREFIX.PID and PREFIX.PID.THREAD."""
 
     prefix: str
-    aggregate_interval_s: int | None = Field(default=None, description="One line for all transactions of an interval.")
-    sampling_rate: float | None = Field(default=None, description="Share of the transactions that are logged.")
+    aggregate_interval_s: int | None = Field(
+        json_schema_extra=bounds(ge=1), default=None, description="One line for all transactions of an interval."
+    )
+    sampling_rate: float | None = Field(
+        json_schema_extra=bounds(gt=0, le=1), default=None, description="Share of the transactions that are logged."
+    )
     failures_detailed: bool = Field(default=False, description="Tell apart how transactions failed.")
 
 
@@ -77,25 +111,46 @@ class LoadConfig(Finite):
     """A load: who connects where and runs what, for how long, and what is told of it."""
 
     connection: Connection
-    scripts: Sequence[LoadScript]
+    scripts: Sequence[LoadScript] = Field(
+        json_schema_extra=bounds(min_length=1),
+    )
     variables: dict[str, str] = Field(default_factory=dict, description="Set from outside, as pgbench -D.")
-    clients: int = 1
-    threads: int = Field(default=1, description="More threads than clients are not started.")
+    clients: int = Field(
+        json_schema_extra=bounds(ge=1, le=MAX_CLIENTS),
+        default=1,
+    )
+    threads: int = Field(
+        json_schema_extra=bounds(ge=1), default=1, description="More threads than clients are not started."
+    )
     protocol: Protocol = "prepared"
-    warmup_s: float = Field(default=0.0, description="How long the load runs before it is measured.")
-    duration_s: float | None = Field(default=None, description="How long it is measured.")
+    warmup_s: float = Field(
+        json_schema_extra=bounds(ge=0, le=MAX_DURATION_S),
+        default=0.0,
+        description="How long the load runs before it is measured.",
+    )
+    duration_s: float | None = Field(
+        json_schema_extra=bounds(gt=0, le=MAX_DURATION_S), default=None, description="How long it is measured."
+    )
     transactions_per_client: int | None = Field(
-        default=None, description="Or, instead of duration_s: how many transactions of each client are measured."
+        json_schema_extra=bounds(ge=1),
+        default=None,
+        description="Or, instead of duration_s: how many transactions of each client are measured.",
     )
     rate: Rate | None = Field(
         default=None, description="Without it the loop is closed: a client begins the next when one has ended."
     )
     latency_limit_s: float | None = Field(
+        json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),
         default=None,
         description="What takes longer is counted as late; with a rate, what is later before it begins is skipped.",
     )
-    seed: int = Field(default=0, description="The same gives the same random numbers, as pgbench's --random-seed.")
+    seed: int = Field(
+        json_schema_extra=bounds(ge=0, lt=2**64),
+        default=0,
+        description="The same gives the same random numbers, as pgbench's --random-seed.",
+    )
     max_tries: int = Field(
+        json_schema_extra=bounds(ge=0, lt=2**32),
         default=1,
         description="Tries of a transaction that fails with a serialization failure or a deadlock; 0 for as many as "
         "duration and latency limit allow.",
@@ -121,5 +176,13 @@ class LoadConfig(Finite):
     shell_user: ShellUser | None = Field(
         default=None, description="Who runs the commands of \\shell and \\setshell; None for who runs the load."
     )
-    connect_timeout_s: float = Field(default=10.0, description="For each connection, unless its own says otherwise.")
-    stop_timeout_s: float = Field(default=10.0, description="How long running transactions may take after a stop.")
+    connect_timeout_s: float = Field(
+        json_schema_extra=bounds(gt=0, le=MAX_DURATION_S),
+        default=10.0,
+        description="For each connection, unless its own says otherwise.",
+    )
+    stop_timeout_s: float = Field(
+        json_schema_extra=bounds(ge=0, le=MAX_DURATION_S),
+        default=10.0,
+        description="How long running transactions may take after a stop.",
+    )

@@ -8,7 +8,8 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from plinth.model.base import Frozen
-from plinth.model.experiment import HIGHEST_TPS, Level
+from plinth.model.experiment import Level
+from plinth.model.load_config import MAX_TPS
 from plinth.model.units import LatencyNs
 
 Levels = dict[str, Level]
@@ -22,7 +23,7 @@ class PublishedFigure(Frozen):
         description="Keys of the experiment, as in [matrix], and the value of each.",
         examples=[{"storage": "zfs"}],
     )
-    tps: float = Field(ge=1e-6, le=HIGHEST_TPS, description="Transactions a second.", examples=[4062])
+    tps: float = Field(ge=1e-6, le=MAX_TPS, description="Transactions a second.", examples=[4062])
     latency_mean_ns: LatencyNs | None = Field(
         default=None, gt=0, alias="latency_mean", description="Mean latency.", examples=["3.930ms"]
     )

@@ -17,7 +17,7 @@ SIZE_UNITS = {
 }
 LATENCY_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_LONGEST_S = 366 * DURATION_UNITS["d"]
+MAX_DURATION_S = 366 * DURATION_UNITS["d"]
 """As the load engine has it (crates/load/src/config.rs)."""
 _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
@@ -49,8 +49,8 @@ def parse_duration(value: object) -> float:
     seconds = _quantity(value, DURATION_UNITS, '"30s"') if isinstance(value, str) else value
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not seconds >= 0:  # which nan is not
         raise ValueError('expected a duration such as "30s" or a number of seconds')
-    if seconds > _LONGEST_S:
-        raise ValueError(f"allowed are at most {_LONGEST_S / DURATION_UNITS['d']:g} d")
+    if seconds > MAX_DURATION_S:
+        raise ValueError(f"allowed are at most {MAX_DURATION_S / DURATION_UNITS['d']:g} d")
     return float(seconds)
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from plinth.load import Load, LoadConfig, LoadScript, Rate, Stage
+from plinth import load
+from plinth.load import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec, WorkloadSpec
 from plinth.model.load_config import ShellUser
@@ -49,9 +50,9 @@ def load_of(
 def check_load(
     workload: WorkloadSpec, scripts: Sequence[ScriptText], measure: MeasureSpec, variables: Mapping[str, str]
 ) -> None:
-    """Raises UsageError, with file and line of a script, for what the engine would refuse to run."""
-    if workload.driver == "plinth":
-        Load(load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1))
+    """Raises UsageError, with file and line of a script, for what the workload's driver would refuse to run."""
+    config = load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1)
+    load.check_load(workload, scripts, variables, config)
 
 
 def _rate(workload: WorkloadSpec) -> Rate | None:

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from plinth.drivers import check_driver
 from plinth.experiment import LoadedExperiment
 from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
@@ -91,7 +90,6 @@ class _Planner:
             scripts = scripts_of(workload, dataset.kind, self.loaded.files)
         variables = self._dataset(dataset).variables()
         check_scripts(workload, scripts, variables)
-        check_driver(workload, scripts, variables)
         check_load(workload, scripts, self.loaded.experiment.measure, variables)
         shells = shell_commands(scripts, [*variables, *workload.variables], self.owner.name)
         self._shell_commands |= dict.fromkeys(shells)

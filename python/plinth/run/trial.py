@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from plinth.drivers import DriverLoad
-from plinth.load import Load
+from plinth.load import LoadDriver, make_load
 from plinth.model.base import Gap
 from plinth.model.errors import Interrupted, PlinthError, UsageError
 from plinth.model.experiment import Driver, WorkloadSpec
@@ -67,7 +66,7 @@ class TrialRunner:
         self._provision = provision
         self._storages = storages
         self._listener = listener
-        self._running: Load | DriverLoad | None = None
+        self._running: LoadDriver | None = None
 
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
         """Run one trial. A failure of server, load or storage gives a failed trial; Interrupted and UsageError pass through."""
@@ -111,7 +110,7 @@ class TrialRunner:
             devices=tuple(devices),
             postmaster_pid=self._provision.postmaster_pid(variant),
             engine_pid=os.getpid(),
-            further_engines=lambda: self._running.processes if isinstance(self._running, DriverLoad) else (),
+            further_engines=lambda: self._running.processes if self._running is not None else (),
             log=self._provision.log(variant),
             storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
         )
@@ -153,12 +152,6 @@ class TrialRunner:
         output.trial = output.trial.model_copy(update={"gaps": (*gaps, *output.trial.gaps)})
         return output
 
-    def _made(self, config: LoadConfig, driver: Driver) -> Load | DriverLoad:
-        """The load, not yet begun."""
-        if driver == "plinth":
-            return Load(config)
-        return DriverLoad(driver, config, self._provision.runner, self._provision.site.log("drivers.log"))
-
     def _load(
         self, config: LoadConfig, driver: Driver, server: Server, observer: Observer, stalls: StallWatch
     ) -> tuple[LoadResult | None, str | None]:
@@ -166,7 +159,7 @@ class TrialRunner:
         measure = self._plan.experiment.measure
         total_s = measure.warmup_s + measure.duration_s
         failure, ended = None, 0
-        load = self._made(config, driver)
+        load = make_load(driver, config, self._provision.runner, self._provision.site.log("drivers.log"))
         self._running = load
         try:
             load.start()

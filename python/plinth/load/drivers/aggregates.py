@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plinth.drivers.messages import Batch, Mishap
-from plinth.drivers.timeline import Timeline
+from plinth.load.drivers.messages import Batch, ClientError
+from plinth.load.drivers.timeline import Timeline
 from plinth.model.load import Histogram, LoadError, Second, Totals
 
 _HIGHEST_NS = 3_600_000_000_000
@@ -64,8 +64,8 @@ class Latencies:
         )
 
 
-class Books:
-    """The books of a load with one script, whose statements are (line, text)."""
+class Aggregates:
+    """The aggregates of a load with one script, whose statements are (line, text)."""
 
     def __init__(
         self, timeline: Timeline, script: str, statements: Sequence[tuple[int, str]], latency_limit_s: float | None
@@ -87,31 +87,31 @@ class Books:
         """What a client reports, of a row that is not closed."""
         assert batch.row >= self._next_row, "a row is closed when every client has passed it"
         self._rows.setdefault(batch.row, []).append(batch)
-        for mishap in batch.mishaps:
-            self.note(mishap)
+        for error in batch.errors:
+            self.note(error)
 
-    def note(self, mishap: Mishap) -> None:
+    def note(self, error: ClientError) -> None:
         """Count something that went wrong."""
-        key = (mishap.kind, mishap.sqlstate, mishap.statement)
+        key = (error.kind, error.sqlstate, error.statement)
         known = self._errors.get(key)
         if known is None:
             known = LoadError(
-                kind=mishap.kind,
-                sqlstate=mishap.sqlstate,
-                script=None if mishap.statement is None else self._script,
-                statement=mishap.statement,
-                line=None if mishap.statement is None else self._lines[mishap.statement][0],
-                message=mishap.message,
+                kind=error.kind,
+                sqlstate=error.sqlstate,
+                script=None if error.statement is None else self._script,
+                statement=error.statement,
+                line=None if error.statement is None else self._lines[error.statement][0],
+                message=error.message,
                 count=0,
                 retried=0,
-                first_ns=mishap.t_ns,
+                first_ns=error.t_ns,
             )
-        first = known if known.first_ns <= mishap.t_ns else known.model_copy(update={"message": mishap.message})
+        first = known if known.first_ns <= error.t_ns else known.model_copy(update={"message": error.message})
         self._errors[key] = first.model_copy(
             update={
                 "count": known.count + 1,
-                "retried": (known.retried or 0) + mishap.retried,
-                "first_ns": min(known.first_ns, mishap.t_ns),
+                "retried": (known.retried or 0) + error.retried,
+                "first_ns": min(known.first_ns, error.t_ns),
             }
         )
 

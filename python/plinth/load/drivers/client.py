@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 import psycopg
 
 from plinth._native import EngineError, ScriptDraws
-from plinth.drivers.messages import Batch, Ended, Go, Mishap, Order, Ready
-from plinth.drivers.sessions import Session, open_session
-from plinth.drivers.timeline import Timeline
+from plinth.load.drivers.messages import Batch, ClientError, Ended, Go, Order, Ready
+from plinth.load.drivers.sessions import Session, open_session
+from plinth.load.drivers.timeline import Timeline
 from plinth.system.runner import die_with_parent
 
 _BROKEN = 70
@@ -23,18 +23,18 @@ _RETRYABLE = {"40001": "serialization_failure", "40P01": "deadlock_detected"}
 _IN_BLOCK = "the script ends inside a transaction block; end it with COMMIT or ROLLBACK"
 
 
-def be_client(pipe: Pipe, order: Order, number: int, foreman_pid: int) -> NoReturn:
+def be_client(pipe: Pipe, order: Order, number: int, coordinator_pid: int) -> NoReturn:
     """Work as client `number`, in a process of its own, to its end."""
     code = 0
     try:
-        die_with_parent(foreman_pid)
+        die_with_parent(coordinator_pid)
         _Client(pipe, order, number).work()
-    except (EOFError, BrokenPipeError):  # the foreman has no use for it any more
+    except (EOFError, BrokenPipeError):  # the coordinator has no use for it any more
         code = 1
-    except BaseException:  # noqa: BLE001 - nothing may go up into what was the foreman before the fork
+    except BaseException:  # noqa: BLE001 - nothing may go up into what was the coordinator before the fork
         traceback.print_exc()
         code = _BROKEN
-    os._exit(code)  # what was forked with it is the foreman's to end
+    os._exit(code)  # what was forked with it is the coordinator's to end
 
 
 class _Lost(Exception):
@@ -60,7 +60,7 @@ class _Client:
         session = self._open()
         if session is None:
             return
-        gc.freeze()  # what the foreman loaded need not be looked through, and copied, by each
+        gc.freeze()  # what the coordinator loaded need not be looked through, and copied, by each
         self._pipe.send(Ready(session.connection.info.parameter_status("server_version"), session.version))
         go = self._pipe.recv()
         assert isinstance(go, Go)
@@ -79,7 +79,7 @@ class _Client:
         session.close()
 
     def _open(self) -> Session | None:
-        """A session; None, and the foreman knows why, when there is none."""
+        """A session; None, and the coordinator knows why, when there is none."""
         try:
             return open_session(
                 self._order.driver,
@@ -93,7 +93,7 @@ class _Client:
             if not isinstance(failed, psycopg.Error):
                 raise
             kind = "timeout" if isinstance(failed, psycopg.errors.ConnectionTimeout) else "connect"
-            self._pipe.send(Mishap(kind, failed.sqlstate, None, _message(failed), 0))
+            self._pipe.send(ClientError(kind, failed.sqlstate, None, _message(failed), 0))
             return None
 
     def _stop(self, *_: object) -> None:
@@ -155,17 +155,17 @@ class _Worker:
         try:
             values = self._draws.draw()
         except EngineError as error:
-            self._failed(Mishap("script", None, None, str(error), self.now_ns()), 1)
+            self._failed(ClientError("script", None, None, str(error), self.now_ns()), 1)
             return
         tries = 1
-        while (mishap := self._try(values, began_ns, tries)) is not None:
-            if not self._may_try_again(mishap, tries, began_ns) or stopping():
-                self._failed(mishap, tries)
+        while (error := self._try(values, began_ns, tries)) is not None:
+            if not self._may_try_again(error, tries, began_ns) or stopping():
+                self._failed(error, tries)
                 return
-            self._advance(mishap.t_ns).mishaps.append(mishap._replace(retried=True))
+            self._advance(error.t_ns).errors.append(error._replace(retried=True))
             tries += 1
 
-    def _try(self, values: Sequence[tuple[Any, ...]], began_ns: int, tries: int) -> Mishap | None:
+    def _try(self, values: Sequence[tuple[Any, ...]], began_ns: int, tries: int) -> ClientError | None:
         """Run the statements once. None when all is well, and counted; else nothing is under way at the server any more."""
         took_ns: list[int] = []
         last_ns = self.now_ns() if tries > 1 else began_ns
@@ -176,9 +176,9 @@ class _Worker:
                 took_ns.append(now_ns - last_ns)
                 last_ns = now_ns
         except Exception as error:  # noqa: BLE001 - whatever a driver raises is counted, by what became of the connection
-            return self._rolled_back(self._mishap(_below(error), len(took_ns)))
+            return self._rolled_back(self._client_error(_below(error), len(took_ns)))
         if self._session.connection.pgconn.transaction_status:
-            return self._rolled_back(Mishap("script", None, len(took_ns) - 1, _IN_BLOCK, last_ns))
+            return self._rolled_back(ClientError("script", None, len(took_ns) - 1, _IN_BLOCK, last_ns))
         batch = self._advance(last_ns)
         batch.latencies.append(last_ns - began_ns)
         batch.retries += tries - 1
@@ -187,46 +187,46 @@ class _Worker:
             times.append(one_ns)
         return None
 
-    def _failed(self, mishap: Mishap, tries: int) -> None:
+    def _failed(self, error: ClientError, tries: int) -> None:
         """Count a transaction that failed for good. Raises _Lost where the client's end is with it."""
         batch = self._advance(self.now_ns())
-        batch.mishaps.append(mishap)
+        batch.errors.append(error)
         batch.failed += 1
         batch.retries += tries - 1
         batch.retried += tries > 1
-        batch.serialization_failures += mishap.kind == "serialization_failure"
-        batch.deadlock_failures += mishap.kind == "deadlock_detected"
-        if mishap.kind in ("connection_lost", "script"):
+        batch.serialization_failures += error.kind == "serialization_failure"
+        batch.deadlock_failures += error.kind == "deadlock_detected"
+        if error.kind in ("connection_lost", "script"):
             raise _Lost
 
-    def _may_try_again(self, mishap: Mishap, tries: int, began_ns: int) -> bool:
+    def _may_try_again(self, error: ClientError, tries: int, began_ns: int) -> bool:
         now_ns = self.now_ns()
         return (
-            mishap.kind in _RETRYABLE.values()
+            error.kind in _RETRYABLE.values()
             and (self._max_tries == 0 or tries < self._max_tries)
             and (self._limit_ns is None or now_ns - began_ns <= self._limit_ns)
             and now_ns < self._go.ends_ns
         )
 
-    def _rolled_back(self, mishap: Mishap) -> Mishap:
+    def _rolled_back(self, error: ClientError) -> ClientError:
         """The same, or that the connection went when the transaction was rolled back."""
         connection = self._session.connection
         if connection.closed or not connection.pgconn.transaction_status:
-            return mishap
+            return error
         try:
             connection.execute("ROLLBACK")
-        except psycopg.Error as error:
-            return self._mishap(error, mishap.statement or 0)
-        return mishap
+        except psycopg.Error as lost:
+            return self._client_error(lost, error.statement or 0)
+        return error
 
-    def _mishap(self, error: Exception, number: int) -> Mishap:
+    def _client_error(self, error: Exception, number: int) -> ClientError:
         """Where the connection is gone the client ends, and so where the fault is neither the server's nor the network's."""
         sqlstate = getattr(error, "sqlstate", None)
         if self._session.connection.closed:
             kind = "connection_lost"
         else:
             kind = _RETRYABLE.get(sqlstate, "sql") if sqlstate else "script"
-        return Mishap(kind, sqlstate, number, _message(error), self.now_ns())
+        return ClientError(kind, sqlstate, number, _message(error), self.now_ns())
 
     def _advance(self, t_ns: int) -> Batch:
         """The batch of the row that holds an instant; the one before it is sent."""

@@ -1,7 +1,7 @@
-"""The foreman: starts a process for each client, gives them their beginning and end, and merges what they report.
+"""The coordinator: starts a process for each client, gives them their beginning and end, and merges what they report.
 
 It is a process of its own, so that clients are forked from one without threads that has loaded the driver once. Clients and
-foreman end with who started them.
+coordinator end with who started them.
 """
 
 import os
@@ -12,11 +12,11 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
 from plinth._native import ScriptDraws
-from plinth.drivers.books import Books
-from plinth.drivers.client import be_client
-from plinth.drivers.messages import Batch, Ended, Go, Mishap, Order, Ready, Started
-from plinth.drivers.sessions import versions
-from plinth.drivers.timeline import Timeline
+from plinth.load.drivers.aggregates import Aggregates
+from plinth.load.drivers.client import be_client
+from plinth.load.drivers.messages import Batch, ClientError, Ended, Go, Order, Ready, Started
+from plinth.load.drivers.sessions import versions
+from plinth.load.drivers.timeline import Timeline
 from plinth.model.load import EngineCost, LoadProgress, LoadResult, Phase, ScriptTotals, Second
 
 _TICK_S = 0.1
@@ -24,7 +24,7 @@ _CANCEL_PATIENCE_S = 5.0
 
 
 class Client:
-    """One client as the foreman knows it."""
+    """One client as the coordinator knows it."""
 
     def __init__(self, pid: int, pipe: Connection) -> None:
         self.pid = pid
@@ -34,7 +34,7 @@ class Client:
         """The first row that it may still have something of."""
 
 
-class Foreman:
+class Coordinator:
     """Does what it is told over `conductor`: Started, LoadProgress and LoadResult go there."""
 
     def __init__(self, conductor: Connection, order: Order) -> None:
@@ -45,7 +45,7 @@ class Foreman:
         self._timeline = Timeline(round(self._load.warmup_s * 1e9))
         draws = ScriptDraws(script.name, script.source, self._load.variables, self._load.seed, self._load.clients, 0)
         lines = [(line, text) for line, text, _ in draws.statements()]
-        self._books = Books(self._timeline, script.name, lines, self._load.latency_limit_s)
+        self._aggregates = Aggregates(self._timeline, script.name, lines, self._load.latency_limit_s)
         self._all: list[Client] = []
         self._working: list[Client] = []
         self._ended: list[Ended] = []
@@ -71,17 +71,17 @@ class Foreman:
         self._tell("result", self._result(started_unix_ns, connect_ns))
 
     def _fork(self) -> None:
-        foreman = os.getpid()
+        coordinator = os.getpid()
         for number in range(self._load.clients):
             ours, theirs = Pipe()
             pid = os.fork()
             if pid == 0:
                 ours.close()
-                be_client(theirs, self._order, number, foreman)
+                be_client(theirs, self._order, number, coordinator)
             theirs.close()
             self._all.append(Client(pid, ours))
 
-    def _await_connections(self) -> Mishap | None:
+    def _await_connections(self) -> ClientError | None:
         """Wait until every client has a connection or none. Returns what first went wrong."""
         first = None
         pending = list(self._all)
@@ -92,8 +92,8 @@ class Foreman:
                     case Ready():
                         client.ready = message
                         self._working.append(client)
-                    case Mishap():
-                        self._books.note(message)
+                    case ClientError():
+                        self._aggregates.note(message)
                         first = first or message
                         os.waitpid(client.pid, 0)
                     case _:
@@ -127,7 +127,7 @@ class Foreman:
                 due_ns = now_ns + later_ns
             if now_ns - told_ns >= _TICK_S * 1e9:
                 told_ns = now_ns
-                self._progress(self._books.close_rows(self._passed()))
+                self._progress(self._aggregates.close_rows(self._passed()))
 
     def _deadlines(self) -> Iterator[tuple[int, signal.Signals]]:
         """When clients that are still there get which signal: the first since the beginning, the others after the one before."""
@@ -147,7 +147,7 @@ class Foreman:
     def _take(self, client: Client) -> None:
         match message := _received(client):
             case Batch():
-                self._books.take(message)
+                self._aggregates.take(message)
                 client.next_row = message.row + 1
             case Ended():
                 self._ended.append(message)
@@ -158,17 +158,17 @@ class Foreman:
                 self._working.remove(client)
                 self._aborted += 1
                 self._died(client)
-                self._books.take_open(self._now_ns())
+                self._aggregates.take_open(self._now_ns())
 
-    def _died(self, client: Client) -> Mishap:
+    def _died(self, client: Client) -> ClientError:
         """A client's process is gone without a word: what it had not reported is not known."""
         _, status = os.waitpid(client.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
         message = f"a client's process ended {how}; what it did since its last report is not counted"
-        mishap = Mishap("client_died", None, None, message, max(0, self._now_ns()))
-        self._books.note(mishap)
-        return mishap
+        error = ClientError("client_died", None, None, message, max(0, self._now_ns()))
+        self._aggregates.note(error)
+        return error
 
     def _passed(self) -> int:
         """The row up to which nothing is to come any more; not the present one, which the load's end may cut short."""
@@ -183,7 +183,7 @@ class Foreman:
         return time.monotonic_ns() - self._went.t0_ns if self._went.t0_ns else 0
 
     def _progress(self, seconds: list[Second]) -> None:
-        totals = self._books.totals()
+        totals = self._aggregates.totals()
         now_ns = self._now_ns()
         phase: Phase = "warmup" if now_ns < self._timeline.warmup_ns else "measure"
         self._tell(
@@ -203,9 +203,9 @@ class Foreman:
 
     def _result(self, started_unix_ns: int, connect_ns: int) -> LoadResult:
         end_ns = max([ended.t_ns for ended in self._ended], default=self._now_ns())
-        self._progress(self._books.close_all(end_ns))
+        self._progress(self._aggregates.close_all(end_ns))
         (script,) = self._load.scripts
-        measured = self._books.totals(measured_only=True)
+        measured = self._aggregates.totals(measured_only=True)
         ready = [client.ready for client in self._all if client.ready is not None]
         warmup_ns = min(self._timeline.warmup_ns, end_ns)
         return LoadResult(
@@ -215,12 +215,12 @@ class Foreman:
             measured_ns=end_ns - warmup_ns,
             interrupted=self._stopped,
             clients_aborted=self._aborted,
-            totals=self._books.totals(),
+            totals=self._aggregates.totals(),
             measured=measured,
             scripts=(ScriptTotals(name=script.name, weight=script.weight, measured=measured),),
-            series=tuple(self._books.series),
-            histograms=self._books.histograms(),
-            errors=self._books.errors(),
+            series=tuple(self._aggregates.series),
+            histograms=self._aggregates.histograms(),
+            errors=self._aggregates.errors(),
             engine=EngineCost(
                 user_cpu_ns=sum(ended.user_cpu_ns for ended in self._ended),
                 system_cpu_ns=sum(ended.system_cpu_ns for ended in self._ended),

@@ -10,14 +10,14 @@ from plinth.model.load_config import LoadConfig
 
 
 class Order(Frozen):
-    """To the foreman: which driver is to do what."""
+    """To the coordinator: which driver is to do what."""
 
     driver: Driver
     load: LoadConfig
 
 
 class Started(Frozen):
-    """Of the foreman: the load has begun, or why it has not."""
+    """Of the coordinator: the load has begun, or why it has not."""
 
     processes: tuple[int, ...] = ()
     failure: str | None = None
@@ -31,7 +31,7 @@ class Ready(NamedTuple):
     driver: str
 
 
-class Mishap(NamedTuple):
+class ClientError(NamedTuple):
     """Something that went wrong. Kinds are those of `plinth._native.LoadRun`; `statement` is its number in the script."""
 
     kind: str
@@ -64,7 +64,7 @@ class Batch:
     retried: int = 0
     serialization_failures: int = 0
     deadlock_failures: int = 0
-    mishaps: list[Mishap] = field(default_factory=list)
+    errors: list[ClientError] = field(default_factory=list)
 
     @classmethod
     def empty(cls, row: int, statements: int) -> "Batch":

@@ -1,11 +1,11 @@
-"""The process that a load by a driver is run in: `python -m plinth.drivers FD`, where what to do is told."""
+"""The process that a load by a driver is run in: `python -m plinth.load.drivers FD`, where what to do is told."""
 
 import os
 import sys
 from multiprocessing.connection import Connection
 
-from plinth.drivers.foreman import Foreman
-from plinth.drivers.messages import Order
+from plinth.load.drivers.coordinator import Coordinator
+from plinth.load.drivers.messages import Order
 
 
 def main(number: int) -> int:
@@ -13,7 +13,7 @@ def main(number: int) -> int:
     os.set_inheritable(number, False)
     pipe = Connection(number)
     try:
-        Foreman(pipe, Order.model_validate_json(pipe.recv_bytes())).work()
+        Coordinator(pipe, Order.model_validate_json(pipe.recv_bytes())).work()
     except (EOFError, BrokenPipeError):  # who has started this is gone; the clients go with it
         return 1
     return 0

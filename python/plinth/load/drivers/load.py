@@ -7,7 +7,7 @@ import time
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
-from plinth.drivers.messages import Order, Started
+from plinth.load.drivers.messages import Order, Started
 from plinth.model.errors import RunError
 from plinth.model.experiment import Driver
 from plinth.model.load import LoadProgress, LoadResult, Second
@@ -54,7 +54,7 @@ class DriverLoad:
         ours, theirs = Pipe()
         with theirs:
             number = theirs.fileno()
-            argv = [sys.executable, "-m", "plinth.drivers", str(number)]
+            argv = [sys.executable, "-m", "plinth.load.drivers", str(number)]
             # It need not be in the journal: it ends when nobody holds the other end of the pipe any more.
             self._process = self._runner.spawn(argv, log=self._log, pass_fds=[number])
         self._pipe = ours

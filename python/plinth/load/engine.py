@@ -1,13 +1,4 @@
-"""The load engine for programs: run a load against a server, watch it, take its figures as arrays.
-
-    from plinth.load import LoadConfig, LoadScript, connection, run
-
-    outcome = run(LoadConfig(connection=connection("host=db1 dbname=bench"),
-                             scripts=[LoadScript(name="one", source="SELECT 1;")], clients=8, duration_s=10))
-    outcome.transactions("one").percentile_ns(0.99)
-
-Times are nanoseconds (`_ns`) in results and seconds (`_s`) in configurations. docs/guides/load-api.md tells more.
-"""
+"""The load engine of crates/load: started, polled, stopped; its figures as arrays."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,30 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.errors import Interrupted, RunError, UsageError
 from plinth.model.load import Histogram, LoadProgress, LoadResult
-from plinth.model.load_config import LoadConfig, LoadScript, LogFiles, Rate, Stage
+from plinth.model.load_config import LoadConfig, LoadScript
 from plinth.model.shown import bytes_shown_in_json
 from plinth.system import cancel
-from plinth.system.conninfo import resolve as connection
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
-__all__ = [
-    "Latencies",
-    "Load",
-    "LoadConfig",
-    "LoadInterrupted",
-    "LoadOutcome",
-    "LoadScript",
-    "LogFiles",
-    "Rate",
-    "Stage",
-    "builtin",
-    "connection",
-    "run",
-]
 
 _POLL_S = 0.1
 _GRACE_S = 5.0
@@ -136,6 +111,11 @@ class Load:
         self.config = config
         with _plinth_errors():
             self._run: LoadRun = LoadRun(config.model_dump_json())
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """None: the engine's threads are this process's own."""
+        return ()
 
     def start(self) -> None:
         """Connect all clients; returns when the load runs. Raises RunError when no client connects."""

@@ -1,0 +1,13 @@
+"""Drivers of Python as a load's clients: psycopg and SQLAlchemy, one process for each connection.
+
+load.py         the load as the conductor sees it: start, poll, stop, take the result
+__main__.py     the process that it starts, and coordinator.py what that does: one process a client, their reports merged
+client.py       one client's transactions; sessions.py: how each driver runs a statement
+aggregates.py   the clients' reports as series, histograms and totals
+check.py        what drivers need and do not take
+"""
+
+from plinth.load.drivers.check import check_driver
+from plinth.load.drivers.load import DriverLoad
+
+__all__ = ["DriverLoad", "check_driver"]
