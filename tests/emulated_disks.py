@@ -15,8 +15,8 @@ from typing import Any
 
 from plinth.model.disk import DiskConfig
 from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_daemon import kill_daemon
 from plinth.storage.devices.disk_server import FILE_NAME, serve_command
-from plinth.storage.devices.fuse import abort_connection
 from plinth.system.mounts import mounts, mounts_within
 
 MIB = 2**20
@@ -78,8 +78,7 @@ class ServedDisk:
         try:
             self.process.communicate(timeout=20)
         except subprocess.TimeoutExpired:
-            abort_connection(self.mount, LABEL)
-            self.process.kill()
+            kill_daemon(self.mount, LABEL)
             self.process.communicate()
         for mount in reversed(mounts_within(self.mount)):
             run("umount", "--lazy", mount.point)

@@ -10,11 +10,12 @@ import pytest
 
 from emulated_disks import LABEL, MIB, ServedDisk, run, served, wait_until
 from plinth.model.disk import DiskConfig
-from plinth.model.errors import Refused, RunError
+from plinth.model.errors import RunError
 from plinth.storage.devices.disk_control import DiskControl
+from plinth.storage.devices.disk_daemon import kill_daemon
 from plinth.storage.devices.disk_server import serve_command
-from plinth.storage.devices.fuse import abort_connection
-from plinth.system.mounts import mount_of
+from plinth.storage.devices.fuse import abort
+from plinth.system.mounts import mount_of, mounts
 
 
 def test_a_disk_is_a_file_of_its_size_whose_mount_bears_the_label(disk: ServedDisk):
@@ -84,9 +85,10 @@ def test_a_daemon_that_hangs_is_told_from_one_that_is_gone_and_its_connection_is
     # Whoever reads now blocks, until the connection is aborted.
     reader = subprocess.Popen(["head", "--bytes=4096", str(disk.image)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: _is_blocked(reader.pid), "the reader waits for the disk")
-    assert abort_connection(disk.mount, "plinth-somebody-else") is False
+    kill_daemon(disk.mount, "plinth-somebody-else")
     assert reader.poll() is None
-    assert abort_connection(disk.mount, LABEL) is True
+    (served,) = [mount for mount in mounts() if mount.point == str(disk.mount)]
+    abort(served)
     _, stderr = reader.communicate(timeout=10)
     assert reader.returncode != 0, stderr
     run("umount", str(disk.mount))
@@ -94,13 +96,14 @@ def test_a_daemon_that_hangs_is_told_from_one_that_is_gone_and_its_connection_is
     assert disk.end()[0] == 0
 
 
-def test_no_connection_is_aborted_under_another_mount(disk: ServedDisk):
+def test_of_stacked_mounts_only_the_connection_that_is_meant_is_aborted(disk: ServedDisk):
     run("mount", "-t", "tmpfs", "plinth-over-it", str(disk.mount))
-    with pytest.raises(Refused, match="mounted over it"):
-        abort_connection(disk.mount, LABEL)
+    *_, served, over_it = [mount for mount in mounts() if mount.point == str(disk.mount)]
+    abort(over_it)  # no connection has its number
     run("umount", str(disk.mount))
     assert disk.image.stat().st_size == 256 * MIB
-    assert abort_connection(disk.folder, LABEL) is False
+    abort(served)
+    assert disk.end()[0] == 0, "its daemon ends with its connection"
 
 
 def test_a_disk_stays_as_long_as_it_is(disk: ServedDisk):

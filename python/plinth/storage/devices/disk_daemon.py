@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plinth.model.errors import RunError
+from plinth.storage.devices.fuse import abort
 from plinth.system.ending import handles, kill_all, send
 from plinth.system.mounts import Mount, mounts
 from plinth.system.namespaces import unmount_copies
@@ -23,7 +24,6 @@ _SERVE = ("disk", "serve")
 ANSWER_PATIENCE_S = 5.0
 _END_PATIENCE_S = 10.0
 _UNMOUNT_PATIENCE_S = 60.0  # of the file that is served: nothing of it is kept in memory
-_FUSE_CONNECTIONS = Path("/sys/fs/fuse/connections")
 
 
 class Daemon(NamedTuple):
@@ -120,7 +120,9 @@ def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None
                 if how is not None:
                     send(pidfd, how)
             if how == signal.SIGKILL:
-                _abort(_ours(mount, label))  # it may wait in the kernel for a disk of its own
+                for connected in _ours(mount, label):
+                    with contextlib.suppress(PermissionError):  # without the right to, the signal has to do
+                        abort(connected)  # it may wait in the kernel for a disk of its own
             all_exit(list(found.values()), _END_PATIENCE_S)
     if left := kill_all(pids, _END_PATIENCE_S):
         raise RunError(
@@ -128,14 +130,6 @@ def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None
             where=str(mount),
             hint="a process that hangs in the kernel ends when what it stands on answers again",
         )
-
-
-def _abort(found: list[Mount]) -> None:
-    """Cut the kernel's connection of a FUSE mount, where the control file system is there to do it by."""
-    for mount in found:
-        file = _FUSE_CONNECTIONS / mount.device.partition(":")[2] / "abort"
-        with contextlib.suppress(FileNotFoundError):
-            file.write_text("1")
 
 
 def _ours(mount: Path, label: str) -> list[Mount]:

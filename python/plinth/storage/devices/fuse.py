@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from plinth.model.errors import MissingCapability, Refused
 from plinth.storage.requirements import kernel_feature
 from plinth.system.mounts import Mount, mounts
 
@@ -25,32 +24,14 @@ _CLOEXEC = 1
 _CMD_CREATE = 6
 
 
-def abort_connection(point: Path, label: str) -> bool:
-    """End the FUSE connection mounted on `point` if `label` is its source; False when no such mount is there.
+def abort(mount: Mount) -> None:
+    """End the FUSE connection of a mount: whoever waits for it gets an error. Nothing when it has ended already.
 
-    Nothing is looked at but the mount table, so that a daemon that hangs does not hang us. The mount stays, and can be
-    unmounted. Raises Refused when another mount hides it, MissingCapability when we may not.
+    Only the number of the mount is used, so that a daemon that hangs does not hang us. The mount stays, and can be
+    unmounted. Raises OSError when we may not.
     """
-    on_point = [mount for mount in mounts() if mount.point == str(point)]
-    if not on_point:
-        return False
-    last = on_point[-1]  # the table's order is that of mounting
-    if last.source != label or not last.filesystem.startswith("fuse"):
-        if not any(mount.source == label for mount in on_point):
-            return False
-        raise Refused(
-            f"not aborted: {last.source} ({last.filesystem}) is mounted over it",
-            where=str(point),
-            hint=f"unmount that first: umount {point}",
-        )
-    try:
-        with _connections() as folder:
-            _write(folder, f"{_number(last)}/abort")
-    except OSError as error:
-        raise MissingCapability(
-            f"cannot abort the FUSE connection: {error.strerror}", where=str(point), hint="run as root"
-        ) from error
-    return True
+    with contextlib.suppress(FileNotFoundError), _connections() as folder:
+        _write(folder, f"{_number(mount)}/abort")
 
 
 def _number(mount: Mount) -> str:
