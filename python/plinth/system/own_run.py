@@ -1,15 +1,17 @@
-"""Start a program that sees an empty /run: for daemons of which there can be only one, by a socket or lock in there.
+"""Start a program that sees a /run of its own: for daemons of which there can be only one, by a socket or lock in there.
 
-    python -m plinth.system.own_run SHARED PLACE... -- PROGRAM ARGUMENT...
+    python -m plinth.system.own_run SHARED FOLDER,... PLACE... -- PROGRAM ARGUMENT...
 
-The program gets a mount namespace of its own (mount_namespaces(7)) with nothing in it but what it stands on: the mounts
-of `SHARED` and of each `PLACE`, and the system's. All others are let go of, so that nobody's umount is held up. What is
-mounted in one place cannot be seen in the other, except below SHARED, a mount that must be shared.
+In that /run there is nothing but empty folders of the names `FOLDER`. The program gets a mount namespace of its own
+(mount_namespaces(7)) with nothing in it but what it stands on: the mounts of `SHARED` and of each `PLACE`, and the
+system's. All others are let go of, so that nobody's umount is held up. What is mounted in one place cannot be seen in the
+other, except below SHARED, a mount that must be shared.
 """
 
 import ctypes
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from plinth.system.mounts import Mount, mount_of, mounts
@@ -18,23 +20,26 @@ _CLONE_NEWNS = 0x00020000
 _MS_PRIVATE = 1 << 18
 _MNT_DETACH = 2
 _RUN = Path("/run")
-_SYSTEM = tuple(map(Path, ("/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr", "/var/lib/zfs")))
+_SYSTEM = tuple(map(Path, ("/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")))
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def command(shared: Path, places: list[Path], program: list[str]) -> tuple[str, ...]:
+def command(
+    shared: Path, run_folders: Sequence[str], places: Sequence[Path], program: Sequence[str]
+) -> tuple[str, ...]:
     """The command that starts `program` so."""
-    return (sys.executable, "-m", "plinth.system.own_run", str(shared), *map(str, places), "--", *program)
+    module = "plinth.system.own_run"
+    return (sys.executable, "-m", module, str(shared), ",".join(run_folders), *map(str, places), "--", *program)
 
 
-def start(shared: Path, places: list[Path], program: list[str]) -> None:
+def start(shared: Path, run_folders: Sequence[str], places: Sequence[Path], program: Sequence[str]) -> None:
     """Become `program`. Raises OSError when the kernel refuses, or there is no such program."""
     _check(_libc.unshare(_CLONE_NEWNS), "unshare")
     _let_go(shared, (shared, *places, *_SYSTEM))
     _mount("own", str(_RUN), "tmpfs", 0)
-    for folder in ("lock", "zfs"):
+    for folder in run_folders:
         (_RUN / folder).mkdir()
-    os.execvp(program[0], program)
+    os.execvp(program[0], list(program))
 
 
 def _let_go(shared: Path, kept: tuple[Path, ...]) -> None:
@@ -80,6 +85,6 @@ def _check(result: int, what: str) -> None:
 
 
 if __name__ == "__main__":
-    first, *words = sys.argv[1:]
+    first, folders, *words = sys.argv[1:]
     border = words.index("--")
-    start(Path(first), [Path(word) for word in words[:border]], words[border + 1 :])
+    start(Path(first), folders.split(","), [Path(word) for word in words[:border]], words[border + 1 :])

@@ -38,6 +38,7 @@ _DEBIAN_PACKAGES = {
         "smartmontools": ("smartctl",),
         "util-linux": ("blkid", "ipcrm", "nsenter", "wipefs"),
         "xfsprogs": ("mkfs.xfs", "xfs_info"),
+        "zfs-fuse": ("zfs-fuse",),
         "zfsutils-linux, or zfs-fuse": ("zdb", "zfs", "zpool"),
     }.items()
     for program in programs

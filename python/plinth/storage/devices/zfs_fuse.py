@@ -24,6 +24,8 @@ from plinth.system.undo import HungDaemon
 PROGRAM = "zfs-fuse"
 ZFS_FUSE_PROGRAMS = (PROGRAM, "mount", "umount", "nsenter")
 CACHE_MB = 512
+_RUN_FOLDERS = ("lock", "zfs")
+_LIBRARY = Path("/var/lib/zfs")
 PATIENCE_S = 60.0
 """How long a command may take before its daemon is taken to hang: some wrong values make zfs-fuse's zpool wait forever."""
 _READY_PATIENCE_S = 30.0
@@ -50,7 +52,8 @@ class ZfsFuse:
     def command(self, places: list[Path]) -> tuple[str, ...]:
         """The command that starts it. `places` are what pools are made of."""
         options = ["--no-daemon", "--no-kstat-mount", "--max-arc-size", str(CACHE_MB), "--pidfile", str(self._pid_file)]
-        return own_run.command(self.shared, [self._pid_file.parent, *places], [PROGRAM, *options])
+        kept = [_LIBRARY, self._pid_file.parent, *places]
+        return own_run.command(self.shared, _RUN_FOLDERS, kept, [PROGRAM, *options])
 
     def start(self, places: list[Path], runner: Runner) -> None:
         """Start it and wait until it answers. RunError with its last words when it ends before."""
