@@ -66,7 +66,15 @@ SUBCOMMANDS = [
 def test_help_of_a_command_needs_no_model_and_nothing_that_runs(words):
     loaded = loaded_by(*words, "--help")
     assert "cyclopts" in loaded
-    assert not loaded & {*SLOW, "pydantic", "plinth._native", "plinth.run", "plinth.report", "plinth.bundle"}
+    assert not loaded & {
+        *SLOW,
+        "pydantic",
+        "plinth._native",
+        "plinth.run",
+        "plinth.tasks",
+        "plinth.report",
+        "plinth.bundle",
+    }
 
 
 def test_a_plan_loads_no_statistics_no_database_and_nothing_that_runs():
@@ -82,8 +90,8 @@ def test_a_plan_loads_no_statistics_no_database_and_nothing_that_runs():
     }
 
 
-def test_the_rooms_that_run_things_by_hand_load_no_statistics_and_no_database():
-    program = "import sys, plinth.run.conduct, plinth.run.by_hand; print(*sys.modules)"
+def test_the_modules_of_runs_and_standalone_storages_load_no_statistics_and_no_database():
+    program = "import sys, plinth.run.conduct, plinth.tasks.standalone; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & {"numpy", "duckdb", "scipy", "psycopg"}
 

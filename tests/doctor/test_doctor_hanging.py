@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from emulated_disks import served
-from plinth.run.doctor import examine_path
+from plinth.tasks.doctor import examine_path
 
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plinth.system.patience.ANSWER_PATIENCE_S", 0.5)
-    monkeypatch.setattr("plinth.run.doctor.WINDOW_S", 0.01)
+    monkeypatch.setattr("plinth.tasks.doctor.WINDOW_S", 0.01)
 
 
 def test_a_place_that_hangs_is_a_problem_and_the_machine_is_examined(scratch: Path, hurried: None) -> None:

@@ -13,7 +13,7 @@ import pytest
 from plinth.analyse.noise import REPEATS, work_noise
 from plinth.doctor import WORKS, measure_slots
 from plinth.model.errors import PlinthError
-from plinth.run.doctor import measure_noise
+from plinth.tasks.doctor import measure_noise
 
 
 def sides(spread: float, seed: int, blocks: int = 10) -> tuple[dict[int, float], dict[int, float]]:

@@ -10,7 +10,7 @@ from plinth.model.errors import MissingCapability
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts
 from plinth.model.plan import DatasetSize, ScriptText
-from plinth.plan import Place, Surroundings, build_plan, expand, scale_to_fit
+from plinth.plan import Place, PlanInputs, build_plan, expand, scale_to_fit
 from plinth.plan.fit import fits
 from plinth.plan.order import order_trials
 from plinth.plan.sizes import setting_bytes
@@ -57,7 +57,7 @@ def size_of(dataset):
     return DatasetSize(dataset.scale * 14_000_000, dataset.scale * 2_000_000)
 
 
-def surroundings(available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
+def inputs(available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
     host = HostFacts(
         cores=2,
         memory_total_bytes=memory_bytes,
@@ -68,7 +68,7 @@ def surroundings(available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
         os="test",
         cpu_model="test",
     )
-    return Surroundings(
+    return PlanInputs(
         run_id="RUN",
         host=host,
         places=lambda clusters: used(places or places_of(available_bytes, memory_bytes), clusters),
@@ -82,7 +82,7 @@ def surroundings(available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
 
 
 def plan_of(e, available_bytes=100 * GIB, memory_bytes=16 * GIB, places=None):
-    return build_plan(e, expand(e, scripts), (), surroundings(available_bytes, memory_bytes, places))
+    return build_plan(e, expand(e, scripts), (), inputs(available_bytes, memory_bytes, places))
 
 
 def test_every_combination_is_a_variant_and_the_baseline_has_a_twin():

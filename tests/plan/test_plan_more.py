@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_plan import experiment, plan_of, scripts, surroundings
+from test_plan import experiment, inputs, plan_of, scripts
 
 from plinth.model.errors import UsageError
 from plinth.plan import expand, extended, plan_more
@@ -46,7 +46,7 @@ def test_what_was_planned_stays_and_every_block_that_is_added_holds_every_varian
 
 
 def more_of(plan, repeats):
-    return extended(plan, plan_more(plan, repeats, surroundings()), now_unix_ns=7)
+    return extended(plan, plan_more(plan, repeats, inputs()), now_unix_ns=7)
 
 
 def test_the_plan_is_of_all_trials_and_its_estimates_are_of_both_parts():
@@ -79,11 +79,11 @@ def test_warnings_are_those_of_all_trials():
 def test_a_number_that_cannot_be_added_is_refused_with_those_that_can(repeats):
     plan = plan_of(experiment(measure={"repeats": 2}))
     with pytest.raises(UsageError, match="allowed: 1 to 998") as error:
-        plan_more(plan, repeats, surroundings())
+        plan_more(plan, repeats, inputs())
     assert error.value.where == "--more"
 
 
 def test_a_plan_of_as_many_trials_as_there_may_be_takes_no_more():
     plan = more_of(plan_of(experiment()), 995)
     with pytest.raises(UsageError, match="allowed: none"):
-        plan_more(plan, 1, surroundings())
+        plan_more(plan, 1, inputs())

@@ -16,7 +16,7 @@ from probing import QUICK, Command, left_in
 from emulated_disks import served
 from plinth.model.probe import GROUPS, FsyncOptions, FsyncProbe, FsyncResult
 from plinth.probe.figures import percentile
-from plinth.run.probing import probe_fsync
+from plinth.tasks.probe import probe_fsync
 
 
 def figure_of(result: FsyncResult):

@@ -24,8 +24,8 @@ from plinth.probe.fio import job_text, run_job
 from plinth.probe.io_jobs import GRID_BLOCKS, grid, shapes
 from plinth.probe.job_file import ALLOWED, read_job_file
 from plinth.probe.own_file import own_file
-from plinth.run.probing_io import probe_io
 from plinth.system.runner import Runner
+from plinth.tasks.probe import probe_io
 
 MIB = 2**20
 QUICK = ("--seconds", "0.05", "--size", "8MiB", "--quiet")

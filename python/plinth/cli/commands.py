@@ -23,7 +23,7 @@ COMMANDS = (
     Command("verify", "plinth.cli.results:verify", "Check that a bundle is as its run left it."),
     Command("clean", "plinth.cli.upkeep:clean", "Undo what a run that was killed left behind."),
     Command("doctor", "plinth.cli.doctor:doctor", "Find what would spoil a measurement here, and how to mend it."),
-    Command("storage", "plinth.cli.storage:storage", "List, describe, make and take down storages by hand."),
+    Command("storage", "plinth.cli.storage:storage", "List, describe, make and take down standalone storages."),
     Command("disk", "plinth.cli.disk:disk", "Serve an emulated disk, cut its power, change its physics and faults."),
     Command("probe", "plinth.cli.probe:probe", "Measure durable writes and raw I/O of a place, without a server."),
     Command("bench", None, "Run pgbench's command line on Plinth's load engine."),

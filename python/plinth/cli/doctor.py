@@ -54,7 +54,7 @@ def doctor(
     """
     from plinth.cli.doctor_view import show_examination, show_noise
     from plinth.model.doctor import DoctorRecord
-    from plinth.run.doctor import default_place, examine_path, measure_noise
+    from plinth.tasks.doctor import default_place, examine_path, measure_noise
 
     noise_s = None if noise is None else seconds_of("--noise", noise[0]) if noise else _NOISE_S
     place = default_place() if path is None else path

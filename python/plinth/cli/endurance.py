@@ -46,7 +46,7 @@ def endurance(
       plinth endurance bundles/nvme --pe-cycles 5000 --capacity 300GB --waf 2.5 --tps 1000
     """
     from plinth.cli.endurance_view import show_endurance
-    from plinth.run.endurance import endurance_of_bundle
+    from plinth.tasks.endurance import endurance_of_bundle
 
     account = endurance_of_bundle(bundle, tps, _size("--tbw", tbw), pe_cycles, _size("--capacity", capacity), waf)
     if as_json:

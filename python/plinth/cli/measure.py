@@ -128,7 +128,7 @@ def _listener(quiet: bool):
 def _results(folder: Path, listener: "Listener") -> "Results":
     """Analyse the bundle and write its HTML report; the listener is told of both, which may take seconds."""
     from plinth.cli.results import Results, write_html
-    from plinth.run import analyse_bundle
+    from plinth.tasks.analysis import analyse_bundle
 
     listener.phase("analyse the bundle")
     contents, analysis = analyse_bundle(folder)

@@ -107,7 +107,7 @@ def _fsync(
 ) -> "tuple[FsyncProbe, ...]":
     from plinth.probe.fsync import cases
     from plinth.run.interrupt import InterruptGuard
-    from plinth.run.probing import probe_fsync
+    from plinth.tasks.probe import probe_fsync
 
     count = len(cases(options)) * len(paths) * rounds
     if count == 0:

@@ -71,7 +71,7 @@ def io(
     from plinth.probe.io_jobs import grid as grid_of
     from plinth.probe.job_file import read_job_file
     from plinth.run.interrupt import InterruptGuard
-    from plinth.run.probing_io import probe_io
+    from plinth.tasks.probe import probe_io
 
     if job_file is not None:
         kind, jobs = "job file", read_job_file(job_file)

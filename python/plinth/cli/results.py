@@ -48,7 +48,7 @@ def report(
     if sum((html, markdown, csv, as_json)) > 1:
         raise UsageError("give one of --html, --markdown, --csv and --json")
     from plinth import report as rendering
-    from plinth.run import analyse_bundle
+    from plinth.tasks.analysis import analyse_bundle
 
     contents, analysis = analyse_bundle(bundle)
     results = Results(contents, analysis, bundle)

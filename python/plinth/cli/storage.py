@@ -1,4 +1,4 @@
-"""Commands about storages by hand: list, describe, prepare, teardown."""
+"""Commands about standalone storages: list, describe, prepare, teardown."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 storage = App(
     name="storage",
-    help="""List, describe, make and take down storages by hand.
+    help="""List, describe, make and take down standalone storages.
 
     A storage is a place where a data directory can stand. `plinth run` makes those of its experiment and undoes them at
     its end; these commands do the same for one, and leave it standing for as long as you like.
@@ -95,17 +95,17 @@ def prepare(
       plinth storage prepare mine.toml fast
     """
     from plinth.experiment import load_experiment
-    from plinth.run.by_hand import prepare_by_hand, steps_by_hand, storages_by_hand
     from plinth.system.runner import Runner
+    from plinth.tasks.standalone import prepare_standalone, standalone_steps, standalone_storages
 
     loaded = load_experiment(file, overrides)
     if dry_run:
-        making, undoing = steps_by_hand(storages_by_hand(loaded, name, destroy))
+        making, undoing = standalone_steps(standalone_storages(loaded, name, destroy))
         _print_steps("To make it", making)
         _print_steps("To undo it", undoing)
         return 0
     notes = error_console()
-    made = prepare_by_hand(
+    made = prepare_standalone(
         loaded,
         name,
         destroy,
@@ -137,10 +137,10 @@ def teardown(
       plinth storage teardown
       plinth storage teardown fast
     """
-    from plinth.run.by_hand import standing, teardown_by_hand
     from plinth.run.undo import undo_step
     from plinth.system.clean import standing_runs
     from plinth.system.runner import Runner
+    from plinth.tasks.standalone import standing, teardown_standalone
 
     if name is None:
         there = standing_runs()
@@ -154,7 +154,7 @@ def teardown(
     if dry_run:
         _print_steps("To undo it", [done for step in reversed(run.steps) if (done := undo_step(step)) is not None])
         return 0
-    for step in teardown_by_hand(run, Runner()).undone:
+    for step in teardown_standalone(run, Runner()).undone:
         if (undone := undo_step(step)) is not None:
             print(undone.title)
     return 0
@@ -189,7 +189,7 @@ def _available(title: str, available: "list[Availability]") -> Table:
 
 def _list_storages(file: Path, overrides: tuple[str, ...], console: Console) -> None:
     from plinth.experiment import load_experiment
-    from plinth.run.by_hand import storages_of
+    from plinth.tasks.standalone import storages_of
 
     table = Table(box=None, pad_edge=False)
     for column in ("storage", "kind", "stands on", "as", "where"):
@@ -199,7 +199,7 @@ def _list_storages(file: Path, overrides: tuple[str, ...], console: Console) -> 
             Text(name, style="bold"),
             made.spec.kind,
             ", ".join(made.requires()) or _place(made),
-            f"raw member of a {made.surroundings.member_of}" if made.is_raw else "mounted",
+            f"raw member of a {made.context.member_of}" if made.is_raw else "mounted",
             "" if made.is_raw else str(made.mount_point),
         )
     console.print(table)

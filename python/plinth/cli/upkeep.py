@@ -41,6 +41,7 @@ def clean(
     from plinth.system.clean import clean as clean_runs
     from plinth.system.paths import journal_dir
     from plinth.system.run_key import forget_key
+    from plinth.tasks.standalone import storage_name
 
     if forget and run_id is None:
         raise UsageError("--forget goes with the id of one run", hint="a bundle's manifest.json has it as run_id")
@@ -50,7 +51,7 @@ def clean(
         for step in run.undone:
             print(f"  undone: {step.title}")
     for standing in result.standing:
-        name = standing.run_id.removeprefix("by-hand-")
+        name = storage_name(standing.run_id)
         print(f"left standing, as it was meant to be: {standing.what}; `plinth storage teardown {name}` undoes it")
     for living in result.living:
         print(f"run {living.run_id}: left alone, it is still going (pid {living.pid})")

@@ -10,6 +10,7 @@ from plinth.model.probe_kinds import IoShape
 
 IO_PROBE_VERSION = 1
 IoMoment = Literal["empty", "loaded", "measured"]
+IoProbeKind = Literal["shapes", "grid", "job file"]
 IO_MOMENTS: tuple[IoMoment, ...] = get_args(IoMoment)
 
 
@@ -77,7 +78,7 @@ class IoProbe(Frozen):
     fio_version: str
     file_bytes: int
     duration_s: float = Field(description="For which each job runs, unless it comes to its end before.")
-    kind: Literal["shapes", "grid", "job file"]
+    kind: IoProbeKind
     results: tuple[IoResult, ...]
     notes: tuple[str, ...] = Field(default=(), description="What the place means for what was measured.")
     gaps: tuple[Gap, ...] = ()

@@ -1,7 +1,7 @@
 """Secrets in connection strings, which nothing that is kept or shown may have.
 
 What a connection string says, and which of its parameters are secret, libpq itself tells: PQconninfoParse, which reads
-nothing but its argument. This is the one module of the pure rooms that may import psycopg for it (.importlinter).
+nothing but its argument. This is the one module of the pure packages that may import psycopg for it (.importlinter).
 """
 
 from typing import NamedTuple

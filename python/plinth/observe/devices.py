@@ -87,3 +87,16 @@ def flushes_uncounted(name: str) -> str | None:
     if device.exists() and not (device / "mq").exists():
         return "the kernel does not count them for a device without request queue (md, dm, zram, ...)"
     return None
+
+
+class Flushes:
+    """The kernel's counts of flushes, one device at a time."""
+
+    def uncounted(self, device: str) -> str | None:
+        """Why the flushes of `device` are not counted; None when they are."""
+        return flushes_uncounted(device)
+
+    def count(self, device: str) -> int | None:
+        """The flushes of `device` since it is there; None when there is no such figure."""
+        readings = Devices((device,)).read().readings
+        return next((int(reading.value) for reading in readings if reading.metric == "flushes"), None)

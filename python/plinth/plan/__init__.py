@@ -1,6 +1,6 @@
 """Experiment to plan: variants, order, needs. Pure: what it must know of the machine is handed to it."""
 
-from plinth.plan.build import Surroundings, build_plan
+from plinth.plan.build import PlanInputs, build_plan
 from plinth.plan.extend import extended, plan_more
 from plinth.plan.fit import scale_to_fit
 from plinth.plan.needs import MEMORY, Place
@@ -11,7 +11,7 @@ __all__ = [
     "ClusterKey",
     "Expanded",
     "Place",
-    "Surroundings",
+    "PlanInputs",
     "build_plan",
     "expand",
     "extended",

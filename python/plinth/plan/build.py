@@ -21,7 +21,7 @@ _NOTEWORTHY_VARIANTS = 100
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class PlanInputs:
     """What the planner must know and cannot find out itself."""
 
     run_id: str
@@ -46,11 +46,11 @@ def build_plan(
     experiment: Experiment,
     expanded: Expanded,
     overrides: tuple[str, ...],
-    surroundings: Surroundings,
+    inputs: PlanInputs,
 ) -> Plan:
-    """The whole plan. Deterministic: the same experiment, seed and surroundings give the same plan."""
+    """The whole plan. Deterministic: the same experiment, seed and inputs give the same plan."""
     trials = order_trials(expanded.variants, experiment.measure)
-    return plan_of_trials(experiment, expanded, trials, overrides, surroundings)
+    return plan_of_trials(experiment, expanded, trials, overrides, inputs)
 
 
 def plan_of_trials(
@@ -58,61 +58,61 @@ def plan_of_trials(
     expanded: Expanded,
     trials: Sequence[PlannedTrial],
     overrides: tuple[str, ...],
-    surroundings: Surroundings,
+    inputs: PlanInputs,
 ) -> Plan:
     """The plan that runs these trials of an experiment, and no others."""
     variants, keys = expanded.variants, expanded.clusters
-    clusters = [_cluster(experiment, key, variants, surroundings) for key in keys]
+    clusters = [_cluster(experiment, key, variants, inputs) for key in keys]
     by_id = {cluster.id: cluster for cluster in clusters}
     variant_of = {variant.id: variant for variant in variants}
     trial_steps = [
         step
         for trial in trials
         for variant in [variant_of[trial.variant]]
-        for step in surroundings.trial_steps(trial, variant, by_id[variant.cluster])
+        for step in inputs.trial_steps(trial, variant, by_id[variant.cluster])
     ]
-    places = surroundings.places(clusters)
+    places = inputs.places(clusters)
     ballast_bytes = sum(place.ballast_bytes for place in places.values())
     written = estimated_written_bytes(experiment, clusters, trials, ballast_bytes)
-    load_s = [surroundings.dataset_load_s(key.dataset) for key in keys]
+    load_s = [inputs.dataset_load_s(key.dataset) for key in keys]
     return Plan(
-        run_id=surroundings.run_id,
+        run_id=inputs.run_id,
         experiment=experiment,
         overrides=overrides,
-        full=surroundings.full,
-        lacking=dict(surroundings.lacking),
-        reference=surroundings.reference,
-        host=surroundings.host,
+        full=inputs.full,
+        lacking=dict(inputs.lacking),
+        reference=inputs.reference,
+        host=inputs.host,
         storages=expanded.storages,
         clusters=tuple(clusters),
         variants=tuple(variants),
         trials=tuple(trials),
-        dataset_files=dict(surroundings.dataset_files),
-        shell_commands=tuple(surroundings.shell_commands),
-        steps=(*surroundings.provision_steps(clusters), *trial_steps, *surroundings.teardown_steps(clusters)),
-        needs=tuple(needs_of(surroundings.host, clusters, variants, places)),
-        doomed=tuple(surroundings.doomed(clusters)),
+        dataset_files=dict(inputs.dataset_files),
+        shell_commands=tuple(inputs.shell_commands),
+        steps=(*inputs.provision_steps(clusters), *trial_steps, *inputs.teardown_steps(clusters)),
+        needs=tuple(needs_of(inputs.host, clusters, variants, places)),
+        doomed=tuple(inputs.doomed(clusters)),
         estimated_written_bytes=written,
         estimated_s=estimated_s(
-            experiment, clusters, load_s, variant_of, trials, places, surroundings.host.memory_available_bytes
+            experiment, clusters, load_s, variant_of, trials, places, inputs.host.memory_available_bytes
         ),
-        warnings=(*map(_without_factor, surroundings.removed_factors), *warnings_of(experiment, variants, written)),
+        warnings=(*map(_without_factor, inputs.removed_factors), *warnings_of(experiment, variants, written)),
     )
 
 
 def _cluster(
-    experiment: Experiment, key: ClusterKey, variants: Sequence[Variant], surroundings: Surroundings
+    experiment: Experiment, key: ClusterKey, variants: Sequence[Variant], inputs: PlanInputs
 ) -> PlannedCluster:
     own = [variant for variant in variants if variant.cluster == key.id]
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
-    size = surroundings.dataset_size(key.dataset)
+    size = inputs.dataset_size(key.dataset)
     taken = cluster_bytes(key.server, key.dataset, size, own, trial_s)
     return PlannedCluster(
         id=key.id,
         storage=key.server.storage,
         server=key.server,
         dataset=key.dataset,
-        installation=surroundings.installations.get(key.id),
+        installation=inputs.installations.get(key.id),
         data_bytes=sum(taken.values()) or size.total_bytes,
         bytes_by_storage=taken,
     )

@@ -3,12 +3,12 @@
 from plinth.model.errors import UsageError
 from plinth.model.experiment import MOST_REPEATS
 from plinth.model.plan import Extension, Plan
-from plinth.plan.build import Surroundings, plan_of_trials, warnings_of
+from plinth.plan.build import PlanInputs, plan_of_trials, warnings_of
 from plinth.plan.order import more_trials
 from plinth.plan.variants import ClusterKey, Expanded
 
 
-def plan_more(plan: Plan, repeats: int, surroundings: Surroundings) -> Plan:
+def plan_more(plan: Plan, repeats: int, inputs: PlanInputs) -> Plan:
     """The plan of `repeats` further trials of each variant of `plan`, alone: its storages and clusters are made anew for them.
 
     Raises UsageError for a number that cannot be added.
@@ -28,7 +28,7 @@ def plan_more(plan: Plan, repeats: int, surroundings: Surroundings) -> Plan:
         Expanded(list(plan.variants), keys, plan.storages),
         more_trials(plan.variants, measure, plan.trials, repeats),
         plan.overrides,
-        surroundings,
+        inputs,
     )
 
 

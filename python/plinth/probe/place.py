@@ -1,6 +1,6 @@
 """Which devices of a place are as they seem, and which of them counts flushes."""
 
-from collections.abc import Callable
+from typing import Protocol
 
 from plinth.model.facts import StackNode, StorageFacts
 from plinth.model.place import EMULATED
@@ -19,6 +19,18 @@ def devices(facts: StorageFacts) -> tuple[StackNode, ...]:
     return tuple(found)
 
 
-def flush_device(facts: StorageFacts, uncounted: Callable[[str], str | None]) -> str | None:
-    """The topmost device whose flushes the kernel counts; None without one. `uncounted` tells why one's are not."""
-    return next((node.name for node in devices(facts) if uncounted(node.name) is None), None)
+class FlushCounter(Protocol):
+    """The kernel's counters of the flushes of block devices, which are known by their kernel names."""
+
+    def uncounted(self, device: str) -> str | None:
+        """Why the flushes of `device` are not counted; None when they are."""
+        ...
+
+    def count(self, device: str) -> int | None:
+        """The flushes of `device` since it is there; None when there is no such figure."""
+        ...
+
+
+def flush_device(facts: StorageFacts, flushes: FlushCounter) -> str | None:
+    """The topmost device whose flushes the kernel counts; None without one."""
+    return next((node.name for node in devices(facts) if flushes.uncounted(node.name) is None), None)

@@ -1,4 +1,4 @@
-"""The conductor: the only room that knows the others and brings them together.
+"""The conductor: the only package that knows the stages and brings them together.
 
 What is named here is imported when it is asked for: who only plans does not wait for what runs and analyses.
 """
@@ -10,14 +10,12 @@ if TYPE_CHECKING:
     from plinth.run.conduct import RunStatus, run_plan
     from plinth.run.listener import Listener, LiveSecond
     from plinth.run.planning import make_plan
-    from plinth.run.results import analyse_bundle
     from plinth.run.resume import resume_bundle
 
 _HOMES = {
     "Listener": "listener",
     "LiveSecond": "listener",
     "RunStatus": "conduct",
-    "analyse_bundle": "results",
     "make_plan": "planning",
     "resume_bundle": "resume",
     "run_plan": "conduct",
@@ -27,7 +25,6 @@ __all__ = [
     "Listener",
     "LiveSecond",
     "RunStatus",
-    "analyse_bundle",
     "make_plan",
     "resume_bundle",
     "run_plan",

@@ -14,14 +14,14 @@ from plinth.bundle import (
 )
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.plan import Plan
+from plinth.run import recovery
 from plinth.run.budget import WriteBudget
 from plinth.run.command_log import CommandLog
+from plinth.run.context import RunContext
 from plinth.run.destroy import check_destroy
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.provision import Provision, check_needs
-from plinth.run.site import Site
-from plinth.run.survivors import take_up
 from plinth.run.trial import TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system import cancel
@@ -97,14 +97,16 @@ def conduct(
     `goes_on`: a run that was killed may have left things standing, which are used or undone.
     """
     owner = server_owner()
-    site = Site.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder)
+    context = RunContext.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder)
     if not owner.is_us:
         listener.note(owner.reason)
     runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
-    journal = take_up(plan, site, runner, listener) if goes_on else Journal.create(plan.run_id, UNDO_HANDLERS)
+    journal = (
+        recovery.resume(plan, context, runner, listener) if goes_on else Journal.create(plan.run_id, UNDO_HANDLERS)
+    )
     begun_at = writer.path
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
-    provision = Provision(plan, site, runner, journal, listener, budget, connections or {})
+    provision = Provision(plan, context, runner, journal, listener, budget, connections or {})
 
     def end(status: Literal["complete", "interrupted", "failed"], reason: str | None = None) -> None:
         _undo(provision, journal, listener)

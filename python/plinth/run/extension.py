@@ -7,8 +7,8 @@ from pathlib import Path
 from plinth.model.plan import Plan
 from plinth.observe import host_facts
 from plinth.plan import extended, plan_more
-from plinth.run.site import Site
-from plinth.run.surroundings import surroundings_of
+from plinth.run.context import RunContext
+from plinth.run.plan_inputs import plan_inputs
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of
@@ -20,8 +20,8 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
     Variants, clusters and scripts stay as planned. Space, memory and disks are looked at anew. Raises UsageError for a
     number that cannot be added.
     """
-    site = Site.of(plan.storages, plan.run_id, host_facts(), server_owner(), bundle)
+    context = RunContext.of(plan.storages, plan.run_id, host_facts(), server_owner(), bundle)
     installations = {cluster.id: cluster.installation for cluster in plan.clusters if cluster.installation is not None}
     datasets = partial(dataset_of, files=plan.dataset_files)
-    more = plan_more(plan, repeats, surroundings_of(site, Runner(), datasets, installations))
+    more = plan_more(plan, repeats, plan_inputs(context, Runner(), datasets, installations))
     return extended(plan, more, time.time_ns())

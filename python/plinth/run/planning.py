@@ -1,4 +1,4 @@
-"""From an experiment to its plan: asks the other rooms what the planner must know."""
+"""From an experiment to its plan: asks the stages for what the planner must know."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +14,9 @@ from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import Plan, PlannedShell, ScriptText
 from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, scale_to_fit
+from plinth.run.context import RunContext
 from plinth.run.load_of import check_load
-from plinth.run.site import Site
-from plinth.run.surroundings import surroundings_of
+from plinth.run.plan_inputs import plan_inputs
 from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation
 from plinth.storage import check_answers, check_places
 from plinth.system.owner import Owner, server_owner
@@ -67,7 +67,7 @@ class _Planner:
         check_answers(expanded.storages)
         with self._placed():
             check_places(expanded.storages)
-        site = Site.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
+        context = RunContext.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
         installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
         lacking = self._check_settings(expanded, installations)
         return build_plan(
@@ -75,7 +75,7 @@ class _Planner:
             expanded,
             (*self.loaded.overrides, *cuts),
             replace(
-                surroundings_of(site, self.runner, self._dataset, installations),
+                plan_inputs(context, self.runner, self._dataset, installations),
                 full=self.loaded.full,
                 lacking=lacking,
                 reference=self.loaded.reference,

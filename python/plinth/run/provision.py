@@ -12,12 +12,12 @@ from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.plan import Need, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
 from plinth.run.budget import WriteBudget
-from plinth.run.doctor import examine_for_run, keep_examination
+from plinth.run.context import RunContext, is_external
+from plinth.run.examination import examine_for_run, keep_examination
+from plinth.run.failures import Losses, reason_of
 from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
-from plinth.run.losses import Losses, reason_of
-from plinth.run.site import Site, is_external
 from plinth.run.stall import StallWatch
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
@@ -52,7 +52,7 @@ class Provision:
     def __init__(
         self,
         plan: Plan,
-        site: Site,
+        context: RunContext,
         runner: Runner,
         journal: Journal,
         listener: Listener,
@@ -60,10 +60,10 @@ class Provision:
         connections: Mapping[str, str],
     ) -> None:
         self.plan = plan
-        self.site = site
+        self.context = context
         self.budget = budget
         self.losses = Losses(plan.lacking)
-        self._storages = Storages(site, runner, journal, listener, self.losses)
+        self._storages = Storages(context, runner, journal, listener, self.losses)
         self.runner = runner
         self._connections = connections
         self._journal = journal
@@ -81,7 +81,7 @@ class Provision:
         for name, error in check_needs(self.plan).items():
             self._storages.lose(name, error)
         made: dict[str, StorageFacts] = {}
-        for storage in self.site.used_storages(self.plan.clusters):
+        for storage in self.context.used_storages(self.plan.clusters):
             if facts := self._storages.prepare(storage):
                 for note in facts.notes:
                     self._listener.note(f"storage {storage.name}: {note}")
@@ -105,7 +105,7 @@ class Provision:
         """Measure what a durable write takes on each storage; one that breaks by it is given up, like any other time."""
         probe = StorageProbe(self.plan, writer, self._listener)
         for facts in made:
-            storage = self.site.storages[facts.name]
+            storage = self.context.storages[facts.name]
             try:
                 with self._storages.looked_after([facts.name]):
                     probe.probe(storage, facts)
@@ -125,7 +125,7 @@ class Provision:
                 continue
             try:
                 with self._storages.looked_after([name]):
-                    probe.probe(moment, self.site.storages[name])
+                    probe.probe(moment, self.context.storages[name])
             except StorageBroken as broken:
                 self._give_up(broken)
 
@@ -211,7 +211,7 @@ class Provision:
             self._listener.note(f"{error.message} ({error.where})")
 
     def _needed_by(self, cluster: PlannedCluster) -> list[Storage]:
-        return self.site.closure(cluster.roles.values())
+        return self.context.closure(cluster.roles.values())
 
     def _names_needed(self, cluster: PlannedCluster) -> set[str]:
         return {storage.name for storage in self._needed_by(cluster)}
@@ -272,7 +272,7 @@ class Provision:
     def _prepare_managed(
         self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter
     ) -> None:
-        cluster = Cluster(self.site.layout(planned), self.runner, self._journal)
+        cluster = Cluster(self.context.layout(planned), self.runner, self._journal)
         self._managed[planned.id] = cluster
         whole = cluster.layout.whole_step()
         stands = self._journal.has(whole.id)  # as a run that was killed has made it

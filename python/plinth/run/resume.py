@@ -25,9 +25,9 @@ from plinth.observe import host_facts
 from plinth.run.conduct import RunStatus, conduct, owner_only_if_external
 from plinth.run.destroy import check_destroy
 from plinth.run.extension import extended_plan
+from plinth.run.failures import error_of
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
-from plinth.run.losses import error_of
 from plinth.run.provision import check_needs
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ExternalServer, installed_version

@@ -8,9 +8,9 @@ from plinth.model.plan import Plan
 from plinth.model.probe_io import IoMoment, StorageIo
 from plinth.model.storage import EmulatedStorage
 from plinth.probe.io_jobs import shapes
+from plinth.probe.io_probe import probe_jobs
 from plinth.run.listener import Listener
-from plinth.run.probing_io import probe_io
-from plinth.storage import Storage
+from plinth.storage import Storage, describe
 
 
 class StorageIoProbe:
@@ -49,5 +49,7 @@ class StorageIoProbe:
             return StorageIo(storage=storage.name, moment=moment, probe=None, unavailable=reason)
         jobs = shapes(measure.probe_io_s, measure.probe_io, measure.probe_io_size_bytes)
         place = Path(storage.mount_point)
-        found = probe_io(place, "shapes", jobs, measure.probe_io_size_bytes, measure.probe_io_s, lambda job: None)
+        found = probe_jobs(
+            place, describe(place), "shapes", jobs, measure.probe_io_size_bytes, measure.probe_io_s, lambda job: None
+        )
         return StorageIo(storage=storage.name, moment=moment, probe=found)

@@ -11,10 +11,11 @@ from plinth.model.plan import Plan
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe, Plausibility
 from plinth.model.probe_kinds import DEFAULT_METHOD, METHODS, SyncMethod
 from plinth.model.storage import EmulatedStorage
+from plinth.observe.devices import Flushes
 from plinth.probe.fsync import cases
+from plinth.probe.fsync_probe import probe_cases
 from plinth.run.listener import Listener
-from plinth.run.probing import probe_cases
-from plinth.storage import Storage
+from plinth.storage import Storage, describe
 
 
 class StorageProbe:
@@ -55,7 +56,8 @@ class StorageProbe:
         methods = dict.fromkeys(str(variant.settings.get("wal_sync_method", DEFAULT_METHOD)) for variant in variants)
         clients = {variant.workload.clients for variant in variants}
         planned = _cases([method for method in METHODS if method in methods], clients)
-        (found,) = probe_cases([Path(storage.mount_point)], planned, duration_s, lambda case, path: None)
+        place = Path(storage.mount_point)
+        (found,) = probe_cases({place: describe(place)}, planned, duration_s, Flushes(), lambda case, path: None)
         return found
 
     def _roles(self, cluster: str) -> set[str]:

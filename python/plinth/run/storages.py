@@ -7,10 +7,10 @@ from functools import partial
 from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step
+from plinth.run.context import RunContext
+from plinth.run.failures import Losses, reason_of
 from plinth.run.health import hangs, probe
 from plinth.run.listener import Listener
-from plinth.run.losses import Losses, reason_of
-from plinth.run.site import Site
 from plinth.run.watch import StorageWatch, Watched
 from plinth.storage import Storage
 from plinth.system import cancel
@@ -21,10 +21,12 @@ from plinth.system.runner import Runner
 class Storages:
     """Those that a run has made, in the order in which they were. What is lost of them is told to `losses`."""
 
-    def __init__(self, site: Site, runner: Runner, journal: Journal, listener: Listener, losses: Losses) -> None:
+    def __init__(
+        self, context: RunContext, runner: Runner, journal: Journal, listener: Listener, losses: Losses
+    ) -> None:
         self.hung: dict[str, StorageBroken] = {}
         """Beginnings of the ids of steps that cannot be undone, since that would hang."""
-        self._site = site
+        self._context = context
         self._runner = runner
         self._journal = journal
         self._listener = listener
@@ -124,4 +126,4 @@ class Storages:
 
     def _names_below(self, storage: Storage) -> set[str]:
         """Its own name, and those of all that it stands on."""
-        return {one.name for one in self._site.closure([storage.name])}
+        return {one.name for one in self._context.closure([storage.name])}

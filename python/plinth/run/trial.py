@@ -18,9 +18,9 @@ from plinth.model.trial import Check, Event, Sample, Trial
 from plinth.model.units import format_count
 from plinth.observe import Observation, Observer
 from plinth.run.device_io import device_io, devices_of
+from plinth.run.failures import reason_of
 from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_PATIENCE_S, load_of
-from plinth.run.losses import reason_of
 from plinth.run.provision import Provision, Server
 from plinth.run.stall import StallWatch
 from plinth.server import connect, database_errors
@@ -159,7 +159,7 @@ class TrialRunner:
         measure = self._plan.experiment.measure
         total_s = measure.warmup_s + measure.duration_s
         failure, ended = None, 0
-        load = make_load(driver, config, self._provision.runner, self._provision.site.log("drivers.log"))
+        load = make_load(driver, config, self._provision.runner, self._provision.context.log("drivers.log"))
         self._running = load
         try:
             load.start()

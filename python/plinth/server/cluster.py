@@ -14,7 +14,7 @@ from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
 from plinth.model.step import Step
 from plinth.server import configuration, port
-from plinth.server.elsewhere import check_wal_directory, create_tablespaces
+from plinth.server.external_paths import check_wal_directory, create_tablespaces
 from plinth.server.facts import managed_facts
 from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ClusterLayout
 from plinth.server.log import TAIL_LINES

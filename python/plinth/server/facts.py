@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.base import Gap, SettingValue
 from plinth.model.facts import ServerFacts
-from plinth.server.elsewhere import read_tablespaces, read_wal_directory
+from plinth.server.external_paths import read_tablespaces, read_wal_directory
 from plinth.server.layout import ClusterLayout
 from plinth.server.readback import read_rows, settings_of
 from plinth.server.values import SettingRow

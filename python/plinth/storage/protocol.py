@@ -43,7 +43,7 @@ Memory = Literal["memory"]
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class StorageContext:
     """What a storage must know of its run. `work_root` is where storages stand that name no place of their own."""
 
     run_id: str
@@ -73,20 +73,20 @@ class Storage(ABC, Generic[Spec]):
     undo_handlers: ClassVar[UndoHandlers] = {}
     """How its kinds of step are undone, those of `plinth.system.undo` apart. Any process can, knowing only the journal."""
 
-    def __init__(self, name: str, spec: Spec, surroundings: Surroundings) -> None:
+    def __init__(self, name: str, spec: Spec, context: StorageContext) -> None:
         self.name = name
         self.spec = spec
-        self.surroundings = surroundings
-        self.host = surroundings.host
-        self.owner = surroundings.owner
-        self.work_root = surroundings.work_root
-        self.label = label_of(surroundings.run_id)
+        self.context = context
+        self.host = context.host
+        self.owner = context.owner
+        self.work_root = context.work_root
+        self.label = label_of(context.run_id)
         self._tell_progress: Report = lambda progress: None
 
     @classmethod
-    def make(cls, name: str, spec: Spec, surroundings: Surroundings) -> "Storage[Spec]":
+    def make(cls, name: str, spec: Spec, context: StorageContext) -> "Storage[Spec]":
         """A storage of this kind, in the way in which this machine can have it."""
-        return cls(name, spec, surroundings)
+        return cls(name, spec, context)
 
     @property
     @abstractmethod
@@ -159,12 +159,12 @@ class Storage(ABC, Generic[Spec]):
 
     def other(self, name: str) -> "Storage[Any]":
         """A storage that this one names."""
-        return self.surroundings.others[name]
+        return self.context.others[name]
 
     @property
     def is_raw(self) -> bool:
         """Whether it is a member of another storage."""
-        return self.surroundings.member_of is not None
+        return self.context.member_of is not None
 
     def _check(self, runner: Runner) -> None:
         try:
@@ -200,7 +200,7 @@ class Storage(ABC, Generic[Spec]):
         Where files of other storages stand, which root attaches and formats, it stays ours and is shared: the user
         who runs servers may make directories in it, but not rename or replace ours (the sticky bit).
         """
-        if not self.surroundings.is_base:
+        if not self.context.is_base:
             return self.owner, 0o700
         return ourselves()._replace(gid=self.owner.gid), 0o1770
 

@@ -19,7 +19,7 @@ from plinth.storage.kinds.md import Md
 from plinth.storage.kinds.tmpfs import Tmpfs
 from plinth.storage.kinds.zfs import Zfs
 from plinth.storage.kinds.zram import Zram
-from plinth.storage.protocol import Storage, Surroundings
+from plinth.storage.protocol import Storage, StorageContext
 from plinth.system.owner import Owner
 from plinth.system.undo import UndoHandlers
 
@@ -59,7 +59,7 @@ def make(
     bases = {reference.name for spec in specs.values() for reference in spec.references() if reference.role == "base"}
     made: dict[str, Storage[Any]] = {}
     for name in in_order(specs):
-        surroundings = Surroundings(
+        context = StorageContext(
             run_id=run_id,
             host=host,
             owner=owner,
@@ -70,5 +70,5 @@ def make(
             destroy=frozenset(destroy),
             keep=tuple(keep),
         )
-        made[name] = KINDS[specs[name].kind].make(name, specs[name], surroundings)
+        made[name] = KINDS[specs[name].kind].make(name, specs[name], context)
     return made

@@ -23,7 +23,7 @@ from plinth.storage.devices.drive_cache import (
     switch_cache,
 )
 from plinth.storage.guards import DeviceGuard, Wanted
-from plinth.storage.protocol import Surroundings
+from plinth.storage.protocol import StorageContext
 from plinth.storage.requirements import Requirements
 from plinth.system.directory import filesystem_label
 from plinth.system.failures import from_os_error
@@ -48,11 +48,11 @@ class Device(BlockStorage[DeviceStorage]):
         ),
     }
 
-    def __init__(self, name: str, spec: DeviceStorage, surroundings: Surroundings) -> None:
-        super().__init__(name, spec, surroundings)
+    def __init__(self, name: str, spec: DeviceStorage, context: StorageContext) -> None:
+        super().__init__(name, spec, context)
         self._wanted = wanted = Wanted(spec.id, spec.serial, spec.size_bytes)
-        keep = (state_dir(), self.work_root, *surroundings.keep)
-        self._guard = DeviceGuard(name, wanted, keep, surroundings.destroy)
+        keep = (state_dir(), self.work_root, *context.keep)
+        self._guard = DeviceGuard(name, wanted, keep, context.destroy)
 
     def needs_from(self) -> None:
         """The disk is its own."""
@@ -181,7 +181,7 @@ class Device(BlockStorage[DeviceStorage]):
 
     def _saved_device(self) -> SavedDevice:
         """With the labels of all that may be put on it: this storage's file system, or a storage's that it is part of."""
-        names = (self.name, *self.surroundings.others)
+        names = (self.name, *self.context.others)
         return SavedDevice(
             id=self.spec.id,
             serial=self.spec.serial,

@@ -30,7 +30,7 @@ class Files(FolderStorage[FileStorage]):
     @property
     def is_attached(self) -> bool:
         """Whether who takes them needs block devices."""
-        return self.surroundings.member_of != _TAKES_FILES
+        return self.context.member_of != _TAKES_FILES
 
     def needs_from(self) -> Path | Storage[Any]:
         """Where the files stand."""

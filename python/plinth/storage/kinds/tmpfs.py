@@ -8,7 +8,7 @@ from plinth.model.storage import TmpfsStorage
 from plinth.model.units import format_size
 from plinth.storage.actions import Action, label_root, make_labelled, mount
 from plinth.storage.preflight import check_new_directory, free_bytes
-from plinth.storage.protocol import Memory, Storage, Surroundings
+from plinth.storage.protocol import Memory, Storage, StorageContext
 from plinth.storage.requirements import Requirements
 from plinth.system.mounts import mount_of
 from plinth.system.paths import ensure
@@ -23,9 +23,9 @@ class Tmpfs(Storage[TmpfsStorage]):
     requirements = Requirements(optional_programs=("mount", "umount"))  # without the right to mount: see `make`
 
     @classmethod
-    def make(cls, name: str, spec: TmpfsStorage, surroundings: Surroundings) -> Storage[TmpfsStorage]:
+    def make(cls, name: str, spec: TmpfsStorage, context: StorageContext) -> Storage[TmpfsStorage]:
         """A mount where we may mount, else a directory in /dev/shm."""
-        return (cls if surroundings.host.can_mount else SharedMemory)(name, spec, surroundings)
+        return (cls if context.host.can_mount else SharedMemory)(name, spec, context)
 
     @property
     def mount_point(self) -> Path:

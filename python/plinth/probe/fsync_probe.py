@@ -1,49 +1,35 @@
-"""Probing places: what each is, what was measured there in turns, and what its device counted meanwhile."""
+"""The fsync probe of several places: each case at every place in turn, and the flushes that a device counted meanwhile."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from plinth.model.base import Gap
 from plinth.model.facts import StorageFacts
 from plinth.model.place import meanings
-from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe
-from plinth.observe.devices import Devices, flushes_uncounted
+from plinth.model.probe import FsyncCase, FsyncProbe
 from plinth.probe.figures import merged
-from plinth.probe.fsync import FsyncTarget, Round, cases, check_directory
-from plinth.probe.place import flush_device
+from plinth.probe.fsync import FsyncTarget, Round
+from plinth.probe.place import FlushCounter, flush_device
 from plinth.probe.plausible import judge
-from plinth.storage import describe
 
 ROUNDS = 3
 
 
-def probe_fsync(
-    paths: Sequence[Path],
-    options: FsyncOptions,
-    duration_s: float,
-    tell: Callable[[FsyncCase, Path], None],
-    rounds: int = ROUNDS,
-) -> tuple[FsyncProbe, ...]:
-    """Probe directories by the cases of `options`, as `probe_cases` does."""
-    return probe_cases(paths, cases(options), duration_s, tell, rounds)
-
-
 def probe_cases(
-    paths: Sequence[Path],
+    paths: Mapping[Path, StorageFacts],
     planned: Sequence[FsyncCase],
     duration_s: float,
+    flushes: FlushCounter,
     tell: Callable[[FsyncCase, Path], None],
     rounds: int = ROUNDS,
 ) -> tuple[FsyncProbe, ...]:
     """Measure each case at all directories, one after the other, in `rounds` rounds of `duration_s` altogether.
 
-    `tell` hears of every measurement before it begins. The probes' files are gone when it returns, or raises: PlinthError
-    when a place cannot be probed at all.
+    `paths` are the directories, with the facts of what they are on. `tell` is called before every measurement. The
+    probes' files are removed when it returns or raises: PlinthError when a place cannot be probed at all.
     """
-    for path in paths:
-        check_directory(path)
-    places = [_Place(path, describe(path)) for path in paths]
+    places = [_Place(path, facts, flushes) for path, facts in paths.items()]
     with ExitStack() as files:
         for place in places:
             files.enter_context(place.target)
@@ -60,10 +46,11 @@ def probe_cases(
 class _Place:
     """One directory while it is probed."""
 
-    def __init__(self, path: Path, facts: StorageFacts) -> None:
+    def __init__(self, path: Path, facts: StorageFacts, flushes: FlushCounter) -> None:
         self.target = FsyncTarget(path)
         self._facts = facts
-        self._device = flush_device(facts, flushes_uncounted)
+        self._counter = flushes
+        self._device = flush_device(facts, flushes)
         self._rounds: dict[FsyncCase, list[Round]] = {}
         self._flushes: dict[FsyncCase, int] = {}
 
@@ -78,7 +65,7 @@ class _Place:
         results = tuple(merged(case, self._rounds[case], self._flushes.get(case)) for case in planned)
         gaps: list[Gap] = []
         if self._device is None:
-            reasons = [reason for name in self._facts.block_devices if (reason := flushes_uncounted(name))]
+            reasons = [reason for name in self._facts.block_devices if (reason := self._counter.uncounted(name))]
             why = reasons[0] if reasons else "no block device is known below it"
             gaps.append(Gap(what="flushes at the device", reason=why))
         if self.target.left is not None:
@@ -96,9 +83,4 @@ class _Place:
         )
 
     def _counted(self) -> int | None:
-        if self._device is None:
-            return None
-        for reading in Devices((self._device,)).read().readings:
-            if reading.metric == "flushes":
-                return int(reading.value)
-        return None
+        return None if self._device is None else self._counter.count(self._device)

@@ -1,41 +1,38 @@
-"""Probing a place's I/O: the probe's file, and fio's jobs on it one after the other."""
+"""The I/O probe of one place: the probe's file, and fio's jobs on it one after the other."""
 
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from plinth.model.base import Gap
 from plinth.model.errors import Interrupted, PlinthError
 from plinth.model.facts import StorageFacts
 from plinth.model.place import meanings
-from plinth.model.probe_io import IoJob, IoProbe, IoResult
+from plinth.model.probe_io import IoJob, IoProbe, IoProbeKind, IoResult
 from plinth.model.units import format_size
 from plinth.probe.fio import fio_version, run_job
-from plinth.probe.fsync import check_directory
 from plinth.probe.own_file import OwnFile, own_file
 from plinth.probe.place import devices
-from plinth.storage import describe
 from plinth.system.runner import Runner
 
 
-def probe_io(
+def probe_jobs(
     path: Path,
-    kind: Literal["shapes", "grid", "job file"],
+    facts: StorageFacts,
+    kind: IoProbeKind,
     jobs: Sequence[IoJob],
     size_bytes: int,
     duration_s: float,
     tell: Callable[[IoJob], None],
 ) -> IoProbe:
-    """Run `jobs` on a new file of `size_bytes` in the directory `path`; it is gone when this returns, or raises.
+    """Run `jobs` on a new file of `size_bytes` in the directory `path`; it is removed when this returns or raises.
 
-    `tell` hears of each job before it begins. Raises a PlinthError when the place cannot be probed, or there is no fio.
+    `facts` are of what the directory is on. `tell` is called before each job. Raises a PlinthError when the place cannot
+    be probed, or when there is no fio.
     """
     runner = Runner()
     version = fio_version(runner)
-    check_directory(path)
-    facts = describe(path)
     with own_file(path, size_bytes) as file:
         results = tuple(_measured(jobs, file, topmost_device(facts), runner, tell))
     left = () if file.left is None else (Gap(what=f"removal of {file.path}", reason=file.left),)

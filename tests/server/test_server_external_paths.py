@@ -12,7 +12,7 @@ from plinth.model.experiment import ServerSpec
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import Cluster, ClusterLayout, connect
-from plinth.server.elsewhere import check_wal_directory
+from plinth.server.external_paths import check_wal_directory
 from plinth.server.processes import serving
 from plinth.system.clean import clean
 from plinth.system.directory import LABEL_FILE, make_directory, remove_directory

@@ -1,4 +1,4 @@
-"""Rules of the house that no linter knows: who may use the native module, and what pure crates may not touch."""
+"""Rules of the architecture that no linter knows: who may use the native module, and what pure crates may not touch."""
 
 import ast
 import json

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Site:
+class RunContext:
     """Names turned into storages and layouts. Making one touches nothing."""
 
     run_id: str
@@ -40,8 +40,8 @@ class Site:
         bundle: Path,
         destroy: Collection[str] = (),
         folder: "BundleFolder | None" = None,
-    ) -> "Site":
-        """The site of a plan's storages; `destroy` are the words of the command line that disks may go by.
+    ) -> "RunContext":
+        """The context of a plan's storages; `destroy` are the words of the command line that disks may go by.
 
         `folder` is the bundle's, once there is one: logs are then written in it wherever it is moved to.
         """

@@ -1,26 +1,20 @@
-"""The doctor's rounds: on request, before every run, and the noise of the machine measured."""
+"""`plinth doctor`: examine this machine and a directory, and measure the machine's noise."""
 
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from plinth.bundle import BundleWriter, read_doctor
 from plinth.doctor import WORKS, Described, Machine, Slot, examine, measure_slots, unreachable
 from plinth.model.base import Gap
-from plinth.model.doctor import MACHINE, DoctorRecord, Examination, Noise
+from plinth.model.doctor import Examination, Noise
 from plinth.model.errors import PlinthError, UsageError
-from plinth.model.facts import StorageFacts
-from plinth.model.storage import BtrfsStorage, FormattedStorage, LoopStorage, StorageSpec
-from plinth.run.listener import Listener
 from plinth.storage import describe
 from plinth.system.failures import from_os_error
 from plinth.system.paths import work_dir
 from plinth.system.patience import in_time
 
 WINDOW_S = 1.0
-"""How long neighbours are watched when somebody asks."""
-RUN_WINDOW_S = 0.25
-"""How long they are before a run, which waits for it."""
+"""How long neighbours are watched."""
 NOISE_BLOCKS = 10
 _MIN_SLOT_S = 0.02
 MIN_NOISE_S = 2 * len(WORKS) * NOISE_BLOCKS * _MIN_SLOT_S
@@ -47,36 +41,6 @@ def examine_path(path: Path) -> Examination:
     except PlinthError as error:
         lost.append(unreachable(str(path), error.message, error.hint))
     return examine(Machine.watched(WINDOW_S), places, lost)
-
-
-def examine_for_run(
-    storages: Iterable[StorageFacts], specs: Mapping[str, StorageSpec], has_external_server: bool, listener: Listener
-) -> Examination:
-    """Examine this machine and the storages of a run before it measures; what is wrong is told in a line each.
-
-    `specs` are the storages as the experiment asks for them, by name: what it asks for is not advised against.
-    """
-    listener.phase("examine this machine")
-    machine = Machine.watched(RUN_WINDOW_S, measures_a_server=has_external_server)
-    examination = examine(machine, [Described(facts, True, _asked(specs[facts.name])) for facts in storages])
-    for finding in examination.at_least("warning"):
-        about = "" if finding.about == MACHINE else f"{finding.about}: "
-        listener.note(f"doctor: {finding.severity}: {about}{finding.saw}")
-    return examination
-
-
-def _asked(spec: StorageSpec) -> frozenset[str]:
-    """The mount options of a storage, and the knobs of its device."""
-    mount_options = spec.mount_options if isinstance(spec, FormattedStorage | BtrfsStorage) else ()
-    knobs = spec.queue.knobs() if isinstance(spec, FormattedStorage) else {}
-    loop = ["direct_io=False"] if isinstance(spec, LoopStorage) and not spec.direct_io else []
-    return frozenset([*mount_options, *(f"{knob}={value}" for knob, value in knobs.items()), *loop])
-
-
-def keep_examination(writer: BundleWriter, examination: Examination) -> None:
-    """Add an examination to those that the bundle has from before it was resumed."""
-    earlier = read_doctor(writer.folder)
-    writer.write_doctor(DoctorRecord(examinations=(*(earlier.examinations if earlier else ()), examination)))
 
 
 def measure_noise(path: Path, duration_s: float) -> Noise:

@@ -11,9 +11,9 @@ from plinth.model.facts import Installation
 from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_count
-from plinth.plan import MEMORY, Place, Surroundings
+from plinth.plan import MEMORY, Place, PlanInputs
+from plinth.run.context import RunContext
 from plinth.run.destroy import doomed_devices
-from plinth.run.site import Site
 from plinth.run.undo import undo_step
 from plinth.server import external_step
 from plinth.storage import Storage
@@ -21,42 +21,44 @@ from plinth.system.runner import Runner
 from plinth.workload import Dataset
 
 
-def surroundings_of(
-    site: Site,
+def plan_inputs(
+    context: RunContext,
     runner: Runner,
     dataset_of: Callable[[DatasetSpec], Dataset],
     installations: Mapping[str, Installation],
-) -> Surroundings:
-    """What is known of the machine, for storages that stand as `site` says; `installations` are by cluster."""
+) -> PlanInputs:
+    """What is known of the machine, for storages that stand as `context` says; `installations` are by cluster."""
 
     def provision_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
-        return _provision_steps(site, clusters, dataset_of)
+        return _provision_steps(context, clusters, dataset_of)
 
     def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
         """What the journal undoes at the end, the last first."""
         undone = map(undo_step, reversed(provision_steps(clusters)))
         return [step for step in undone if step is not None]
 
-    return Surroundings(
-        run_id=site.run_id,
-        host=site.host,
-        places=lambda clusters: {storage.name: _place(storage) for storage in site.used_storages(clusters)},
+    return PlanInputs(
+        run_id=context.run_id,
+        host=context.host,
+        places=lambda clusters: {storage.name: _place(storage) for storage in context.used_storages(clusters)},
         installations=installations,
         dataset_size=lambda spec: dataset_of(spec).size(),
         dataset_load_s=lambda spec: dataset_of(spec).load_s(),
         provision_steps=provision_steps,
-        trial_steps=lambda trial, variant, cluster: _trial_steps(site, trial, variant, cluster),
+        trial_steps=lambda trial, variant, cluster: _trial_steps(context, trial, variant, cluster),
         teardown_steps=teardown_steps,
-        doomed=lambda clusters: doomed_devices(site.used_storages(clusters), runner),
+        doomed=lambda clusters: doomed_devices(context.used_storages(clusters), runner),
     )
 
 
 def _provision_steps(
-    site: Site, clusters: Sequence[PlannedCluster], dataset_of: Callable[[DatasetSpec], Dataset]
+    context: RunContext, clusters: Sequence[PlannedCluster], dataset_of: Callable[[DatasetSpec], Dataset]
 ) -> list[Step]:
-    steps = [step for storage in site.used_storages(clusters) for step in storage.steps()]
+    steps = [step for storage in context.used_storages(clusters) for step in storage.steps()]
     for cluster in clusters:
-        steps += [external_step(site.run_id, cluster.id)] if cluster.storage is None else site.layout(cluster).steps()
+        steps += (
+            [external_step(context.run_id, cluster.id)] if cluster.storage is None else context.layout(cluster).steps()
+        )
         for step in dataset_of(cluster.dataset).steps():
             steps.append(
                 step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
@@ -99,7 +101,7 @@ def _driver(workload: WorkloadSpec) -> str:
     return "" if workload.driver == "plinth" else f"driver {workload.driver}, "
 
 
-def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
+def _trial_steps(context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
     workload = variant.workload
     load = (
         f"trial {trial.number}, {variant.label}: CHECKPOINT, then {', '.join(s.name for s in variant.scripts)} by "
@@ -109,6 +111,6 @@ def _trial_steps(site: Site, trial: PlannedTrial, variant: Variant, cluster: Pla
     if cluster.storage is None:
         return steps
     settings = ", ".join(f"{name} = {value}" for name, value in variant.settings.items()) or "defaults"
-    start = site.layout(cluster).start_step()
+    start = context.layout(cluster).start_step()
     title = f"trial {trial.number}, {variant.label}: start {cluster.id} anew with {settings}"
     return [start.model_copy(update={"id": f"trial.{trial.number}.start", "title": title}), *steps]

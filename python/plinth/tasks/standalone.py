@@ -1,4 +1,4 @@
-"""Storages made by hand, outside of any run: prepared, left standing for whatever one likes, and taken down again."""
+"""`plinth storage`: standalone storages, which are prepared outside of any run, left in place, and taken down again."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -20,12 +20,14 @@ from plinth.system.owner import server_owner
 from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
 
-_RUN_PREFIX = "by-hand-"
+_RUN_PREFIX = "standalone-"
+_FORMER_RUN_PREFIX = "by-hand-"
+"""The prefix of earlier builds, whose storages may still be there."""
 Tell = Callable[[Step], None]
 
 
 class Prepared(NamedTuple):
-    """A storage that was made by hand, and all that it stands on."""
+    """A standalone storage, and all that it stands on."""
 
     run_id: str
     storage: Storage[Any]
@@ -33,8 +35,14 @@ class Prepared(NamedTuple):
 
 
 def run_id_of(name: str) -> str:
-    """The run that a storage made by hand belongs to: always the same, so that its paths and commands are known before."""
+    """The run that a standalone storage belongs to: always the same, so that its paths and commands are known before."""
     return f"{_RUN_PREFIX}{name}"
+
+
+def storage_name(run_id: str) -> str:
+    """The name of the standalone storage whose run is `run_id`."""
+    prefix = _RUN_PREFIX if run_id.startswith(_RUN_PREFIX) else _FORMER_RUN_PREFIX
+    return run_id.removeprefix(prefix)
 
 
 def storages_of(loaded: LoadedExperiment) -> dict[str, Storage[Any]]:
@@ -42,7 +50,7 @@ def storages_of(loaded: LoadedExperiment) -> dict[str, Storage[Any]]:
     return _make(loaded, "RUN")
 
 
-def storages_by_hand(loaded: LoadedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
+def standalone_storages(loaded: LoadedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
     """The storage `name` of an experiment and those that it stands on, each after what it stands on."""
     specs = loaded.experiment.storage
     if name not in specs:
@@ -54,14 +62,14 @@ def storages_by_hand(loaded: LoadedExperiment, name: str, destroy: Collection[st
     return _with_what_it_stands_on(_make(loaded, run_id_of(name), destroy), name)
 
 
-def steps_by_hand(storages: Mapping[str, Storage[Any]]) -> tuple[list[Step], list[Step]]:
+def standalone_steps(storages: Mapping[str, Storage[Any]]) -> tuple[list[Step], list[Step]]:
     """The steps that make these storages, and those that undo them; every command exactly as it will run."""
     steps = [step for storage in storages.values() for step in storage.steps()]
     undoing = (undo_step(step) for step in reversed(steps))
     return steps, [step for step in undoing if step is not None]
 
 
-def prepare_by_hand(
+def prepare_standalone(
     loaded: LoadedExperiment,
     name: str,
     destroy: Collection[str],
@@ -73,7 +81,7 @@ def prepare_by_hand(
 
     When it cannot be made, or is interrupted, what was made of it is undone; `note` is told what could not be.
     """
-    storages = storages_by_hand(loaded, name, destroy)
+    storages = standalone_storages(loaded, name, destroy)
     check_destroy(doomed_devices(storages.values(), runner), destroy)
     run_id = run_id_of(name)
     with InterruptGuard(note) as guard:
@@ -95,20 +103,20 @@ def prepare_by_hand(
 
 
 def standing(name: str) -> KeptRun:
-    """What stands by hand under the name of a storage or of a run. UsageError, with what there is, for another name."""
+    """The standalone storage of this name, which may also be that of its run. UsageError, with what there is, for another name."""
     there, unreadable = standing_runs()
     for run in there:
-        if name in (run.run_id, run.run_id.removeprefix(_RUN_PREFIX)):
+        if name in (run.run_id, storage_name(run.run_id)):
             return run
     raise UsageError(
-        f"nothing stands that was made by hand and is called {name!r}",
-        hint="there is " + (", ".join(run.run_id.removeprefix(_RUN_PREFIX) for run in there) or "nothing at all"),
+        f"there is no standalone storage {name!r}",
+        hint="there is " + (", ".join(storage_name(run.run_id) for run in there) or "none at all"),
         details=[f"{error.where}: {error.message}" for error in unreadable],
     )
 
 
-def teardown_by_hand(run: KeptRun, runner: Runner) -> CleanedRun:
-    """Undo what was made by hand. Raises the first error; what is left stays in the journal."""
+def teardown_standalone(run: KeptRun, runner: Runner) -> CleanedRun:
+    """Undo a standalone storage. Raises the first error; what is left stays in the journal."""
     result = take_down(UNDO_HANDLERS, run.run_id, runner=runner)
     if error := result.error():
         raise error

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from plinth.model.errors import Interrupted, PlinthError
 from plinth.model.plan import Plan, PlannedCluster
+from plinth.run.context import RunContext
 from plinth.run.health import probe
 from plinth.run.listener import Listener
-from plinth.run.site import Site
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ClusterLayout, external_step
 from plinth.server.processes import serving
@@ -19,7 +19,7 @@ from plinth.system.runner import Runner
 from plinth.workload import goes_on
 
 
-def take_up(plan: Plan, site: Site, runner: Runner, listener: Listener) -> Journal:
+def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) -> Journal:
     """The journal of a run that goes on; what is still in it stands, and is whole where a mark of it says so.
 
     All or nothing: where one storage does not serve any more, all is undone. Servers are ended, since they were the
@@ -31,11 +31,11 @@ def take_up(plan: Plan, site: Site, runner: Runner, listener: Listener) -> Journ
         return Journal.create(plan.run_id, UNDO_HANDLERS)
     journal.own()
     with journal.nothing_hangs():
-        marked = [storage for storage in site.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]
+        marked = [storage for storage in context.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]
         reason = next((why for storage in marked if (why := _why_not(storage, runner))), None)
         if reason is not None:
             listener.note(f"everything is made anew: {reason}")
-        kept = list(journal.undo_all(runner)) if reason is not None else _undo_halves(plan, site, journal, runner)
+        kept = list(journal.undo_all(runner)) if reason is not None else _undo_halves(plan, context, journal, runner)
     if kept:
         journal.close()
         error = CleanResult((CleanedRun(plan.run_id, (), tuple(kept)),)).error()
@@ -61,23 +61,23 @@ def _why_not(storage: Storage, runner: Runner) -> str | None:
     return None if failure is None else f"storage {storage.name}: {failure}"
 
 
-def _undo_halves(plan: Plan, site: Site, journal: Journal, runner: Runner) -> list[NotUndone]:
+def _undo_halves(plan: Plan, context: RunContext, journal: Journal, runner: Runner) -> list[NotUndone]:
     """End the servers; undo clusters and storages that were not whole yet."""
     managed = [cluster for cluster in plan.clusters if cluster.storage is not None]
     kept: list[NotUndone] = []
     for cluster in reversed(managed):
-        layout = site.layout(cluster)
+        layout = context.layout(cluster)
         kept += journal.undo_steps(layout.start_step().id, runner)
         kept += journal.undo_steps(layout.sockets_step().id, runner)
         if not kept and not (journal.has(layout.whole_step().id) and goes_on(cluster.dataset)):
             kept += journal.undo_steps(f"server.{cluster.id}.", runner)
-            _remove_half(cluster, site, runner)
+            _remove_half(cluster, context, runner)
         elif not kept:
             _remove_lock(layout, runner)
     for cluster in plan.clusters:
         if cluster.storage is None and not goes_on(cluster.dataset):
             kept += journal.undo_steps(external_step(plan.run_id, cluster.id).id, runner)
-    for storage in reversed(site.used_storages(plan.clusters)):
+    for storage in reversed(context.used_storages(plan.clusters)):
         if not journal.has(storage.step_id("made")):
             kept += journal.undo_steps(storage.step_id(""), runner)
     return kept
@@ -90,8 +90,8 @@ def _remove_lock(layout: ClusterLayout, runner: Runner) -> None:
         runner.run(("rm", "-f", "--", str(layout.data_directory / "postmaster.pid")), owner=layout.owner)
 
 
-def _remove_half(cluster: PlannedCluster, site: Site, runner: Runner) -> None:
+def _remove_half(cluster: PlannedCluster, context: RunContext, runner: Runner) -> None:
     """Remove what initdb had begun: as the user whose it is, who can remove nothing else."""
-    layout = site.layout(cluster)
+    layout = context.layout(cluster)
     paths: Sequence[str] = [str(path) for path in (layout.data_directory, layout.wal_directory) if path is not None]
     runner.run(("rm", "-rf", "--one-file-system", "--", *paths), owner=layout.owner)

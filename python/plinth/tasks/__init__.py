@@ -1,0 +1,1 @@
+"""What single commands do by themselves, outside of a run: doctor, probe, storage, endurance, analysis of a bundle."""
