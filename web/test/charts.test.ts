@@ -17,6 +17,7 @@ const THEME: Theme = {
   paper: "#ffffff",
   warmup: "#eeeeee",
   checkpoint: "#ffeecc",
+  action: "#ddeeff",
   font: "sans-serif",
   colours: {
     "c-1": "#c10001",

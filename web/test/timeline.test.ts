@@ -69,6 +69,18 @@ describe("spans", () => {
     expect(spans(trial(1, "disk"))).toEqual([{ kind: "warm-up", from_s: 0, to_s: 1 }]);
   });
 
+  test("are drawn for actions, to the trial's end where one was under way", () => {
+    const marks = [
+      { t_s: 3, kind: "action_start", text: "checkpoint" },
+      { t_s: 5, kind: "action_end", text: "checkpoint: took 2 s" },
+      { t_s: 28, kind: "action_start", text: "sql: VACUUM" },
+    ];
+    expect(spans(trial(1, "disk", { warmup_s: 0, end_s: 30, marks }))).toEqual([
+      { kind: "action", from_s: 3, to_s: 5 },
+      { kind: "action", from_s: 28, to_s: 30 },
+    ]);
+  });
+
   test("go from start to end", () => {
     expect(checkpoints(mark(12, "end"), mark(10, "start"))).toEqual([[10, 12]]);
   });

@@ -39,6 +39,8 @@ def show_plan(plan: Plan, console: Console) -> None:
         f"\n{len(plan.variants)} variants, {len(plan.trials)} trials of {format_duration(measure.warmup_s)} warm-up and "
         f"{format_duration(measure.duration_s)} measured; about {format_duration(plan.estimated_s)} in all\n"
     )
+    for action in measure.actions:
+        console.print(Text(f"  in each trial: {action.title()}"))
     for override in plan.overrides:
         console.print(f"  differs from the file: {override}")
     console.print(_variants(plan))

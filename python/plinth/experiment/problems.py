@@ -12,6 +12,9 @@ from plinth.model.nearest import nearest
 UNKNOWN_KEY = "unknown key"
 """How the message of a key that does not exist begins."""
 
+_TAG_KEYS = ("kind", "do")
+"""Keys by which unions tell their models apart."""
+
 
 def problems_of(error: ValidationError, document: dict[str, Any], model: type[BaseModel]) -> list[Problem]:
     """Every finding of `error`, which came of validating `document` as `model`; unions give one problem a place."""
@@ -33,13 +36,17 @@ def _no_member_fits(details: list[ErrorDetails], path: list[str | int]) -> Probl
 def _path(loc: tuple[int | str, ...], document: Any) -> list[str | int]:
     """The document's own path of pydantic's location, which also holds union tags and type names."""
     path: list[str | int] = []
+    is_tagged = False  # whether the union's tag of this table has come: a missing key may have the same name
     for index, part in enumerate(loc):
         if isinstance(document, dict):
-            if part in document:
-                document = document[part]
+            if not is_tagged and part in (document.get(tag) for tag in _TAG_KEYS) and index < len(loc) - 1:
+                is_tagged = True
+            elif part in document:
+                document, is_tagged = document[part], False
                 path.append(part)
-            elif index == len(loc) - 1 and isinstance(part, str) and part != document.get("kind"):
-                path.append(part)  # a key that is missing; a union's tag is none
+            elif index == len(loc) - 1 and isinstance(part, str):
+                is_tag = not is_tagged and part in (document.get(tag) for tag in _TAG_KEYS)
+                path += [] if is_tag else [part]  # else a key that is missing
         elif isinstance(document, list) and isinstance(part, int) and part < len(document):
             document = document[part]
             path.append(part)
@@ -58,15 +65,14 @@ def _problem(detail: ErrorDetails, path: list[str | int], model: type[BaseModel]
     if kind == "missing":
         return Problem(f"the key {str(path[-1])!r} is missing", path=path)
     if kind == "union_tag_not_found":
-        return Problem(
-            f"the key 'kind' is missing; allowed: {context['discriminator'] and _tags(model, detail['loc'])}",
-            path=[*path, "kind"],
-        )
+        tag = str(context["discriminator"]).strip("'")
+        return Problem(f"the key {tag!r} is missing; allowed: {_tags(model, detail['loc'])}", path=[*path, tag])
     if kind == "union_tag_invalid":
         allowed = [tag.strip("' ") for tag in str(context["expected_tags"]).split(",")]
+        tag = str(context["discriminator"]).strip("'")
         return Problem(
-            f"kind {context['tag']!r} is unknown; allowed: {', '.join(allowed)}",
-            path=[*path, "kind"],
+            f"{tag} {context['tag']!r} is unknown; allowed: {', '.join(allowed)}",
+            path=[*path, tag],
             hint=nearest(str(context["tag"]), allowed),
         )
     if kind == "literal_error":
@@ -129,9 +135,7 @@ def _candidates(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type
     """The models that may stand at `loc`, which runs through fields, dict keys and union tags."""
     candidates = [model]
     for part in loc:
-        tagged = [
-            c for c in candidates if "kind" in c.model_fields and part in _literal(c.model_fields["kind"].annotation)
-        ]
+        tagged = [candidate for candidate in candidates if part in _own_tags(candidate)]
         if tagged:
             candidates = tagged
             continue
@@ -151,6 +155,10 @@ def _literal(annotation: Any) -> tuple[Any, ...]:
 
 
 def _tags(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
-    return ", ".join(
-        tag for found in _candidates(model, loc) for tag in _literal(found.model_fields["kind"].annotation)
-    )
+    return ", ".join(tag for found in _candidates(model, loc) for tag in _own_tags(found))
+
+
+def _own_tags(model: type[BaseModel]) -> tuple[str, ...]:
+    """The values of the key by which a union tells this model from its others."""
+    fields = (model.model_fields[key] for key in _TAG_KEYS if key in model.model_fields)
+    return tuple(tag for field in fields for tag in _literal(field.annotation))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from plinth.model.action import Action
 from plinth.model.base import Frozen, Name, SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
@@ -18,7 +19,7 @@ from plinth.model.load_config import MAX_CLIENTS, MAX_TPS
 from plinth.model.probe_io import IoMoment
 from plinth.model.probe_kinds import IoShape
 from plinth.model.storage import StorageSpec
-from plinth.model.units import DurationS, SizeBytes
+from plinth.model.units import DurationS, SizeBytes, format_duration
 
 SPEC_VERSION = 1
 DEFAULT_TABLESPACE = "pg_default"
@@ -335,6 +336,13 @@ class MeasureSpec(Frozen):
     probe_io_s: DurationS = Field(
         default=1.0, gt=0, alias="probe_io_time", description="For which each job runs.", examples=["5s"]
     )
+    actions: tuple[Action, ...] = Field(
+        default=(),
+        alias="action",
+        description="What is done to the server at set times of each trial, beside the load; each is an event in the report. A "
+        "trial whose action fails is a failed trial.",
+        examples=[[{"at": "10s", "do": "checkpoint"}]],
+    )
     stop_on_failure: bool = Field(default=False, description="End the run at the first failed trial.")
     max_written_bytes: SizeBytes | None = Field(
         default=None,
@@ -344,6 +352,15 @@ class MeasureSpec(Frozen):
         "all together and by whomever; finished trials are kept. Default: none.",
         examples=["200GB"],
     )
+
+    @model_validator(mode="after")
+    def _actions_are_within_the_measured_time(self) -> "MeasureSpec":
+        for action in self.actions:
+            if action.at_s >= self.duration_s:
+                raise ValueError(
+                    f"action {action.title()}: the measured time is {format_duration(self.duration_s)} and over by then"
+                )
+        return self
 
 
 class Experiment(Frozen):

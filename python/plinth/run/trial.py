@@ -17,6 +17,7 @@ from plinth.model.plan import Plan, PlannedTrial, Variant
 from plinth.model.trial import Check, Event, Sample, Trial
 from plinth.model.units import format_count
 from plinth.observe import Observation, Observer
+from plinth.run.actions import ActionSchedule
 from plinth.run.device_io import device_io, devices_of
 from plinth.run.failures import reason_of
 from plinth.run.listener import Listener, LiveSecond
@@ -115,26 +116,32 @@ class TrialRunner:
             storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
         )
         observer.start(time.monotonic_ns())
-        load, failure = None, "the load was not started"
+        measure = self._plan.experiment.measure
+        actions = ActionSchedule(measure.actions, server.connection, measure.warmup_s)
+        load, failure, t0_ns = None, "the load was not started", None
         try:
             config = load_of(
                 variant.workload,
                 variant.scripts,
-                self._plan.experiment.measure,
+                measure,
                 to=server.connection,
                 variables=dataset.variables(),
                 cores=self._plan.host.cores,
                 seed=trial.seed,
                 shell=shell_user(),
             )
-            load, failure = self._load(config, variant.workload.driver, server, observer, stalls)
+            with actions:
+                load, failure = self._load(config, variant.workload.driver, server, observer, stalls, actions)
+            failure = failure or actions.failure
+            if load is not None:
+                t0_ns = _monotonic_ns(load.started_unix_ns)
         finally:
-            observation = observer.stop(t0_monotonic_ns=_monotonic_ns(load.started_unix_ns) if load else None)
+            observation = observer.stop(t0_monotonic_ns=t0_ns)
         output = TrialOutput(
             _trial(trial, started, status="failed", failure=failure, devices=device_io(observation.samples, devices)),
             load=load,
             samples=observation.samples,
-            events=observation.events,
+            events=sorted([*observation.events, *actions.events(t0_ns or 0)], key=lambda event: event.t_ns),
             server=facts,
         )
         if load is None:
@@ -153,7 +160,13 @@ class TrialRunner:
         return output
 
     def _load(
-        self, config: LoadConfig, driver: Driver, server: Server, observer: Observer, stalls: StallWatch
+        self,
+        config: LoadConfig,
+        driver: Driver,
+        server: Server,
+        observer: Observer,
+        stalls: StallWatch,
+        actions: ActionSchedule,
     ) -> tuple[LoadResult | None, str | None]:
         """Drive the load to its end; returns its result, and why it is a failure."""
         measure = self._plan.experiment.measure
@@ -163,6 +176,7 @@ class TrialRunner:
         self._running = load
         try:
             load.start()
+            actions.begin()
             while not load.wait(_POLL_S):
                 cancel.check()
                 progress = load.progress()

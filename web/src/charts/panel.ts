@@ -125,7 +125,7 @@ function areas(spans: readonly Span[], theme: Theme): NonNullable<LineSeriesOpti
     data: spans.map((span) => [
       {
         xAxis: span.from_s,
-        itemStyle: { color: span.kind === "warm-up" ? theme.warmup : theme.checkpoint, opacity: 1 },
+        itemStyle: { color: theme[span.kind === "warm-up" ? "warmup" : span.kind], opacity: 1 },
       },
       { xAxis: span.to_s },
     ]),

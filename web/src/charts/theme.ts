@@ -9,6 +9,7 @@ export interface Theme {
   readonly paper: string;
   readonly warmup: string;
   readonly checkpoint: string;
+  readonly action: string;
   readonly font: string;
   readonly colours: Readonly<Record<ColourName, string>>;
 }

@@ -19,7 +19,7 @@ export interface PanelData {
 
 /** A stretch of time in which something went on, such as a checkpoint. */
 export interface Span {
-  readonly kind: "warm-up" | "checkpoint";
+  readonly kind: "warm-up" | "checkpoint" | "action";
   readonly from_s: number;
   readonly to_s: number;
 }
@@ -85,7 +85,7 @@ export function binAt(t_s: number, bin_s: number, bins: number): number | null {
 }
 
 /**
- * Warm-up and checkpoints.
+ * Warm-up, checkpoints and actions.
  *
  * A checkpoint whose start was not seen began before the load; one whose end was not seen goes on to the end. One that
  * is known by counters alone may start and end in one reading: it is drawn wide enough to be seen.
@@ -103,14 +103,18 @@ export function spans(trial: ReportTrial): Span[] {
     }
   }
   if (start_s !== null) add(start_s, trial.end_s);
+  const actions = trial.marks.filter((mark) => mark.kind === "action_start");
+  const actionSpans = actions.map((start): Span => {
+    const end = trial.marks.find((mark) => mark.kind === "action_end" && mark.t_s >= start.t_s);
+    return { kind: "action", from_s: start.t_s, to_s: end?.t_s ?? trial.end_s };
+  });
   const warmup: Span[] = [{ kind: "warm-up", from_s: 0, to_s: trial.warmup_s }];
-  return [...warmup.filter((span) => span.to_s > 0), ...checkpoints.filter((span) => span.to_s >= 0)].map(
-    (span) => ({
-      kind: span.kind,
-      from_s: Math.max(0, span.from_s),
-      to_s: Math.min(trial.end_s, Math.max(span.to_s, Math.max(0, span.from_s) + LEAST_SPAN_S)),
-    }),
-  );
+  const shown = [...warmup.filter((span) => span.to_s > 0), ...checkpoints.filter((span) => span.to_s >= 0)];
+  return [...shown, ...actionSpans].map((span) => ({
+    kind: span.kind,
+    from_s: Math.max(0, span.from_s),
+    to_s: Math.min(trial.end_s, Math.max(span.to_s, Math.max(0, span.from_s) + LEAST_SPAN_S)),
+  }));
 }
 
 const LEAST_SPAN_S = 0.3;

@@ -20,7 +20,7 @@ export function variantKey(report: Report, colours: ReadonlyMap<string, number |
 }
 
 /** Colours of spans of time. */
-type SpanName = "warmup" | "checkpoint";
+type SpanName = "warmup" | "checkpoint" | "action";
 
 /** A swatch in a colour of the style sheet, and what it stands for. */
 export function entry(label: string, colour: ColourName | SpanName, kind: string | null = null): HTMLElement {

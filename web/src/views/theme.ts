@@ -12,6 +12,7 @@ export function readTheme(): Theme {
     paper: read("surface"),
     warmup: read("warmup"),
     checkpoint: read("checkpoint"),
+    action: read("action"),
     font: read("sans"),
     colours: {
       "c-1": read("c-1"),

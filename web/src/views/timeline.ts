@@ -58,7 +58,13 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
     "seconds",
     "Second by second",
     report.bin_s === 1 ? LEAD : `${LEAD} ${binned(report.bin_s)}`,
-    h("ul", { class: "key" }, entry("warm-up", "warmup", "area"), entry("checkpoint", "checkpoint", "area")),
+    h(
+      "ul",
+      { class: "key" },
+      entry("warm-up", "warmup", "area"),
+      entry("checkpoint", "checkpoint", "area"),
+      entry("action", "action", "area"),
+    ),
     h(
       "div",
       { class: "controls pickers" },

@@ -1,0 +1,120 @@
+"""Actions at set times beside the load: each is done in its turn by a thread, and becomes an event of the trial."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from plinth.model.action import Action
+from plinth.model.connection import Connection
+from plinth.model.trial import Event
+from plinth.model.units import format_duration
+from plinth.system.database import connect, database_errors
+
+if TYPE_CHECKING:
+    import psycopg
+
+_CANCEL_TIMEOUT_S = 2.0
+_JOIN_TIMEOUT_S = 10.0
+
+
+class _Happening(NamedTuple):
+    monotonic_ns: int
+    kind: str
+    text: str
+
+
+class ActionSchedule:
+    """The actions of one trial. Leaving it ends them: what is not due yet is not done, and what runs is cancelled.
+
+    One that fails ends the schedule, and is why the trial fails: it was not measured as it was asked for. One session does
+    them all, opened when the schedule is entered, so that its start disturbs nothing that is measured.
+    """
+
+    def __init__(self, actions: Sequence[Action], to: Connection, warmup_s: float) -> None:
+        self._actions = sorted(actions, key=lambda action: action.at_s)
+        self._to = to
+        self._warmup_s = warmup_s
+        self._ended = threading.Event()
+        self._happened: list[_Happening] = []
+        self._failure: str | None = None
+        self._connection: psycopg.Connection[Any] | None = None
+        self._thread = threading.Thread(target=self._work, name="actions", daemon=True)
+        self._t0_s = 0.0
+
+    def __enter__(self) -> Self:
+        if self._actions:
+            with database_errors("connect for the actions of the trial", "measure.action"):
+                self._connection = connect(self._to)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def begin(self) -> None:
+        """The load has begun."""
+        if self._actions:
+            self._t0_s = time.monotonic()
+            self._thread.start()
+
+    def end(self) -> None:
+        """End the schedule, now that the load has ended."""
+        import psycopg
+
+        self._ended.set()
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if self._thread.is_alive():
+            with contextlib.suppress(psycopg.Error):  # of a server that is gone nothing runs any more
+                connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
+            self._thread.join(_JOIN_TIMEOUT_S)
+        connection.close()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the trial was not what was asked for: an action failed."""
+        return self._failure
+
+    def events(self, t0_monotonic_ns: int) -> list[Event]:
+        """What was done, with times since the load's start, which was at `t0_monotonic_ns`."""
+        return [Event(t_ns=one.monotonic_ns - t0_monotonic_ns, kind=one.kind, text=one.text) for one in self._happened]
+
+    def _work(self) -> None:
+        connection = self._connection
+        assert connection is not None, "it is entered"
+        for action in self._actions:
+            due_s = self._t0_s + self._warmup_s + action.at_s
+            if self._ended.wait(max(0.0, due_s - time.monotonic())):
+                return
+            if not self._do(action, connection):
+                return
+
+    def _do(self, action: Action, connection: "psycopg.Connection[Any]") -> bool:
+        """Whether it was done, and the next may follow."""
+        import psycopg
+
+        began_ns = self._note("action_start", action.what())
+        failure = None
+        try:
+            connection.execute(action.statement().encode())
+        except psycopg.Error as error:
+            failure = str(error).strip() or type(error).__name__
+        took = format_duration(round((time.monotonic_ns() - began_ns) / 1e9, 3))
+        if failure is None:
+            self._note("action_end", f"{action.what()}: took {took}")
+        elif self._ended.is_set():
+            self._note("action_end", f"{action.what()}: cancelled after {took}, as the load had ended")
+        else:
+            self._note("action_end", f"{action.what()}: failed after {took}: {failure}")
+            self._failure = f"the action {action.title()} failed: {failure.splitlines()[0]}"
+        return failure is None
+
+    def _note(self, kind: str, text: str) -> int:
+        now_ns = time.monotonic_ns()
+        self._happened.append(_Happening(now_ns, kind, text))
+        return now_ns
