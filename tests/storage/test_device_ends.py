@@ -9,7 +9,7 @@ import pytest
 
 from disks import MIB, Disk, command, digest, disk, in_private_mounts, serial_number
 from plinth.model.errors import Refused
-from plinth.storage.devices.device_ends import SavedDevice, restore_ends, save_ends
+from plinth.storage.devices.device_ends import DeviceUndoState, restore_ends, save_ends
 from plinth.system.directory import make_directory
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
@@ -23,7 +23,8 @@ def saved(target: Disk, scratch: Path) -> Path:
     make_directory(scratch / "storage", LABEL, server_owner())
     folder = scratch / "storage/saved"
     save_ends(
-        SavedDevice(id=str(target.id), serial=target.serial, size_bytes=target.size_bytes, labels=(FS_LABEL,)), folder
+        DeviceUndoState(id=str(target.id), serial=target.serial, size_bytes=target.size_bytes, labels=(FS_LABEL,)),
+        folder,
     )
     return folder
 

@@ -21,7 +21,7 @@ ENDS_BYTES = 2**20
 _FIRST, _LAST, _DEVICE = "first", "last", "device.json"
 
 
-class SavedDevice(Frozen):
+class DeviceUndoState(Frozen):
     """device.json: whose ends they are, and the labels of file systems and arrays that we put on it."""
 
     id: str
@@ -35,7 +35,7 @@ def read_ends(fd: int, size_bytes: int) -> tuple[bytes, bytes]:
     return os.pread(fd, ENDS_BYTES, 0), os.pread(fd, ENDS_BYTES, max(0, size_bytes - ENDS_BYTES))
 
 
-def save_ends(device: SavedDevice, folder: Path) -> None:
+def save_ends(device: DeviceUndoState, folder: Path) -> None:
     """Keep the ends of a device in `folder`, made here inside a directory of ours. device.json is written last.
 
     Refused when the device is in use, or is another by now.
@@ -84,7 +84,7 @@ def _is_ours(found: Signature, labels: tuple[str, ...]) -> bool:
     return found.label is not None and (found.label in labels or found.label.rpartition(":")[2] in labels)
 
 
-def _check_same(fd: int, device: SavedDevice) -> None:
+def _check_same(fd: int, device: DeviceUndoState) -> None:
     found = identity_of(fd)
     if (found.serial, found.size_bytes) != (device.serial, device.size_bytes):
         raise Refused(
@@ -94,9 +94,9 @@ def _check_same(fd: int, device: SavedDevice) -> None:
         )
 
 
-def _read_ends_kept(folder: Path) -> tuple[SavedDevice, tuple[bytes, bytes]]:
+def _read_ends_kept(folder: Path) -> tuple[DeviceUndoState, tuple[bytes, bytes]]:
     try:
-        device = SavedDevice.model_validate_json((folder / _DEVICE).read_bytes())
+        device = DeviceUndoState.model_validate_json((folder / _DEVICE).read_bytes())
         ends = ((folder / _FIRST).read_bytes(), (folder / _LAST).read_bytes())
     except (OSError, ValidationError) as error:
         raise Refused(f"not restored: what was kept of it cannot be read: {error}", where=str(folder)) from error
@@ -106,7 +106,7 @@ def _read_ends_kept(folder: Path) -> tuple[SavedDevice, tuple[bytes, bytes]]:
     return device, ends
 
 
-def _write_ends(fd: int, device: SavedDevice, ends: tuple[bytes, bytes]) -> None:
+def _write_ends(fd: int, device: DeviceUndoState, ends: tuple[bytes, bytes]) -> None:
     first, last = ends
     try:
         for data, at in ((first, 0), (last, max(0, device.size_bytes - ENDS_BYTES))):

@@ -13,7 +13,7 @@ from plinth.model.storage import DeviceStorage
 from plinth.storage.actions import Action
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
 from plinth.storage.devices.block_device import resolve
-from plinth.storage.devices.device_ends import ENDS_BYTES, SavedDevice, restore_ends, save_ends
+from plinth.storage.devices.device_ends import ENDS_BYTES, DeviceUndoState, restore_ends, save_ends
 from plinth.storage.devices.drive_cache import (
     CACHE_PROGRAMS,
     CacheCommands,
@@ -80,7 +80,7 @@ class Device(BlockStorage[DeviceStorage]):
         )
         link = Step(id=self.step_id("link"), title=f"link {self._link} to {self.spec.id}")
         return [
-            Action(keep, lambda runner: save_ends(self._saved_device(), ends)),
+            Action(keep, lambda runner: save_ends(self._device_undo_state(), ends)),
             Action(link, self._make_link),
             *self._cache_actions(),
         ]
@@ -179,10 +179,10 @@ class Device(BlockStorage[DeviceStorage]):
     def _link(self) -> Path:
         return self.folder / "device"
 
-    def _saved_device(self) -> SavedDevice:
+    def _device_undo_state(self) -> DeviceUndoState:
         """With the labels of all that may be put on it: this storage's file system, or a storage's that it is part of."""
         names = (self.name, *self.context.others)
-        return SavedDevice(
+        return DeviceUndoState(
             id=self.spec.id,
             serial=self.spec.serial,
             size_bytes=self._guard.size_bytes,
