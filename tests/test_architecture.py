@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "plinth"
-MAY_USE_NATIVE = {"run", "bench", "load.py", "drivers", "probe", "storage", "workload", "analyse"}
+MAY_USE_NATIVE = {"run", "bench", "load", "drivers", "probe", "storage", "workload", "analyse"}
 PURE_CRATES = ("wire", "script")
 PURE_FOLDERS = (*(f"{crate}/src" for crate in PURE_CRATES), "disk/src/model")
 IMPURE = re.compile(r"\bstd::(net|fs|thread|process|os|env|time::(Instant|SystemTime))\b")
