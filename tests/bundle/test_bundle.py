@@ -16,7 +16,8 @@ from plinth.bundle.tables import Tables
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.model.facts import HostFacts
 from plinth.model.load import Histogram, Second
-from plinth.model.plan import Plan, PlannedTrial
+from plinth.model.manifest import Failure
+from plinth.model.plan import DestructiveTarget, Plan, PlannedTrial
 from plinth.model.trial import Event, Sample, Trial
 
 HOST = HostFacts(
@@ -176,6 +177,25 @@ def test_no_bundle_and_a_newer_bundle_are_said_to_be_so(tmp_path):
     manifest.write_text(manifest.read_text().replace('"schema_version": 1', '"schema_version": 2'))
     with pytest.raises(UsageError, match="reads up to 1"):
         read_bundle(tmp_path / "b")
+
+
+def test_keys_of_earlier_builds_are_still_read(tmp_path):
+    target = DestructiveTarget(
+        storage="nvme", id="nvme-X", size_bytes=1, word="nvme-X", name=None, model=None, against=()
+    )
+    plan = PLAN.model_copy(update={"destructive_targets": (target,)})
+    failures = (Failure(what="storage nvme", reason="it broke", exit_code=1),)
+    BundleWriter.create(tmp_path / "b", plan, "", "0.1.0").finish("complete", None, failures)
+    for name, key, former in (
+        ("plan.json", "destructive_targets", "doomed"),
+        ("manifest.json", "failures", "losses"),
+    ):
+        text = (tmp_path / "b" / name).read_text()
+        assert f'"{key}":' in text and f'"{former}":' not in text
+        (tmp_path / "b" / name).write_text(text.replace(f'"{key}":', f'"{former}":'))
+    contents = read_bundle(tmp_path / "b")
+    assert contents.plan.destructive_targets == (target,)
+    assert contents.manifest.failures == failures
 
 
 def test_going_on_with_a_bundle_drops_half_a_trial_and_breaks_the_seal(tmp_path):

@@ -42,8 +42,8 @@ def test_a_plan_names_what_would_be_destroyed(project, drawer):
     assert f"--destroy {WORD}" in shown
     assert "blank and free" in shown
     assert "DESTROYS what is on /dev/disk/by-id/ata-disk_" in shown
-    (doomed,) = plan["doomed"]
-    assert (doomed["storage"], doomed["word"], doomed["against"]) == ("nvme", WORD, [])
+    (target,) = plan["destructive_targets"]
+    assert (target["storage"], target["word"], target["against"]) == ("nvme", WORD, [])
     assert [step["id"] for step in plan["steps"] if step["destroys"]] == ["storage.nvme.mkfs"]
 
 

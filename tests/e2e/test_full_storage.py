@@ -5,7 +5,7 @@ import json
 EXPERIMENT = """\
 spec = 1
 name = "inodes"
-question = "What is lost here?"
+question = "What fails here?"
 dataset = { kind = "tpcb", scale = 1, partitions = 300 }
 workload = { builtin = "tpcb-like", clients = 1 }
 matrix = { storage = ["few-for-the-load", "few-for-initdb", "fine"] }
@@ -33,11 +33,12 @@ def test_no_inodes_are_told_from_no_space_in_the_load_and_in_initdb(project, not
     done = project.run()
     assert done.returncode == 1, done.stderr
     assert HINT in done.stderr and "the storage is full" not in done.stderr
-    losses = {
-        loss["what"]: loss["reason"] for loss in json.loads((project.bundle / "manifest.json").read_text())["losses"]
+    failures = {
+        failure["what"]: failure["reason"]
+        for failure in json.loads((project.bundle / "manifest.json").read_text())["failures"]
     }
-    assert list(losses) == ["cluster 1-few-for-the-load", "cluster 2-few-for-initdb"]
-    for reason in losses.values():  # a full file system still serves: nothing is said to be broken
+    assert list(failures) == ["cluster 1-few-for-the-load", "cluster 2-few-for-initdb"]
+    for reason in failures.values():  # a full file system still serves: nothing is said to be broken
         assert "could not create file" in reason and "No space left on device" in reason
     trials = {trial["variant"]: trial["status"] for trial in project.trials()}
     assert trials["fine"] == "complete"

@@ -9,7 +9,7 @@ from disks import MIB, WORD, command, dev_without, disk, in_private_mounts, with
 HEAD = """\
 spec = 1
 name = "bad"
-question = "What is lost here?"
+question = "What fails here?"
 dataset = { kind = "tpcb", scale = 1 }
 workload = { builtin = "tpcb-like", clients = 1 }
 matrix = { storage = LEVELS }
@@ -31,7 +31,7 @@ def lost_but_the_rest_goes_on(project, storages: str, lost: Mapping[str, Lost], 
     done = project.run(*words, prefix=prefix)
     assert done.returncode == next(iter(lost.values())).exit_code, done.stderr
     assert "Traceback" not in done.stderr
-    recorded = json.loads((project.bundle / "manifest.json").read_text())["losses"]
+    recorded = json.loads((project.bundle / "manifest.json").read_text())["failures"]
     found = {loss["what"].removeprefix("storage "): loss for loss in recorded}
     assert list(found) == list(lost)
     for name, expected in lost.items():

@@ -56,7 +56,7 @@ def test_a_storage_that_cannot_be_made_fails_its_trials_only(project, nothing_le
     experiment(project, ODD, '["odd", "disk"]')
     done = project.run()
     assert done.returncode == 5, done.stderr
-    assert "storage odd is lost" in done.stderr
+    assert "storage odd failed" in done.stderr
     assert "no_such_feature" in done.stderr.partition("\nerror: ")[2], "the error is the run's last word"
     trials = by_variant(project)
     assert [t["status"] for t in trials["disk"]] == ["complete"] * 2
@@ -65,8 +65,8 @@ def test_a_storage_that_cannot_be_made_fails_its_trials_only(project, nothing_le
         trials
     )
     assert manifest(project)["status"] == "complete"
-    assert [loss["what"] for loss in manifest(project)["losses"]] == ["storage odd"]
-    assert "storage odd was lost" in project.plinth("report", project.bundle, "--markdown").stdout
+    assert [failure["what"] for failure in manifest(project)["failures"]] == ["storage odd"]
+    assert "storage odd failed" in project.plinth("report", project.bundle, "--markdown").stdout
     nothing_left()
 
 
@@ -88,7 +88,7 @@ def test_what_stands_on_a_lost_storage_is_lost_with_it(project, nothing_left):
     assert done.returncode == 5, done.stderr
     assert "make storage inner" not in done.stderr
     assert [t["status"] for t in project.trials()] == ["complete", "failed"]
-    assert [loss["what"] for loss in manifest(project)["losses"]] == ["storage odd", "storage inner"]
+    assert [failure["what"] for failure in manifest(project)["failures"]] == ["storage odd", "storage inner"]
     nothing_left()
 
 
@@ -123,7 +123,7 @@ def test_a_device_that_gives_errors_in_mid_run(project, nothing_left, small):
     code, said = running.end()
     assert code == 1, said
     assert time.monotonic() - begun < 60
-    assert "storage shaky is lost" in said
+    assert "storage shaky failed" in said
     assert "storage shaky serves no more" in said.partition("\nerror: ")[2]
     trials = by_variant(project)
     assert trials["shaky"][-1]["status"] == "failed"

@@ -1,4 +1,4 @@
-"""A variant that this build of the server lacks something for is lost by itself, with its reason."""
+"""A variant that this build of the server lacks something for fails by itself, with its reason."""
 
 import json
 
@@ -11,7 +11,7 @@ def test_the_others_go_on_and_the_reason_is_everywhere(project, nothing_left) ->
     project.write(project.experiment + IO_URING)
     planned = project.plinth("plan", "x.toml", *CHANGES)
     assert planned.returncode == 0, planned.stderr
-    assert "lost: disk-io-method-io-uring: " in planned.stdout
+    assert "cannot be measured: disk-io-method-io-uring: " in planned.stdout
     done = project.run(*CHANGES)
     assert done.returncode == 5, done.stderr
     assert "Available values: sync, worker" in done.stderr
@@ -22,7 +22,7 @@ def test_the_others_go_on_and_the_reason_is_everywhere(project, nothing_left) ->
     assert 'invalid value for parameter "io_method": "io_uring"' in reason
     manifest = json.loads((project.bundle / "manifest.json").read_text())
     assert manifest["status"] == "complete"
-    assert [loss["what"] for loss in manifest["losses"]] == ["variant disk-io-method-io-uring"]
+    assert [failure["what"] for failure in manifest["failures"]] == ["variant disk-io-method-io-uring"]
     nothing_left()
 
 

@@ -189,8 +189,8 @@ def test_clean_after_kill_at_every_call_gives_the_disk_back(state_dir: Path, scr
 def test_a_serial_is_shown_only_in_part(state_dir: Path, scratch: Path) -> None:
     def attempt() -> str:
         with disk(scratch, size_bytes=DISK_BYTES) as target:
-            doomed = storages({"nvme": spec_of(target)}, destroy=())["nvme"].doomed(Runner())  # type: ignore[attr-defined]
-            assert (doomed.word, doomed.against, doomed.name) == (WORD, (), target.node.name)
-            return doomed.model_copy(update={"id": ""}).model_dump_json()
+            found = storages({"nvme": spec_of(target)}, destroy=())["nvme"].destructive_target(Runner())  # type: ignore[attr-defined]
+            assert (found.word, found.against, found.name) == (WORD, (), target.node.name)
+            return found.model_copy(update={"id": ""}).model_dump_json()
 
     assert SERIAL not in in_private_mounts(attempt)

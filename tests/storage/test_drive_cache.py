@@ -122,7 +122,7 @@ def test_a_disk_whose_cache_cannot_be_switched_is_refused_before_anything_is_wri
             with pytest.raises(MissingCapability) as refused:
                 storage.prepare(Runner(), journal)
             assert target.image.read_bytes() == before and journal.undo_all(Runner()) == ()
-            (against,) = storage.doomed(Runner()).against
+            (against,) = storage.destructive_target(Runner()).against
             return refused.value.message, against
 
     message, against = in_private_mounts(attempt)

@@ -48,8 +48,8 @@ def _of_run(contents: BundleContents) -> Iterator[str]:
         yield f"the run is {manifest.status}{why}; {len(contents.trials)} of {len(plan.trials)} trials are in the bundle"
     else:
         yield from _missing(contents)
-    for loss in manifest.losses:
-        yield f"{loss.what} was lost, and its trials fail: {loss.reason}"
+    for failure in manifest.failures:
+        yield f"{failure.what} failed, and with it its trials: {failure.reason}"
     if plan.overrides:
         yield f"differs from the experiment file: {'; '.join(plan.overrides)}"
     yield from plan.warnings

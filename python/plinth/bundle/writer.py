@@ -19,7 +19,7 @@ from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
 from plinth.model.loaded import LoadedDataset
-from plinth.model.manifest import Loss, Manifest, RunStatus
+from plinth.model.manifest import Failure, Manifest, RunStatus
 from plinth.model.plan import Plan, kept_path
 from plinth.model.probe import FsyncProbe
 from plinth.model.probe_io import StorageIo
@@ -174,14 +174,14 @@ class BundleWriter:
             raise
         return self.path / final
 
-    def finish(self, status: RunStatus, reason: str | None = None, losses: tuple[Loss, ...] = ()) -> None:
-        """Say how the run ended and what it lost on the way, and seal what is there."""
+    def finish(self, status: RunStatus, reason: str | None = None, failures: tuple[Failure, ...] = ()) -> None:
+        """Say how the run ended and what failed on the way, and seal what is there."""
         self.manifest = self.manifest.model_copy(
             update={
                 "status": status,
                 "reason": reason,
                 "ended_unix_ns": time.time_ns(),
-                "losses": tuple(dict.fromkeys((*self.manifest.losses, *losses))),
+                "failures": tuple(dict.fromkeys((*self.manifest.failures, *failures))),
             }
         )
         self._write_manifest()

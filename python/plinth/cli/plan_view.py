@@ -46,7 +46,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(_variants(plan))
     console.print("  * the baseline that the others are compared to")
     for variant, reason in plan.lacking.items():
-        console.print(f"  lost: {variant}: {reason}", style="yellow")
+        console.print(f"  cannot be measured: {variant}: {reason}", style="yellow")
     differing = _differing_settings(plan)
     if differing is not None:
         console.print("\nSettings that differ between variants", style="bold")
@@ -62,10 +62,10 @@ def show_plan(plan: Plan, console: Console) -> None:
             console.print(
                 Text(f"  {shell.script}:{shell.line} (as user {shell.user}): {shell.command}"), soft_wrap=True
             )
-    if plan.doomed:
+    if plan.destructive_targets:
         console.print("\nDestroyed", style="bold red", end="")
         console.print(" (only with --destroy on the command line of `plinth run`)")
-        console.print(_doomed(plan))
+        console.print(_destructive_targets(plan))
     console.print("\nNeeds", style="bold")
     console.print(_needs(plan))
     if any(need.met is False for need in plan.needs):
@@ -181,11 +181,11 @@ def _repeated_steps(plan: Plan) -> set[str]:
     return {step.id for step in plan.steps if (found := _TRIAL_STEP.match(step.id)) and int(found[1]) in numbers}
 
 
-def _doomed(plan: Plan) -> Table:
+def _destructive_targets(plan: Plan) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in ("  disk", "model", "size", "for storage", "allowed by", "as things are now"):
         table.add_column(title, overflow="fold")
-    for device in plan.doomed:
+    for device in plan.destructive_targets:
         table.add_row(
             f"  {device.id}" + (f" ({device.name})" if device.name else ""),
             device.model or "n/a",

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from plinth.model.base import Frozen, Gap
 
@@ -10,10 +10,10 @@ BUNDLE_VERSION = 1
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
-class Loss(Gap):
-    """A storage or cluster that a run could not make, or that broke, and why."""
+class Failure(Gap):
+    """A storage, cluster or variant that failed, and why."""
 
-    exit_code: int = Field(default=1, description="What the command that lost it ended with.")
+    exit_code: int = Field(default=1, description="The exit code of the command in which it failed.")
 
 
 class Manifest(Frozen):
@@ -27,7 +27,9 @@ class Manifest(Frozen):
     ended_unix_ns: int | None = None
     status: RunStatus
     reason: str | None = None
-    losses: tuple[Loss, ...] = Field(
-        default=(), description="Storages and clusters that could not be made or that broke, while the rest went on."
+    failures: tuple[Failure, ...] = Field(
+        default=(),
+        validation_alias=AliasChoices("failures", "losses"),  # as earlier builds wrote it
+        description="Storages, clusters and variants that failed while the rest of the run continued.",
     )
     overrides: tuple[str, ...] = ()

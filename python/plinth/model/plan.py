@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from plinth.model.base import Frozen
 from plinth.model.dataset import DatasetSpec
@@ -153,7 +153,7 @@ class Need(Frozen):
         return f"{self.what} ({self.where}): needs {format_size(self.needed_bytes)}; there is: {there}"
 
 
-class DoomedDevice(Frozen):
+class DestructiveTarget(Frozen):
     """A disk whose content the run destroys."""
 
     storage: str
@@ -185,7 +185,7 @@ class Plan(Frozen):
     variants: tuple[Variant, ...]
     lacking: dict[str, str] = Field(
         default_factory=dict,
-        description="Variants that are lost before they begin, by id: this build of the server lacks what they need.",
+        description="Variants that cannot be measured, by id, and why: what this build of the server lacks for them.",
     )
     trials: tuple[PlannedTrial, ...]
     extensions: tuple[Extension, ...] = Field(
@@ -200,7 +200,11 @@ class Plan(Frozen):
     )
     steps: tuple[Step, ...] = Field(description="Every step in order, the trials as one step each.")
     needs: tuple[Need, ...]
-    doomed: tuple[DoomedDevice, ...] = Field(default=(), description="Disks whose content the run destroys.")
+    destructive_targets: tuple[DestructiveTarget, ...] = Field(
+        default=(),
+        validation_alias=AliasChoices("destructive_targets", "doomed"),  # as earlier builds wrote it
+        description="Disks whose content the run destroys.",
+    )
     estimated_written_bytes: int = Field(
         default=0, description="Of all clusters and trials, memory included; of external servers nothing is known."
     )

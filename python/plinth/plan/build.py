@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.plan import DatasetSize, DoomedDevice, Plan, PlannedCluster, PlannedShell, PlannedTrial, Variant
+from plinth.model.plan import DatasetSize, DestructiveTarget, Plan, PlannedCluster, PlannedShell, PlannedTrial, Variant
 from plinth.model.published import Reference
 from plinth.model.step import Step
 from plinth.model.units import format_size
@@ -33,7 +33,9 @@ class PlanInputs:
     provision_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
     trial_steps: Callable[[PlannedTrial, Variant, PlannedCluster], list[Step]]
     teardown_steps: Callable[[Sequence[PlannedCluster]], list[Step]]
-    doomed: Callable[[Sequence[PlannedCluster]], list[DoomedDevice]] = field(default=lambda clusters: [])
+    destructive_targets: Callable[[Sequence[PlannedCluster]], list[DestructiveTarget]] = field(
+        default=lambda clusters: []
+    )
     dataset_files: Mapping[str, str] = field(default_factory=dict)
     shell_commands: Sequence[PlannedShell] = ()
     full: bool = False
@@ -91,7 +93,7 @@ def plan_of_trials(
         shell_commands=tuple(inputs.shell_commands),
         steps=(*inputs.provision_steps(clusters), *trial_steps, *inputs.teardown_steps(clusters)),
         needs=tuple(needs_of(inputs.host, clusters, variants, places)),
-        doomed=tuple(inputs.doomed(clusters)),
+        destructive_targets=tuple(inputs.destructive_targets(clusters)),
         estimated_written_bytes=written,
         estimated_s=estimated_s(
             experiment, clusters, load_s, variant_of, trials, places, inputs.host.memory_available_bytes

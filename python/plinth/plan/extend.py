@@ -49,7 +49,7 @@ def extended(plan: Plan, more: Plan, now_unix_ns: int) -> Plan:
             "extensions": (*plan.extensions, extension),
             "steps": (*plan.steps, *more.steps),
             "needs": more.needs,
-            "doomed": more.doomed,
+            "destructive_targets": more.destructive_targets,
             "estimated_written_bytes": written_bytes,
             "estimated_s": plan.estimated_s + more.estimated_s,
             "warnings": (*warnings, *warnings_of(more.experiment, plan.variants, written_bytes)),

@@ -41,7 +41,7 @@ class RunStatus:
     bundle: Path
     """Where the bundle stands now."""
     error: PlinthError | None = None
-    """What the first storage or cluster was lost by, where the rest of the run went on."""
+    """The error of the first storage, cluster or variant that failed, where the rest of the run continued."""
 
 
 def run_plan(
@@ -59,7 +59,7 @@ def run_plan(
     Raises PlinthError when it cannot be done, and Interrupted on Ctrl-C; finished trials are in the bundle then, and
     everything that was made is undone.
     """
-    check_destroy(plan.doomed, destroy)
+    check_destroy(plan.destructive_targets, destroy)
     check_needs(plan)
     folder = BundleFolder.made(bundle)
     with (
@@ -113,7 +113,7 @@ def conduct(
         if writer.path != begun_at:
             listener.note(f"the bundle was moved while it was written: it is {writer.path} now")
         writer.write_wear(budget.result())
-        writer.finish(status, reason, provision.losses.recorded())
+        writer.finish(status, reason, provision.failures.recorded())
 
     try:
         with budget:
@@ -129,7 +129,7 @@ def conduct(
         raise
     with guard.shielded():
         end("complete")
-    return RunStatus(failed, writer.path, provision.losses.error())
+    return RunStatus(failed, writer.path, provision.failures.error())
 
 
 def _run_trials(
@@ -146,7 +146,7 @@ def _run_trials(
         variant = variants[planned.variant]
         listener.trial_started(planned, variant, len(plan.trials))
         output = trials.run(planned, variant)
-        if output.trial.status == "failed" and provision.loss(variant) is None:
+        if output.trial.status == "failed" and provision.failure(variant) is None:
             # What the server says of it, an I/O error, is not yet why; that is written down with the trial.
             output.add_cause(provision.after_failure(variant))
         if output.server is not None and variant.id not in described:

@@ -4,27 +4,27 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from plinth.model.errors import Refused, UsageError
-from plinth.model.plan import DoomedDevice
+from plinth.model.plan import DestructiveTarget
 from plinth.model.units import format_size
 from plinth.storage import Storage
 from plinth.storage.kinds.device import Device
 from plinth.system.runner import Runner
 
 
-def doomed_devices(storages: Iterable[Storage[Any]], runner: Runner) -> list[DoomedDevice]:
+def destructive_targets(storages: Iterable[Storage[Any]], runner: Runner) -> list[DestructiveTarget]:
     """The disks that these storages destroy, as found now."""
-    return [storage.doomed(runner) for storage in storages if isinstance(storage, Device)]
+    return [storage.destructive_target(runner) for storage in storages if isinstance(storage, Device)]
 
 
-def check_destroy(doomed: Collection[DoomedDevice], destroy: Collection[str]) -> None:
+def check_destroy(targets: Collection[DestructiveTarget], destroy: Collection[str]) -> None:
     """Raise Refused when a disk is not allowed to be destroyed, and UsageError for a word that names none."""
-    words = {device.word for device in doomed}
+    words = {device.word for device in targets}
     if unknown := sorted(set(destroy) - words):
         raise UsageError(
             f"--destroy {unknown[0]} names no disk of this experiment",
             hint=f"it has {', '.join(sorted(words))}" if words else "it destroys none",
         )
-    if missing := [device for device in doomed if device.word not in destroy]:
+    if missing := [device for device in targets if device.word not in destroy]:
         raise Refused(
             "this would destroy what is on a disk, and nobody has allowed it on the command line",
             where=", ".join(f"storage.{device.storage}" for device in missing),

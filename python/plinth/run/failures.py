@@ -1,18 +1,18 @@
-"""What a run has lost while the rest of it goes on: storages that cannot be made or that broke, clusters on them, and
+"""What failed in a run while the rest of it continues: storages that cannot be made or that broke, clusters on them, and
 variants that the server was not built for."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError
-from plinth.model.manifest import Loss
+from plinth.model.manifest import Failure
 
 
-class Losses:
-    """Storages, clusters and variants by name, each with the error that it was lost by, in the order in which they were."""
+class Failures:
+    """Storages, clusters and variants that failed, by name, each with its error, in the order in which they failed."""
 
     def __init__(self, lacking: Mapping[str, str]) -> None:
-        """`lacking` are variants that are lost from the beginning, with what they lack."""
+        """`lacking` are variants that fail from the beginning, with what they lack."""
         self._variants = {
             name: MissingCapability(f"this build of the server lacks it: {reason}") for name, reason in lacking.items()
         }
@@ -20,48 +20,48 @@ class Losses:
         self._clusters: dict[str, PlinthError] = {}
 
     def add_storage(self, name: str, error: PlinthError) -> None:
-        """Storage `name` is lost; the first error counts."""
+        """Storage `name` failed; the first error counts."""
         self._storages.setdefault(name, error)
 
     def add_cluster(self, name: str, error: PlinthError) -> None:
-        """Cluster `name` is lost by itself, while its storages are not."""
+        """Cluster `name` failed by itself; its storages did not."""
         self._clusters.setdefault(name, error)
 
     def of_variant(self, name: str) -> PlinthError | None:
-        """What the variant `name` was lost by, while its cluster was not."""
+        """The error by which the variant `name` failed by itself; its cluster did not."""
         return self._variants.get(name)
 
     def of_storages(self, names: Collection[str]) -> PlinthError | None:
-        """What the first of `names` that is lost was lost by."""
+        """The error of the first of `names` that failed."""
         return next((error for name, error in self._storages.items() if name in names), None)
 
     def of_cluster(self, name: str, storages: Collection[str]) -> PlinthError | None:
-        """What the cluster `name`, which needs `storages`, was lost by."""
+        """The error by which the cluster `name`, which needs `storages`, failed."""
         return self._clusters.get(name) or self.of_storages(storages)
 
     def error(self) -> PlinthError | None:
-        """What the run is to end with, once all that goes on is done: the first."""
+        """The error that the run ends with once the rest is done: the first."""
         return next(iter((*self._storages.values(), *self._clusters.values(), *self._variants.values())), None)
 
-    def recorded(self) -> tuple[Loss, ...]:
-        """All of it, for the bundle."""
+    def recorded(self) -> tuple[Failure, ...]:
+        """All failures, for the bundle."""
         return (
-            *(_loss(f"storage {name}", error) for name, error in self._storages.items()),
-            *(_loss(f"cluster {name}", error) for name, error in self._clusters.items()),
-            *(_loss(f"variant {name}", error) for name, error in self._variants.items()),
+            *(_failure(f"storage {name}", error) for name, error in self._storages.items()),
+            *(_failure(f"cluster {name}", error) for name, error in self._clusters.items()),
+            *(_failure(f"variant {name}", error) for name, error in self._variants.items()),
         )
 
 
-def error_of(losses: Sequence[Loss], bundle: Path) -> PlinthError | None:
-    """What a run that was continued is to end with for what it had lost before: as it would have then, by the first."""
-    if not losses:
+def error_of(failures: Sequence[Failure], bundle: Path) -> PlinthError | None:
+    """The error that a resumed run ends with for what had failed before it was resumed: the first, as it was then."""
+    if not failures:
         return None
-    kind = {4: Refused, 5: MissingCapability}.get(losses[0].exit_code, RunError)
-    return kind(f"{losses[0].what} was lost: {losses[0].reason}", where=str(bundle))
+    kind = {4: Refused, 5: MissingCapability}.get(failures[0].exit_code, RunError)
+    return kind(f"{failures[0].what} failed: {failures[0].reason}", where=str(bundle))
 
 
-def _loss(what: str, error: PlinthError) -> Loss:
-    return Loss(what=what, reason=reason_of(error), exit_code=error.exit_code)
+def _failure(what: str, error: PlinthError) -> Failure:
+    return Failure(what=what, reason=reason_of(error), exit_code=error.exit_code)
 
 
 def reason_of(error: PlinthError) -> str:

@@ -13,7 +13,7 @@ from plinth.model.step import Step
 from plinth.model.units import format_count
 from plinth.plan import MEMORY, Place, PlanInputs
 from plinth.run.context import RunContext
-from plinth.run.destroy import doomed_devices
+from plinth.run.destroy import destructive_targets
 from plinth.run.undo import undo_step
 from plinth.server import external_step
 from plinth.storage import Storage
@@ -47,7 +47,7 @@ def plan_inputs(
         provision_steps=provision_steps,
         trial_steps=lambda trial, variant, cluster: _trial_steps(context, trial, variant, cluster),
         teardown_steps=teardown_steps,
-        doomed=lambda clusters: doomed_devices(context.used_storages(clusters), runner),
+        destructive_targets=lambda clusters: destructive_targets(context.used_storages(clusters), runner),
     )
 
 

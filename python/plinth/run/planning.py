@@ -126,9 +126,9 @@ class _Planner:
         return self._installations[wanted]
 
     def _check_settings(self, expanded: Expanded, installations: dict[str, Installation]) -> dict[str, str]:
-        """The variants that this build of the server lacks something for, and what; they are lost, the others go on.
+        """The variants that this build of the server lacks something for, and what; they fail, and the others are measured.
 
-        Raises ExperimentError for all else that the server objects to, and where every variant is lost.
+        Raises ExperimentError for all else that the server objects to, and where every variant fails.
         """
         problems: dict[str, Problem] = {}
         lacking: dict[str, str] = {}

@@ -14,7 +14,7 @@ from plinth.model.probe_io import IoMoment
 from plinth.run.budget import WriteBudget
 from plinth.run.context import RunContext, is_external
 from plinth.run.examination import examine_for_run, keep_examination
-from plinth.run.failures import Losses, reason_of
+from plinth.run.failures import Failures, reason_of
 from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
@@ -46,7 +46,7 @@ class Server(Protocol):
 class Provision:
     """Everything that a run has made. `close` undoes it, whatever happened before.
 
-    A storage that cannot be made, or that breaks, is lost with the clusters on it; the rest of the run goes on.
+    A storage that cannot be made, or that breaks, fails with the clusters on it; the rest of the run continues.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Provision:
         self.plan = plan
         self.context = context
         self.budget = budget
-        self.losses = Losses(plan.lacking)
-        self._storages = Storages(context, runner, journal, listener, self.losses)
+        self.failures = Failures(plan.lacking)
+        self._storages = Storages(context, runner, journal, listener, self.failures)
         self.runner = runner
         self._connections = connections
         self._journal = journal
@@ -75,11 +75,11 @@ class Provision:
     def prepare(self, writer: BundleWriter) -> dict[str, StorageFacts]:
         """Make the storages, then initialise, start and load each cluster.
 
-        Returns the storages as they were found, by name. Raises what the first was lost by when no cluster is left to
-        measure on.
+        Returns the storages as they were found, by name. Raises the error of the first that failed when no cluster
+        is left to measure on.
         """
         for name, error in check_needs(self.plan).items():
-            self._storages.lose(name, error)
+            self._storages.mark_failed(name, error)
         made: dict[str, StorageFacts] = {}
         for storage in self.context.used_storages(self.plan.clusters):
             if facts := self._storages.prepare(storage):
@@ -93,11 +93,11 @@ class Provision:
         external = any(is_external(cluster.server) for cluster in self.plan.clusters)
         keep_examination(writer, examine_for_run(made.values(), self.plan.storages, external, self._listener))
         for cluster in self.plan.clusters:
-            if self._loss_of(cluster) is None:
+            if self._failure_of(cluster) is None:
                 self._prepare_cluster(cluster, writer)
         self.probe_io("loaded", made, writer)
-        error = self.losses.error()
-        if error is not None and all(self._loss_of(cluster) for cluster in self.plan.clusters):
+        error = self.failures.error()
+        if error is not None and all(self._failure_of(cluster) for cluster in self.plan.clusters):
             raise error
         return made
 
@@ -121,7 +121,7 @@ class Provision:
             if cluster.alive():
                 cluster.stop()
         for name in made:
-            if self.losses.of_storages([name]) is not None:
+            if self.failures.of_storages([name]) is not None:
                 continue
             try:
                 with self._storages.looked_after([name]):
@@ -129,9 +129,9 @@ class Provision:
             except StorageBroken as broken:
                 self._give_up(broken)
 
-    def loss(self, variant: Variant) -> PlinthError | None:
-        """Why the trials of a variant cannot be run: it was lost itself, or what they stand on was."""
-        return self.losses.of_variant(variant.id) or self._loss_of(self._planned[variant.cluster])
+    def failure(self, variant: Variant) -> PlinthError | None:
+        """Why the trials of a variant cannot be run: it failed by itself, or what it is stored on did."""
+        return self.failures.of_variant(variant.id) or self._failure_of(self._planned[variant.cluster])
 
     def looked_after(self, variant: Variant) -> AbstractContextManager[None]:
         """While it is entered, StorageBroken is raised when a storage of the variant serves no more."""
@@ -216,30 +216,30 @@ class Provision:
     def _names_needed(self, cluster: PlannedCluster) -> set[str]:
         return {storage.name for storage in self._needed_by(cluster)}
 
-    def _loss_of(self, cluster: PlannedCluster) -> PlinthError | None:
-        return self.losses.of_cluster(cluster.id, self._names_needed(cluster))
+    def _failure_of(self, cluster: PlannedCluster) -> PlinthError | None:
+        return self.failures.of_cluster(cluster.id, self._names_needed(cluster))
 
     def _give_up(self, broken: StorageBroken) -> None:
         """Undo at once a storage that serves no more, and what stands on it: other storages, servers."""
-        lost = self._storages.force_detach(broken)
-        on_it = [name for name in self._managed if self._loss_of(self._planned[name]) is broken]
+        failed = self._storages.force_detach(broken)
+        on_it = [name for name in self._managed if self._failure_of(self._planned[name]) is broken]
         for name in on_it:
             self._try(self._managed.pop(name).abandon)
         steps_of_servers = [f"server.{name}." for name in on_it]
-        self._storages.mark_hung(lost, steps_of_servers)
+        self._storages.mark_hung(failed, steps_of_servers)
         kept: list[NotUndone] = []
         for steps in steps_of_servers:
             if steps not in self._storages.hung:
                 kept += self._journal.undo_steps(steps, self.runner)
-        kept += self._storages.undo(lost)
+        kept += self._storages.undo(failed)
         for item in kept:
             self._listener.note(f"{item}; tried again at the end")
 
     def _prepare_cluster(self, planned: PlannedCluster, writer: BundleWriter) -> None:
         own = [variant for variant in self.plan.variants if variant.cluster == planned.id]
-        first = next((variant for variant in own if self.losses.of_variant(variant.id) is None), None)
+        first = next((variant for variant in own if self.failures.of_variant(variant.id) is None), None)
         if first is None:
-            self.losses.add_cluster(planned.id, MissingCapability(f"of cluster {planned.id} every variant is lost"))
+            self.failures.add_cluster(planned.id, MissingCapability(f"of cluster {planned.id} every variant failed"))
             return
         try:
             with self._storages.looked_after(self._names_needed(planned)):
@@ -258,8 +258,8 @@ class Provision:
             self._give_up(broken)
         else:
             self._add_last_words(planned, error)
-            self.losses.add_cluster(planned.id, error)
-            self._listener.note(f"cluster {planned.id} is lost: {reason_of(error)}")
+            self.failures.add_cluster(planned.id, error)
+            self._listener.note(f"cluster {planned.id} failed: {reason_of(error)}")
             self._end(planned.id)
 
     def _add_last_words(self, planned: PlannedCluster, error: PlinthError) -> None:

@@ -59,7 +59,7 @@ def resume_bundle(
         progress = _Progress(
             frozenset(one.trial.number for one in contents.trials),
             sum(one.trial.status == "failed" for one in contents.trials),
-            error_of(manifest.losses, bundle),
+            error_of(manifest.failures, bundle),
         )
         is_whole = progress.done.issuperset(trial.number for trial in plan.trials)
         if more is None and is_whole:
@@ -70,7 +70,7 @@ def resume_bundle(
             _check_complete(folder, manifest, plan, progress)
             connections = _check_external_servers(plan, contents.servers)
             plan = extended_plan(plan, more, folder.path)
-        check_destroy(plan.doomed, destroy)
+        check_destroy(plan.destructive_targets, destroy)
         check_needs(plan)
         if more is None:
             writer = BundleWriter.reopen(folder, manifest)
@@ -81,17 +81,17 @@ def resume_bundle(
             writer = BundleWriter.extend(folder, manifest, key, authentic, plan)
         status = conduct(plan, writer, progress.done, listener, guard, destroy, connections, goes_on=True)
         return RunStatus(
-            status.failed_trials + progress.failed_trials, status.bundle, progress.lost_before or status.error
+            status.failed_trials + progress.failed_trials, status.bundle, progress.failure_before or status.error
         )
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """How far a run has come: the numbers of its trials, how many of them failed, and what it was the first to lose."""
+    """How far a run has come: the numbers of its trials, how many of them failed, and the first error of its storages, clusters and variants."""
 
     done: frozenset[int]
     failed_trials: int
-    lost_before: PlinthError | None
+    failure_before: PlinthError | None
 
 
 def _nothing_missing(
@@ -104,7 +104,7 @@ def _nothing_missing(
     listener.note("all trials are in the bundle: nothing to resume; with --more N, N trials of each variant are added")
     with guard.shielded():
         _clean_up(plan.run_id, listener)
-    return RunStatus(progress.failed_trials, folder.path, progress.lost_before)
+    return RunStatus(progress.failed_trials, folder.path, progress.failure_before)
 
 
 def _check_complete(folder: BundleFolder, manifest: Manifest, plan: Plan, progress: _Progress) -> None:

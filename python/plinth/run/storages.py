@@ -8,7 +8,7 @@ from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageEr
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step
 from plinth.run.context import RunContext
-from plinth.run.failures import Losses, reason_of
+from plinth.run.failures import Failures, reason_of
 from plinth.run.health import hangs, probe
 from plinth.run.listener import Listener
 from plinth.run.watch import StorageWatch, Watched
@@ -19,10 +19,10 @@ from plinth.system.runner import Runner
 
 
 class Storages:
-    """Those that a run has made, in the order in which they were. What is lost of them is told to `losses`."""
+    """The storages that a run has made, in order. Those that fail are added to `failures`."""
 
     def __init__(
-        self, context: RunContext, runner: Runner, journal: Journal, listener: Listener, losses: Losses
+        self, context: RunContext, runner: Runner, journal: Journal, listener: Listener, failures: Failures
     ) -> None:
         self.hung: dict[str, StorageBroken] = {}
         """Beginnings of the ids of steps that cannot be undone, since that would hang."""
@@ -30,17 +30,17 @@ class Storages:
         self._runner = runner
         self._journal = journal
         self._listener = listener
-        self._losses = losses
+        self._failures = failures
         self._watch = StorageWatch()
         self._made: dict[str, Storage] = {}
 
     def prepare(self, storage: Storage) -> StorageFacts | None:
-        """Make one storage, those below have been made; None when it is lost, or what it stands on is.
+        """Make one storage, when those below have been made; None when it fails, or when one below has failed.
 
         Raises UsageError, of which the user knows what to mend before anything is measured.
         """
-        if below := self._losses.of_storages(self._names_below(storage)):
-            self._losses.add_storage(storage.name, below)
+        if below := self._failures.of_storages(self._names_below(storage)):
+            self._failures.add_storage(storage.name, below)
             return None
         made = Step(id=storage.step_id("made"), title=f"storage {storage.name} is there")
         stands = self._journal.has(made.id)  # as a run that was killed has made it
@@ -54,17 +54,17 @@ class Storages:
         except (Interrupted, UsageError):
             raise
         except PlinthError as error:
-            self.lose(storage.name, error)
+            self.mark_failed(storage.name, error)
             return None
         self._made[storage.name] = storage
         force_detach = partial(storage.force_detach, self._runner)
         self._watch.add(Watched(storage.name, storage.failure, facts.block_devices, force_detach))
         return facts
 
-    def lose(self, name: str, error: PlinthError) -> None:
-        """Storage `name` cannot be used."""
-        self._losses.add_storage(name, error)
-        self._listener.note(f"storage {name} is lost, and what stands on it: {reason_of(error)}")
+    def mark_failed(self, name: str, error: PlinthError) -> None:
+        """Record that storage `name` cannot be used, and say so."""
+        self._failures.add_storage(name, error)
+        self._listener.note(f"storage {name} failed, and with it what is stored on it: {reason_of(error)}")
 
     @contextmanager
     def looked_after(self, names: Collection[str]) -> Iterator[None]:
@@ -91,10 +91,10 @@ class Storages:
 
         Returns them in the order in which they were made.
         """
-        self.lose(broken.storage, broken)
-        lost = [storage for storage in self._made.values() if broken.storage in self._names_below(storage)]
-        for storage in lost:
-            self._losses.add_storage(storage.name, broken)
+        self.mark_failed(broken.storage, broken)
+        failed = [storage for storage in self._made.values() if broken.storage in self._names_below(storage)]
+        for storage in failed:
+            self._failures.add_storage(storage.name, broken)
             self._watch.remove(storage.name)
             del self._made[storage.name]
             try:
@@ -103,22 +103,22 @@ class Storages:
                 raise
             except PlinthError as error:
                 self._listener.note(f"{error.message} ({error.where})")
-        return lost
+        return failed
 
-    def undo(self, lost: Sequence[Storage]) -> list[NotUndone]:
+    def undo(self, failed: Sequence[Storage]) -> list[NotUndone]:
         """Undo what `force_detach` returned, the last first; what still hangs is left alone."""
         kept: list[NotUndone] = []
-        for storage in reversed(lost):
+        for storage in reversed(failed):
             if storage.step_id("") not in self.hung:
                 kept += self._journal.undo_steps(storage.step_id(""), self._runner)
         return kept
 
-    def mark_hung(self, lost: Sequence[Storage], further_steps: Collection[str]) -> None:
-        """Find out which of `lost` hang although they were detached by force: their steps, and `further_steps`, are left alone."""
-        for storage in lost:
+    def mark_hung(self, failed: Sequence[Storage], further_steps: Collection[str]) -> None:
+        """Find out which of `failed` hang although they were detached by force: their steps, and `further_steps`, are left alone."""
+        for storage in failed:
             if not storage.is_raw and hangs(storage, self._runner):
                 error = StorageBroken(storage.name, "it hangs, so that undoing it would hang, too")
-                self.hung |= dict.fromkeys((*(one.step_id("") for one in lost), *further_steps), error)
+                self.hung |= dict.fromkeys((*(one.step_id("") for one in failed), *further_steps), error)
 
     def close(self) -> None:
         """Look after them no more."""

@@ -72,8 +72,8 @@ class TrialRunner:
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
         """Run one trial. A failure of server, load or storage gives a failed trial; Interrupted and UsageError pass through."""
         started = time.time_ns()
-        if lost := self._provision.loss(variant):
-            return TrialOutput(_trial(trial, started, status="failed", failure=f"not run: {reason_of(lost)}"))
+        if error := self._provision.failure(variant):
+            return TrialOutput(_trial(trial, started, status="failed", failure=f"not run: {reason_of(error)}"))
         try:
             with self._provision.looked_after(variant):
                 activated = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)

@@ -9,7 +9,7 @@ from plinth.model.facts import StorageFacts
 from plinth.model.nearest import nearest
 from plinth.model.step import Step
 from plinth.observe import host_facts
-from plinth.run.destroy import check_destroy, doomed_devices
+from plinth.run.destroy import check_destroy, destructive_targets
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS, undo_step
 from plinth.storage import Storage, check_answers, make
@@ -82,7 +82,7 @@ def prepare_standalone(
     When it cannot be made, or is interrupted, what was made of it is undone; `note` is told what could not be.
     """
     storages = standalone_storages(loaded, name, destroy)
-    check_destroy(doomed_devices(storages.values(), runner), destroy)
+    check_destroy(destructive_targets(storages.values(), runner), destroy)
     run_id = run_id_of(name)
     with InterruptGuard(note) as guard:
         journal = Journal.create(run_id, UNDO_HANDLERS)

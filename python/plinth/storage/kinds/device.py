@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from plinth.model.errors import PlinthError, RunError
-from plinth.model.plan import DoomedDevice
+from plinth.model.plan import DestructiveTarget
 from plinth.model.step import Step, Undo
 from plinth.model.storage import DeviceStorage
 from plinth.storage.actions import Action
@@ -108,7 +108,7 @@ class Device(BlockStorage[DeviceStorage]):
         if Path(os.path.realpath(self._link)) != node:
             raise RunError(f"{self._link} leads to {os.path.realpath(self._link)}, not to {node}", where=self.spec.id)
 
-    def doomed(self, runner: Runner) -> DoomedDevice:
+    def destructive_target(self, runner: Runner) -> DestructiveTarget:
         """What would be destroyed, and what speaks against it as things are now; the word is not asked for yet."""
         try:
             name, model, against = self._guard.look(runner)
@@ -116,7 +116,7 @@ class Device(BlockStorage[DeviceStorage]):
             name, model, against = None, None, [error.message]
         if name is not None and (reason := self._cache_is_fixed(runner)) is not None:
             against = [*against, f"write_cache = {self.spec.write_cache}: {reason}"]
-        return DoomedDevice(
+        return DestructiveTarget(
             storage=self.name,
             id=self.spec.id,
             size_bytes=self.spec.size_bytes,
