@@ -104,6 +104,18 @@ def test_a_password_among_the_levels_is_neither_shown_nor_kept(project, service)
     assert not [path for path in kept if b"s3cr3t" in path.read_bytes() or "s3cr3t" in str(path)]
 
 
+def test_each_server_is_found_by_the_environment(project, service):
+    """Connecting to the first took the variables away that the second rests on."""
+    _, services = service
+    levels = [f"service=mine application_name=by{number}" for number in (1, 2)]
+    head, _, tail = EXTERNAL.partition("[server]")
+    external = head + tail.partition("\n\n")[2]
+    project.write(external.replace("workload.clients = [1, 4]", f"server.connection = {json.dumps(levels)}"))
+    done = project.run(PGSERVICEFILE=str(services))
+    assert done.returncode in (0, 3), done.stderr
+    assert [trial["status"] for trial in project.trials()] == ["complete"] * 3, done.stderr
+
+
 def test_a_server_that_cannot_be_reached_is_said_so(project):
     project.write(EXTERNAL.replace("service=mine", "host=127.0.0.1 port=1 dbname=x connect_timeout=2"))
     done = project.run()

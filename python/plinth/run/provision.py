@@ -22,7 +22,7 @@ from plinth.run.stall import StallWatch
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
-from plinth.server import Cluster, ExternalServer, connect, database_errors
+from plinth.server import Cluster, ExternalServer, connect, database_errors, found_before_connecting
 from plinth.storage import Storage
 from plinth.system.journal import Journal, NotUndone
 from plinth.system.log_file import LogFile
@@ -71,6 +71,8 @@ class Provision:
         self._managed: dict[str, Cluster] = {}
         self._external: dict[str, ExternalServer] = {}
         self._planned = {cluster.id: cluster for cluster in plan.clusters}
+        strings = (cluster.server.connection for cluster in plan.clusters)
+        self._found = found_before_connecting(connections.get(one, one) for one in strings if one is not None)
 
     def prepare(self, writer: BundleWriter) -> dict[str, StorageFacts]:
         """Make the storages, then initialise, start and load each cluster.
@@ -292,7 +294,7 @@ class Provision:
         self._listener.phase("connect to the external server")
         connection = planned.server.connection
         whole = self._connections.get(connection, connection)
-        external = ExternalServer(whole, self.plan.run_id, planned.id)
+        external = ExternalServer(self._found.get(whole, whole), self.plan.run_id, planned.id)
         self._external[planned.id] = external
         target = external.connection
         with StallWatch(f"load into {planned.id}", target, self._listener.note, local=False) as stalls:

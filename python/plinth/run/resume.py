@@ -30,7 +30,7 @@ from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.provision import check_needs
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ExternalServer, installed_version
+from plinth.server import ExternalServer, found_before_connecting, installed_version
 from plinth.system.clean import clean
 from plinth.system.lock import DirectoryLock
 from plinth.system.owner import server_owner
@@ -177,11 +177,15 @@ def _check_external_servers(plan: Plan, servers: Mapping[str, ServerFacts]) -> d
     Returns where each connection string of the plan has led, since a connection takes libpq's variables from the environment.
     """
     connections: dict[str, str] = {}
+    strings = (cluster.server.connection for cluster in plan.clusters)
+    found = found_before_connecting(one for one in strings if one is not None)
     for cluster in plan.clusters:
         connection = cluster.server.connection
         if connection is None:
             continue
-        external = ExternalServer(connections.get(connection, connection), plan.run_id, cluster.id)
+        external = ExternalServer(
+            connections.get(connection) or found.get(connection, connection), plan.run_id, cluster.id
+        )
         connections[connection] = external.whole_string
         facts = next(
             (servers[one.id] for one in plan.variants if one.cluster == cluster.id and one.id in servers), None

@@ -1,7 +1,7 @@
 """The server under test: installations, managed clusters, external servers, and settings that are read back."""
 
 from plinth.server.cluster import Applied, Cluster
-from plinth.server.external import ExternalServer, external_step
+from plinth.server.external import ExternalServer, external_step, found_before_connecting
 from plinth.server.installations import Survey, find_installation, find_installations, installed_version
 from plinth.server.layout import ClusterLayout
 from plinth.server.settings import (
@@ -29,5 +29,6 @@ __all__ = [
     "external_step",
     "find_installation",
     "find_installations",
+    "found_before_connecting",
     "installed_version",
 ]

@@ -1,5 +1,7 @@
 """An external server: reached by a connection string, left as it was found, worked on in a schema of our own."""
 
+import contextlib
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +31,9 @@ class ExternalServer:
     find the tables that are there.
     """
 
-    def __init__(self, connection_string: str, run_id: str, cluster_id: str = _FIRST) -> None:
-        """Find out where the connection string leads, by libpq's rules: services, .pgpass and PG* variables count.
+    def __init__(self, connection: str | Connection, run_id: str, cluster_id: str = _FIRST) -> None:
+        """Find out where a connection string leads, by libpq's rules: services, .pgpass and PG* variables count. Or go where
+        one has been found to lead (`system.conninfo.resolve`).
 
         Each of a run's clusters has a schema of its own, for they may be on the same server.
 
@@ -39,7 +42,7 @@ class ExternalServer:
         """
         self._run_id, self._cluster_id = run_id, cluster_id
         self._label = _label(run_id, cluster_id)
-        self._found = resolve(connection_string)
+        self._found = resolve(connection)
         self._where = conninfo.place(self._found)
         self._entry: Entry | None = None
 
@@ -135,18 +138,29 @@ def _step(run_id: str, cluster_id: str, where: str) -> Step:
     )
 
 
-def resolve(connection_string: str) -> Connection:
-    """The one server that a connection string leads to, by libpq's rules, in this process's environment.
+def resolve(connection: str | Connection) -> Connection:
+    """The one server that a connection leads to; a connection string by libpq's rules, in this process's environment.
 
     Of several hosts it is the one that takes us now: what is measured and what is asked must be the same server.
     """
-    found = conninfo.resolve(connection_string, _WHERE)
+    found = conninfo.resolve(connection, _WHERE) if isinstance(connection, str) else connection
     hint = "psql with the same connection string must connect, too"
     with database_errors("connect to the external server", _WHERE, hint), connect(found) as control:
         _check_version(control.info.server_version)
         host, port = control.info.host, control.info.port
     reached = (one for one in found.hosts if (one.host or one.hostaddr, one.port) == (host, port))
     return found.only(next(reached))
+
+
+def found_before_connecting(connection_strings: Iterable[str]) -> dict[str, Connection]:
+    """Where each connection string leads. Asked for all of a run before any is connected to: connecting takes the PG* variables
+    out of the environment (`system.database`). Those that libpq does not take are left out; their use raises why.
+    """
+    found: dict[str, Connection] = {}
+    for string in connection_strings:
+        with contextlib.suppress(PlinthError):
+            found[string] = conninfo.resolve(string, _WHERE)
+    return found
 
 
 def _check_version(version_num: int) -> None:
