@@ -49,7 +49,7 @@ test: test-deps ## the tests: Rust, Python, viewer, and the checks; lists those 
 
 test-long: test-deps ## what takes long: ten times as many comparisons with pgbench; experiments on emulated disks
 	PLINTH_TEST_FACTOR=10 cargo test --release -p plinth-script --quiet
-	PLINTH_TEST_FACTOR=10 $(BIN)/pytest tests/native/test_native_language.py
+	PLINTH_TEST_FACTOR=10 $(BIN)/pytest tests/native/load/test_native_language.py
 	$(BIN)/pytest -m long
 
 check: build ## lints, types, import rules, generated files

@@ -5,8 +5,8 @@ import sys
 from dataclasses import replace
 
 import pytest
-from analyse_bundles import HOST, SECOND_NS, bundle, edit_trial, histogram, seconds, server_facts, storage_facts
 
+from analyse_bundles import HOST, SECOND_NS, bundle, edit_trial, histogram, seconds, server_facts, storage_facts
 from plinth.analyse import analyse
 from plinth.model.analysis import Analysis
 from plinth.model.base import Gap

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from analyse_bundles import bundle, server_facts, storage_facts
 
+from analyse_bundles import bundle, server_facts, storage_facts
 from plinth.analyse import analyse
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.model.base import Gap

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from analyse_bundles import SECOND_NS, bundle, storage_facts, trial
 
+from analyse_bundles import SECOND_NS, bundle, storage_facts, trial
 from plinth.analyse import analyse
 from plinth.analyse.endurance import DAY_S, endurance, life_years
 from plinth.analyse.postgres_writes import postgres_writes

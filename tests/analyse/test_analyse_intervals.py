@@ -3,12 +3,12 @@
 import itertools
 import math
 
-import noise_simulation as simulation
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import noise_simulation as simulation
 from plinth.analyse import comparison
 from plinth.analyse.bootstrap import bootstrap, draws, estimate
 

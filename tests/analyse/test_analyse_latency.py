@@ -3,10 +3,10 @@
 import math
 
 import pytest
-from analyse_bundles import histogram
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analyse_bundles import histogram
 from plinth.analyse.latency import merge, merge_statements, merge_transactions, read
 
 latencies = st.lists(st.integers(min_value=1000, max_value=3_600_000_000_000), min_size=1, max_size=200)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from analyse_bundles import SECOND_NS, bundle
 
+from analyse_bundles import SECOND_NS, bundle
 from plinth.analyse import analyse
 from plinth.analyse.server_work import trial_work
 from plinth.analyse.window import measured_phase

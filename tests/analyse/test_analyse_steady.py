@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from analyse_bundles import seconds
 from noise_simulation import unsteady
-
 from plinth.analyse.steady import steadiness
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from known import IN_MEMORY, IN_MEMORY_CASES, ON_SLOW_DISKS, ON_SLOW_DISKS_CASES, Cases, run_known, short
 
 EXPERIMENTS = {"in memory": (IN_MEMORY, IN_MEMORY_CASES), "on slow disks": (ON_SLOW_DISKS, ON_SLOW_DISKS_CASES)}

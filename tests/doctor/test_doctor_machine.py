@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fabricated import CLOCK, CPU, DMI, GOOD, MEMINFO, NOTHING, OWN_PID, THP, UNREADABLE, Files, machine, process, write
 
+from fabricated import CLOCK, CPU, DMI, GOOD, MEMINFO, NOTHING, OWN_PID, THP, UNREADABLE, Files, machine, process, write
 from plinth.doctor import MACHINE_CHECKS, Machine, examine
 from plinth.model.doctor import Finding, Remedy
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fabricated import DISKSTATS, NOTHING, Files, device, machine, place
 
+from fabricated import DISKSTATS, NOTHING, Files, device, machine, place
 from plinth.doctor import PLACE_CHECKS, Described, Machine, examine, unreachable
 from plinth.model.base import Gap
 from plinth.model.doctor import Examination, Finding

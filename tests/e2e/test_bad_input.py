@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from filling import leave_free
 
 ONE = ("--set", "storage=disk", "--set", "measure.repeats=1", "--set", "measure.aa=false")

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from filling import leave_free
 
+from filling import leave_free
 from plinth.storage.devices.disk_daemon import daemons
 from plinth.storage.devices.zfs_fuse import ZfsFuse
 from waiting import runs, until

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import psycopg
 import pytest
-from test_external import EXTERNAL, service
+from test_external import EXTERNAL
 
 from plinth.cli import main
-
-__all__ = ["service"]
 
 HEAD, _, _REST = EXTERNAL.partition("[server]\n")
 TAIL = _REST.partition("\n\n")[2].replace("[matrix]\nworkload.clients = [1, 4]\n\n", "")

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from shape import plinth
 
 from plinth.system.mounts import mounts_within
+from shape import plinth
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from shape import Shape, plinth, run_shape
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]

@@ -6,6 +6,7 @@ Published: linear reads about twice as fast, random selects +15 %, random update
 from pathlib import Path
 
 import pytest
+
 from shape import Shape, run_shape
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]

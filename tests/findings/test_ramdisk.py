@@ -6,6 +6,7 @@ Published, transactions a second: 207.7 on the SSD, 1,897.0 in memory.
 from pathlib import Path
 
 import pytest
+
 from shape import Shape, run_shape
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from shape import Shape, run_shape
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]

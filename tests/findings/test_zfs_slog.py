@@ -6,6 +6,7 @@ Published, transactions a second: ZFS 4,062; ext4 on the same disk 1,302; ext4 o
 from pathlib import Path
 
 import pytest
+
 from shape import Shape, run_shape
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]

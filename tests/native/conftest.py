@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from native_server import PASSWORD, Finished, Load, Server
 
+from native_server import PASSWORD, Finished, Load, Server
 from plinth import _native
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult

@@ -6,10 +6,10 @@ import time
 from dataclasses import replace
 
 import pytest
-from watching import INTERVAL_S, ask, client, wait_until, watching
 
 from plinth.observe.views import VIEWS
 from plinth.server import Cluster
+from watching import INTERVAL_S, ask, client, wait_until, watching
 
 SERVER_SOURCES = [view.source for view in VIEWS]
 OBSERVERS = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'plinth observer%'"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from psycopg import pq
-from watching import INTERVAL_S, ask, client, major, wait_until, watching
 
 from plinth.model.waits import ALL
 from plinth.observe.postgres import view_sources
@@ -17,6 +16,7 @@ from plinth.observe.view import Extension, Traits, build_query
 from plinth.observe.views import SLOTS, VIEWS
 from plinth.server import Cluster
 from plinth.system.log_file import LogFile
+from watching import INTERVAL_S, ask, client, major, wait_until, watching
 
 TRANSACTIONS = 137
 NOT_LOADED = "pg_stat_statements is not in shared_preload_libraries"

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from watching import ask, client, wait_until, watching
 
 from plinth.observe.group_sums import GroupSums
 from plinth.observe.host import HostStat
@@ -21,6 +20,7 @@ from plinth.observe.process_groups import POSTGRES_GROUPS, group_of_title
 from plinth.observe.process_sources import ProcessCpu, ProcessIo
 from plinth.observe.processes import Processes, children_by_search
 from plinth.server import Cluster
+from watching import ask, client, wait_until, watching
 
 BURNED_S = 0.5
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from watching import client, wait_until, watching
 
 from plinth.observe.gaps import Outages
 from plinth.observe.latest import latest_figures
@@ -14,6 +13,7 @@ from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.samples import to_samples
 from plinth.observe.source import Reading, Readout, Unreadable
 from plinth.server import Cluster
+from watching import client, wait_until, watching
 
 S = 1_000_000_000
 

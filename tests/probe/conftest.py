@@ -1,6 +1,7 @@
 """The command `plinth probe`."""
 
 import pytest
+
 from probing import Command
 
 

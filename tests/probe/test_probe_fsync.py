@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from probing import QUICK, Command, left_in
 
 from emulated_disks import served
 from plinth.model.probe import GROUPS, FsyncOptions, FsyncProbe, FsyncResult
 from plinth.probe.figures import percentile
 from plinth.tasks.probe import probe_fsync
+from probing import QUICK, Command, left_in
 
 
 def figure_of(result: FsyncResult):

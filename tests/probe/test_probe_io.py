@@ -10,7 +10,6 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from probing import Command, left_in, mounted
 from pydantic import TypeAdapter
 from rich.console import Console
 
@@ -26,6 +25,7 @@ from plinth.probe.job_file import ALLOWED, read_job_file
 from plinth.probe.own_file import own_file
 from plinth.system.runner import Runner
 from plinth.tasks.probe import probe_io
+from probing import Command, left_in, mounted
 
 MIB = 2**20
 QUICK = ("--seconds", "0.05", "--size", "8MiB", "--quiet")

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from probing import QUICK, Answer, Command, left_in, mounted
 from pydantic import TypeAdapter
 
 from disks import loop_device
@@ -18,6 +17,7 @@ from plinth.model.probe import FsyncOptions, FsyncProbe
 from plinth.probe.fsync import FsyncTarget, cases
 from plinth.probe.place import devices
 from plinth.probe.plausible import FEWEST_OPS, MOST_FLUSHES_OF_ROTATING_PER_S, judge
+from probing import QUICK, Answer, Command, left_in, mounted
 
 MIB = 2**20
 BRIEF = (*QUICK, "--only", "one_block")

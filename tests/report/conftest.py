@@ -1,6 +1,7 @@
 """Synthetic runs, analysed and reported once for all tests."""
 
 import pytest
+
 import report_bundles
 from reported import Reported, reported
 

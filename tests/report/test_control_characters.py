@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from report_bundles import ramdisk
 from rich.text import Text
 
 from plinth.analyse import analyse
@@ -15,6 +14,7 @@ from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
 from plinth.model.shown import shown, shown_in_json
 from plinth.report import build_report, render_csv, render_html, render_markdown, render_terminal
+from report_bundles import ramdisk
 
 HOSTILE = "=\x1b[31mred\x1b]0;title\x07\x9b2J\u202eevil\u2066<script>alert(1)</script>\nnext\x7f"
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

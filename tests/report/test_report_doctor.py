@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import report_bundles
-
 from plinth.analyse import analyse
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import report_bundles
-from reported import Reported
 
+import report_bundles
 from browser import ROOT, check_report
 from plinth.model.errors import MissingCapability
 from plinth.model.report import Report
 from plinth.report import build_report, html, render_html
 from plinth.report.schema import schema_text
+from reported import Reported
 
 
 def check(page: str, folder: Path) -> tuple[int, dict[str, Any]]:

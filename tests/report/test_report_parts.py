@@ -5,11 +5,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import report_bundles
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reported import Reported
 
+import report_bundles
 from plinth.model.analysis import NoiseFloor
 from plinth.model.bottleneck import WaitShare
 from plinth.model.estimate import Estimate, Interval
@@ -20,6 +19,7 @@ from plinth.report import build_report
 from plinth.report.curves import latency_curve
 from plinth.report.settings import setting_rows, setting_text
 from plinth.report.text import latency, noise_sentence, number, rate, ratio, top_waits
+from reported import Reported
 
 
 def histogram(buckets: list[tuple[int, int]], scope: str = "transaction") -> Histogram:

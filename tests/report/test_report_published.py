@@ -5,12 +5,11 @@ import tomllib
 from dataclasses import replace
 
 import report_bundles
-from reported import Reported, reported
-
 from plinth.model.experiment import Experiment
 from plinth.model.published import PublishedFigure, PublishedRatio
 from plinth.model.report import PublishedBeside
 from plinth.report import render_markdown, render_terminal
+from reported import Reported, reported
 
 
 def beside(of: Reported) -> PublishedBeside:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from reported import Reported
 from rich.cells import cell_len
 
 from plinth.cli.results import Results, show_results
 from plinth.model.analysis import Analysis
 from plinth.report import build_report, render_csv, render_markdown, render_terminal
 from plinth.report.written import written_sentence
+from reported import Reported
 
 
 def table_of(text: str) -> list[str]:

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
-import report_bundles
-from reported import Reported
 
+import report_bundles
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents
 from plinth.model.report import Report, ReportTrial, Value
 from plinth.model.trial import Sample
 from plinth.report.catalogue import MAX_WAITS, PANELS, Reading, is_drawn, wait_lines
 from plinth.report.timeline import timelines
+from reported import Reported
 
 
 def labels(report: Report, panel: str) -> list[str]:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from making import Made, make_all
 
 from leftovers import nothing_left
+from making import Made, make_all
 from plinth.storage import Storage
 from plinth.system.paths import work_dir
 

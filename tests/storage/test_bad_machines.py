@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from making import from_toml
 from test_block_kinds import loop
 
 from disks import dev_without, in_private_mounts, without_program
+from making import from_toml
 from plinth.model.errors import MissingCapability, PlinthError, Refused
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.journal import Journal

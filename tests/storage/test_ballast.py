@@ -5,8 +5,8 @@ import zlib
 from pathlib import Path
 
 import pytest
-from making import Made, from_toml
 
+from making import Made, from_toml
 from plinth.model.errors import MissingCapability, RunError
 from plinth.model.progress import Progress
 from plinth.storage.ballast import BALLAST_FILE

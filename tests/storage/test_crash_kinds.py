@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from making import from_toml
 
 from children import run_in_child
 from leftovers import nothing_left
+from making import from_toml
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage

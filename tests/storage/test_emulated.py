@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from making import from_toml
 from test_block_kinds import MEMORY, values, write_as_owner
 
+from making import from_toml
 from plinth.model.disk import EioFault
 from plinth.model.errors import RunError, UsageError
 from plinth.run.undo import UNDO_HANDLERS

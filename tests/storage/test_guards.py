@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 import signature_bytes
+from disks import MIB, SERIAL, WORD, Disk, command, disk, in_private_mounts, loop_device, serial_number
 from holding import (
     mapped_and_closed,
     opened_by_a_thread_of_a_zombie,
@@ -19,8 +21,6 @@ from holding import (
     registered_with_io_uring,
     waiting,
 )
-
-from disks import MIB, SERIAL, WORD, Disk, command, disk, in_private_mounts, loop_device, serial_number
 from plinth.model.errors import PlinthError, Refused
 from plinth.storage.devices.block_device import BY_ID
 from plinth.storage.guards import DeviceGuard, Wanted, reasons_against

@@ -6,6 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from disks import MIB, WORD, Disk, command, digest, disk, in_private_mounts, loop_device
 from holding import (
     mapped_and_closed,
     opened_by_a_thread_of_a_zombie,
@@ -13,8 +15,6 @@ from holding import (
     opened_by_another,
     registered_with_io_uring,
 )
-
-from disks import MIB, WORD, Disk, command, digest, disk, in_private_mounts, loop_device
 from plinth.model.errors import PlinthError, Refused
 from plinth.storage.guards import DeviceGuard, held_devices
 from plinth.system.runner import Runner

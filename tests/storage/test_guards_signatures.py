@@ -5,14 +5,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import signature_bytes
-from signature_bytes import Written
 
+import signature_bytes
 from disks import MIB, WORD, command, digest, disk, in_private_mounts
 from plinth.model.errors import Refused
 from plinth.storage.devices.signatures import signatures_of
 from plinth.storage.guards import DeviceGuard
 from plinth.system.runner import Runner
+from signature_bytes import Written
 
 DISK_BYTES = 128 * MIB
 LARGE_DISK_BYTES = 320 * MIB  # mkfs.xfs makes nothing smaller than 300 MiB

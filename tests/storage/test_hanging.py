@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from making import from_toml
 from test_emulated import daemon_pid, disk
 
+from making import from_toml
 from plinth.model.disk import Physics
 from plinth.model.errors import MissingCapability, RunError
 from plinth.model.storage import DirectoryStorage

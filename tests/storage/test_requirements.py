@@ -6,9 +6,9 @@ md and lvm are made and recorded inside user-mode-linux, by arrays_inside.py.
 from pathlib import Path
 
 import pytest
-from making import Made, check_declared, declared_programs, from_toml, programs_of
 
 from disks import MIB, WORD, disk, in_private_mounts
+from making import Made, check_declared, declared_programs, from_toml, programs_of
 from plinth.model.errors import MissingCapability
 from plinth.model.storage import DeviceStorage
 from plinth.observe import host_facts

@@ -6,11 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from making import Made, from_toml
-from short_load import run_short_load
 
 from disks import command, in_private_mounts
 from leftovers import nothing_left
+from making import Made, from_toml
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import StorageFacts
 from plinth.observe.arrays import Pool, pools_of
@@ -20,6 +19,7 @@ from plinth.system.directory import found_label
 from plinth.system.mounts import mounts
 from plinth.system.owner import server_owner
 from plinth.system.runner import CommandRecord, Runner
+from short_load import run_short_load
 
 FILES = '[storage.v]\nkind = "file"\nsize = "64MiB"\ncount = {count}\n'
 POOL = '[storage.s]\nkind = "zfs"\n'

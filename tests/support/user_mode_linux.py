@@ -1,0 +1,133 @@
+"""A Linux kernel of the tests' own, as an ordinary process: for drivers that the machine's kernel may not have.
+
+Inside, the machine's files are seen as they are, Plinth, its Python and PostgreSQL among them, and whatever is written
+goes to memory and is gone at the end. How: docs/internals/user-mode-linux.md.
+"""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import plinth
+from servers import cluster_folder
+
+ROOT = Path(__file__).resolve().parents[2]
+_LETTERS = "abcdefgh"  # the driver's own limit is eight disks
+
+_INIT = ROOT / "tests" / "support" / "user_mode_linux.sh"
+
+
+class Disk(NamedTuple):
+    """A disk of the guest: /dev/ubda for the first, and so on. `serial` is in /sys/block/ubda/serial."""
+
+    size_bytes: int
+    serial: str = ""
+
+
+class Ended(NamedTuple):
+    """How a command inside ended, with all that came over the guest's console."""
+
+    exit_code: int
+    output: str
+
+
+def run_inside(
+    argv: Sequence[str],
+    *,
+    disks: Sequence[Disk] = (),
+    modules: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    memory_mb: int = 1536,
+    timeout_s: float = 180,
+    name: str = "guest",
+) -> Ended:
+    """Run `argv` as root in a guest of its own, with kernel `modules` loaded, in the folder of this repository.
+
+    Raises AssertionError with the console's output when the guest does not come to its end.
+    """
+    with cluster_folder() as folder:
+        command = folder / "command"
+        command.write_text(_command(argv, modules, env or {}))
+        command.chmod(0o755)
+        files = [_disk_file(folder / f"disk-{letter}", disk) for letter, disk in zip(_LETTERS, disks, strict=False)]
+        kernel = [
+            "linux.uml",
+            f"mem={memory_mb}M",
+            *("root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", f"init={_INIT}"),
+            *("con=null", "con0=null,fd:1", "quiet", "loglevel=2", f"uml_dir={folder}", f"umid={name}"),
+            *(f"ubd{letter}={file}" for letter, file in zip(_LETTERS, files, strict=False)),
+            *(f"OUTSIDE={folder}", f"SPACE_MB={memory_mb * 2 // 3}"),
+        ]
+        console, in_time = _boot(kernel, folder, timeout_s)
+        exit_code = folder / "exit_code"
+        assert in_time, f"the guest took longer than {timeout_s} s and was ended:\n{console}"
+        assert exit_code.exists(), f"the guest ended without an exit status of its command:\n{console}"
+        return Ended(int(exit_code.read_text()), console)
+
+
+def check_inside(*tests: str, disks: Sequence[Disk] = (), modules: Sequence[str] = (), timeout_s: float = 180) -> None:
+    """Run pytest on `tests`, paths in this repository, inside; fails with its output unless all of them passed."""
+    plugins = ["-p", "no:cacheprovider", "-p", "pytest_timeout"]  # looking for more takes seconds in there
+    ended = run_inside(
+        [sys.executable, "-m", "pytest", "--color=no", *plugins, *tests],
+        disks=disks,
+        modules=modules,
+        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        timeout_s=timeout_s,
+    )
+    assert ended.exit_code == 0, f"pytest inside user-mode-linux ended with {ended.exit_code}:\n{ended.output}"
+
+
+def _command(argv: Sequence[str], modules: Sequence[str], env: Mapping[str, str]) -> str:
+    inside = {
+        "HOME": "/root",
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PYTHONPATH": str(Path(plinth.__file__).parents[1]),
+        "LC_ALL": "C.UTF-8",
+        **env,
+    }
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            "set -e",
+            *(f"export {name}={shlex.quote(value)}" for name, value in inside.items()),
+            *(f"modprobe {module}" for module in modules),
+            f"cd {shlex.quote(str(ROOT))}",
+            f"exec {shlex.join(argv)} </dev/null",
+        ]
+    )
+
+
+def _boot(kernel: list[str], folder: Path, timeout_s: float) -> tuple[str, bool]:
+    """What came over the console, and whether the kernel ended in time; it and its processes are gone afterwards."""
+    assert shutil.which(kernel[0]), "the tests need Debian's package user-mode-linux: scripts/test-deps.sh"
+    process = subprocess.Popen(
+        kernel,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=os.environ | {"TMPDIR": str(folder)},  # where it keeps the guest's memory
+        start_new_session=True,
+    )
+    try:
+        output, in_time = process.communicate(timeout=timeout_s)[0], True
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, in_time = process.communicate()[0], False
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+    return output.decode(errors="replace").replace("\r\n", "\n"), in_time
+
+
+def _disk_file(path: Path, disk: Disk) -> str:
+    with path.open("wb") as file:
+        file.truncate(disk.size_bytes)
+    return f"{path},,{disk.serial}" if disk.serial else str(path)
