@@ -3,8 +3,11 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from plinth.model.errors import Problem
-from plinth.model.experiment import BUILTIN_DATASETS, WorkloadSpec
+from plinth.model.errors import Problem, UsageError
+from plinth.model.experiment import BUILTIN_DATASETS, MeasureSpec, WorkloadSpec
+from plinth.model.native import AccountMix, Keys, NativeTransaction
+from plinth.model.plan import ScriptText
+from plinth.run.load_of import check_load
 from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
 from plinth.workload.dataset import DatasetSpec
 
@@ -13,6 +16,7 @@ DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
 
 def source(dataset="numbers", **workload):
     (script,) = scripts_of(WorkloadSpec.model_validate(workload), dataset, {})
+    assert isinstance(script, ScriptText)
     return script.source
 
 
@@ -52,10 +56,32 @@ def test_pgbenchs_scripts_choose_their_account_and_are_else_as_they_were():
 
 
 @pytest.mark.parametrize("builtin", BUILTIN_DATASETS)
-def test_every_builtin_compiles_with_the_variables_of_its_dataset(builtin):
+def test_the_engine_takes_every_builtin_with_the_variables_of_its_dataset(builtin):
     dataset = DATASETS.validate_python({"kind": BUILTIN_DATASETS[builtin]})
     spec = WorkloadSpec.model_validate({"builtin": builtin})
-    assert check_scripts(spec, scripts_of(spec, dataset.kind, {}), dataset_of(dataset).variables())
+    scripts, variables = scripts_of(spec, dataset.kind, {}), dataset_of(dataset).variables()
+    check_scripts(spec, scripts, variables)
+    check_load(spec, scripts, MeasureSpec(), variables)
+
+
+def test_a_builtin_may_be_several_transactions_that_are_compiled_in():
+    spec = WorkloadSpec.model_validate({"builtin": "account-mix", "keys": "zipfian", "active_rows": 500})
+    native = AccountMix(keys=Keys(distribution="zipfian", parameter=1.1, active_rows=500))
+    assert scripts_of(spec, "tpcb", {}) == (
+        NativeTransaction(name="lookup", native=native, weight=9),
+        NativeTransaction(name="transfer", native=native, weight=1),
+    )
+
+
+def test_what_a_compiled_workload_cannot_do_is_told_before_anything_is_made():
+    for change, words in (
+        ({"protocol": "simple"}, "protocol: got simple"),
+        ({"active_rows": 1}, "at least 2 are needed"),
+        ({"driver": "psycopg"}, "account-mix is compiled into the load engine"),
+    ):
+        spec = WorkloadSpec.model_validate({"builtin": "account-mix"} | change)
+        with pytest.raises(UsageError, match=words):
+            check_load(spec, scripts_of(spec, "tpcb", {}), MeasureSpec(), {"scale": "1"})
 
 
 def test_a_builtin_needs_its_dataset():

@@ -2,6 +2,7 @@
 //! script. It never blocks; what it needs from its thread it finds in [`Context`].
 
 mod connections;
+mod natives;
 mod pipelines;
 mod replies;
 mod results;
@@ -21,6 +22,7 @@ use crate::errors::{ErrorKind, Failure, Place, Trouble};
 use crate::events::{Event, EventKind};
 use crate::gset::Results;
 use crate::link::{Dialing, Link};
+use crate::native::{Answers, WorkloadClient};
 use crate::pipeline::Pipeline;
 use crate::program::{Programs, Step};
 use crate::recorder::Outcome;
@@ -37,6 +39,8 @@ enum State {
     Preparing,
     /// The current step is `\endpipeline`, and answers are to come.
     Pipeline,
+    /// The current step is a transaction that is compiled in, and answers to a batch of it are to come.
+    Batch,
     /// The statement failed, and `ROLLBACK` is under way.
     Rollback,
     /// The current step is `\sleep`.
@@ -77,6 +81,10 @@ pub(crate) struct Client {
     /// The results of the statement under way are kept.
     keeps: bool,
     results: Results,
+    /// Of each workload that is compiled in, the client's state.
+    workloads: Vec<Box<dyn WorkloadClient>>,
+    /// What the batch under way gave.
+    answers: Answers,
     shell: Option<Box<Shell>>,
 
     script: usize,
@@ -119,6 +127,8 @@ impl Client {
             pipeline: Pipeline::default(),
             keeps: false,
             results: Results::default(),
+            workloads: programs.workloads.clients(number),
+            answers: Answers::default(),
             shell: None,
             script: 0,
             step: 0,
@@ -230,7 +240,7 @@ impl Client {
         }
         let is_asked = matches!(
             self.state,
-            State::Statement | State::Preparing | State::Pipeline | State::Rollback
+            State::Statement | State::Preparing | State::Pipeline | State::Batch | State::Rollback
         );
         let canceller = self.canceller.take().filter(|_| is_asked);
         self.book(Outcome::Open, context, now_ns);

@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::arrivals::Rate;
 use crate::log::LogConfig;
+use crate::native::NativeWorkload;
 
 /// A load: who connects where and runs what, and for how long.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,7 +25,7 @@ pub struct Config {
     /// How statements are sent.
     pub protocol: Protocol,
     /// What the clients run, chosen anew for each transaction, by weight.
-    pub scripts: Vec<ScriptSource>,
+    pub scripts: Vec<TransactionSource>,
     /// Variables set from outside, as text.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
@@ -100,14 +101,18 @@ pub struct ShellUser {
     pub discards_output: bool,
 }
 
-/// A script and how often it is chosen.
+/// A script, or a transaction that is compiled in, and how often it is chosen.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ScriptSource {
-    /// Its file, or the name of a built-in.
+pub struct TransactionSource {
+    /// Of a script, its file or the name of a built-in; of a transaction that is compiled in, which of its workload it is.
     pub name: String,
-    /// Its text.
-    pub source: String,
+    /// The text of a script.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Or the workload that the transaction is of.
+    #[serde(default)]
+    pub native: Option<NativeWorkload>,
     /// Its share among all scripts' weights; 0 for never.
     #[serde(default = "one")]
     pub weight: u32,
@@ -186,6 +191,17 @@ impl Config {
                 "scripts",
                 "all weights are 0: none would ever be chosen",
             ));
+        }
+        if let Some(neither) = self
+            .scripts
+            .iter()
+            .find(|script| script.source.is_some() == script.native.is_some())
+        {
+            let message = format!(
+                "{:?}: exactly one of source and native is needed",
+                neither.name
+            );
+            return Err(ConfigError::new("scripts", message));
         }
         let duration_s = match (self.duration_s, self.transactions_per_client) {
             (Some(duration_s), None) => duration_s,

@@ -9,7 +9,8 @@ use plinth_script::{
 use plinth_wire::{EncodeError, Piece, Template, statement_text};
 use thiserror::Error;
 
-use crate::config::{Config, Protocol, ScriptSource};
+use crate::config::{Config, Protocol, TransactionSource};
+use crate::native::{Found, NativeStatement, TransactionType, Workloads};
 
 /// Variables that the engine sets, unless the configuration does.
 pub const AUTOMATIC_VARIABLES: [&str; 3] = ["client_id", "default_seed", "random_seed"];
@@ -39,8 +40,21 @@ pub(crate) enum Step {
     Statement(usize),
     /// With the statements up to the first `\endpipeline` that follows.
     StartPipeline(Range<usize>),
+    /// A transaction that is compiled in, whose statements the step before has prepared.
+    Native(NativeStep),
     /// Every other command.
     Meta(Command),
+}
+
+/// A transaction that is compiled in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NativeStep {
+    /// Index into the client's states.
+    pub(crate) workload: usize,
+    /// Its type among those of the workload.
+    pub(crate) transaction: usize,
+    /// Index into [`Programs::statements`].
+    pub(crate) first_statement: usize,
 }
 
 /// A statement, and the messages that run it.
@@ -71,7 +85,7 @@ pub(crate) struct Program {
     pub(crate) debugs: bool,
 }
 
-/// All scripts of a run.
+/// All scripts of a run, and the transactions that are compiled in.
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) programs: Vec<Program>,
@@ -79,13 +93,18 @@ pub(crate) struct Programs {
     pub(crate) statements: Vec<Statement>,
     pub(crate) protocol: Protocol,
     pub(crate) symbols: Symbols,
+    pub(crate) workloads: Workloads,
     /// What every client's variables begin with.
     initial: Variables,
 }
 
 impl Programs {
-    /// Parses and checks the scripts of a run.
-    pub(crate) fn compile(config: &Config, default_seed: Option<i64>) -> Result<Self, ScriptError> {
+    /// Parses and checks the scripts of a run, and puts them together with its compiled transactions.
+    pub(crate) fn compile(
+        config: &Config,
+        workloads: Workloads,
+        default_seed: Option<i64>,
+    ) -> Result<Self, ScriptError> {
         let mut symbols = Symbols::new();
         let mut scripts = parse_all(&config.scripts, &mut symbols)?;
         let in_sql = config.protocol != Protocol::Simple;
@@ -109,11 +128,18 @@ impl Programs {
             statements: Vec::new(),
             protocol: config.protocol,
             symbols,
+            workloads,
             initial,
         };
-        scripts
-            .into_iter()
-            .try_for_each(|script| programs.add(script))?;
+        let mut scripts = scripts.into_iter();
+        for place in 0..config.scripts.len() {
+            match programs.workloads.find(place) {
+                Some((found, transaction)) => programs.add_native(found, transaction)?,
+                None => scripts
+                    .next()
+                    .map_or(Ok(()), |script| programs.add(script))?,
+            }
+        }
         Ok(programs)
     }
 
@@ -148,6 +174,61 @@ impl Programs {
             steps,
         });
         Ok(())
+    }
+
+    /// Its statements are prepared as those of a pipeline are: before it begins, all at once.
+    fn add_native(
+        &mut self,
+        found: Found,
+        transaction: TransactionType,
+    ) -> Result<(), ScriptError> {
+        let first = self.statements.len();
+        for (index, statement) in transaction.statements.into_iter().enumerate() {
+            let statement = self.native_statement(statement, index).map_err(|source| {
+                ScriptError::Statement {
+                    file: transaction.name.to_owned(),
+                    line: index + 1,
+                    source,
+                }
+            })?;
+            self.statements.push(statement);
+        }
+        let native = NativeStep {
+            workload: found.workload,
+            transaction: found.transaction,
+            first_statement: first,
+        };
+        let name = self.unused_name(transaction.name.to_owned());
+        self.programs.push(Program {
+            name,
+            steps: vec![
+                Step::StartPipeline(first..self.statements.len()),
+                Step::Native(native),
+            ],
+            lines: vec![1, 1],
+            debugs: false,
+        });
+        Ok(())
+    }
+
+    /// Its line is its place among those of the transaction, from 1.
+    fn native_statement(
+        &self,
+        statement: NativeStatement,
+        index: usize,
+    ) -> Result<Statement, EncodeError> {
+        let name = prepared_name(self.protocol, self.statements.len());
+        let NativeStatement { sql, parameters } = statement;
+        Ok(Statement {
+            index,
+            script: self.programs.len(),
+            line: index + 1,
+            keep: None,
+            prepare: Template::parse(&name, sql.as_bytes())?,
+            run: Template::bind(&name, parameters, false)?,
+            params: Vec::new(),
+            text: sql.into_owned(),
+        })
     }
 
     /// `name`, or with a number behind it if another script has it: results are told apart by their names.
@@ -224,28 +305,33 @@ impl Programs {
         }
     }
 
-    /// [`Programs::write`] without `Sync`, for a pipeline.
+    /// Slots of a script's statement's parameters.
+    pub(crate) fn params(&self, statement: usize) -> &[usize] {
+        &self.statements[statement].params
+    }
+
+    /// [`Programs::write`] without `Sync`, for a pipeline; `parameter` appends the text of each, or says `false` for null.
     #[inline]
     pub(crate) fn write_queued(
         &self,
         statement: usize,
         prepare: bool,
-        variables: &Variables,
         out: &mut Vec<u8>,
+        parameter: impl FnMut(usize, &mut Vec<u8>) -> bool,
     ) {
         let statement = &self.statements[statement];
         if prepare {
             out.extend_from_slice(&statement.prepare);
         }
-        let parameter =
-            |hole: usize, out: &mut Vec<u8>| variables.write_text(statement.params[hole], out);
         statement.run.write_unsynced(out, parameter);
     }
 
     /// The text that runs or prepares a statement.
     pub(crate) fn sent(&self, statement: usize, variables: &Variables) -> Option<String> {
-        let mut messages = Vec::new();
-        self.write(statement, true, variables, &mut messages);
+        let mut messages = self.statements[statement].prepare.clone();
+        if messages.is_empty() {
+            self.write(statement, false, variables, &mut messages);
+        }
         statement_text(&messages).map(|text| lossless::from_bytes(text).into_owned())
     }
 
@@ -264,7 +350,7 @@ fn end_pipelines(steps: &mut [Step], mut end: usize) {
             Step::Statement(id) => next = *id,
             Step::StartPipeline(statements) => statements.end = end,
             Step::Meta(Command::EndPipeline) => end = next,
-            Step::Meta(_) => {}
+            Step::Meta(_) | Step::Native(_) => {}
         }
     }
 }
@@ -284,10 +370,14 @@ fn debugs(step: &Step) -> bool {
     }
 }
 
-fn parse_all(sources: &[ScriptSource], symbols: &mut Symbols) -> Result<Vec<Script>, ParseError> {
+fn parse_all(
+    sources: &[TransactionSource],
+    symbols: &mut Symbols,
+) -> Result<Vec<Script>, ParseError> {
     sources
         .iter()
-        .map(|script| plinth_script::parse(&script.name, &script.source, symbols))
+        .filter_map(|one| one.source.as_ref().map(|source| (&one.name, source)))
+        .map(|(name, source)| plinth_script::parse(name, source, symbols))
         .collect()
 }
 
@@ -318,6 +408,14 @@ fn initial_variables(
     variables
 }
 
+/// The name of a statement on the server. The unnamed one is parsed anew each time.
+fn prepared_name(protocol: Protocol, id: usize) -> String {
+    match protocol {
+        Protocol::Prepared => format!("plinth_{id}"),
+        _ => String::new(),
+    }
+}
+
 /// What prepares a statement, what runs it, and the slots of its parameters.
 fn messages(
     protocol: Protocol,
@@ -343,11 +441,7 @@ fn messages(
         });
         return Ok((Vec::new(), Template::simple(&pieces)?, slots.collect()));
     }
-    // The unnamed statement is parsed anew each time.
-    let name = match protocol {
-        Protocol::Prepared => format!("plinth_{id}"),
-        _ => String::new(),
-    };
+    let name = prepared_name(protocol, id);
     let prepare = Template::parse(&name, &lossless::to_bytes(&sql.prepared_text))?;
     Ok((
         prepare,
@@ -369,8 +463,12 @@ mod tests {
         .unwrap()
     }
 
+    fn compiled(config: &Config, default_seed: Option<i64>) -> Result<Programs, ScriptError> {
+        Programs::compile(config, Workloads::new(config).unwrap(), default_seed)
+    }
+
     fn written(protocol: &str, source: &str, variables: &str) -> Vec<u8> {
-        let programs = Programs::compile(&config(protocol, source, variables), Some(99)).unwrap();
+        let programs = compiled(&config(protocol, source, variables), Some(99)).unwrap();
         let mut out = Vec::new();
         programs.write(0, true, &programs.variables(3), &mut out);
         out
@@ -413,7 +511,7 @@ mod tests {
         let source =
             "SELECT 0; \\startpipeline\nSELECT 1;\n\\syncpipeline\nSELECT 2;\n\\endpipeline\n
             \\startpipeline\n\\endpipeline\nSELECT 3; \\startpipeline\nSELECT 4;";
-        let programs = Programs::compile(&config("prepared", source, "{}"), None).unwrap();
+        let programs = compiled(&config("prepared", source, "{}"), None).unwrap();
         let pipelines: Vec<_> = programs.programs[0]
             .steps
             .iter()
@@ -429,7 +527,7 @@ mod tests {
     fn a_variable_that_nothing_sets_is_an_error_where_it_would_silently_be_null() {
         for protocol in ["extended", "prepared"] {
             let config = config(protocol, "SELECT 1;\nSELECT :aidd;", "{}");
-            let error = Programs::compile(&config, None).unwrap_err();
+            let error = compiled(&config, None).unwrap_err();
             assert!(
                 error
                     .to_string()

@@ -18,6 +18,7 @@ use thiserror::Error;
 use crate::config::{Config, ConfigError, nanoseconds};
 use crate::control::{Connecting, Control};
 use crate::events::Event;
+use crate::native::Workloads;
 use crate::program::{Programs, ScriptError, Step};
 use crate::report::RunResult;
 use crate::series::SeriesRow;
@@ -125,7 +126,8 @@ impl LoadRun {
             config.threads(),
             draws_default_seed,
         );
-        let programs = Programs::compile(&config, seeds.default_seed)?;
+        let workloads = Workloads::new(&config)?;
+        let programs = Programs::compile(&config, workloads, seeds.default_seed)?;
         let timeline = Timeline {
             warmup_ns: nanoseconds(config.warmup_s),
         };

@@ -125,6 +125,15 @@ fn pipelines() {
 }
 
 #[test]
+fn transactions_that_are_compiled_in() {
+    let native =
+        json!({"workload": "account-mix", "keys": {"distribution": "zipfian", "parameter": 1.1}});
+    let of = |name| json!({"name": name, "native": native});
+    let changes = json!({"scripts": [of("lookup"), of("transfer")]});
+    assert_none("native", &[], changes);
+}
+
+#[test]
 fn results_that_become_variables() {
     let script = "select 17 as x \\gset one_\nselect :one_x as x \\aset\nselect :x;\n";
     assert_none("gset", &[script], json!({}));

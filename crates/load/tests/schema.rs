@@ -52,6 +52,12 @@ fn with(of: Option<&str>, key: &str, value: Value) -> Map<String, Value> {
     let object = match of {
         None => &mut config,
         Some("LoadScript") => config["scripts"][0].as_object_mut().unwrap(),
+        Some("NativeTransaction") => {
+            let native = json!({"workload": "account-mix", "keys": {"distribution": "uniform"}});
+            config.insert("variables".into(), json!({"scale": "1"}));
+            config["scripts"][0] = json!({"name": "lookup", "native": native});
+            config["scripts"][0].as_object_mut().unwrap()
+        }
         Some("LogFiles") => {
             config.insert("log".into(), json!({"prefix": "l"}));
             config["log"].as_object_mut().unwrap()
@@ -92,7 +98,13 @@ fn every_default_is_the_schema_s() {
 fn every_bound_is_the_schema_s() {
     let schema = schema();
     let mut checked = 0;
-    for of in [None, Some("LoadScript"), Some("LogFiles"), Some("Stage")] {
+    for of in [
+        None,
+        Some("LoadScript"),
+        Some("NativeTransaction"),
+        Some("LogFiles"),
+        Some("Stage"),
+    ] {
         for (key, property) in properties(&schema, of) {
             let Some(is_integer) = is_integer(property) else {
                 continue;

@@ -16,9 +16,12 @@ drivers/     psycopg and SQLAlchemy, a process for each client
 from plinth.load.driver import LoadDriver, check_load, make_load
 from plinth.load.engine import Latencies, Load, LoadInterrupted, LoadOutcome, builtin, run
 from plinth.model.load_config import LoadConfig, LoadScript, LogFiles, Rate, Stage
+from plinth.model.native import AccountMix, Keys, NativeTransaction
 from plinth.system.conninfo import resolve as connection
 
 __all__ = [
+    "AccountMix",
+    "Keys",
     "Latencies",
     "Load",
     "LoadConfig",
@@ -27,6 +30,7 @@ __all__ = [
     "LoadOutcome",
     "LoadScript",
     "LogFiles",
+    "NativeTransaction",
     "Rate",
     "Stage",
     "builtin",

@@ -8,7 +8,7 @@ from plinth.load.engine import Load
 from plinth.model.experiment import Driver, WorkloadSpec
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
-from plinth.model.plan import ScriptText
+from plinth.model.plan import TransactionText
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 
@@ -42,7 +42,7 @@ class LoadDriver(Protocol):
         ...
 
 
-Check = Callable[[WorkloadSpec, Sequence[ScriptText], Mapping[str, str], LoadConfig], None]
+Check = Callable[[WorkloadSpec, Sequence[TransactionText], Mapping[str, str], LoadConfig], None]
 
 
 class _Entry(NamedTuple):
@@ -57,7 +57,7 @@ def make_load(driver: Driver, config: LoadConfig, runner: Runner, log: LogFile) 
 
 
 def check_load(
-    workload: WorkloadSpec, scripts: Sequence[ScriptText], variables: Mapping[str, str], config: LoadConfig
+    workload: WorkloadSpec, scripts: Sequence[TransactionText], variables: Mapping[str, str], config: LoadConfig
 ) -> None:
     """Raises UsageError, with file and line of a script, for what the workload's driver would refuse to run, and
     MissingCapability for what it lacks here. `variables` are those that are set from outside. Opens nothing."""
@@ -65,7 +65,7 @@ def check_load(
 
 
 def _check_engine(
-    workload: WorkloadSpec, scripts: Sequence[ScriptText], variables: Mapping[str, str], config: LoadConfig
+    workload: WorkloadSpec, scripts: Sequence[TransactionText], variables: Mapping[str, str], config: LoadConfig
 ) -> None:
     Load(config)
 

@@ -116,29 +116,33 @@ class RateStage(Frozen):
 PGBENCH_BUILTINS = ("tpcb-like", "simple-update", "select-only")
 BUILTIN_DATASETS: dict[str, str] = {
     **dict.fromkeys(PGBENCH_BUILTINS, "tpcb"),
+    "account-mix": "tpcb",
     "numbers-select": "numbers",
     "numbers-update": "numbers",
     "upsert-function": "upsert",
     "upsert": "upsert",
 }
-"""The built-in scripts, and the kind of dataset that each works on."""
-WHOLE_TRANSACTIONS = ("tpcb-like", "simple-update", "upsert-function", "upsert")
-"""Built-in scripts whose statements are one transaction already."""
+"""The built-in workloads, and the kind of dataset that each works on."""
+WHOLE_TRANSACTIONS = ("tpcb-like", "simple-update", "account-mix", "upsert-function", "upsert")
+"""Built-in workloads whose statements are whole transactions already."""
 READ_ONLY = ("select-only", "numbers-select")
-"""Built-in scripts that write no row; each transaction of all others does."""
+"""Built-in workloads that write no row."""
+MIXED = ("account-mix",)
+"""Built-in workloads of which some transactions write rows and others do not; each transaction of all others does."""
 
 
 Driver = Literal["plinth", "psycopg", "sqlalchemy"]
 
 
 class WorkloadSpec(Frozen):
-    """What the clients do: a built-in script or script files, by how many clients."""
+    """What the clients do: a built-in workload or script files, by how many clients."""
 
     builtin: (
         Literal[
             "tpcb-like",
             "simple-update",
             "select-only",
+            "account-mix",
             "numbers-select",
             "numbers-update",
             "upsert-function",
@@ -147,13 +151,14 @@ class WorkloadSpec(Frozen):
         | None
     ) = Field(
         default=None,
-        description="A built-in script. On dataset tpcb, pgbench's; on numbers, select or update a row by its number; on upsert, "
-        "a function that updates a row or inserts it: upsert-function looks it up first and swallows every error, upsert updates "
-        "first.",
+        description="A built-in workload. On dataset tpcb, pgbench's scripts, or account-mix, which is compiled into the load "
+        "engine: nine lookups of a balance to one transfer, which reads two balances and writes them; on numbers, select or "
+        "update a row by its number; on upsert, a function that updates a row or inserts it: upsert-function looks it up first "
+        "and swallows every error, upsert updates first.",
     )
     keys: Distribution = Field(
         default="uniform",
-        description="How a built-in script chooses its row (of tpcb: the account), as pgbench's random functions do.",
+        description="How a built-in workload chooses its row (of tpcb: the account), as pgbench's random functions do.",
     )
     keys_parameter: float | None = Field(
         default=None,
@@ -164,7 +169,7 @@ class WorkloadSpec(Frozen):
     active_rows: int | None = Field(
         default=None,
         ge=1,
-        description="The working set: a built-in script chooses among the first rows only, that many. Default: all rows.",
+        description="The working set: a built-in workload chooses among the first rows only, that many. Default: all rows.",
         examples=[1_000_000],
     )
     statements: int = Field(
@@ -225,8 +230,8 @@ class WorkloadSpec(Frozen):
 
     @property
     def is_read_only(self) -> bool | None:
-        """Whether its transactions write no row; None of a script of one's own, of which only the server can tell."""
-        return None if self.builtin is None else self.builtin in READ_ONLY
+        """Whether its transactions write no row; None where some may and only the server can tell: of mixes, and of scripts."""
+        return None if self.builtin is None or self.builtin in MIXED else self.builtin in READ_ONLY
 
     @model_validator(mode="after")
     def _one_source(self) -> "WorkloadSpec":

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from plinth.model.base import Frozen
 from plinth.model.connection import Connection
+from plinth.model.native import NativeTransaction
 from plinth.model.units import MAX_DURATION_S
 
 Arrivals = Literal["poisson", "uniform"]
@@ -111,8 +112,9 @@ class LoadConfig(Finite):
     """A load: who connects where and runs what, for how long, and what is told of it."""
 
     connection: Connection
-    scripts: Sequence[LoadScript] = Field(
+    scripts: Sequence[LoadScript | NativeTransaction] = Field(
         json_schema_extra=bounds(min_length=1),
+        description="What the clients run, chosen anew for each transaction, by weight.",
     )
     variables: dict[str, str] = Field(default_factory=dict, description="Set from outside, as pgbench -D.")
     clients: int = Field(
@@ -186,3 +188,12 @@ class LoadConfig(Finite):
         default=10.0,
         description="How long running transactions may take after a stop.",
     )
+
+    @property
+    def only_script(self) -> LoadScript:
+        """The script of a load that has one and nothing else. Raises ValueError of every other load."""
+        match self.scripts:
+            case [LoadScript() as script]:
+                return script
+            case _:
+                raise ValueError(f"one script is needed; got {', '.join(one.name for one in self.scripts)}")

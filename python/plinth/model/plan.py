@@ -9,6 +9,7 @@ from plinth.model.base import Frozen
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import Experiment, Level, ServerSpec, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
+from plinth.model.native import NativeTransaction
 from plinth.model.published import Reference
 from plinth.model.step import Step
 from plinth.model.storage import StorageSpec
@@ -89,6 +90,10 @@ class ScriptText(Frozen):
     weight: int = 1
 
 
+TransactionText = ScriptText | NativeTransaction
+"""What a client runs: a script, or a transaction that is compiled into the load engine."""
+
+
 class PlannedShell(Frozen):
     """A command of the system that a script starts, by `\\shell` or `\\setshell`."""
 
@@ -107,7 +112,7 @@ class Variant(Frozen):
     cluster: str
     settings: dict[str, bool | int | float | str]
     workload: WorkloadSpec
-    scripts: tuple[ScriptText, ...]
+    scripts: tuple[TransactionText, ...]
     is_baseline: bool = False
     is_aa_twin: bool = False
 
@@ -220,4 +225,4 @@ class Plan(Frozen):
     def named_files(self) -> dict[str, str]:
         """The text of every file that the experiment names, by its path as written: scripts, and SQL of the dataset."""
         scripts = (script for variant in self.variants if variant.workload.script for script in variant.scripts)
-        return self.dataset_files | {script.name: script.source for script in scripts}
+        return self.dataset_files | {script.name: script.source for script in scripts if isinstance(script, ScriptText)}

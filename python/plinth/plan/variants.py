@@ -15,7 +15,7 @@ from plinth.model.experiment import (
     level_text,
     with_levels,
 )
-from plinth.model.plan import ScriptText, Variant
+from plinth.model.plan import TransactionText, Variant
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
 from plinth.plan.storages import ConcreteStorages
@@ -54,7 +54,7 @@ class Expanded(NamedTuple):
 
 
 def expand(
-    experiment: Experiment, scripts_of: Callable[[WorkloadSpec, DatasetSpec], tuple[ScriptText, ...]]
+    experiment: Experiment, scripts_of: Callable[[WorkloadSpec, DatasetSpec], tuple[TransactionText, ...]]
 ) -> Expanded:
     """Every combination of levels as a variant, in the order of the file; the A/A twin comes last.
 

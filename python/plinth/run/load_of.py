@@ -7,7 +7,8 @@ from plinth.load import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec, WorkloadSpec
 from plinth.model.load_config import ShellUser
-from plinth.model.plan import ScriptText
+from plinth.model.native import NativeTransaction
+from plinth.model.plan import ScriptText, TransactionText
 
 STOP_PATIENCE_S = 10.0
 _CONNECT_TIMEOUT_S = 10.0
@@ -17,7 +18,7 @@ _NOWHERE = Connection(host="/nowhere", port=5432, user="nobody", database="nothi
 
 def load_of(
     workload: WorkloadSpec,
-    scripts: Sequence[ScriptText],
+    scripts: Sequence[TransactionText],
     measure: MeasureSpec,
     *,
     to: Connection,
@@ -32,7 +33,7 @@ def load_of(
         clients=workload.clients,
         threads=min(workload.threads or min(cores, _MOST_THREADS), workload.clients),
         protocol=workload.protocol,
-        scripts=[LoadScript(name=one.name, source=one.source, weight=one.weight) for one in scripts],
+        scripts=[_told(one) for one in scripts],
         variables={**variables, **{name: str(value) for name, value in workload.variables.items()}},
         warmup_s=measure.warmup_s,
         duration_s=measure.duration_s,
@@ -48,11 +49,17 @@ def load_of(
 
 
 def check_load(
-    workload: WorkloadSpec, scripts: Sequence[ScriptText], measure: MeasureSpec, variables: Mapping[str, str]
+    workload: WorkloadSpec, scripts: Sequence[TransactionText], measure: MeasureSpec, variables: Mapping[str, str]
 ) -> None:
     """Raises UsageError, with file and line of a script, for what the workload's driver would refuse to run."""
     config = load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1)
     load.check_load(workload, scripts, variables, config)
+
+
+def _told(transaction: TransactionText) -> LoadScript | NativeTransaction:
+    if isinstance(transaction, ScriptText):
+        return LoadScript(name=transaction.name, source=transaction.source, weight=transaction.weight)
+    return transaction
 
 
 def _rate(workload: WorkloadSpec) -> Rate | None:

@@ -11,7 +11,7 @@ from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.plan import Plan, PlannedShell, ScriptText
+from plinth.model.plan import Plan, PlannedShell, TransactionText
 from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, scale_to_fit
 from plinth.run.context import RunContext
@@ -85,7 +85,7 @@ class _Planner:
             ),
         )
 
-    def _scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[ScriptText, ...]:
+    def _scripts(self, workload: WorkloadSpec, dataset: DatasetSpec) -> tuple[TransactionText, ...]:
         with self._placed():
             scripts = scripts_of(workload, dataset.kind, self.loaded.files)
         variables = self._dataset(dataset).variables()

@@ -71,7 +71,9 @@ class Tpcb:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """Every acknowledged transaction left one row of history, and its delta in each balance."""
+        """Every acknowledged transaction left one row of history, and its delta in each balance. Transfers keep the sum."""
+        if workload.builtin == "account-mix":
+            return self._transfers_kept(control, before)
         if workload.is_read_only is not False:
             return []
         totals = result.totals
@@ -100,6 +102,20 @@ class Tpcb:
                     )
                 )
         return checks
+
+    def _transfers_kept(self, control: "psycopg.Connection", before: dict[str, int]) -> list[Check]:
+        after = self._balances(control)
+        if "accounts" not in after:
+            return []
+        expected, got = before["accounts"], after["accounts"]
+        return [
+            Check(
+                name="sum of balances in accounts after transfers = before",
+                expected=str(expected),
+                got=str(got),
+                ok=got == expected,
+            )
+        ]
 
     def _balances(self, control: "psycopg.Connection") -> dict[str, int]:
         balances = {

@@ -58,7 +58,10 @@ impl Client {
             return Err(self.trouble(context, message));
         }
         let out = self.pipeline.queue(id, now_ns);
-        programs.write_queued(id, !self.prepared[id], &self.variables, out);
+        let (prepare, params) = (!self.prepared[id], programs.params(id));
+        programs.write_queued(id, prepare, out, |hole, out| {
+            self.variables.write_text(params[hole], out)
+        });
         self.step += 1;
         self.send_pipeline(false, context)
     }
@@ -86,7 +89,11 @@ impl Client {
         Err(self.trouble(context, "not in pipeline mode"))
     }
 
-    fn send_pipeline(&mut self, all: bool, context: &mut Context<'_>) -> Result<(), Trouble> {
+    pub(super) fn send_pipeline(
+        &mut self,
+        all: bool,
+        context: &mut Context<'_>,
+    ) -> Result<(), Trouble> {
         let Some(messages) = self.pipeline.unsent(all) else {
             return Ok(());
         };

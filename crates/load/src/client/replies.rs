@@ -60,7 +60,7 @@ impl Client {
             )?,
             b'1' => self.parsed(context),
             b'C' | b'I' | b'D' | b'T' if self.keeps => {
-                self.keep(frame.tag, frame.body, context)?;
+                self.keep(frame.tag, frame.body, context, now_ns)?;
             }
             b'C' | b'I' if self.pipeline.is_open() => self.pipeline_step_ended(context, now_ns)?,
             b'C' | b'I' => self.result_ended(),
@@ -117,6 +117,7 @@ impl Client {
                 self.command_ended(context);
                 self.run(context, now_ns)
             }
+            (State::Batch, None) => self.batch_ended(context, now_ns),
             (State::Statement, None) => {
                 if keeps {
                     self.kept(context)?;
@@ -131,7 +132,9 @@ impl Client {
                 self.step += 1;
                 self.run(context, now_ns)
             }
-            (State::Statement | State::Preparing | State::Pipeline, Some(_)) if in_block => {
+            (State::Statement | State::Preparing | State::Pipeline | State::Batch, Some(_))
+                if in_block =>
+            {
                 self.pipeline.close();
                 self.state = State::Rollback;
                 let rollback = std::mem::take(&mut context.rollback);
@@ -140,7 +143,11 @@ impl Client {
                 result
             }
             (
-                State::Statement | State::Preparing | State::Pipeline | State::Rollback,
+                State::Statement
+                | State::Preparing
+                | State::Pipeline
+                | State::Batch
+                | State::Rollback,
                 Some((kind, place)),
             ) => {
                 self.pipeline.close();

@@ -1,18 +1,23 @@
 //! Statements whose results become variables.
 
-use crate::client::Client;
+use crate::client::{Client, State};
 use crate::context::Context;
 use crate::errors::Trouble;
 use crate::program::Step;
 
 impl Client {
     /// A part of a result that is kept.
+    #[inline(never)] // what few statements need must not make the way of all others longer
     pub(super) fn keep(
         &mut self,
         tag: u8,
         body: &[u8],
-        context: &Context<'_>,
+        context: &mut Context<'_>,
+        now_ns: u64,
     ) -> Result<(), Trouble> {
+        if self.state == State::Batch {
+            return self.take_answer(tag, body, context, now_ns);
+        }
         match tag {
             b'T' => self.results.columns(body),
             b'D' => self.results.row(body),

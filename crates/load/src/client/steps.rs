@@ -52,6 +52,12 @@ impl Client {
                         return Ok(());
                     }
                 }
+                Some(Step::Native(native)) => {
+                    if self.begin_native(*native, context, now_ns)? {
+                        return Ok(());
+                    }
+                    continue;
+                }
                 Some(Step::Meta(Command::SyncPipeline)) => self.sync_pipeline(context)?,
                 Some(Step::Meta(Command::EndPipeline)) => return self.end_pipeline(context),
                 Some(Step::Meta(Command::Sleep(sleep))) => {

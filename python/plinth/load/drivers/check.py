@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from plinth.model.errors import MissingCapability, UsageError
 from plinth.model.experiment import WorkloadSpec
-from plinth.model.plan import ScriptText
+from plinth.model.native import NativeTransaction
+from plinth.model.plan import ScriptText, TransactionText
 
 _PACKAGES = {"psycopg": ("psycopg",), "sqlalchemy": ("sqlalchemy", "psycopg")}
 _TAKEN = ("SQL", "set")
 
 
-def check_driver(workload: WorkloadSpec, scripts: Sequence[ScriptText], variables: Mapping[str, str]) -> None:
+def check_driver(workload: WorkloadSpec, scripts: Sequence[TransactionText], variables: Mapping[str, str]) -> None:
     """Raises MissingCapability without the packages of the workload's driver, and UsageError for a script that it cannot run.
 
     `variables` are those that are set from outside.
@@ -26,6 +27,12 @@ def check_driver(workload: WorkloadSpec, scripts: Sequence[ScriptText], variable
                 where="workload.driver",
                 hint='pip install "pgplinth[drivers]" brings the drivers',
             )
+    if any(isinstance(one, NativeTransaction) for one in scripts):
+        raise UsageError(
+            f"driver {workload.driver!r} runs scripts; {workload.builtin} is compiled into the load engine",
+            where="workload.builtin",
+            hint='take driver = "plinth", or a workload that is a script',
+        )
     if len(scripts) > 1:
         raise UsageError(
             f"driver {workload.driver!r} runs one script; got {', '.join(script.name for script in scripts)}",
@@ -33,6 +40,7 @@ def check_driver(workload: WorkloadSpec, scripts: Sequence[ScriptText], variable
             hint='driver = "plinth" draws among several by their weights',
         )
     for script in scripts:
+        assert isinstance(script, ScriptText)
         given = {**variables, **{name: str(value) for name, value in workload.variables.items()}}
         _check_script(script, workload.driver, given)
 

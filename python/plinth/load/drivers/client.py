@@ -47,7 +47,7 @@ class _Client:
         self._order = order
         self._load = order.load
         self._stopping = False
-        (script,) = self._load.scripts
+        script = self._load.only_script
         self._draws = ScriptDraws(
             script.name, script.source, self._load.variables, self._load.seed, self._load.clients, number
         )

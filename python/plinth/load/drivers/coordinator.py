@@ -41,7 +41,7 @@ class Coordinator:
         self._conductor = conductor
         self._order = order
         self._load = order.load
-        (script,) = self._load.scripts
+        script = self._load.only_script
         self._timeline = Timeline(round(self._load.warmup_s * 1e9))
         draws = ScriptDraws(script.name, script.source, self._load.variables, self._load.seed, self._load.clients, 0)
         lines = [(line, text) for line, text, _ in draws.statements()]
@@ -204,7 +204,7 @@ class Coordinator:
     def _result(self, started_unix_ns: int, connect_ns: int) -> LoadResult:
         end_ns = max([ended.t_ns for ended in self._ended], default=self._now_ns())
         self._progress(self._aggregates.close_all(end_ns))
-        (script,) = self._load.scripts
+        script = self._load.only_script
         measured = self._aggregates.totals(measured_only=True)
         ready = [client.ready for client in self._all if client.ready is not None]
         warmup_ns = min(self._timeline.warmup_ns, end_ns)

@@ -1,0 +1,93 @@
+//! A client's way through a transaction that is compiled in.
+
+use crate::client::{Client, State};
+use crate::context::Context;
+use crate::errors::Trouble;
+use crate::native::Batch;
+use crate::program::{NativeStep, Step};
+
+impl Client {
+    /// Begins the transaction; whether there is something to wait for. Its statements are prepared, and the pipeline that
+    /// they go through is open.
+    #[inline(never)] // it must not make the way of scripts longer
+    pub(super) fn begin_native(
+        &mut self,
+        native: NativeStep,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<bool, Trouble> {
+        self.answers.clear();
+        self.workloads[native.workload].begin(native.transaction, &mut self.random);
+        self.next_batch(native, context, now_ns)
+    }
+
+    /// Sends the next batch; `false` when there is none, because the transaction is over.
+    fn next_batch(
+        &mut self,
+        native: NativeStep,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<bool, Trouble> {
+        let mut batch = Batch {
+            programs: context.programs,
+            prepared: &self.prepared,
+            pipeline: &mut self.pipeline,
+            first_statement: native.first_statement,
+            now_ns,
+            len: 0,
+        };
+        let added = self.workloads[native.workload].next(&self.answers, &mut batch);
+        let is_over = batch.len == 0;
+        added.map_err(|error| self.trouble(context, error))?;
+        if is_over {
+            self.pipeline.close();
+            self.step += 1;
+            return Ok(false);
+        }
+        self.answers.clear();
+        self.keeps = true;
+        self.scanner.keep_rows(true);
+        self.results_ended = 0;
+        self.state = State::Batch;
+        self.pipeline.sync();
+        self.send_pipeline(true, context)?;
+        Ok(true)
+    }
+
+    /// A part of what the server answers to a batch.
+    pub(super) fn take_answer(
+        &mut self,
+        tag: u8,
+        body: &[u8],
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        match tag {
+            b'T' => Ok(()),
+            b'D' => {
+                self.answers.add_row(body);
+                Ok(())
+            }
+            _ => {
+                self.answers.end_statement();
+                self.pipeline_step_ended(context, now_ns)
+            }
+        }
+    }
+
+    /// All answers to a batch have come, and no statement failed.
+    #[inline(never)]
+    pub(super) fn batch_ended(
+        &mut self,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), Trouble> {
+        let step = context.programs.programs[self.script].steps.get(self.step);
+        if let Some(Step::Native(native)) = step
+            && self.next_batch(*native, context, now_ns)?
+        {
+            return Ok(());
+        }
+        self.run(context, now_ns)
+    }
+}

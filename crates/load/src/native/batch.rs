@@ -1,0 +1,47 @@
+//! Statements that a transaction sends together.
+
+use plinth_script::Value;
+
+use crate::pipeline::Pipeline;
+use crate::program::Programs;
+
+/// A parameter of a statement; it is sent as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parameter {
+    Integer(i64),
+}
+
+impl Parameter {
+    /// Appends its text; `false` for null.
+    pub(crate) fn write(self, out: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Integer(number) => Value::Int(number).write_text(out),
+        }
+        true
+    }
+}
+
+/// Statements that are sent together, with one `Sync` behind them.
+#[derive(Debug)]
+pub(crate) struct Batch<'a> {
+    pub(crate) programs: &'a Programs,
+    pub(crate) prepared: &'a [bool],
+    pub(crate) pipeline: &'a mut Pipeline,
+    /// The first statement of the transaction among all of the run.
+    pub(crate) first_statement: usize,
+    pub(crate) now_ns: u64,
+    /// How many there are.
+    pub(crate) len: usize,
+}
+
+impl Batch<'_> {
+    /// Adds a statement, by its place among those of the transaction.
+    pub(crate) fn add(&mut self, statement: usize, parameters: &[Parameter]) {
+        let id = self.first_statement + statement;
+        let out = self.pipeline.queue(id, self.now_ns);
+        let prepare = !self.prepared[id];
+        self.programs
+            .write_queued(id, prepare, out, |hole, out| parameters[hole].write(out));
+        self.len += 1;
+    }
+}

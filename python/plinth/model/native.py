@@ -1,0 +1,37 @@
+"""Transactions of workloads that are compiled into the load engine (crates/load/src/native), beside scripts."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.base import Frozen
+from plinth.model.distribution import Distribution
+
+
+class Keys(Frozen):
+    """How a transaction chooses a row by its key, as pgbench's random functions do."""
+
+    distribution: Distribution = "uniform"
+    parameter: float | None = Field(default=None, description="Of gaussian, exponential and zipfian, which need it.")
+    active_rows: int | None = Field(
+        default=None, description="Among how many rows, the first ones. Default: all, by the variable scale."
+    )
+
+
+class AccountMix(Frozen):
+    """Transactions `lookup` and `transfer` among pgbench's accounts, two of which a transfer reads and then writes."""
+
+    workload: Literal["account-mix"] = "account-mix"
+    keys: Keys = Keys()
+
+
+NativeWorkload = AccountMix
+"""The parameters of a workload. A second kind makes of this a union that `workload` tells apart."""
+
+
+class NativeTransaction(Frozen):
+    """A type of transaction, and how often it is chosen among others."""
+
+    name: str = Field(description="Which of the workload's transactions it is: how results and errors name it.")
+    native: NativeWorkload
+    weight: int = Field(default=1, ge=0, description="Its share among all weights; 0 for never.")

@@ -1,0 +1,102 @@
+"""The built-in workloads: each is a list of transactions with weights, which are scripts or compiled into the load engine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from plinth.model.distribution import DEFAULT_PARAMETERS
+from plinth.model.experiment import PGBENCH_BUILTINS, WorkloadSpec
+from plinth.model.native import AccountMix, Keys, NativeTransaction, NativeWorkload
+from plinth.model.plan import ScriptText
+
+
+@dataclass(frozen=True)
+class KeyedScript:
+    """A script: `key` is drawn from 1 to `greatest`, then comes the rest."""
+
+    name: str
+    key: str
+    greatest: str
+    rest: str
+    weight: int = 1
+
+    def transaction(self, spec: WorkloadSpec) -> ScriptText:
+        """With the choice of rows, and as many statements, as the workload says."""
+        source = f"\\set {self.key} {self._draw(spec)}\n{self.rest}" * spec.statements
+        if spec.statements > 1:
+            source = f"BEGIN;\n{source}END;\n"
+        return ScriptText(name=self.name, source=source, weight=self.weight)
+
+    def _draw(self, spec: WorkloadSpec) -> str:
+        greatest = self.greatest if spec.active_rows is None else spec.active_rows
+        if spec.keys == "uniform":
+            return f"random(1, {greatest})"
+        return f"random_{spec.keys}(1, {greatest}, {_parameter(spec)})"
+
+
+@dataclass(frozen=True)
+class CompiledTransaction:
+    """A transaction of a workload in crates/load/src/native, with its parameters."""
+
+    name: str
+    parameters: Callable[[WorkloadSpec], NativeWorkload]
+    weight: int = 1
+
+    def transaction(self, spec: WorkloadSpec) -> NativeTransaction:
+        """With the choice of rows that the workload says."""
+        return NativeTransaction(name=self.name, native=self.parameters(spec), weight=self.weight)
+
+
+Builtin = tuple[KeyedScript | CompiledTransaction, ...]
+
+
+def _account_mix(spec: WorkloadSpec) -> AccountMix:
+    return AccountMix(
+        keys=Keys(
+            distribution=spec.keys,
+            parameter=None if spec.keys == "uniform" else _parameter(spec),
+            active_rows=spec.active_rows,
+        )
+    )
+
+
+_OWN: dict[str, Builtin] = {
+    "account-mix": (
+        CompiledTransaction("lookup", _account_mix, weight=9),
+        CompiledTransaction("transfer", _account_mix),
+    ),
+    "numbers-select": (
+        KeyedScript(
+            "numbers-select", "number", ":rows", "SELECT operator, region FROM numbers WHERE number = :number;\n"
+        ),
+    ),
+    "numbers-update": (
+        KeyedScript(
+            "numbers-update",
+            "number",
+            ":rows",
+            "\\set operator random(1, :operators)\n"
+            "\\set region random(1, :regions)\n"
+            "UPDATE numbers SET operator = :operator, region = :region WHERE number = :number;\n",
+        ),
+    ),
+    "upsert-function": (KeyedScript("upsert-function", "id", ":rows", "SELECT upsert_looked_up(:id);\n"),),
+    "upsert": (KeyedScript("upsert", "id", ":rows", "SELECT upsert_updated(:id);\n"),),
+}
+
+
+def builtin_of(name: str) -> Builtin:
+    """The transactions of a built-in workload."""
+    return (_pgbench_script(name),) if name in PGBENCH_BUILTINS else _OWN[name]
+
+
+def _pgbench_script(name: str) -> KeyedScript:
+    from plinth._native import builtin_script
+
+    accounts = "100000 * :scale"
+    draw, _, rest = builtin_script(name).partition("\n")
+    assert draw == f"\\set aid random(1, {accounts})", f"{name} begins with the draw of its account"
+    return KeyedScript(name, "aid", accounts, rest)
+
+
+def _parameter(spec: WorkloadSpec) -> float:
+    return spec.keys_parameter or DEFAULT_PARAMETERS[spec.keys]
