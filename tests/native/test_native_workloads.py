@@ -89,9 +89,7 @@ def test_a_transaction_that_is_tried_again_has_the_same_inputs(
         "create trigger fail before update on pgbench_accounts for each row execute function fail()"
     )
     try:
-        result = finished(
-            mixed(load, accounts, native("transfer"), transactions_per_client=40, max_tries=10)
-        )
+        result = finished(mixed(load, accounts, native("transfer"), transactions_per_client=40, max_tries=10))
     finally:
         accounts.execute("drop trigger fail on pgbench_accounts; drop function fail; drop sequence updates")
     assert (result.totals.done, result.totals.failed, result.totals.retried) == (40, 0, 40)

@@ -127,6 +127,8 @@ WHOLE_TRANSACTIONS = ("tpcb-like", "simple-update", "account-mix", "upsert-funct
 """Built-in workloads whose statements are whole transactions already."""
 READ_ONLY = ("select-only", "numbers-select")
 """Built-in workloads that write no row."""
+ROLLING_BACK = ("account-mix",)
+"""Built-in workloads of which some transactions end with ROLLBACK on purpose, and count as done."""
 MIXED = ("account-mix",)
 """Built-in workloads of which some transactions write rows and others do not; each transaction of all others does."""
 
@@ -232,6 +234,11 @@ class WorkloadSpec(Frozen):
     def is_read_only(self) -> bool | None:
         """Whether its transactions write no row; None where some may and only the server can tell: of mixes, and of scripts."""
         return None if self.builtin is None or self.builtin in MIXED else self.builtin in READ_ONLY
+
+    @property
+    def rolls_back(self) -> bool:
+        """Whether some of its transactions end with ROLLBACK on purpose."""
+        return self.builtin in ROLLING_BACK
 
     @model_validator(mode="after")
     def _one_source(self) -> "WorkloadSpec":

@@ -105,7 +105,7 @@ class TrialRunner:
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             before = dataset.before_trial(control)
             gaps = _checkpoint(control)
-            commits = _commits(control)
+            ended = _ended_transactions(control, variant.workload)
         observer = Observer(
             server.connection,
             devices=tuple(devices),
@@ -153,7 +153,8 @@ class TrialRunner:
                 await_sessions(control, server.connection.application_name)
                 checks = dataset.after_trial(control, before, variant.workload, load)
                 exclusive = variant.workload.builtin is not None and not observation.shares_database
-                checks.append(_commit_check(_commits(control) - commits, load, variant.workload, exclusive))
+                ended = _ended_transactions(control, variant.workload) - ended
+                checks.append(_transactions_check(ended, load, variant.workload, exclusive))
             failure = _failure_of_checks(checks)
         output.trial = _measured(output.trial, load, checks, observation, failure)
         output.trial = output.trial.model_copy(update={"gaps": (*gaps, *output.trial.gaps)})
@@ -210,11 +211,15 @@ def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:
     return []
 
 
-def _commits(control: "psycopg.Connection[Any]") -> int:
-    """Committed transactions of this database, with what finished sessions have reported."""
-    row = control.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()").fetchone()
+def _ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSpec) -> int:
+    """Committed transactions of this database, with what finished sessions have reported; of a workload that rolls some
+    back on purpose, those that were rolled back too."""
+    row = control.execute(
+        "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
+    ).fetchone()
     assert row is not None, "the database that we are in has a row"
-    return int(row[0])
+    commits, rollbacks = map(int, row)
+    return commits + rollbacks if workload.rolls_back else commits
 
 
 def _monotonic_ns(unix_ns: int) -> int:
@@ -222,15 +227,19 @@ def _monotonic_ns(unix_ns: int) -> int:
     return time.monotonic_ns() - (time.time_ns() - unix_ns)
 
 
-def _commit_check(commits: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
-    """`exclusive`: a transaction of the script commits once, and nobody else works in this database."""
+def _transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
+    """`exclusive`: each transaction of the load is one of the server, and nobody else works in this database."""
     done = load.totals.done
     most = done + load.totals.open + workload.clients * _OWN_COMMITS_PER_CLIENT[workload.driver] + _OWN_COMMITS
+    counters = "xact_commit"
+    if workload.rolls_back:
+        counters = "xact_commit + xact_rollback"
+        most += sum(error.count for error in load.errors)
     return Check(
-        name="pg_stat_database.xact_commit = transactions done, and a few of sessions' starts and maintenance",
+        name=f"pg_stat_database.{counters} = transactions done, and a few of sessions' starts and maintenance",
         expected=f"{done} to {most}" if exclusive else f"at least {done}",
-        got=str(commits),
-        ok=commits >= done and (commits <= most or not exclusive),
+        got=str(ended),
+        ok=ended >= done and (ended <= most or not exclusive),
     )
 
 
