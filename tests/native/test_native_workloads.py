@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from native_server import Finished, Load, Server
 
+from native_server import Finished, Load, Server
 from plinth import _native
 from plinth.load import LoadConfig, LoadScript, run
 from plinth.model.connection import Connection
