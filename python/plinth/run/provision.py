@@ -179,6 +179,10 @@ class Provision:
         cluster = self._managed.get(variant.cluster)
         return cluster.layout.log if cluster is not None else None
 
+    def figures(self) -> dict[str, float]:
+        """Figures of the run for the live display: what was written of the budget."""
+        return self.budget.figures()
+
     def close(self) -> tuple[NotUndone, ...]:
         """End the servers and undo every step; returns what could not be undone.
 

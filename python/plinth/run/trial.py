@@ -2,19 +2,20 @@
 
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from plinth.load import LoadDriver, make_load
+from plinth.load import LoadDriver
 from plinth.model.base import Gap
-from plinth.model.errors import Interrupted, PlinthError, UsageError
+from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
 from plinth.model.experiment import Driver, WorkloadSpec
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
-from plinth.model.plan import Plan, PlannedTrial, Variant
-from plinth.model.trial import Check, Event, Sample, Trial
+from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
+from plinth.model.trial import Check, DeviceIo, Event, Sample, Trial
 from plinth.model.units import format_count
 from plinth.observe import Observation, Observer
 from plinth.run.actions import ActionSchedule
@@ -22,10 +23,11 @@ from plinth.run.device_io import device_io, devices_of
 from plinth.run.failures import reason_of
 from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_PATIENCE_S, load_of
-from plinth.run.provision import Provision, Server
+from plinth.run.provision import Server
 from plinth.run.stall import StallWatch
 from plinth.server import connect, database_errors
 from plinth.system import cancel
+from plinth.system.log_file import LogFile
 from plinth.system.owner import shell_user
 from plinth.workload import await_sessions, dataset_of
 
@@ -40,64 +42,148 @@ _OWN_COMMITS_PER_CLIENT: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalc
 _OWN_COMMITS = 100
 
 
-@dataclass
+class Clock(Protocol):
+    """The clocks that a trial is timed by."""
+
+    def unix_ns(self) -> int:
+        """The wall clock, in ns since 1970."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """CLOCK_MONOTONIC, in ns, by which samples are taken."""
+        ...
+
+
+class SystemClock:
+    """The clocks of this machine."""
+
+    def unix_ns(self) -> int:
+        """The wall clock, in ns since 1970."""
+        return time.time_ns()
+
+    def monotonic_ns(self) -> int:
+        """CLOCK_MONOTONIC, in ns."""
+        return time.monotonic_ns()
+
+
+class Provisioned(Protocol):
+    """What a trial needs of what its run has made; see `Provision`."""
+
+    def failure(self, variant: Variant) -> PlinthError | None:
+        """Why the trials of a variant cannot be run."""
+        ...
+
+    def looked_after(self, variant: Variant) -> AbstractContextManager[None]:
+        """While it is entered, StorageBroken is raised when a storage of the variant no longer works."""
+        ...
+
+    def activate(self, variant: Variant, fresh: bool) -> tuple[Server, ServerFacts]:
+        """The server of a variant, with its settings."""
+        ...
+
+    def after_failure(self, variant: Variant) -> str | None:
+        """Clean up after a failed trial; returns which storage has caused it, if one has."""
+        ...
+
+    def postmaster_pid(self, variant: Variant) -> int | None:
+        """The pid of a managed server that runs."""
+        ...
+
+    def log(self, variant: Variant) -> LogFile | None:
+        """The log of a managed server."""
+        ...
+
+    def figures(self) -> dict[str, float]:
+        """Figures of the run for the live display."""
+        ...
+
+
+MakeLoad = Callable[[Driver, LoadConfig], LoadDriver]
+
+
+@dataclass(frozen=True)
 class TrialOutput:
     """What a trial gives to the bundle."""
 
     trial: Trial
     load: LoadResult | None = None
-    samples: list[Sample] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
+    samples: Sequence[Sample] = ()
+    events: Sequence[Event] = ()
     server: ServerFacts | None = None
 
-    def add_cause(self, cause: str | None) -> None:
-        """Write down with a failed trial what has been found out about why, unless it says so already."""
-        failure = self.trial.failure or ""
-        if cause is not None and cause not in failure:
-            self.trial = self.trial.model_copy(update={"failure": f"{failure}; {cause}"})
+
+@dataclass(frozen=True)
+class _Measured:
+    """What was measured in a trial, and why it is a failure nevertheless."""
+
+    load: LoadResult
+    observation: Observation
+    devices: tuple[DeviceIo, ...]
+    events: Sequence[Event]
+    checks: tuple[Check, ...]
+    gaps: tuple[Gap, ...]
+    server: ServerFacts
+    failure: str | None
 
 
 class TrialRunner:
     """Runs the trials of one plan on what was provisioned."""
 
     def __init__(
-        self, plan: Plan, provision: Provision, storages: Mapping[str, StorageFacts], listener: Listener
+        self,
+        plan: Plan,
+        provision: Provisioned,
+        storages: Mapping[str, StorageFacts],
+        listener: Listener,
+        make_load: MakeLoad,
+        clock: Clock,
     ) -> None:
         self._plan = plan
         self._provision = provision
         self._storages = storages
         self._listener = listener
+        self._make_load = make_load
+        self._clock = clock
         self._running: LoadDriver | None = None
 
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
         """Run one trial. A failure of server, load or storage gives a failed trial; Interrupted and UsageError pass through."""
-        started = time.time_ns()
+        started_unix_ns = self._clock.unix_ns()
         if error := self._provision.failure(variant):
-            return TrialOutput(_trial(trial, started, status="failed", failure=f"not run: {reason_of(error)}"))
+            return _output(trial, started_unix_ns, None, f"not run: {reason_of(error)}")
+        measured, failure = None, None
         try:
-            with self._provision.looked_after(variant):
-                activated = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
-                with self._stall_watch(trial, variant, activated[0]) as stalls:
-                    return self._measure(trial, variant, started, activated, stalls)
+            measured = self._run_on_server(trial, variant)
+            failure = measured.failure
         except (Interrupted, UsageError):
             raise
-        except (
-            PlinthError
-        ) as error:  # also what the operating system refuses, as a file system that is read-only by now
-            return TrialOutput(_trial(trial, started, status="failed", failure=reason_of(error)))
+        except PlinthError as error:
+            # Also what the operating system refuses, such as a file system that has become read-only.
+            failure = reason_of(error)
+        if failure is not None:
+            failure = self._with_cause(failure, variant)
+        return _output(trial, started_unix_ns, measured, failure)
+
+    def _with_cause(self, failure: str, variant: Variant) -> str:
+        """`failure` with what is found out about its cause: an I/O error, which the server reports, has a cause itself."""
+        if self._provision.failure(variant) is not None:
+            return failure
+        cause = self._provision.after_failure(variant)
+        return failure if cause is None or cause in failure else f"{failure}; {cause}"
+
+    def _run_on_server(self, trial: PlannedTrial, variant: Variant) -> _Measured:
+        with self._provision.looked_after(variant):
+            activated = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
+            with self._stall_watch(trial, variant, activated[0]) as stalls:
+                return self._measure(trial, variant, activated, stalls)
 
     def _stall_watch(self, trial: PlannedTrial, variant: Variant, server: Server) -> StallWatch:
         local = self._provision.postmaster_pid(variant) is not None
         return StallWatch(f"trial {trial.number}", server.connection, self._listener.note, local=local)
 
     def _measure(
-        self,
-        trial: PlannedTrial,
-        variant: Variant,
-        started: int,
-        activated: tuple[Server, ServerFacts],
-        stalls: StallWatch,
-    ) -> TrialOutput:
+        self, trial: PlannedTrial, variant: Variant, activated: tuple[Server, ServerFacts], stalls: StallWatch
+    ) -> _Measured:
         server, facts = activated
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
@@ -106,19 +192,11 @@ class TrialRunner:
             before = dataset.before_trial(control)
             gaps = _checkpoint(control)
             ended = _ended_transactions(control, variant.workload)
-        observer = Observer(
-            server.connection,
-            devices=tuple(devices),
-            postmaster_pid=self._provision.postmaster_pid(variant),
-            engine_pid=os.getpid(),
-            further_engines=lambda: self._running.processes if self._running is not None else (),
-            log=self._provision.log(variant),
-            storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
-        )
-        observer.start(time.monotonic_ns())
+        observer = self._observer(server, variant, cluster, devices)
         measure = self._plan.experiment.measure
         actions = ActionSchedule(measure.actions, server.connection, measure.warmup_s)
-        load, failure, t0_ns = None, "the load was not started", None
+        t0_ns = None
+        observer.start(self._clock.monotonic_ns())
         try:
             config = load_of(
                 variant.workload,
@@ -132,22 +210,12 @@ class TrialRunner:
             )
             with actions:
                 load, failure = self._load(config, variant.workload.driver, server, observer, stalls, actions)
-            failure = failure or actions.failure
-            if load is not None:
-                t0_ns = _monotonic_ns(load.started_unix_ns)
+            t0_ns = self._monotonic_ns(load.started_unix_ns)
         finally:
             observation = observer.stop(t0_monotonic_ns=t0_ns)
-        output = TrialOutput(
-            _trial(trial, started, status="failed", failure=failure, devices=device_io(observation.samples, devices)),
-            load=load,
-            samples=observation.samples,
-            events=sorted([*observation.events, *actions.events(t0_ns or 0)], key=lambda event: event.t_ns),
-            server=facts,
-        )
-        if load is None:
-            return output
+        assert t0_ns is not None, "the load has ended"
         checks: list[Check] = []
-        failure = failure or _failure_of_load(load)
+        failure = failure or actions.failure or _failure_of_load(load)
         if failure is None:
             with database_errors("check the trial", variant.label), connect(server.connection) as control:
                 await_sessions(control, server.connection.application_name)
@@ -156,9 +224,29 @@ class TrialRunner:
                 ended = _ended_transactions(control, variant.workload) - ended
                 checks.append(_transactions_check(ended, load, variant.workload, exclusive))
             failure = _failure_of_checks(checks)
-        output.trial = _measured(output.trial, load, checks, observation, failure)
-        output.trial = output.trial.model_copy(update={"gaps": (*gaps, *output.trial.gaps)})
-        return output
+        return _Measured(
+            load=load,
+            observation=observation,
+            devices=device_io(observation.samples, devices),
+            events=sorted([*observation.events, *actions.events(t0_ns)], key=lambda event: event.t_ns),
+            checks=tuple(checks),
+            gaps=(*gaps, *observation.gaps),
+            server=facts,
+            failure=failure,
+        )
+
+    def _observer(
+        self, server: Server, variant: Variant, cluster: PlannedCluster, devices: Mapping[str, Sequence[str]]
+    ) -> Observer:
+        return Observer(
+            server.connection,
+            devices=tuple(devices),
+            postmaster_pid=self._provision.postmaster_pid(variant),
+            engine_pid=os.getpid(),
+            further_engines=lambda: self._running.processes if self._running is not None else (),
+            log=self._provision.log(variant),
+            storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
+        )
 
     def _load(
         self,
@@ -168,12 +256,12 @@ class TrialRunner:
         observer: Observer,
         stalls: StallWatch,
         actions: ActionSchedule,
-    ) -> tuple[LoadResult | None, str | None]:
+    ) -> tuple[LoadResult, str | None]:
         """Drive the load to its end; returns its result, and why it is a failure."""
         measure = self._plan.experiment.measure
         total_s = measure.warmup_s + measure.duration_s
         failure, ended = None, 0
-        load = make_load(driver, config, self._provision.runner, self._provision.context.log("drivers.log"))
+        load = self._make_load(driver, config)
         self._running = load
         try:
             load.start()
@@ -188,7 +276,7 @@ class TrialRunner:
                 if failure is None and progress.clients_open < config.clients and not server.alive():
                     failure = "the server died during the trial"
                     load.stop()
-        except Interrupted:
+        except (Interrupted, StorageBroken):
             load.stop()
             load.wait(STOP_PATIENCE_S)
             raise
@@ -196,8 +284,12 @@ class TrialRunner:
 
     def _tell(self, progress: LoadProgress, total_s: float, observer: Observer) -> None:
         for second in progress.seconds:
-            figures = observer.latest() | self._provision.budget.figures()
+            figures = observer.latest() | self._provision.figures()
             self._listener.second(LiveSecond(second, progress.elapsed_ns / 1e9, total_s, figures))
+
+    def _monotonic_ns(self, unix_ns: int) -> int:
+        """The instant of a wall clock on the monotonic one."""
+        return self._clock.monotonic_ns() - (self._clock.unix_ns() - unix_ns)
 
 
 def _checkpoint(control: "psycopg.Connection[Any]") -> list[Gap]:
@@ -220,11 +312,6 @@ def _ended_transactions(control: "psycopg.Connection[Any]", workload: WorkloadSp
     assert row is not None, "the database that we are in has a row"
     commits, rollbacks = map(int, row)
     return commits + rollbacks if workload.rolls_back else commits
-
-
-def _monotonic_ns(unix_ns: int) -> int:
-    """The instant of a wall clock on the monotonic one."""
-    return time.monotonic_ns() - (time.time_ns() - unix_ns)
 
 
 def _transactions_check(ended: int, load: LoadResult, workload: WorkloadSpec, exclusive: bool) -> Check:
@@ -261,30 +348,35 @@ def _failure_of_checks(checks: list[Check]) -> str | None:
     return "; ".join(wrong) or None
 
 
-def _trial(trial: PlannedTrial, started_unix_ns: int, **fields: Any) -> Trial:
-    return Trial(
-        number=trial.number, block=trial.block, variant=trial.variant, started_unix_ns=started_unix_ns, **fields
+def _output(
+    planned: PlannedTrial, started_unix_ns: int, measured: _Measured | None, failure: str | None
+) -> TrialOutput:
+    """The result of a trial; of one that has not measured anything only the reason."""
+    result: dict[str, Any] = {
+        "number": planned.number,
+        "block": planned.block,
+        "variant": planned.variant,
+        "started_unix_ns": started_unix_ns,
+        "status": "complete" if failure is None else "failed",
+        "failure": failure,
+    }
+    if measured is None:
+        return TrialOutput(Trial(**result))
+    load, observation = measured.load, measured.observation
+    trial = Trial(
+        **result,
+        connect_ns=load.connect_ns,
+        warmup_ns=load.warmup_ns,
+        measured_ns=load.measured_ns,
+        totals=load.totals,
+        measured=load.measured,
+        tps=load.measured.done / (load.measured_ns / 1e9) if load.measured_ns else None,
+        engine=load.engine,
+        errors=load.errors,
+        checks=measured.checks,
+        devices=measured.devices,
+        gaps=measured.gaps,
+        observer_cpu_ns=observation.cost_cpu_ns,
+        observer_ns=observation.duration_ns,
     )
-
-
-def _measured(
-    trial: Trial, load: LoadResult, checks: list[Check], observation: Observation, failure: str | None
-) -> Trial:
-    return trial.model_copy(
-        update={
-            "status": "complete" if failure is None else "failed",
-            "failure": failure,
-            "connect_ns": load.connect_ns,
-            "warmup_ns": load.warmup_ns,
-            "measured_ns": load.measured_ns,
-            "totals": load.totals,
-            "measured": load.measured,
-            "tps": load.measured.done / (load.measured_ns / 1e9) if load.measured_ns else None,
-            "engine": load.engine,
-            "errors": load.errors,
-            "checks": tuple(checks),
-            "gaps": tuple(observation.gaps),
-            "observer_cpu_ns": observation.cost_cpu_ns,
-            "observer_ns": observation.duration_ns,
-        }
-    )
+    return TrialOutput(trial, load, observation.samples, measured.events, measured.server)
