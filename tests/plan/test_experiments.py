@@ -14,11 +14,11 @@ from plinth.run import make_plan
 
 ONLY_IN_WORDS = ("ten-billion-rows-shared-buffers",)
 """Whose study gives no figure for the question."""
-HOUSE = Path(__file__).parents[2]
-CURATED = sorted((HOUSE / "experiments").glob("*.toml"))
+REPOSITORY = Path(__file__).parents[2]
+CURATED = sorted((REPOSITORY / "experiments").glob("*.toml"))
 EXAMPLES = re.findall(
     r"^### (?P<section>[^\n]+)\n(?:(?!^##).*\n)*?```toml\n(?P<toml>(?:(?!```).*\n)+)```",
-    (HOUSE / "docs/guides/experiments.md").read_text(),
+    (REPOSITORY / "docs/guides/experiments.md").read_text(),
     re.M,
 )
 HEAD = """\

@@ -1,4 +1,7 @@
-"""The conductor: the only package that knows the stages and brings them together.
+"""The conductor: it brings the stages together, to plan an experiment and to run it.
+
+To read in this order: `planning`, `conduct` (the phases of a run), `provision` with `storages` and `loading`, `trial`
+with `actions`; of what fails `watch`, `stall`, `health`, `failures`; of a run that was cut short `resume`, `recovery`.
 
 What is named here is imported when it is asked for: who only plans does not wait for what runs and analyses.
 """

@@ -1,4 +1,4 @@
-"""What a planner must know of this machine: room, steps, sizes and times of what it plans."""
+"""What a planner must know of this machine: free space, steps, sizes and times of what it plans."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
