@@ -127,7 +127,8 @@ def test_a_device_that_gives_errors_in_mid_run(project, nothing_left, small):
     assert "storage shaky serves no more" in said.partition("\nerror: ")[2]
     trials = by_variant(project)
     assert trials["shaky"][-1]["status"] == "failed"
-    assert trials["shaky"][-1]["failure"].startswith("not run: storage shaky serves no more: no space left in")
+    # "not run: ..." unless filling took so long that it is the last one in which the device failed.
+    assert "storage shaky serves no more: no space left in" in trials["shaky"][-1]["failure"]
     assert [t["status"] for t in trials["disk"]] == ["complete"] * 3
     nothing_left()
     assert [path.name for path in Path(small).iterdir()] == ["filler"]
