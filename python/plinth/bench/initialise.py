@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from plinth.bench.failure import BenchFailure
 from plinth.bench.options import BenchOptions
 from plinth.bench.tables import server_message
+from plinth.model.generator import TpcbGenerator, as_json
 
 if TYPE_CHECKING:
     import psycopg
@@ -119,7 +120,7 @@ class Initialisation:
 
         config = {
             "connection": self._target.for_engine(),
-            "generator": {"kind": "tpcb", "scale": self._asked.scale, "fillfactor": None},
+            "generator": as_json(TpcbGenerator(self._asked.scale)),
             "streams": 1,
             "replace": True,
             "freeze": self._may_freeze(),

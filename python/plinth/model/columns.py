@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen
 from plinth.model.distribution import DEFAULT_PARAMETERS, Distribution, check_parameter
+from plinth.model.generator import SequenceValues, SkewedValues, TextValues, TimestampValues, UniformValues
 
 INTEGER_BYTES = {"smallint": 2, "int": 4, "bigint": 8}
 IntegerType = Literal["smallint", "int", "bigint"]
@@ -44,9 +45,9 @@ class SequenceColumn(Frozen):
         """Raises ValueError where a value does not fit in the type."""
         _check_fits(self.type, self.first, self.first + self.step * max(0, rows - 1))
 
-    def generator(self) -> dict[str, Any]:
-        """As crates/bulk takes it."""
-        return {"kind": "sequence", "first": self.first, "step": self.step}
+    def generator(self) -> SequenceValues:
+        """Where its values come from."""
+        return SequenceValues(self.first, self.step)
 
 
 class DrawnColumn(Frozen):
@@ -83,12 +84,11 @@ class DrawnColumn(Frozen):
         """Raises ValueError where a value does not fit in the type."""
         _check_fits(self.type, self.min, self.max)
 
-    def generator(self) -> dict[str, Any]:
-        """As crates/bulk takes it."""
-        bounds = {"kind": self.kind, "min": self.min, "max": self.max}
+    def generator(self) -> UniformValues | SkewedValues:
+        """Where its values come from."""
         if self.kind == "uniform":
-            return bounds
-        return bounds | {"parameter": self.parameter or DEFAULT_PARAMETERS[self.kind]}
+            return UniformValues(self.min, self.max)
+        return SkewedValues(self.kind, self.min, self.max, self.parameter or DEFAULT_PARAMETERS[self.kind])
 
 
 class TextColumn(Frozen):
@@ -117,10 +117,10 @@ class TextColumn(Frozen):
     def check(self, rows: int) -> None:
         """Any number of rows will do."""
 
-    def generator(self) -> dict[str, Any]:
-        """As crates/bulk takes it."""
+    def generator(self) -> TextValues:
+        """Where its values come from."""
         piece = max(1, round(self.size * (1 - self.compressibility)))
-        return {"kind": "text", "size_bytes": self.size, "piece_bytes": piece}
+        return TextValues(size_bytes=self.size, piece_bytes=piece)
 
 
 class TimestampColumn(Frozen):
@@ -154,10 +154,10 @@ class TimestampColumn(Frozen):
     def check(self, rows: int) -> None:
         """Any number of rows will do."""
 
-    def generator(self) -> dict[str, Any]:
-        """As crates/bulk takes it."""
+    def generator(self) -> TimestampValues:
+        """Where its values come from."""
         first, last = (_microseconds(instant) for instant in (self.first, self.last))
-        return {"kind": "timestamp", "first_us": first, "last_us": last, "spaced": self.spaced}
+        return TimestampValues(first_us=first, last_us=last, spaced=self.spaced)
 
 
 _TUPLE_HEADER_BYTES = 24

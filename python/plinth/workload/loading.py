@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.dataset import LEDGER, LoadedTables
+from plinth.model.generator import Generator, as_json
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
@@ -46,7 +47,7 @@ class Recipe:
     """How a dataset is loaded, in SQL and in the bulk loader's terms (crates/bulk)."""
 
     spec: LoadedTables
-    generator: dict[str, Any]
+    generator: Generator
     parts: tuple[Part, ...]
     row_bytes: float
     """Of a row in its table, about; it decides how many rows are sent in a piece."""
@@ -178,7 +179,7 @@ class Recipe:
         if pieces:
             copy(
                 {
-                    "generator": self.generator,
+                    "generator": as_json(self.generator),
                     "freeze": freeze,
                     "pieces": pieces,
                     "ledger": LEDGER,

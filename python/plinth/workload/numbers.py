@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.dataset import NumbersDataset
 from plinth.model.experiment import WorkloadSpec
+from plinth.model.generator import SequenceValues, UniformValues
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
@@ -26,9 +27,9 @@ class Numbers:
         self._table = Table(
             name="numbers",
             columns=(
-                Column("number", "bigserial", {"kind": "sequence", "first": 1, "step": 1}, 8),
-                Column("operator", "smallint", {"kind": "uniform", "min": 1, "max": spec.operators}, 2),
-                Column("region", "smallint", {"kind": "uniform", "min": 1, "max": spec.regions}, 2),
+                Column("number", "bigserial", SequenceValues(first=1, step=1), 8),
+                Column("operator", "smallint", UniformValues(1, spec.operators), 2),
+                Column("region", "smallint", UniformValues(1, spec.regions), 2),
             ),
             rows=spec.rows,
             seed=spec.seed,

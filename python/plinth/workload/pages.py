@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.errors import MissingCapability, RunError
+from plinth.model.generator import as_json
 from plinth.model.progress import Report
 from plinth.system.capacity import processors
 from plinth.system.database import DISK_FULL, full_hint
@@ -60,7 +61,7 @@ def _config(control: "psycopg.Connection", recipe: "Recipe") -> dict[str, Any]:
                 hint='take dataset.loader "copy"',
             )
     return {
-        "generator": recipe.generator,
+        "generator": as_json(recipe.generator),
         "threads": recipe.spec.streams or processors(),
         "checksums": _setting(control, "data_checksums") == "on",
         "relations": [_relation(control, part, recipe.spec.fillfactor) for part in recipe.parts],

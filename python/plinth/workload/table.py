@@ -1,9 +1,9 @@
 """One generated table with a key: its size, and the recipe that it is loaded by. What numbers, say, is made of."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from plinth.model.dataset import LoadedTables
+from plinth.model.generator import ColumnsGenerator, ColumnValues, SequenceValues
 from plinth.model.plan import DatasetSize
 from plinth.workload.loading import Recipe, usual_load_s
 from plinth.workload.maintenance import sorts_bytes
@@ -19,11 +19,11 @@ _KEY_BYTES = 20 / 0.9 * 1.005
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its definition in SQL, where its values come from (crates/bulk), and its width in bytes in a row."""
+    """A column: its definition in SQL, where its values come from, and its width in bytes in a row."""
 
     name: str
     definition: str
-    generator: dict[str, Any]
+    generator: ColumnValues
     width_bytes: int
 
 
@@ -61,13 +61,12 @@ class Table:
         parts = partitioned.parts()
         return Recipe(
             spec=spec,
-            generator={
-                "kind": "columns",
-                "table": self.name,
-                "rows": self.rows,
-                "seed": self.seed,
-                "columns": [column.generator for column in self.columns],
-            },
+            generator=ColumnsGenerator(
+                table=self.name,
+                rows=self.rows,
+                seed=self.seed,
+                columns=tuple(column.generator for column in self.columns),
+            ),
             parts=parts if self.rows else (),
             row_bytes=8192 / self._rows_a_page(),
             create=tuple(partitioned.create(spec.kind_of_table, columns, spec.fillfactor, place)),
@@ -83,13 +82,14 @@ class Table:
         return max(1, _PAGE_BYTES * self.spec.fillfactor // 100 // row)
 
     def _partitioned(self) -> Partitioned:
-        generator = next((column.generator for column in self.columns if column.name == self.key), {})
+        values = next((column.generator for column in self.columns if column.name == self.key), None)
+        sequence = values if isinstance(values, SequenceValues) else SequenceValues(first=1, step=1)
         return Partitioned(
             self.name,
             0,
             self.rows,
             self.spec.partitions,
             self.key,
-            generator.get("first", 1),
-            generator.get("step", 1),
+            sequence.first,
+            sequence.step,
         )

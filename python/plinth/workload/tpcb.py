@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.dataset import TpcbDataset
 from plinth.model.experiment import WorkloadSpec
+from plinth.model.generator import TpcbGenerator
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
@@ -149,7 +150,7 @@ class Tpcb:
                 keys[stage] += statements
         return Recipe(
             spec=spec,
-            generator={"kind": "tpcb", "scale": spec.scale, "fillfactor": None},
+            generator=TpcbGenerator(spec.scale),
             parts=tuple(parts),
             row_bytes=_HEAP_BYTES_PER_SCALE / sum(ROWS_PER_SCALE.values()) * 100 / spec.fillfactor,
             create=tuple(create),

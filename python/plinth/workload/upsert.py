@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from plinth.model.dataset import UpsertDataset
 from plinth.model.experiment import WorkloadSpec
+from plinth.model.generator import SequenceValues, TextValues, TimestampValues
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
@@ -52,12 +53,12 @@ class Upsert:
     def __init__(self, spec: UpsertDataset) -> None:
         self.spec = spec
         key = "int" if spec.greatest_id <= _GREATEST_INT else "bigint"
-        text = {"kind": "text", "size_bytes": _INFO_BYTES, "piece_bytes": _PIECE_BYTES}
-        loaded = {"kind": "timestamp", "first_us": _LOADED_US, "last_us": _LOADED_US, "spaced": True}
+        text = TextValues(size_bytes=_INFO_BYTES, piece_bytes=_PIECE_BYTES)
+        loaded = TimestampValues(first_us=_LOADED_US, last_us=_LOADED_US, spaced=True)
         self._table = Table(
             name="upserted",
             columns=(
-                Column("id", key, {"kind": "sequence", "first": 1, "step": 1}, 4 if key == "int" else 8),
+                Column("id", key, SequenceValues(first=1, step=1), 4 if key == "int" else 8),
                 Column("info", "text", text, 4 + _INFO_BYTES),
                 Column("crt_time", "timestamp", loaded, 14),  # with what aligns it behind the text
             ),
