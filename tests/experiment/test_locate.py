@@ -2,6 +2,7 @@
 
 import tomllib
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,54 @@ def test_a_missing_key_is_at_its_table_and_a_missing_table_at_the_top():
     assert locate(DOCUMENT, ("t", "sub", "nope")) == 20
     assert locate(DOCUMENT, ("nope", "x")) == 1
     assert find(DOCUMENT, ("nope",)) is None
+
+
+STRINGS = "\n".join(
+    [
+        """'a]#."' = 1""",
+        'b = """',
+        r'"quoted" \""" [',
+        '"""""',
+        "c = '''",
+        "# ['''''",
+        r"""d = '\' # [ " """,
+        "[[rows]]",
+        "[[rows.inner]]",
+        "[[rows.inner]]",
+        "[rows.inner.last]",
+        "e = [ # ]",
+        '  { f = "]" },',
+        "]",
+        "g = 1",
+    ]
+)
+
+
+def test_quotes_brackets_and_comments_end_nothing_within_strings():
+    expected = {
+        ('a]#."',): 1,
+        ("b",): 2,
+        ("c",): 5,
+        ("d",): 7,
+        ("rows", 0, "inner", 0): 9,
+        ("rows", 0, "inner", 1): 10,
+        ("rows", 0, "inner", 1, "last"): 11,
+        ("rows", 0, "inner", 1, "last", "e", 0, "f"): 12,
+        ("rows", 0, "inner", 1, "last", "g"): 15,
+    }
+    assert {path: find(STRINGS, path) for path in expected} == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["".join(f"k{n} = {n}\n" for n in range(10_000)), "k9999 = [\n" + "1,\n" * 10_000 + "]\n"]
+)
+def test_every_line_is_parsed_once_however_many_keys_are_looked_up(monkeypatch, text):
+    parsed = []
+    loads = tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda part: parsed.append(len(part)) or loads(part))
+    assert locate(text, ("k9999",)) == text[: text.index("k9999")].count("\n") + 1
+    assert locate(text, ("k9999", "missing")) == locate(text, ("k9999",))
+    assert sum(parsed) == len(text)
 
 
 keys = st.from_regex(r"[a-z]{1,5}", fullmatch=True)

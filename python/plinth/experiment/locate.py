@@ -1,24 +1,23 @@
 """Where a key of a TOML document was written.
 
-A prefix of whole lines that is itself valid TOML ends at a statement's end. The line of a key is therefore
-found with the standard parser alone: it is the statement whose addition makes the key appear. Right for dotted
-keys, inline tables and values over several lines alike; its cost matters only when there is an error to show.
+The document is cut into its statements (a header, or a key with its value), each of which is a TOML document by itself.
+The standard parser reads each once, and what it finds there is written down with the statement's line; so the cost
+grows with the document's length, however many keys are looked up. It matters only when there is an error to show.
 """
 
+import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-_MISSING = object()
+_Path = tuple[str | int, ...]
 
-
-def _lookup(document: Any, path: Sequence[str | int]) -> Any:
-    for part in path:
-        try:
-            document = document[part]  # a table by its key, an array by its index
-        except (KeyError, IndexError, TypeError):
-            return _MISSING
-    return document
+# What may hold a line end that ends no statement, or a bracket that opens nothing; then brackets, and line ends themselves.
+# https://toml.io/en/v1.0.0#string: up to two quotes may stand before the three that end a string over several lines.
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|' + r"'''.*?'{3,5}|" + r'"(?:\\.|[^"\\])*"|' + r"'[^']*'|#[^\n]*|[\[\]{}\n]", re.DOTALL
+)
 
 
 def locate(text: str, path: Sequence[str | int]) -> int:
@@ -36,16 +35,62 @@ def locate(text: str, path: Sequence[str | int]) -> int:
 
 def find(text: str, path: Sequence[str | int]) -> int | None:
     """The line, from 1, of the statement that wrote `path`; None when nothing did."""
-    if _lookup(tomllib.loads(text), path) is _MISSING:
-        return None
-    lines = text.split("\n")  # TOML knows no other ends of lines
-    start = 0
-    for end in range(1, len(lines) + 1):
-        try:
-            prefix = tomllib.loads("\n".join(lines[:end]) + "\n")
-        except tomllib.TOMLDecodeError:
-            continue
-        if _lookup(prefix, path) is not _MISSING:
-            return start + 1
-        start = end
-    raise AssertionError("the last prefix is the text itself")
+    return _lines(text).get(tuple(path)) if path else 1
+
+
+@lru_cache(maxsize=2)  # an experiment, and the published values that it names
+def _lines(text: str) -> Mapping[_Path, int]:
+    """The line of each path in `text`."""
+    lines: dict[_Path, int] = {}
+    sizes: dict[_Path, int] = {}  # of arrays of tables
+    table: _Path = ()
+    for line, statement in _statements(text):
+        document = tomllib.loads(statement)
+        if statement.lstrip(" \t").startswith("["):
+            table = _opened(document, sizes)
+            for length in range(1, len(table) + 1):
+                lines.setdefault(table[:length], line)
+        else:
+            for path in _paths(table, document):
+                lines.setdefault(path, line)
+    return lines
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Each statement of a valid document and its line, from 1; empty lines and comments too."""
+    line, start, depth = 1, 0, 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("[", "{"):
+            depth += 1
+        elif token[0] in ("]", "}"):
+            depth -= 1
+        elif token[0] == "\n" and not depth:
+            statement = text[start : token.end()]
+            yield line, statement
+            line, start = line + statement.count("\n"), token.end()
+    yield line, text[start:]
+
+
+def _opened(header: Any, sizes: dict[_Path, int]) -> _Path:
+    """The path of the table that a header opens, its arrays of tables by their last element."""
+    path: _Path = ()
+    while header:
+        (key, header), *_ = header.items()
+        path += (key,)
+        if isinstance(header, list):  # [[rows]]: one more
+            sizes[path] = sizes.get(path, 0) + 1
+            header = None
+        if path in sizes:
+            path += (sizes[path] - 1,)
+    return path
+
+
+def _paths(table: _Path, document: dict[str, Any]) -> Iterator[_Path]:
+    """The path of each value in `document`, which stands in `table`."""
+    left: list[tuple[_Path, Any]] = [(table, document)]
+    while left:
+        above, value = left.pop()
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, each in inner:
+            yield (*above, key)
+            left.append(((*above, key), each))
