@@ -317,3 +317,19 @@ def test_help_of_probe_describes_its_commands():
     assert " fsync Measure how long PATHS take " in words
     assert " io Measure PATH by fio, " in words
     assert "1 to 64; sequential" in " ".join(plinth("probe", "io", "--help").stdout.split())
+
+
+def test_names_of_files_and_storages_steer_no_terminal(tmp_path):
+    made = plinth("init", tmp_path / "a\x1b]0;owned\x07b\u202e.toml")
+    assert made.returncode == 0 and "a\\x1b]0;owned\\x07b\\u202e.toml" in made.stdout
+    folder = tmp_path / "c\x9b2J\u202ed"
+    folder.mkdir()
+    (tmp_path / "e.toml").write_text(
+        f'spec = 1\nname = "e"\nquestion = "Which?"\n[storage.disk]\nkind = "directory"\npath = "{folder}"\n'
+        '[dataset]\nkind = "tpcb"\nscale = 1\n[workload]\nbuiltin = "select-only"\n'
+    )
+    steps = plinth("storage", "prepare", tmp_path / "e.toml", "disk", "--dry-run")
+    assert steps.returncode == 0 and "c\\x9b2J\\u202ed" in steps.stdout
+    plan = plinth("plan", tmp_path / "e.toml", "--json")
+    assert json.loads(plan.stdout)["experiment"]["storage"]["disk"]["path"] == str(folder)
+    assert not set("\x1b\x07\x9b\u202e") & set(made.stdout + steps.stdout + plan.stdout)

@@ -12,7 +12,8 @@ from rich.text import Text
 from plinth.analyse import analyse
 from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
-from plinth.model.shown import shown, shown_in_json
+from plinth.cli.plain import print_json, print_plain
+from plinth.model.shown import shown, shown_as_json, shown_in_json
 from plinth.report import build_report, render_csv, render_html, render_markdown, render_terminal
 from report_bundles import ramdisk
 
@@ -81,3 +82,20 @@ def test_ordinary_text_stays_as_it_is():
     document = json.dumps({"a": [text, "\\u001b", "C:\\new", 'quote"']}, ensure_ascii=False)
     assert shown_in_json(document) == document
     assert json.loads(shown_in_json(json.dumps("\\\x1b\r\u202e", ensure_ascii=False))) == "\\\\x1b\\x0d\\u202e"
+
+
+def test_what_is_not_seen_is_written_out():
+    hidden = "a\u200bb\ufeff\u2028\u00ad\U000e0041\ufe0f"
+    assert shown(hidden) == "a\\u200bb\\ufeff\\u2028\\xad\\U000e0041\\ufe0f"
+
+
+def test_plain_lines_and_documents(capsys):
+    hostile = {"label": HOSTILE + "\U000e0041\xad\\u009b"}
+    print_plain(HOSTILE)
+    lines = capsys.readouterr().out
+    print_json(json.dumps(hostile, ensure_ascii=False))
+    document = capsys.readouterr().out
+    assert not STEERING.search(lines + document)
+    assert shown(document) == document
+    assert json.loads(document) == hostile
+    assert json.loads(shown_as_json(json.dumps(hostile))) == hostile

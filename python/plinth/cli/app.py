@@ -9,8 +9,8 @@ from plinth.cli.commands import COMMANDS
 from plinth.cli.console import error_console
 from plinth.cli.ending import INTERRUPTED
 from plinth.cli.help import HelpFormatter
+from plinth.cli.plain import print_plain
 from plinth.model.errors import ExperimentError, PlinthError
-from plinth.model.shown import shown
 
 USAGE = 2
 
@@ -42,7 +42,7 @@ def call(words: list[str]) -> int:
         show_error(error)
         return error.exit_code
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        print_plain("interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
@@ -72,5 +72,5 @@ def _show_usage_error(error: CycloptsError, words: list[str]) -> None:
     error.console = None
     text = " ".join(str(error).split())
     known = next((word for word in words if word in {command.name for command in COMMANDS}), None)
-    print(f"error: {shown(text)}", file=sys.stderr)
-    print(f"  hint: `plinth {known + ' ' if known else ''}--help` explains the usage", file=sys.stderr)
+    print_plain(f"error: {text}", file=sys.stderr)
+    print_plain(f"  hint: `plinth {known + ' ' if known else ''}--help` explains the usage", file=sys.stderr)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from plinth.cli.experiment import AsJson
+from plinth.cli.plain import print_json, print_plain
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
 from plinth.model.power_cut import CutMode
@@ -96,7 +97,7 @@ def serve(
         },
         {"size_bytes": "--size", "label": "--label", "seed": "--seed", "lie": "--lie", "faults": "--fault"},
     )
-    serve_disk(config, lambda status: print(json.dumps(_ready(status)), flush=True))
+    serve_disk(config, lambda status: print_json(json.dumps(_ready(status)), flush=True))
     return 0
 
 
@@ -116,11 +117,11 @@ def profiles(
         raise UsageError(f"no profile {name!r}; there are {', '.join(found)}", hint=nearest(name, list(found)))
     shown = list(found.values()) if name is None else [found[name]]
     if as_json:
-        print("[" + ",".join(profile.model_dump_json() for profile in shown) + "]")
+        print_json("[" + ",".join(profile.model_dump_json() for profile in shown) + "]")
     elif name is None:
         profile_table(shown)
     else:
-        print(profile_text(found[name]))
+        print_plain(profile_text(found[name]))
     return 0
 
 
@@ -132,17 +133,19 @@ def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
 
     found = _control(socket).status()
     if as_json:
-        print(found.model_dump_json(indent=1))
+        print_json(found.model_dump_json(indent=1))
         return 0
-    print(f"{found.label}: {found.profile}, {format_size(found.size_bytes)}, power {found.power}, pid {found.pid}")
-    print(f"  mount    {found.mount}\n  backing  {found.backing}")
+    print_plain(
+        f"{found.label}: {found.profile}, {format_size(found.size_bytes)}, power {found.power}, pid {found.pid}"
+    )
+    print_plain(f"  mount    {found.mount}\n  backing  {found.backing}")
     dirty, room = format_size(found.cache_dirty_bytes), format_size(found.cache_capacity_bytes)
-    print(f"  not durable: {dirty} of at most {room}")
-    print(f"  lie: {found.lie.words if found.lie else 'none'}")
+    print_plain(f"  not durable: {dirty} of at most {room}")
+    print_plain(f"  lie: {found.lie.words if found.lie else 'none'}")
     for fault in found.faults:
-        print(f"  fault: {fault.words}: seen {fault.seen}, fired {fault.fired}")
-    print("  counters: " + ", ".join(f"{name} {count}" for name, count in found.counters.items()))
-    print(physics_text(found.physics))
+        print_plain(f"  fault: {fault.words}: seen {fault.seen}, fired {fault.fired}")
+    print_plain("  counters: " + ", ".join(f"{name} {count}" for name, count in found.counters.items()))
+    print_plain(physics_text(found.physics))
     return 0
 
 
@@ -153,7 +156,7 @@ def set_physics(
     """Change a disk's physics while it is served; shows what is in force then."""
     from plinth.cli.disk_view import physics_text
 
-    print(physics_text(_control(socket).set_physics(_physics(changes))))
+    print_plain(physics_text(_control(socket).set_physics(_physics(changes))))
     return 0
 
 
@@ -172,7 +175,7 @@ def cut(
     seed: Annotated[int, Parameter(help="Of the choices.")] = 0,
 ) -> int:
     """Cut the power. Every request fails until `plinth disk power-on`; what was lost is said."""
-    print(_control(socket).power_cut(mode, seed).model_dump_json())
+    print_json(_control(socket).power_cut(mode, seed).model_dump_json())
     return 0
 
 
@@ -208,16 +211,16 @@ def fault(
     if lie is not None:
         control.set_lie(told)
     found = control.status()
-    print(f"lie: {found.lie.words if found.lie else 'none'}")
+    print_plain(f"lie: {found.lie.words if found.lie else 'none'}")
     for state in found.faults:
-        print(f"fault: {state.words}: seen {state.seen}, fired {state.fired}")
+        print_plain(f"fault: {state.words}: seen {state.seen}, fired {state.fired}")
     return 0
 
 
 @disk.command
 def flush_now(socket: Socket, /) -> int:
     """Make everything durable, whatever the lie; shows how many bytes were not."""
-    print(_control(socket).flush_now())
+    print_plain(str(_control(socket).flush_now()))
     return 0
 
 

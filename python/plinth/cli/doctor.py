@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import seconds_of
+from plinth.cli.plain import print_json
 
 if TYPE_CHECKING:
     from plinth.model.doctor import Noise
@@ -64,7 +65,7 @@ def doctor(
         return None if noise_s is None else measure_noise(place, noise_s)
 
     if as_json:
-        print(DoctorRecord(examinations=(examination,), noise=measured()).model_dump_json(indent=1))
+        print_json(DoctorRecord(examinations=(examination,), noise=measured()).model_dump_json(indent=1))
         return 0
     console = output_console()
     show_examination(examination, console, verbose)  # before the noise, which takes its time and may fail

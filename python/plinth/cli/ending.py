@@ -28,7 +28,9 @@ def with_output(command: Callable[[], int]) -> int:
         if error.errno not in _NO_ROOM or error.filename is not None:
             raise
         _write_no_more()
-        print(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
+        from plinth.cli.plain import print_plain
+
+        print_plain(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
         return FAILED
 
 

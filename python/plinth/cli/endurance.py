@@ -7,6 +7,7 @@ from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
+from plinth.cli.plain import print_json
 from plinth.model.errors import UsageError
 
 
@@ -50,7 +51,7 @@ def endurance(
 
     account = endurance_of_bundle(bundle, tps, _size("--tbw", tbw), pe_cycles, _size("--capacity", capacity), waf)
     if as_json:
-        print(account.model_dump_json(indent=1))
+        print_json(account.model_dump_json(indent=1))
     else:
         show_endurance(account, output_console())
     return 0

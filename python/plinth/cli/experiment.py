@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
+from plinth.cli.plain import print_json, print_plain
 from plinth.model.errors import UsageError
 
 Overrides = Annotated[
@@ -90,7 +91,7 @@ def init(
         raise UsageError("the file is there already", where=str(file), hint="give another name") from error
     except OSError as error:
         raise UsageError(f"cannot write the file: {error.strerror}", where=str(file)) from error
-    print(f"Wrote {file}. Next: plinth plan {file}")
+    print_plain(f"Wrote {file}. Next: plinth plan {file}")
     return 0
 
 
@@ -120,7 +121,7 @@ def plan(
     loaded = load_experiment(file, with_shortcuts(overrides, repeats, duration, clients), full)
     made = make_plan(loaded, run_id="RUN", bundle=Path("bundles/RUN"), fit=scale_to_fit)
     if as_json:
-        print(made.model_dump_json(indent=1))
+        print_json(made.model_dump_json(indent=1))
     else:
         show_plan(made, output_console())
     return 0
@@ -133,5 +134,5 @@ def schema() -> int:
     """
     from plinth.experiment import json_schema
 
-    print(json.dumps(json_schema(), indent=2))
+    print_json(json.dumps(json_schema(), indent=2))
     return 0

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.cli.console import error_console
+from plinth.cli.plain import print_plain
 from plinth.cli.stderr import stderr
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
-from plinth.model.shown import shown_stream
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration, format_size
 from plinth.run import Listener, LiveSecond
@@ -68,7 +68,7 @@ class PlainLines:
     """A line for each event, for logs and pipes."""
 
     def __init__(self) -> None:
-        self._stderr = shown_stream(stderr())
+        self._stderr = stderr()
         self._started = time.monotonic()
         self._next_progress = 0.0
         self._trial = ""
@@ -101,7 +101,7 @@ class PlainLines:
 
     def _say(self, text: str) -> None:
         # Written at once: another thread may have a note.
-        print(f"[{time.monotonic() - self._started:7.1f} s] {text}\n", end="", file=self._stderr, flush=True)
+        print_plain(f"[{time.monotonic() - self._started:7.1f} s] {text}\n", end="", file=self._stderr, flush=True)
 
 
 class LiveDisplay:

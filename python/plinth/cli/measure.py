@@ -19,6 +19,7 @@ from plinth.cli.experiment import (
     ScaleToFit,
     with_shortcuts,
 )
+from plinth.cli.plain import print_plain
 
 if TYPE_CHECKING:
     from plinth.cli.results import Results
@@ -87,7 +88,7 @@ def run(
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
     if full:
-        print(full_size_sentence(made), file=sys.stderr)
+        print_plain(full_size_sentence(made), file=sys.stderr)
     with _listener(quiet) as listener:
         status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections)
         results = _results(status.bundle, listener)

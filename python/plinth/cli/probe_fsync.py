@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import block_size_of, seconds_of
+from plinth.cli.plain import print_json
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
 from plinth.model.pg_units import format_block_size
@@ -95,7 +96,7 @@ def fsync(
 
     found = _fsync(paths, options, duration_s, rounds, quiet)
     if as_json:
-        print(json.dumps([one.model_dump(mode="json") for one in found]))
+        print_json(json.dumps([one.model_dump(mode="json") for one in found]))
     else:
         print_fsync(found, output_console())
     failed = [one for one in found if any(result.failed for result in one.results)]

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import seconds_of
+from plinth.cli.plain import print_json
 from plinth.cli.probe_fsync import FAILED, chosen, progress
 from plinth.model.errors import UsageError
 from plinth.model.probe_kinds import DEFAULT_IO_SHAPES, IO_SHAPES, IoShape
@@ -87,7 +88,7 @@ def io(
 
         found = probe_io(path, kind, jobs, size_bytes, duration_s, tell)
     if as_json:
-        print(found.model_dump_json(indent=1))
+        print_json(found.model_dump_json(indent=1))
     else:
         print_io(found, output_console())
     return FAILED if any(result.unavailable for result in found.results) else 0

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
+from plinth.cli.plain import print_json, print_plain, print_rendered
 from plinth.model.errors import UsageError
-from plinth.model.shown import shown
 from plinth.system.failures import from_os_error
 from plinth.system.owners_only import for_owner_only
 
@@ -53,7 +53,7 @@ def report(
     contents, analysis = analyse_bundle(bundle)
     results = Results(contents, analysis, bundle)
     if html:
-        print(write_html(results, output))
+        print_plain(str(write_html(results, output)))
         return 0
     if markdown:
         text = rendering.render_markdown(results.report)
@@ -66,10 +66,12 @@ def report(
         return 0
     else:
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
-    if output is None:
-        print(text, end="")
-    else:
+    if output is not None:
         _write(output, text)
+    elif as_json:
+        print_json(text, end="")
+    else:
+        print_plain(text, end="")
     return 0
 
 
@@ -83,7 +85,7 @@ def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) 
     from plinth.bundle import read_manifest, verify_bundle
 
     read_manifest(bundle)
-    print(f"{verify_bundle(bundle)} files are as the run left them")
+    print_plain(f"{verify_bundle(bundle)} files are as the run left them")
     return 0
 
 
@@ -128,10 +130,10 @@ def write_html(results: Results, path: Path | None = None) -> Path:
 def show_results(results: Results, as_json: bool) -> None:
     """What a run prints at its end: the table and where the report is, or the report as JSON."""
     if as_json:
-        print(results.json_text, end="")
+        print_json(results.json_text, end="")
         return
     _print_table(results)
-    print(shown(f"\nReport: {results.html_path}\nBundle: {results.bundle}"))
+    print_plain(f"\nReport: {results.html_path}\nBundle: {results.bundle}")
 
 
 def _print_table(results: Results) -> None:
@@ -146,7 +148,7 @@ def _print_table(results: Results) -> None:
         beside=published_beside(results.contents.plan, results.analysis, results.contents.io),
         probed=io_figures(results.contents.io),
     )
-    print(text, end="")
+    print_rendered(text)
 
 
 def _write(path: Path, text: str) -> Path:

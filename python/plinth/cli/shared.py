@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from plinth.bundle import read_manifest
+from plinth.cli.plain import print_plain
 from plinth.experiment import LoadedExperiment
 from plinth.model.errors import Interrupted, Refused
 
@@ -27,7 +28,7 @@ def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
     Nothing that it names has been started by then. Raises Refused without a terminal, Interrupted when the answer is no.
     """
     for line in _shown(loaded, bundle):
-        print(line, file=sys.stderr)
+        print_plain(line, file=sys.stderr)
     if yes:
         return
     if not (sys.stdin is not None and sys.stdin.isatty()):
@@ -36,14 +37,9 @@ def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
             where=str(bundle),
             hint="read what is shown above, then give --yes",
         )
-    print("Run this here? [y/N] ", end="", file=sys.stderr, flush=True)
+    print_plain("Run this here? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Interrupted("not confirmed: nothing was run", where=str(bundle))
-
-
-def escaped(text: str) -> str:
-    """`text` with everything that a terminal could take for a command, or show as nothing, as \\\\x1b or \\\\u202e."""
-    return "".join(one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode() for one in text)
 
 
 def _shown(loaded: LoadedExperiment, bundle: Path) -> list[str]:
@@ -51,15 +47,15 @@ def _shown(loaded: LoadedExperiment, bundle: Path) -> list[str]:
     levels = spec.matrix.get("server.bindir", ())
     bindirs = dict.fromkeys(str(one) for one in (spec.server.bindir, *levels) if one is not None)
     return [
-        f"The experiment of the bundle {escaped(str(bundle))}, which may be from somebody else:",
+        f"The experiment of the bundle {bundle}, which may be from somebody else:",
         *_block("experiment.toml", loaded.kept_text),
         *(line for name, text in loaded.files.items() for line in _block(name, text)),
-        *(f"set on the command line: {escaped(override)}" for override in loaded.overrides),
-        *(f"runs programs of the directory {escaped(bindir)}" for bindir in bindirs),
+        *(f"set on the command line: {override}" for override in loaded.overrides),
+        *(f"runs programs of the directory {bindir}" for bindir in bindirs),
         "Its SQL runs as superuser of the server; \\shell, \\setshell, COPY ... PROGRAM and settings such as archive_command start "
         "commands of the system as the server's user. Storages are made with your rights.",
     ]
 
 
 def _block(name: str, text: str) -> list[str]:
-    return [f"{_LINE[:8]} {escaped(name)}", escaped(text).rstrip("\n"), _LINE]
+    return [f"{_LINE[:8]} {name}", text.rstrip("\n"), _LINE]

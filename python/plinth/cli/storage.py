@@ -12,6 +12,7 @@ from rich.tree import Tree
 
 from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson, Destroy, Overrides
+from plinth.cli.plain import print_json, print_plain
 
 if TYPE_CHECKING:
     from plinth.model.facts import Fact, StorageFacts
@@ -70,7 +71,7 @@ def describe(
 
     facts = facts_of(path)
     if as_json:
-        print(facts.model_dump_json(indent=1))
+        print_json(facts.model_dump_json(indent=1))
     else:
         output_console().print(_tree(facts))
     return 0
@@ -145,10 +146,10 @@ def teardown(
     if name is None:
         there = standing_runs()
         for run in there.runs:
-            print(f"{run.run_id}: {run.what}")
-        print("Undo one with: plinth storage teardown NAME" if there.runs else "None stands.")
+            print_plain(f"{run.run_id}: {run.what}")
+        print_plain("Undo one with: plinth storage teardown NAME" if there.runs else "None stands.")
         for error in there.unreadable:
-            print(f"{error.where}: {error.message}", file=sys.stderr)
+            print_plain(f"{error.where}: {error.message}", file=sys.stderr)
         return 0
     run = standing(name)
     if dry_run:
@@ -156,7 +157,7 @@ def teardown(
         return 0
     for step in teardown_standalone(run, Runner()).undone:
         if (undone := undo_step(step)) is not None:
-            print(undone.title)
+            print_plain(undone.title)
     return 0
 
 
@@ -211,11 +212,11 @@ def _place(made: Any) -> str:
 
 
 def _print_steps(title: str, steps: "list[Step]") -> None:
-    print(f"# {title}")
+    print_plain(f"# {title}")
     for step in steps:
-        print(f"# {step.title}" + (f" (as user {step.user})" if step.user else ""))
+        print_plain(f"# {step.title}" + (f" (as user {step.user})" if step.user else ""))
         if step.argv is not None:
-            print(_shell(step.argv))
+            print_plain(_shell(step.argv))
 
 
 def _shell(argv: tuple[str, ...]) -> str:

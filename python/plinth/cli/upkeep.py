@@ -7,6 +7,7 @@ from rich.table import Table
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
+from plinth.cli.plain import print_json, print_plain
 
 Forget = Annotated[
     bool,
@@ -47,20 +48,22 @@ def clean(
         raise UsageError("--forget goes with the id of one run", hint="a bundle's manifest.json has it as run_id")
     result = clean_runs(UNDO_HANDLERS, run_id)
     for run in result.runs:
-        print(f"run {run.run_id}: {len(run.undone)} steps undone")
+        print_plain(f"run {run.run_id}: {len(run.undone)} steps undone")
         for step in run.undone:
-            print(f"  undone: {step.title}")
+            print_plain(f"  undone: {step.title}")
     for standing in result.standing:
         name = storage_name(standing.run_id)
-        print(f"left standing, as it was meant to be: {standing.what}; `plinth storage teardown {name}` undoes it")
+        print_plain(
+            f"left standing, as it was meant to be: {standing.what}; `plinth storage teardown {name}` undoes it"
+        )
     for living in result.living:
-        print(f"run {living.run_id}: left alone, it is still going (pid {living.pid})")
+        print_plain(f"run {living.run_id}: left alone, it is still going (pid {living.pid})")
     if not result.runs and not result.living and not result.standing:
-        print(f"nothing to clean: no journal in {journal_dir()}")
+        print_plain(f"nothing to clean: no journal in {journal_dir()}")
     if error := result.error():
         raise error
     if forget and run_id is not None:
-        print(f"run {run_id}: " + ("its key is removed" if forget_key(run_id) else "there is no key of it"))
+        print_plain(f"run {run_id}: " + ("its key is removed" if forget_key(run_id) else "there is no key of it"))
     return 0
 
 
@@ -77,7 +80,7 @@ def servers(*, as_json: AsJson = False) -> int:
 
     survey = find_installations(server_owner(), Runner())
     if as_json:
-        print("[" + ",".join(installation.model_dump_json() for installation in survey.installations) + "]")
+        print_json("[" + ",".join(installation.model_dump_json() for installation in survey.installations) + "]")
         return 0
     table = Table(box=None, pad_edge=False)
     for title in ("version", "origin", "bindir"):
@@ -97,5 +100,5 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="
     """
     from plinth.cli.app import application
 
-    print(application().generate_completion(shell=shell))
+    print_plain(application().generate_completion(shell=shell))
     return 0

@@ -1,10 +1,15 @@
-"""Text of others as it may be shown: what would steer a terminal or turn its reading order around is written out."""
+"""Text of others as it may be shown: what would steer a terminal, turn its reading order around or not be seen is written out."""
 
 import re
 from typing import IO, Any, cast
 
-# C0 and DEL, C1, and the controls of reading order of UAX #9 with the marks; line ends and tabs stay.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# C0 and DEL, C1, the separators of lines and paragraphs and of annotations; line ends and tabs stay. Then what has the property
+# Default_Ignorable_Code_Point (Unicode's DerivedCoreProperties.txt): it is not seen, and the controls of reading order are in it.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb"
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 # The same in JSON, whose writers escape C0 alone; an odd number of backslashes stands before one that escapes.
 _CONTROLS_IN_JSON = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u(00[01][0-9a-f]|007f)|([bfr]))")
 _SHORT = {"b": "\\\\x08", "f": "\\\\x0c", "r": "\\\\x0d"}
@@ -12,7 +17,7 @@ _BYTES = re.compile("[\udc80-\udcff]")
 
 
 def shown(text: str) -> str:
-    r"""`text` with control characters as `\x1b` or `\u202e`; line ends and tabs as they are."""
+    r"""`text` with control characters, and those that are not seen, as `\x1b` or `\u202e`; line ends and tabs as they are."""
     return _CONTROLS.sub(lambda match: _escape(match[0]), text)
 
 
@@ -22,6 +27,11 @@ def shown_in_json(document: str) -> str:
         lambda match: match[1] + (_SHORT[match[3]] if match[3] else f"\\\\x{match[2][2:]}"), document
     )
     return _CONTROLS.sub(lambda match: "\\" + _escape(match[0]), escaped)
+
+
+def shown_as_json(document: str) -> str:
+    r"""A JSON document of the same values, in which nothing steers a terminal: what is left of controls is `\u009b`."""
+    return _CONTROLS.sub(lambda match: _escape_in_json(match[0]), document)
 
 
 def bytes_shown_in_json(document: str) -> str:
@@ -48,4 +58,9 @@ class _Shown:
 
 def _escape(character: str) -> str:
     code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _escape_in_json(character: str) -> str:
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
