@@ -77,3 +77,24 @@ def test_it_reads_no_file_outside_of_it(project, bundle):
     (bundle / "experiment.toml").write_text(EXPERIMENT)
     done = project.plinth("run", bundle, "--yes")
     assert done.returncode == 2 and "does not hold the file" in done.stderr
+
+
+def test_a_dangling_link_for_its_manifest_does_not_make_it_ones_own(project, bundle):
+    (bundle / "manifest.json").unlink()
+    (bundle / "manifest.json").symlink_to(project.folder / "nowhere")
+    (project.folder / "secret.sql").write_text("SELECT 'secret';\n")
+    (bundle / "experiment.toml").write_text(EXPERIMENT.replace("who.sql", "../secret.sql"))
+    done = project.plinth("run", bundle / "experiment.toml", "--bundle", project.bundle)
+    assert done.returncode == 1 and "a symbolic link, not a file" in done.stderr
+    planned = project.plinth("plan", bundle / "experiment.toml")
+    assert planned.returncode == 2 and "does not hold the file" in planned.stderr
+    assert not project.bundle.exists()
+
+
+def test_a_link_for_its_experiment_is_not_followed(project, bundle):
+    (bundle / "experiment.toml").rename(project.folder / "private.toml")
+    (bundle / "experiment.toml").symlink_to(project.folder / "private.toml")
+    for words in (("run", bundle, "--yes"), ("plan", bundle / "experiment.toml")):
+        done = project.plinth(*words)
+        assert done.returncode == 2, done.stderr
+        assert "it is a symbolic link" in done.stderr and "Which" not in done.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plinth.bundle import read_manifest
 from plinth.cli.plain import print_plain
-from plinth.experiment import LoadedExperiment
+from plinth.experiment import LoadedExperiment, is_bundle
 from plinth.model.errors import Interrupted, Refused
 
 _LINE = "-" * 72
@@ -14,7 +14,7 @@ _LINE = "-" * 72
 def bundle_of(file: Path) -> Path | None:
     """The bundle that is meant by `file`: its folder, or the experiment in it. None for any other experiment file."""
     folder = file if file.is_dir() else file.parent
-    return folder if (folder / "manifest.json").exists() else None
+    return folder if is_bundle(folder) else None
 
 
 def overrides_of(bundle: Path) -> tuple[str, ...]:

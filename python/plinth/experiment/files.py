@@ -1,5 +1,6 @@
 """The files that an experiment names, read with it: scripts of clients, and the SQL of a dataset."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,18 @@ def read_files(document: dict[str, Any], folder: Path, problems: list[Problem]) 
     return files
 
 
+def is_bundle(folder: Path) -> bool:
+    """Whether `folder` is a bundle. A link for its manifest.json, wherever it leads, does not keep it from being one."""
+    return os.path.lexists(folder / "manifest.json")
+
+
 class _OutsideBundle(Exception):
     """What a bundle's experiment names is not in the bundle."""
 
 
 def _place(folder: Path, name: str) -> Path:
     """Where the file is; of a bundle's experiment in the bundle, since bundles are shared and any file could be named."""
-    if not (folder / "manifest.json").exists():
+    if not is_bundle(folder):
         return folder / name
     kept = folder / kept_path(name)
     if not kept.exists() or not kept.resolve().is_relative_to(folder.resolve() / "files"):

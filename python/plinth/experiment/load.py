@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plinth.experiment.files import read_files
+from plinth.experiment.files import is_bundle, read_files
 from plinth.experiment.full import at_full_size, check_full
 from plinth.experiment.locate import find, locate
 from plinth.experiment.matrix import check_matrix, flatten
@@ -64,7 +64,7 @@ def load_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = Fa
     Raises UsageError when it cannot be read and ExperimentError with every problem when it is not valid.
     """
     try:
-        text = read_text(path)
+        text = read_text(path, follow_link=not is_bundle(path.parent))
     except UnreadableFile as error:
         raise UsageError(
             f"cannot read the experiment file: {error}",

@@ -1,5 +1,6 @@
 """Text files that a user names: regular files of a bounded size, whatever the name leads to."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -12,11 +13,16 @@ class UnreadableFile(Exception):
     """Why a file cannot be taken."""
 
 
-def read_text(path: Path) -> str:
-    """The text of a regular file. Raises UnreadableFile, also for devices and pipes, which might never end."""
+def read_text(path: Path, *, follow_link: bool = True) -> str:
+    """The text of a regular file. Raises UnreadableFile, also for devices and pipes, which might never end.
+
+    Without `follow_link`, for a symbolic link too.
+    """
     try:
-        content = _content(path)
+        content = _content(path, 0 if follow_link else os.O_NOFOLLOW)
     except OSError as error:
+        if error.errno == errno.ELOOP and not follow_link:
+            raise UnreadableFile("it is a symbolic link, and a bundle holds none") from error
         raise UnreadableFile(error.strerror or str(error)) from error
     except ValueError:
         raise UnreadableFile("the path has a NUL in it") from None
@@ -28,10 +34,10 @@ def read_text(path: Path) -> str:
         raise UnreadableFile(str(error)) from error
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, flags: int) -> bytes:
     """A byte more than is allowed, at most."""
     # A pipe without a writer is not waited for.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | flags)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UnreadableFile("it is not a regular file")
