@@ -146,3 +146,31 @@ def test_trials_are_added_on_a_server_that_can_be_reached_and_a_bundle_is_not_op
     assert all(trial["status"] == "complete" for trial in trials), trials
     assert schemas_of_ours(string) == []
     assert project.left_behind() == []
+
+
+def test_names_that_are_not_utf_8_in_a_database_without_an_encoding(project, service):
+    """The server is in SQL_ASCII: names there are any bytes."""
+    string, services = service
+    with psycopg.connect(string.replace("UTF8", "SQL_ASCII"), autocommit=True) as control:
+        control.execute(b'CREATE SCHEMA "caf\xe9" CREATE TABLE "caf\xe9" ("caf\xe9" int PRIMARY KEY)')
+        control.execute(b'CREATE ROLE "caf\xe9" SUPERUSER')
+        control.execute(b"ALTER DATABASE postgres SET dynamic_library_path = '$libdir:/caf\xe9'")
+        project.write(
+            EXTERNAL.replace("workload.clients = [1, 4]", "workload.clients = [1]")
+            .replace('kind = "tpcb"\nscale = 1', 'kind = "sql"\nschema = "made.sql"')
+            .replace('builtin = "tpcb-like"', 'script = "read.sql"')
+        )
+        (project.folder / "made.sql").write_text(
+            'CREATE TABLE "caf\u00e9" (i int PRIMARY KEY); INSERT INTO "caf\u00e9" VALUES (1);'
+        )
+        (project.folder / "read.sql").write_text('SELECT i FROM "caf\u00e9";\n')
+        done = project.run(PGSERVICEFILE=str(services))
+        assert done.returncode in (0, 3), done.stderr
+        theirs = control.execute(b'SELECT count(*) FROM "caf\xe9"."caf\xe9"').fetchone()
+    assert theirs == (0,)
+    trials = project.trials()
+    assert trials and all(trial["status"] == "complete" for trial in trials)
+    assert "byte sequence" not in json.dumps([trial["gaps"] for trial in trials])
+    bundle = b"".join(path.read_bytes() for path in project.bundle.rglob("*.json"))
+    assert b"$libdir:/caf\\\\xe9" in bundle
+    assert project.left_behind() == []

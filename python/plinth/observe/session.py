@@ -20,6 +20,7 @@ from plinth.observe.source import Unreadable, reason_of
 from plinth.observe.statements import find_statements
 from plinth.observe.view import Extension, Traits, needed_settings
 from plinth.observe.views import VIEWS
+from plinth.system.control import text_codec
 from plinth.system.database import connect
 
 APPLICATION_NAME = "plinth observer"
@@ -61,6 +62,7 @@ class Session:
         self._databases = (target.database,) if within else _databases(target.database, local)
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._prepared: dict[str, bytes] = {}
+        self._codec = "utf-8"
         self._backend_cpu_ns: dict[int, int] = {}
         self._cost_noted_ns = 0
         self._cost_unknown = None if local else "the server's processes on this host are not known"
@@ -115,7 +117,7 @@ class Session:
         for sql in queries:
             if sql not in answers:  # one that was refused ended the transaction of those after it
                 try:
-                    answers[sql] = rows_of(self.answer(sql))
+                    answers[sql] = rows_of(self.answer(sql), self._codec)
                 except Unreadable as refused:
                     answers[sql] = refused
         self._note_cost_now_and_then()
@@ -174,7 +176,7 @@ class Session:
         if self._within:  # set at the start: a SET would be rolled back, or be a commit
             changes["options"] = f"{self._target.options or ''} {_OPTIONS}"
         target = replace(self._target, **changes)
-        connection = connect(target, timeout_s=_CONNECT_TIMEOUT_S)
+        connection = connect(target, timeout_s=_CONNECT_TIMEOUT_S, unconverted=True)
         self.shares_database = not self._within and database == self._target.database
         return connection
 
@@ -193,6 +195,7 @@ class Session:
             extensions = find_statements(connection, ours=self._local)
             connection.execute("ROLLBACK")
         self.backend_pid = connection.info.backend_pid
+        self._codec = text_codec(connection.pgconn)
         return Traits(major, settings, extensions)
 
     def _rolled_back(self, wire: pq.abc.PGconn, sql: str) -> pq.abc.PGresult:
@@ -221,7 +224,7 @@ class Session:
         answered = itertools.takewhile(
             lambda pair: pair[1].status == pq.ExecStatus.TUPLES_OK, zip(names, results, strict=False)
         )
-        return {sql: rows_of(result) for sql, result in answered}
+        return {sql: rows_of(result, self._codec) for sql, result in answered}
 
     def _results(self, wire: pq.abc.PGconn) -> list[pq.abc.PGresult]:
         """Up to the end of the pipeline. Waits in poll(2), for libpq's own wait would keep all other threads waiting, too."""
@@ -250,7 +253,7 @@ class Session:
         name = self._prepared.get(sql)
         if name is None:
             name = b"q%d" % len(self._prepared)
-            self._check(wire.prepare(name, sql.encode()))
+            self._check(wire.prepare(name, sql.encode(self._codec, errors="surrogateescape")))
             self._prepared[sql] = name
         return name
 
@@ -282,14 +285,14 @@ def _databases(of_load: str, local: bool) -> tuple[str, ...]:
     return (*(name for name in others if name != of_load), of_load)
 
 
-def rows_of(result: Answer) -> list[Row]:
-    """All rows of an answer, as text."""
+def rows_of(result: Answer, codec: str = "utf-8") -> list[Row]:
+    """All rows of an answer, as text; bytes that are not valid in it are shown as \\x."""
     columns = range(result.nfields)
-    return [tuple(_text(result.get_value(row, column)) for column in columns) for row in range(result.ntuples)]
+    return [tuple(_text(result.get_value(row, column), codec) for column in columns) for row in range(result.ntuples)]
 
 
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode(errors="replace")
+def _text(value: bytes | None, codec: str) -> str | None:
+    return None if value is None else value.decode(codec, errors="backslashreplace")
 
 
 def _first_line(error: psycopg.Error) -> str:

@@ -7,10 +7,12 @@ from psycopg import sql
 
 from plinth.observe.slow_views import STATEMENTS_EXTENSION
 from plinth.observe.view import Extension
+from plinth.system.control import text_codec
 
 _LOADED = "SHOW shared_preload_libraries"
 _CREATE = sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(STATEMENTS_EXTENSION))
-_SCHEMA = "SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = %s"
+# In the bytes that the server has it in: it becomes a part of queries.
+_SCHEMA = "SELECT convert_to(quote_ident(nspname), 'SQL_ASCII') FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = %s"
 
 
 def find_statements(connection: psycopg.Connection[tuple[Any, ...]], *, ours: bool) -> dict[str, Extension]:
@@ -33,4 +35,4 @@ def _find(connection: psycopg.Connection[tuple[Any, ...]], ours: bool) -> Extens
     found = connection.execute(_SCHEMA, (STATEMENTS_EXTENSION,)).fetchone()
     if found is None:
         return Extension(None, f"CREATE EXTENSION {STATEMENTS_EXTENSION} was not run in {connection.info.dbname}")
-    return Extension(sql.Identifier(str(found[0])).as_string(connection))
+    return Extension(found[0].decode(text_codec(connection.pgconn), errors="surrogateescape"))

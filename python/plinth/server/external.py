@@ -111,7 +111,7 @@ class ExternalServer:
 
     def facts(self) -> ServerFacts:
         """What it says of itself, as far as we may see it."""
-        with database_errors("read the server's facts", self._where), connect(self._found) as control:
+        with database_errors("read the server's facts", self._where), connect(self._found, unconverted=True) as control:
             return external_facts(control)
 
     def _control(self, doing: str) -> "psycopg.Connection[tuple[Any, ...]]":

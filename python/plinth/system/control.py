@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import psycopg
-from psycopg.abc import RV, Buffer, PQGen, PQGenConn
+from psycopg.abc import RV, AdaptContext, Buffer, PQGen, PQGenConn
 from psycopg.adapt import Loader
+from psycopg.pq.abc import PGconn
 
 from plinth.model.errors import PlinthError
 from plinth.system import cancel
@@ -22,11 +23,38 @@ _Wanted = TypeVar("_Wanted")
 _TEXTS = ("text", "varchar", "bpchar", "name", '"char"')
 
 
+_SQL_ASCII = "SQL_ASCII"
+# https://www.postgresql.org/docs/current/multibyte.html#CHARSET-TABLE, those of servers that Python knows by another name or as such.
+_CODECS = {
+    **{f"LATIN{n}": f"iso8859-{part}" for n, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), start=1)},
+    **{f"ISO_8859_{part}": f"iso8859-{part}" for part in (5, 6, 7, 8)},
+    **{f"WIN{page}": f"cp{page}" for page in (866, 874, *range(1250, 1259))},
+    "EUC_CN": "gb2312",
+    "EUC_JIS_2004": "euc_jis_2004",
+    "EUC_JP": "euc_jp",
+    "EUC_KR": "euc_kr",
+    "KOI8R": "koi8-r",
+    "KOI8U": "koi8-u",
+}
+
+
 class _Text(Loader):
     """Names in shared catalogs are in the encoding of whichever database they were made in: those are shown with \\x."""
 
+    def __init__(self, oid: int, context: AdaptContext | None = None) -> None:
+        super().__init__(oid, context)
+        self._codec = text_codec(self.connection.pgconn) if self.connection else "utf-8"
+
     def load(self, data: Buffer) -> str:
-        return bytes(data).decode(errors="backslashreplace")
+        return bytes(data).decode(self._codec, errors="backslashreplace")
+
+
+class _Info(psycopg.ConnectionInfo):
+    """psycopg takes what libpq was given, such as the database's name, for ASCII where the client's encoding is SQL_ASCII."""
+
+    @property
+    def encoding(self) -> str:
+        return "utf-8"
 
 
 class ControlConnection(psycopg.Connection[tuple[Any, ...]]):
@@ -34,6 +62,11 @@ class ControlConnection(psycopg.Connection[tuple[Any, ...]]):
 
     psycopg's own would roll back, which fails where the connection is broken or a statement was interrupted.
     """
+
+    @property
+    def info(self) -> psycopg.ConnectionInfo:
+        """As psycopg's."""
+        return _Info(self.pgconn)
 
     def wait(self, gen: PQGen[RV], *limits: Any, **named_limits: Any) -> RV:
         """Wait for the server. When the work is cancelled, so is what the server does for it."""
@@ -70,9 +103,26 @@ def _cancellable(waiting: Generator[_Wanted, int, RV]) -> Generator[_Wanted, int
         return value
 
 
-def open_control(conninfo: str = "", **parameters: Any) -> ControlConnection:
-    """Connect by libpq's rules. Text comes in UTF-8, from a database in SQL_ASCII too, whose text would else be bytes."""
-    connection = ControlConnection.connect(conninfo, **{**parameters, "autocommit": True, "client_encoding": "UTF8"})
+def open_control(conninfo: str = "", *, unconverted: bool = False, **parameters: Any) -> ControlConnection:
+    """Connect by libpq's rules. Text that is read is str, with \\x for bytes that are not valid in its encoding.
+
+    The server converts to UTF-8, and refuses to where a name in a shared catalog, or a setting, is not valid in the database's
+    encoding. With `unconverted` it sends its bytes as they are (and takes ours for its own, so queries must be ASCII); from a
+    database in SQL_ASCII it always does. That is chosen at the start of the session, so that RESET ALL keeps it.
+    """
+    encoding = _SQL_ASCII if unconverted else "UTF8"
+    connection = ControlConnection.connect(conninfo, **{**parameters, "autocommit": True, "client_encoding": encoding})
+    if not unconverted and connection.info.parameter_status("server_encoding") == _SQL_ASCII:
+        connection.close()
+        return open_control(conninfo, unconverted=True, **parameters)
     for name in _TEXTS:
         connection.adapters.register_loader(name, _Text)
     return connection
+
+
+def text_codec(wire: PGconn) -> str:
+    """Python's codec of the text that a connection gets; UTF-8 where nothing says what its bytes mean."""
+    if wire.parameter_status(b"client_encoding") != _SQL_ASCII.encode():
+        return "utf-8"
+    server = (wire.parameter_status(b"server_encoding") or b"").decode()
+    return _CODECS.get(server, "utf-8")

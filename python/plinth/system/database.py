@@ -20,12 +20,14 @@ DISK_FULL = "53100"
 """SQLSTATE of space, and of inodes, that are used up."""
 
 
-def connect(to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S) -> "psycopg.Connection[tuple[Any, ...]]":
-    """A control connection, as the load engine would connect: by nothing but `to`."""
+def connect(
+    to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S, unconverted: bool = False
+) -> "psycopg.Connection[tuple[Any, ...]]":
+    """A control connection, as the load engine would connect: by nothing but `to`. `unconverted`: see `open_control`."""
     from plinth.system.control import open_control  # psycopg takes long to import
 
     ours = {"application_name": f"{to.application_name} control"}
-    return _first_that_connects(replace(to, **ours), timeout_s, open_control)
+    return _first_that_connects(replace(to, **ours), timeout_s, partial(open_control, unconverted=unconverted))
 
 
 def connect_as(to: Connection, *, timeout_s: int, **options: Any) -> "psycopg.Connection[tuple[Any, ...]]":
