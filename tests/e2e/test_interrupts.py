@@ -33,8 +33,10 @@ def interrupted_project(project):
 
 
 def interrupt_once(project, nothing_left, delay_s, number):
-    """Start a run, send the signal after `delay_s`; returns how long it was until undoing began, or the run had ended."""
+    """Start a run, send the signal `delay_s` after its first words; returns how long it was until undoing began, or the run
+    had ended."""
     running = project.start()
+    assert running.next_line() is not None
     time.sleep(delay_s)
     running.signal(number)
     sent = time.monotonic()

@@ -15,6 +15,7 @@ from plinth.model.plan import Plan, PlannedShell, TransactionText
 from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, scale_to_fit
 from plinth.run.context import RunContext
+from plinth.run.interrupt import InterruptGuard
 from plinth.run.load_of import check_load
 from plinth.run.plan_inputs import plan_inputs
 from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation
@@ -36,15 +37,16 @@ def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool 
     """The plan of an experiment on this machine; nothing is changed by making it.
 
     Raises UsageError for scripts that do not parse, ExperimentError for settings that the server would refuse, and
-    MissingCapability when there is no such server, or when `fit` finds no size that fits.
+    MissingCapability when there is no such server, or when `fit` finds no size that fits. Interrupted on Ctrl-C.
     """
-    planner = _Planner(loaded, run_id, bundle)
-    experiment, cuts = loaded.experiment, ()
-    if fit:
-        experiment, cuts = scale_to_fit(experiment, planner.plan)
-    plan = planner.plan(experiment, cuts)
-    planner.check_working_sets(plan)
-    return plan
+    with InterruptGuard(lambda _: None):
+        planner = _Planner(loaded, run_id, bundle)
+        experiment, cuts = loaded.experiment, ()
+        if fit:
+            experiment, cuts = scale_to_fit(experiment, planner.plan)
+        plan = planner.plan(experiment, cuts)
+        planner.check_working_sets(plan)
+        return plan
 
 
 class _Planner:
