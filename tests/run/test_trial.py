@@ -14,6 +14,7 @@ from plinth.model.facts import HostFacts
 from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, Totals
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
+from plinth.run.topology import PRIMARY, Node, Topology
 from plinth.run.trial import TrialOutput, TrialRunner
 from plinth.server import Cluster, connect
 from plinth.system import cancel
@@ -221,17 +222,11 @@ class Provisioned:
             yield
 
     def activate(self, variant: Variant, fresh: bool) -> Any:
-        return self, self.cluster.facts({})
+        return Topology((Node(PRIMARY, self, self.cluster.facts({}), self.cluster.postmaster_pid, log=None),))
 
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1
         return self.cause
-
-    def postmaster_pid(self, variant: Variant) -> int | None:
-        return self.cluster.postmaster_pid
-
-    def log(self, variant: Variant) -> None:
-        return None
 
     def figures(self) -> dict[str, float]:
         return {}

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 from plinth.bundle import BundleWriter, read_loaded
 from plinth.model.base import Gap, SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError, StorageBroken, UsageError
-from plinth.model.facts import ServerFacts, StorageFacts
+from plinth.model.facts import StorageFacts
 from plinth.model.plan import Need, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
 from plinth.run.budget import WriteBudget
@@ -22,25 +21,12 @@ from plinth.run.stall import StallWatch
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
+from plinth.run.topology import PRIMARY, Node, Topology
 from plinth.server import Cluster, ExternalServer, connect, database_errors, found_before_connecting
 from plinth.storage import Storage
 from plinth.system.journal import Journal, NotUndone
-from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of, load_settings
-
-
-class Server(Protocol):
-    """A server that trials run on, managed or external."""
-
-    @property
-    def connection(self) -> Connection:
-        """Where the load goes."""
-        ...
-
-    def alive(self) -> bool:
-        """Whether it is still there."""
-        ...
 
 
 class Provision:
@@ -139,14 +125,14 @@ class Provision:
         """While it is entered, StorageBroken is raised when a storage of the variant serves no more."""
         return self._storages.looked_after(self._names_needed(self._planned[variant.cluster]))
 
-    def activate(self, variant: Variant, fresh: bool) -> tuple[Server, ServerFacts]:
-        """The server of a variant with its settings taken and read back; every other managed one is stopped.
+    def activate(self, variant: Variant, fresh: bool) -> Topology:
+        """The servers of a variant with their settings taken and read back; every other managed one is stopped.
 
         `fresh`: started anew, so that every trial begins with the same empty shared buffers.
         """
         external = self._external.get(variant.cluster)
         if external is not None:
-            return external, external.facts()
+            return Topology((Node(PRIMARY, external, external.facts(), postmaster_pid=None, log=None),))
         for name, other in self._managed.items():
             if name != variant.cluster and other.alive():
                 other.stop()
@@ -154,7 +140,8 @@ class Provision:
         if fresh and cluster.alive():
             cluster.stop()
         cluster.apply(variant.settings)
-        return cluster, cluster.facts(variant.settings)
+        facts = cluster.facts(variant.settings)
+        return Topology((Node(PRIMARY, cluster, facts, cluster.postmaster_pid, cluster.layout.log),))
 
     def after_failure(self, variant: Variant) -> str | None:
         """End the server of a trial that failed, as a crash does, and give up what of its storages serves no more.
@@ -168,16 +155,6 @@ class Provision:
                 self._give_up(broken)
             self._end(variant.cluster)
         return None if broken is None else broken.message
-
-    def postmaster_pid(self, variant: Variant) -> int | None:
-        """The pid of a managed server that runs."""
-        cluster = self._managed.get(variant.cluster)
-        return cluster.postmaster_pid if cluster is not None else None
-
-    def log(self, variant: Variant) -> LogFile | None:
-        """The log of a managed server."""
-        cluster = self._managed.get(variant.cluster)
-        return cluster.layout.log if cluster is not None else None
 
     def figures(self) -> dict[str, float]:
         """Figures of the run for the live display: what was written of the budget."""

@@ -23,11 +23,10 @@ from plinth.run.device_io import device_io, devices_of
 from plinth.run.failures import reason_of
 from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_PATIENCE_S, load_of
-from plinth.run.provision import Server
 from plinth.run.stall import StallWatch
+from plinth.run.topology import Node, Server, Topology
 from plinth.server import connect, database_errors
 from plinth.system import cancel
-from plinth.system.log_file import LogFile
 from plinth.system.owner import shell_user
 from plinth.workload import await_sessions, dataset_of
 
@@ -77,20 +76,12 @@ class Provisioned(Protocol):
         """While it is entered, StorageBroken is raised when a storage of the variant no longer works."""
         ...
 
-    def activate(self, variant: Variant, fresh: bool) -> tuple[Server, ServerFacts]:
-        """The server of a variant, with its settings."""
+    def activate(self, variant: Variant, fresh: bool) -> Topology:
+        """The servers of a variant, with their settings."""
         ...
 
     def after_failure(self, variant: Variant) -> str | None:
         """Clean up after a failed trial; returns which storage has caused it, if one has."""
-        ...
-
-    def postmaster_pid(self, variant: Variant) -> int | None:
-        """The pid of a managed server that runs."""
-        ...
-
-    def log(self, variant: Variant) -> LogFile | None:
-        """The log of a managed server."""
         ...
 
     def figures(self) -> dict[str, float]:
@@ -173,18 +164,16 @@ class TrialRunner:
 
     def _run_on_server(self, trial: PlannedTrial, variant: Variant) -> _Measured:
         with self._provision.looked_after(variant):
-            activated = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
-            with self._stall_watch(trial, variant, activated[0]) as stalls:
-                return self._measure(trial, variant, activated, stalls)
+            primary = self._provision.activate(variant, self._plan.experiment.measure.fresh_server).primary
+            with self._stall_watch(trial, primary) as stalls:
+                return self._measure(trial, variant, primary, stalls)
 
-    def _stall_watch(self, trial: PlannedTrial, variant: Variant, server: Server) -> StallWatch:
-        local = self._provision.postmaster_pid(variant) is not None
-        return StallWatch(f"trial {trial.number}", server.connection, self._listener.note, local=local)
+    def _stall_watch(self, trial: PlannedTrial, node: Node) -> StallWatch:
+        local = node.postmaster_pid is not None
+        return StallWatch(f"trial {trial.number}", node.server.connection, self._listener.note, local=local)
 
-    def _measure(
-        self, trial: PlannedTrial, variant: Variant, activated: tuple[Server, ServerFacts], stalls: StallWatch
-    ) -> _Measured:
-        server, facts = activated
+    def _measure(self, trial: PlannedTrial, variant: Variant, primary: Node, stalls: StallWatch) -> _Measured:
+        server = primary.server
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
         devices = devices_of(cluster, self._storages)
@@ -192,7 +181,7 @@ class TrialRunner:
             before = dataset.before_trial(control)
             gaps = _checkpoint(control)
             ended = _ended_transactions(control, variant.workload)
-        observer = self._observer(server, variant, cluster, devices)
+        observer = self._observer(primary, cluster, devices)
         measure = self._plan.experiment.measure
         actions = ActionSchedule(measure.actions, server.connection, measure.warmup_s)
         t0_ns = None
@@ -231,20 +220,18 @@ class TrialRunner:
             events=sorted([*observation.events, *actions.events(t0_ns)], key=lambda event: event.t_ns),
             checks=tuple(checks),
             gaps=(*gaps, *observation.gaps),
-            server=facts,
+            server=primary.facts,
             failure=failure,
         )
 
-    def _observer(
-        self, server: Server, variant: Variant, cluster: PlannedCluster, devices: Mapping[str, Sequence[str]]
-    ) -> Observer:
+    def _observer(self, node: Node, cluster: PlannedCluster, devices: Mapping[str, Sequence[str]]) -> Observer:
         return Observer(
-            server.connection,
+            node.server.connection,
             devices=tuple(devices),
-            postmaster_pid=self._provision.postmaster_pid(variant),
+            postmaster_pid=node.postmaster_pid,
             engine_pid=os.getpid(),
             further_engines=lambda: self._running.processes if self._running is not None else (),
-            log=self._provision.log(variant),
+            log=node.log,
             storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
         )
 
