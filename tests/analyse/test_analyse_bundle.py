@@ -3,9 +3,11 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import analyse_bundles
 from analyse_bundles import HOST, SECOND_NS, bundle, edit_trial, histogram, seconds, server_facts, storage_facts
 from plinth.analyse import analyse
 from plinth.model.analysis import Analysis
@@ -324,7 +326,11 @@ def test_an_analysis_needs_no_scipy_stats_and_opens_nothing() -> None:
         "sys.exit('scipy.stats' if 'scipy.stats' in sys.modules else 0)"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=__file__.rsplit("/", 1)[0], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        cwd=Path(analyse_bundles.__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
 
