@@ -99,7 +99,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             LOSES,
             KEEPS,
             None,
-            "memory is 3.1x [2.8, 3.4] faster than disk; but what it acknowledges it does not keep",
+            "memory is 3.1x [2.8, 3.4] faster than disk; but acknowledged commits can be lost in a power failure",
         ),
         ("better", estimate(3.1, 2.8, 3.4), KEEPS, KEEPS, None, "memory is 3.1x [2.8, 3.4] faster than disk"),
         (
@@ -132,7 +132,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             LOSES,
             KEEPS,
             None,
-            "memory is 2.0x [1.7, 2.5] slower than disk; and what it acknowledges it does not keep",
+            "memory is 2.0x [1.7, 2.5] slower than disk; and acknowledged commits can be lost in a power failure",
         ),
         (
             "no difference shown",
@@ -167,7 +167,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             3,
             "whether memory is faster or slower than disk is undecided: 3x; not enough trials for an interval: it needs at least 3, not 2; "
-            "about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`); of memory: what it acknowledges it does not keep",
+            "about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`); of memory: acknowledged commits can be lost in a power failure",
         ),
     ],
 )

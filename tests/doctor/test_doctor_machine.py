@@ -140,8 +140,8 @@ BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
         "",
         "",
     ),
-    ("neighbours.load", {"/proc/loadavg": "1.2 0 0 1/2 3"}, {}, "note", "1.2 tasks ran", "", ""),
-    ("neighbours.load", {"/proc/loadavg": "2.5 0 0 1/2 3"}, {}, "warning", "2.5 tasks ran", "", ""),
+    ("neighbours.load", {"/proc/loadavg": "1.2 0 0 1/2 3"}, {}, "note", "1-minute load average 1.2", "", ""),
+    ("neighbours.load", {"/proc/loadavg": "2.5 0 0 1/2 3"}, {}, "warning", "load average 2.5", "", ""),
     ("neighbours.steal", {}, {"/proc/stat": "cpu  1090 0 500 9000 10 0 10 5 0 0\n"}, "warning", "took 5.3% of", "", ""),
     (
         "neighbours.steal",

@@ -41,7 +41,7 @@ def test_the_whole_way(finished, nothing_left):
 
     # stdout: the table, the verdict, the report
     assert "memory" in finished.output
-    assert "what it acknowledges it does not keep" in finished.output
+    assert "acknowledged commits can be lost in a power failure" in finished.output
     assert str(finished.bundle / "derived" / "report.html") in finished.output
 
     # what would have spoiled it, found before it was measured

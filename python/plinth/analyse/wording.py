@@ -23,7 +23,7 @@ _ALONE: dict[SafetyGrade, str] = {
     "keeps": "what it acknowledges it keeps",
     "unknown": "whether it keeps what it acknowledges is not known",
     "may lose recent commits": "it may lose recent commits",
-    "does not keep": "what it acknowledges it does not keep",
+    "does not keep": "acknowledged commits can be lost in a power failure",
 }
 _BOTH: dict[SafetyGrade, str] = {
     "keeps": "both keep what they acknowledge",

@@ -61,7 +61,7 @@ How to run it:
   --show-script=NAME       show a built-in script, then exit
   --verbose-errors         tell of every error
 
-What pgbench has not (names in full):
+Extensions to pgbench (names in full):
   -R, --rate=RATE[..RATE][:SECONDS],...
                            a rate that steps and ramps: 100:30,100..500:60,500
   --arrivals=poisson|uniform

@@ -29,7 +29,7 @@ def doctor(
             name="--noise",
             negative="",
             consume_multiple=(0, 1),
-            help=f"Measure this machine's noise, too: [SECONDS], {_NOISE_S:g} unless told. Writes 32 MiB in PATH.",
+            help=f"Measure this machine's noise, too: [SECONDS], default {_NOISE_S:g}. Writes 32 MiB in PATH.",
         ),
     ] = None,
     verbose: Annotated[

@@ -1,4 +1,4 @@
-"""The command endurance: what a load wears of its disks."""
+"""The command endurance: how much drive life a workload consumes."""
 
 from pathlib import Path
 from typing import Annotated

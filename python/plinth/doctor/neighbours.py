@@ -30,7 +30,7 @@ def _load(machine: Machine) -> Iterator[Seen]:
     share = load / cores
     severity = "warning" if share >= _LOAD_WARNING else "note" if share >= _LOAD_NOTE else "ok"
     remedy = Remedy(advice="wait until it has fallen: watch cat /proc/loadavg") if severity != "ok" else None
-    saw = f"over the last minute {load:g} tasks ran or waited for a disk at a time, on {cores} processors"
+    saw = f"1-minute load average {load:g} on {cores} processors"
     yield Seen(severity, saw, (machine.fact("load_1min", load, path),), remedy)
 
 

@@ -162,7 +162,7 @@ CHECKS = (
         "virtual.hypervisor",
         "hypervisor",
         "The host decides about frequency, caches and the disk below; a flush may end in its page cache. Figures hold for "
-        "this machine as it is hosted, and other guests are heard.",
+        "this machine as it is hosted, and noisy neighbours can affect results.",
         _hypervisor,
     ),
     Check(

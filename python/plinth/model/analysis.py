@@ -84,7 +84,7 @@ class TrialPoint(Frozen):
     excluded: str | None = None
     failure: str | None = None
     bottleneck: Bottleneck | None = Field(
-        default=None, description="What held it back; None of a trial that was not completed."
+        default=None, description="Its bottleneck; None of a trial that was not completed."
     )
     work: TrialWork | None = Field(default=None, description="None of a trial that was not completed.")
     observer_cores: float | None = Field(
@@ -206,7 +206,7 @@ class Comparison(Frozen):
         description="Why the ratio is not the quotient of the two medians of tps, where they are more than 5 % apart.",
     )
     sentence: str = Field(
-        description="memory is 3.1x [2.8, 3.4] faster than disk; but what it acknowledges it does not keep"
+        description="memory is 3.1x [2.8, 3.4] faster than disk; but acknowledged commits can be lost in a power failure"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a run's load wears of its disks: bytes written per transaction and per day, by whom, and how long a drive lasts.
+"""How much drive life a run's workload consumes: bytes written per transaction and per day, by whom, and how long a drive lasts.
 
 All of it is of the measured phases.
 """

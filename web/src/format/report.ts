@@ -496,7 +496,7 @@ export interface TrialPoint {
   excluded: string | null;
   failure: string | null;
   /**
-   * What held it back; None of a trial that was not completed.
+   * Its bottleneck; None of a trial that was not completed.
    */
   bottleneck: Bottleneck | null;
   /**
@@ -556,7 +556,7 @@ export interface Comparison {
    */
   note: string | null;
   /**
-   * memory is 3.1x [2.8, 3.4] faster than disk; but what it acknowledges it does not keep
+   * memory is 3.1x [2.8, 3.4] faster than disk; but acknowledged commits can be lost in a power failure
    */
   sentence: string;
 }
