@@ -1,6 +1,7 @@
 """What tests with real servers need: installations of several versions, a place for clusters, and clusters that run."""
 
 import importlib.util
+import itertools
 import os
 import shutil
 import tempfile
@@ -61,6 +62,9 @@ def cluster_folder() -> Iterator[Path]:
         yield folder
 
 
+_RUNS = itertools.count()
+
+
 @contextmanager
 def new_clusters(settings: Mapping[str, SettingValue]) -> Iterator[StartServer]:
     """Makes and starts a cluster by the name of its installation, with `settings` and those it is called with; removes all."""
@@ -68,7 +72,7 @@ def new_clusters(settings: Mapping[str, SettingValue]) -> Iterator[StartServer]:
     with cluster_folder() as folder:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PLINTH_STATE_DIR", str(folder / "state"))
-            journal = Journal.create(f"test-{os.getpid()}", UNDO_HANDLERS)
+            journal = Journal.create(f"test-{os.getpid()}-{next(_RUNS)}", UNDO_HANDLERS)
             found = all_installations(owner, runner)
         storage = folder / "storage"
         make_directory(storage, journal.label, owner)

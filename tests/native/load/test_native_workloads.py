@@ -84,14 +84,14 @@ def test_a_transaction_that_is_tried_again_has_the_same_inputs(
     expected = accounts.execute(balances)
     accounts.execute("update pgbench_accounts set abalance = 0 where abalance <> 0")
     accounts.execute(
-        "create sequence updates; create function fail() returns trigger language plpgsql as $$ begin"
+        "create sequence updates; create function fail_updates() returns trigger language plpgsql as $$ begin"
         " if nextval('updates') % 3 = 1 then raise sqlstate '40001'; end if; return new; end $$;"
-        "create trigger fail before update on pgbench_accounts for each row execute function fail()"
+        "create trigger fail before update on pgbench_accounts for each row execute function fail_updates()"
     )
     try:
         result = finished(mixed(load, accounts, native("transfer"), transactions_per_client=40, max_tries=10))
     finally:
-        accounts.execute("drop trigger fail on pgbench_accounts; drop function fail; drop sequence updates")
+        accounts.execute("drop trigger fail on pgbench_accounts; drop function fail_updates; drop sequence updates")
     assert (result.totals.done, result.totals.failed, result.totals.retried) == (40, 0, 40)
     (error,) = result.errors
     assert (error.script, error.statement, error.retried) == ("transfer", 2, error.count)
