@@ -68,10 +68,15 @@ def test_an_action_that_fails_fails_its_trial(project, nothing_left):
 
 
 def test_an_action_that_outlasts_the_load_is_cancelled(project, nothing_left):
-    with_actions(project, '[[measure.action]]\nat = "100ms"\ndo = "sql"\nsql = "SELECT pg_sleep(600)"\n')
+    """And the one that it kept from beginning is no secret."""
+    sleep = '[[measure.action]]\nat = "100ms"\ndo = "sql"\nsql = "SELECT pg_sleep(600)"\n'
+    with_actions(project, sleep + '[[measure.action]]\nat = "1s"\ndo = "checkpoint"\n')
     done = project.run()
     assert done.returncode in (0, 3), done.stderr
-    assert "as the load had ended" in events(project)[-1]["text"]
+    *_, cancelled, missed = events(project)
+    assert cancelled["kind"] == "action_end"
+    assert "as the load had ended" in cancelled["text"]
+    assert (missed["kind"], missed["text"]) == ("action_missed", "checkpoint at 1 s: not done, as the load had ended")
     nothing_left()
 
 

@@ -1,5 +1,6 @@
 """Actions of an experiment: what is done to the server at set times of each trial, beside the load."""
 
+from abc import ABC, abstractmethod
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -8,7 +9,7 @@ from plinth.model.base import Frozen
 from plinth.model.units import DurationS, format_duration
 
 
-class TimedAction(Frozen):
+class TimedAction(Frozen, ABC):
     """What every action has."""
 
     at_s: DurationS = Field(
@@ -22,13 +23,13 @@ class TimedAction(Frozen):
         """What is done and when, for people."""
         return f"{self.what()} at {format_duration(self.at_s)}"
 
+    @abstractmethod
     def what(self) -> str:
         """What is done."""
-        raise NotImplementedError
 
+    @abstractmethod
     def statement(self) -> str:
         """The SQL that does it."""
-        raise NotImplementedError
 
 
 class CheckpointAction(TimedAction):

@@ -27,7 +27,7 @@ class _Happening(NamedTuple):
 
 
 class ActionSchedule:
-    """The actions of one trial. Leaving it ends them: what is not due yet is not done, and what runs is cancelled.
+    """The actions of one trial. Leaving it ends them: what runs is cancelled, and what had not begun is an event, too.
 
     One that fails ends the schedule, and is why the trial fails: it was not measured as it was asked for. One session does
     them all, opened when the schedule is entered, so that its start disturbs nothing that is measured.
@@ -87,15 +87,20 @@ class ActionSchedule:
     def _work(self) -> None:
         connection = self._connection
         assert connection is not None, "it is entered"
-        for action in self._actions:
-            due_s = self._t0_s + self._warmup_s + action.at_s
-            if self._ended.wait(max(0.0, due_s - time.monotonic())):
-                return
-            if not self._do(action, connection):
-                return
+        left = list(self._actions)
+        while left and self._is_due(left[0]) and self._do(left.pop(0), connection):
+            pass
+        why = "an action before it failed" if self._failure else "the load had ended"
+        for action in left:
+            self._note("action_missed", f"{action.title()}: not done, as {why}")
+
+    def _is_due(self, action: Action) -> bool:
+        """Wait for its time; whether that came before the end of the load."""
+        due_s = self._t0_s + self._warmup_s + action.at_s
+        return not self._ended.wait(max(0.0, due_s - time.monotonic()))
 
     def _do(self, action: Action, connection: "psycopg.Connection[Any]") -> bool:
-        """Whether it was done, and the next may follow."""
+        """Whether it was done, so that the next may follow."""
         import psycopg
 
         began_ns = self._note("action_start", action.what())

@@ -7,11 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from plinth import __version__
-from plinth.bundle import (
-    BundleFolder,
-    BundleWriter,
-    read_wear,
-)
+from plinth.bundle import BundleFolder, BundleWriter, read_wear
 from plinth.load import LoadDriver, make_load
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.experiment import Driver

@@ -1,4 +1,4 @@
-"""Going on with a bundle: the trials that are missing, and more trials than were planned."""
+"""Resuming a bundle: the trials that are missing, and more trials than were planned."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -41,7 +41,7 @@ from plinth.system.runner import Runner
 def resume_bundle(
     bundle: Path, listener: Listener, destroy: Collection[str] = (), more: int | None = None
 ) -> RunStatus:
-    """Finish the run of `bundle`: go on with what it left standing, make the rest, and run the trials that are missing.
+    """Finish the run of `bundle`: use what it left standing, make the rest, and run the trials that are missing.
 
     With `more`, add so many trials of each variant to a run that is complete, and run them.
 

@@ -30,9 +30,8 @@ class CancelToken:
         self._within = within
         self._event, self.wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         """`wakeup` is for signal.set_wakeup_fd: the handler that is to cancel may run only once a wait has returned."""
-        self._reasons: list[
-            PlinthError
-        ] = []  # appending to a list needs no lock, which a signal's handler could not take
+        # Appending to a list needs no lock, which a signal's handler could not take.
+        self._reasons: list[PlinthError] = []
         self._is_raised = False
 
     def __del__(self) -> None:
