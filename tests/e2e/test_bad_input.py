@@ -1,13 +1,17 @@
 """What bad input gets: a clear error, the right exit code, and nothing left behind."""
 
+import contextlib
+import re
 import shlex
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from filling import leave_free
+from waiting import until
 
 ONE = ("--set", "storage=disk", "--set", "measure.repeats=1", "--set", "measure.aa=false")
 
@@ -86,6 +90,36 @@ def test_space_that_runs_out_in_the_middle_of_a_load(project):
         (small / "filler").unlink()
         assert project.left_behind() == []
         assert list(small.iterdir()) == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def serves_clients(storage):
+    """Whether a server that is stored below `storage` is under load: its backends' titles say so."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            if (process / "cwd").readlink().is_relative_to(storage) and "UPDATE" in (process / "cmdline").read_text():
+                return True
+    return False
+
+
+def test_space_that_runs_out_in_the_middle_of_a_trial(project):
+    """All that the clients see is that the server is gone; why it is, it has written to its log."""
+    small = project.folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500m,mode=0755", "plinth-test", small], check=True)
+    try:
+        with_storage(project, f'path = "{small}"')
+        running = project.start(*ONE, "--set", "measure.duration=60s")
+        running.wait_for("load tpcb")
+        until(lambda: serves_clients(small), 60)
+        leave_free(small, 0)
+        code, said = running.end()
+        assert code == 1, said
+        (failure,) = {trial["failure"] for trial in project.trials() if trial["failure"]}
+        assert re.search(r"; .* PANIC: .* No space left on device", failure), failure
+        (small / "filler").unlink()
+        assert project.left_behind() == []
     finally:
         subprocess.run(["umount", small], check=True)
 

@@ -5,15 +5,26 @@ import os
 from pathlib import Path
 
 
+_PIECE_BYTES = 2**24
+
+
 def leave_free(folder: Path, size_bytes: int) -> None:
-    """Fill the file system, on which somebody else is writing, but for `size_bytes`."""
+    """Fill the file system, on which somebody else is writing, but for `size_bytes`.
+
+    Piece by piece: an allocation that finds no room gives back all of it, so that what was full would have room again.
+    """
     with (folder / "filler").open("wb") as file:
-        while True:
-            status = os.statvfs(folder)
+        filled = 0
+        while (free := _free_bytes(folder) - size_bytes) > 0:
+            piece = min(free, _PIECE_BYTES)
             try:
-                os.posix_fallocate(file.fileno(), 0, max(1, status.f_bavail * status.f_frsize - size_bytes))
+                os.posix_fallocate(file.fileno(), filled, piece)
+                filled += piece
             except OSError as error:
                 if error.errno != errno.ENOSPC:
-                    raise
-                continue  # the other was faster
-            return
+                    raise  # else the other was faster
+
+
+def _free_bytes(folder: Path) -> int:
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize

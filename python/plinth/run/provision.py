@@ -28,6 +28,9 @@ from plinth.system.journal import Journal, NotUndone
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of, load_settings
 
+# What a server logs by a crash: each backend of hundreds says in three lines that it ends, then recovery begins.
+_CRASH_LINES = 2_000
+
 
 class Provision:
     """Everything that a run has made. `close` undoes it, whatever happened before.
@@ -146,15 +149,16 @@ class Provision:
     def after_failure(self, variant: Variant) -> str | None:
         """End the server of a trial that failed, as a crash does, and give up what of its storages serves no more.
 
-        Returns why that one does not, None when all do. The server recovers when it is next started; one that is just
-        recovering from the crash of a backend may never end when it is asked to.
+        Returns why that one does not, or else with which words the server crashed, if it did. The server recovers when it is
+        next started; one that is just recovering from the crash of a backend may never end when it is asked to.
         """
         with self._journal.nothing_hangs():  # one that hangs only now is given up by whoever needs it next
             broken = self._storages.examined(self._needed_by(self._planned[variant.cluster]))
             if broken is not None:
                 self._give_up(broken)
+            panics = self._panics(variant.cluster)
             self._end(variant.cluster)
-        return None if broken is None else broken.message
+        return broken.message if broken is not None else next(iter(panics), None)
 
     def figures(self) -> dict[str, float]:
         """Figures of the run for the live display: what was written of the budget."""
@@ -247,10 +251,15 @@ class Provision:
 
     def _add_last_words(self, planned: PlannedCluster, error: PlinthError) -> None:
         """What a server that crashed has written to its log, where all that its client saw is that it went."""
-        cluster = self._managed.get(planned.id)
-        words = [line for line in cluster.log_tail() if "PANIC:" in line] if cluster is not None else []
-        error.details = (*error.details, *(line for line in words[:1] if line not in error.details))
-        hint_at_full_storage(error, words, [storage.mount_point for storage in self._needed_by(planned)])
+        panics = self._panics(planned.id)
+        error.details = (*error.details, *(line for line in panics[:1] if line not in error.details))
+        hint_at_full_storage(error, panics, [storage.mount_point for storage in self._needed_by(planned)])
+
+    def _panics(self, name: str) -> list[str]:
+        """The PANIC lines in the server's log since its last start."""
+        cluster = self._managed.get(name)
+        lines = cluster.log_tail(_CRASH_LINES) if cluster is not None else ()
+        return [line for line in lines if "PANIC:" in line]
 
     def _prepare_managed(
         self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter

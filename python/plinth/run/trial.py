@@ -81,7 +81,7 @@ class Provisioned(Protocol):
         ...
 
     def after_failure(self, variant: Variant) -> str | None:
-        """Clean up after a failed trial; returns which storage has caused it, if one has."""
+        """Clean up after a failed trial; returns what caused it, where that is known: a storage, or a crash of the server."""
         ...
 
     def figures(self) -> dict[str, float]:

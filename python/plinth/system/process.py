@@ -112,7 +112,11 @@ def _has_no_arguments(process: Path) -> bool:
     """
     if os.geteuid() not in (_ROOT, process.stat().st_uid):
         return True
-    fields = stat_fields(process)
+    # The kernel reads the fields one after the other without a lock, while exec sets them: the first may be older than the last.
+    return all(_shows_no_arguments(stat_fields(process)) for _ in range(2))
+
+
+def _shows_no_arguments(fields: list[str]) -> bool:
     is_set_up = int(fields[_ENV_END]) > 0
     return int(fields[_VSIZE]) == 0 or (is_set_up and int(fields[_ARG_START]) >= int(fields[_ARG_END]))
 
