@@ -10,15 +10,15 @@ from plinth.system.runner import Runner
 from user_mode_linux import Disk, check_inside
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(720)
 def test_arrays_and_volumes_are_made_read_back_undone_and_survive_kills() -> None:
-    check_inside("tests/support/arrays_inside.py", disks=[Disk(2**30)], modules=["loop"], timeout_s=540)
+    check_inside("tests/support/arrays_inside.py", disks=[Disk(2**30)], modules=["loop"], timeout_s=330)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_postgresql_runs_on_arrays_of_whole_disks() -> None:
     disks = [Disk(2**29, serial=f"S4EVNF0M51230{number}") for number in range(4)]
-    check_inside("tests/support/postgres_inside.py", disks=disks, timeout_s=540)
+    check_inside("tests/support/postgres_inside.py", disks=disks, timeout_s=420)
 
 
 @pytest.mark.parametrize(("kind", "driver"), [("md", "md driver"), ("lvm", "device-mapper driver (dm)")])

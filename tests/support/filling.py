@@ -4,7 +4,6 @@ import errno
 import os
 from pathlib import Path
 
-
 _PIECE_BYTES = 2**24
 
 
