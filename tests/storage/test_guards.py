@@ -75,18 +75,17 @@ def test_a_blank_disk_that_is_named_right_in_all_ways_is_taken(scratch: Path) ->
     assert in_private_mounts(attempt) == {}
 
 
-# In use
+# In use. What is mounted is so read-only: else the kernel writes to it (superblock, inode tables) when it has the time.
 
 
 def make_ext4(target: Disk) -> None:
-    """All of it at once: otherwise the kernel writes inode tables once it is mounted, when it has the time (ext4lazyinit)."""
-    command("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", target.node)
+    command("mkfs.ext4", "-q", target.node)
 
 
 def mounted_here(target: Disk, scratch: Path, undo: ExitStack) -> None:
     make_ext4(target)
     (scratch / "here").mkdir()
-    command("mount", target.node, scratch / "here")
+    command("mount", "-o", "ro", target.node, scratch / "here")
     undo.callback(command, "umount", scratch / "here")
 
 
@@ -97,7 +96,7 @@ def mounted_as_btrfs(target: Disk, scratch: Path, undo: ExitStack) -> None:
     command("losetup", "--set-capacity", target.node)
     command("mkfs.btrfs", "-q", "-d", "single", other, target.node)
     (scratch / "here").mkdir()
-    command("mount", "-o", f"device={target.node}", other, scratch / "here")
+    command("mount", "-o", f"ro,device={target.node}", other, scratch / "here")
     undo.callback(command, "umount", scratch / "here")
 
 
@@ -105,7 +104,9 @@ def mounted_in_another_namespace(target: Disk, scratch: Path, undo: ExitStack) -
     make_ext4(target)
     (scratch / "there").mkdir()
     undo.enter_context(
-        waiting("unshare", "--mount", "sh", "-c", f"mount {target.node} {scratch}/there && echo ready && read end")
+        waiting(
+            "unshare", "--mount", "sh", "-c", f"mount -o ro {target.node} {scratch}/there && echo ready && read end"
+        )
     )
 
 
@@ -113,7 +114,7 @@ def mounted_in_a_namespace_without_process(target: Disk, scratch: Path, undo: Ex
     """Nothing but an open file keeps the namespace; no mount table that can be read names the mount."""
     make_ext4(target)
     (scratch / "there").mkdir()
-    script = f"mount {target.node} {scratch}/there && echo ready && read end"
+    script = f"mount -o ro {target.node} {scratch}/there && echo ready && read end"
     with waiting("unshare", "--mount", "sh", "-c", script) as pid:
         undo.callback(os.close, os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY))
 
