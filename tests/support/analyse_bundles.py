@@ -1,15 +1,15 @@
 """Bundles whose every throughput is given by the test; variants and order come from the planner."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from plinth.model.contents import BundleContents, TrialContents
-from plinth.model.experiment import Experiment
+from plinth.model.experiment import Experiment, Level
 from plinth.model.facts import HostFacts, ServerFacts, Setting, StorageFacts
 from plinth.model.load import EngineCost, Histogram, Second, Totals
 from plinth.model.manifest import Manifest
-from plinth.model.plan import Plan, PlannedCluster, ScriptText
+from plinth.model.plan import Plan, PlannedCluster, ScriptText, Variant
 from plinth.model.trial import Trial
 from plinth.plan.order import order_trials
 from plinth.plan.variants import expand
@@ -33,8 +33,22 @@ def bundle(tps: Mapping[str, Sequence[float | None]], **measure: Any) -> BundleC
 
     "A/A" names the baseline's twin; a None is a failed trial. Storages are directories, but "memory" is a tmpfs.
     """
-    storages = [name for name in tps if name != "A/A"]
     repeats = max(len(values) for values in tps.values())
+    return sweep(
+        {"storage": [name for name in tps if name != "A/A"]},
+        lambda variant, block: tps["A/A" if variant.is_aa_twin else str(variant.levels["storage"])][block - 1],
+        **{"repeats": repeats, "aa": "A/A" in tps, **measure},
+    )
+
+
+def sweep(
+    matrix: Mapping[str, Sequence[Level]], tps: Callable[[Variant, int], float | None], **measure: Any
+) -> BundleContents:
+    """Every combination of levels, with the tps that `tps` gives a variant in a block; None is a failed trial.
+
+    Without a factor "storage" there is one, "disk"; "memory" is a tmpfs.
+    """
+    storages = [str(name) for name in matrix.get("storage", ["disk"])]
     experiment = Experiment.model_validate(
         {
             "spec": 1,
@@ -43,11 +57,11 @@ def bundle(tps: Mapping[str, Sequence[float | None]], **measure: Any) -> BundleC
             "storage": {name: _spec(name) for name in storages},
             "dataset": {"kind": "none"},
             "workload": {"builtin": "tpcb-like"},
-            "matrix": {"storage": storages},
-            "measure": {"repeats": repeats, "aa": "A/A" in tps, **measure},
+            "matrix": matrix,
+            "measure": {"repeats": 5, "aa": False, **measure},
         }
     )
-    variants, keys, storages = expand(
+    variants, keys, specs = expand(
         experiment, lambda workload, dataset: (ScriptText(name="tpcb-like", source="SELECT 1"),)
     )
     clusters = tuple(
@@ -62,7 +76,7 @@ def bundle(tps: Mapping[str, Sequence[float | None]], **measure: Any) -> BundleC
         for key in keys
     )
     order = order_trials(variants, experiment.measure)
-    given = {variant.id: tps["A/A" if variant.is_aa_twin else str(variant.levels["storage"])] for variant in variants}
+    by_id = {variant.id: variant for variant in variants}
     return BundleContents(
         path="given",
         manifest=Manifest(
@@ -73,7 +87,7 @@ def bundle(tps: Mapping[str, Sequence[float | None]], **measure: Any) -> BundleC
             run_id="run",
             experiment=experiment,
             host=HOST,
-            storages=storages,
+            storages=specs,
             clusters=clusters,
             variants=tuple(variants),
             trials=tuple(order),
@@ -84,7 +98,7 @@ def bundle(tps: Mapping[str, Sequence[float | None]], **measure: Any) -> BundleC
         host=HOST,
         storages={name: storage_facts(name, volatile=name == "memory") for name in storages},
         servers={variant.id: server_facts() for variant in variants},
-        trials=tuple(trial(one.number, one.block, one.variant, given[one.variant][one.block - 1]) for one in order),
+        trials=tuple(trial(one.number, one.block, one.variant, tps(by_id[one.variant], one.block)) for one in order),
     )
 
 

@@ -134,6 +134,7 @@ export function report(changes: Partial<Report> = {}): Report {
       question: "?",
       answer: "!",
       variants,
+      sweep: null,
       comparisons: [
         {
           variant: "memory",

@@ -22,6 +22,20 @@ describe("ranking", () => {
     expect(headline({ ...none, analysis: { ...none.analysis, comparisons: [] } })).toBeNull();
   });
 
+  test("the headline of a sweep is about its largest difference", () => {
+    const all = report();
+    const [first] = all.analysis.comparisons;
+    if (!first) throw new Error("there is a comparison");
+    const slower = { ...first, variant: "tape", ratio: { ...first.ratio, value: 0.01 } };
+    const analysis = {
+      ...all.analysis,
+      variants: [...all.analysis.variants, variant("tape", 10)],
+      comparisons: [first, slower],
+      sweep: { factors: [], compared: [], strata: [] },
+    };
+    expect(headline({ ...all, analysis })?.variant.id).toBe("tape");
+  });
+
   test("the axis holds intervals and trials that stand out", () => {
     expect(highestTps(ranking(report()))).toBeCloseTo(3150);
   });

@@ -9,17 +9,20 @@ from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.estimate import Estimate
+from plinth.model.factors import Design, design_of
+from plinth.model.sweep import Sweep
 
 
 def analyse(contents: BundleContents) -> Analysis:
     """What the bundle says. Pure: the seed of the bootstrap is the experiment's, so the same bundle gives the same."""
     seed = contents.plan.experiment.measure.seed
+    design = design_of(contents.plan)
     measured = judge_trials(contents)
-    results = _rank([_result(one, contents, seed) for one in measured.values()])
-    ratios, pair = _ratios(measured, seed)
+    results = _ordered([_result(one, contents, seed) for one in measured.values()], design)
+    pair = _aa_pair(measured, seed)
     noise = comparison.noise_floor(pair) if pair else None
     noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
-    comparisons = _compare(results, ratios, noise)
+    comparisons = _compare({result.id: result for result in results}, _ratios(measured, design, seed), noise)
     return Analysis(
         run_id=contents.manifest.run_id,
         experiment=contents.plan.experiment.name,
@@ -27,13 +30,18 @@ def analyse(contents: BundleContents) -> Analysis:
         answer=_answer(results, comparisons),
         variants=tuple(results),
         comparisons=tuple(comparisons),
+        sweep=_sweep(design) if design.is_sweep else None,
         noise=noise,
         noise_missing=noise_missing,
         rating=stated_rating(contents),
-        warnings=caveats(contents, measured, results, noise, noise_missing),
+        warnings=caveats(contents, measured, results, design, noise, noise_missing),
         trials_planned=len(contents.plan.trials),
         trials_counted=sum(len(one.counted) for one in measured.values()),
     )
+
+
+def _sweep(design: Design) -> Sweep:
+    return Sweep(factors=design.factors, compared=design.compared, strata=design.strata)
 
 
 def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantResult:
@@ -67,41 +75,59 @@ def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantR
     )
 
 
-def _rank(results: list[VariantResult]) -> list[VariantResult]:
-    """The fastest first, what has no figures last. The A/A twin stands after its baseline and shares its rank."""
+def _ordered(results: list[VariantResult], design: Design) -> list[VariantResult]:
+    """By stratum; within it the fastest first, what has no figures last. Levels of a numeric factor stand in their order and
+    have no rank. The A/A twin stands after its baseline and shares its rank.
+    """
+    by_id = {result.id: result for result in results}
     twins = [result for result in results if result.is_aa_twin]
-    others = [result for result in results if not result.is_aa_twin]
-    others.sort(key=lambda result: -result.tps.value if result.tps else 0.0)
-    ranked: list[VariantResult] = []
-    for place, result in enumerate(others, start=1):
-        rank = place if result.tps else None
-        ranked.append(result.model_copy(update={"rank": rank}))
-        if result.is_baseline:
-            ranked += [twin.model_copy(update={"rank": rank if twin.tps else None}) for twin in twins]
-    return ranked
+    doubled = next(result.id for result in results if result.is_baseline)
+    ranks = all(design.factor(name).unit is None for name in design.compared)
+    ordered: list[VariantResult] = []
+    for stratum in design.strata:
+        members = [by_id[id_] for id_ in stratum.variants]
+        if ranks:
+            members.sort(key=lambda result: -result.tps.value if result.tps else 0.0)
+        for place, result in enumerate(members, start=1):
+            rank = place if ranks and result.tps else None
+            ordered.append(result.model_copy(update={"rank": rank, "is_baseline": result.id == stratum.baseline}))
+            if result.id == doubled:
+                ordered += [twin.model_copy(update={"rank": rank if twin.tps else None}) for twin in twins]
+    return ordered
 
 
-def _ratios(measured: dict[str, Measured], seed: int) -> tuple[dict[str, Ratio], Ratio | None]:
-    """The ratio of each variant to the baseline, by variant, and that of the A/A pair; only where blocks have both."""
+def _aa_pair(measured: dict[str, Measured], seed: int) -> Ratio | None:
+    """The ratio of the A/A pair; None without one, and where no block has a counted trial of both sides."""
     baseline = next(one for one in measured.values() if one.variant.is_baseline)
-    others = [one for one in measured.values() if one is not baseline and not one.variant.is_aa_twin]
     twin = next((one for one in measured.values() if one.variant.is_aa_twin), None)
-    pair = comparison.compare(twin.log_tps, baseline.log_tps, seed, family=1) if twin else None
-    found = {one.variant.id: comparison.compare(one.log_tps, baseline.log_tps, seed, len(others)) for one in others}
-    return {variant: ratio for variant, ratio in found.items() if ratio is not None}, pair
+    return comparison.compare(twin.log_tps, baseline.log_tps, seed, family=1) if twin else None
 
 
-def _compare(results: list[VariantResult], ratios: dict[str, Ratio], noise: NoiseFloor | None) -> list[Comparison]:
-    """Verdicts and sentences, in the order of the ranking."""
-    baseline = next(result for result in results if result.is_baseline)
-    compared = [result for result in results if result.id in ratios]
-    held = comparison.holm([ratios[result.id].p_value for result in compared])
-    permuted = comparison.holm([ratios[result.id].permutation_p_value for result in compared])
+def _ratios(measured: dict[str, Measured], design: Design, seed: int) -> dict[tuple[str, str], Ratio]:
+    """The ratio of each variant to the baseline of its stratum, by their ids; only where blocks have both."""
+    pairs = [(id_, one.baseline) for one in design.strata for id_ in one.variants if id_ != one.baseline]
+    found = {
+        (variant, baseline): comparison.compare(
+            measured[variant].log_tps, measured[baseline].log_tps, seed, family=len(pairs)
+        )
+        for variant, baseline in pairs
+    }
+    return {pair: ratio for pair, ratio in found.items() if ratio is not None}
+
+
+def _compare(
+    by_id: dict[str, VariantResult], ratios: dict[tuple[str, str], Ratio], noise: NoiseFloor | None
+) -> list[Comparison]:
+    """Verdicts and sentences, in the order of the results; corrected over all comparisons of all strata together."""
+    places = {id_: place for place, id_ in enumerate(by_id)}
+    pairs = sorted(ratios, key=lambda pair: places[pair[0]])
+    held = comparison.holm([ratios[pair].p_value for pair in pairs])
+    permuted = comparison.holm([ratios[pair].permutation_p_value for pair in pairs])
     comparisons: list[Comparison] = []
-    for result, p_value, permutation_p_value in zip(compared, held, permuted, strict=True):
-        ratio = ratios[result.id]
+    for pair, p_value, permutation_p_value in zip(pairs, held, permuted, strict=True):
+        ratio, (result, baseline) = ratios[pair], (by_id[id_] for id_ in pair)
         verdict = comparison.verdict(ratio, p_value, noise)
-        more = comparison.more_trials(ratio, len(compared)) if verdict == "undecided" else None
+        more = comparison.more_trials(ratio, len(pairs)) if verdict == "undecided" else None
         variant_side, baseline_side = (wording.Side(side.label, side.safety.grade) for side in (result, baseline))
         reported = comparison.stated_ratio(ratio)
         sentence = wording.comparison_sentence(verdict, reported, variant_side, baseline_side, noise, more)

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause
-from plinth.model.analysis import NoiseFloor, VariantResult
+from plinth.model.analysis import NoiseFloor, SafetyGrade, VariantResult
 from plinth.model.contents import BundleContents
+from plinth.model.factors import Design
 from plinth.model.figures import more_command
 from plinth.model.trial import Trial
 
@@ -22,6 +23,7 @@ def caveats(
     contents: BundleContents,
     measured: dict[str, Measured],
     results: Sequence[VariantResult],
+    design: Design,
     noise: NoiseFloor | None,
     noise_missing: str | None,
 ) -> tuple[str, ...]:
@@ -33,7 +35,7 @@ def caveats(
         *_of_spread(results),
         *_of_safety(results),
         *_of_flushes(contents),
-        *_of_comparability(measured),
+        *_of_comparability(measured, design),
         *_of_trials(measured),
         *_of_load(measured),
         *_of_machine(contents),
@@ -116,9 +118,14 @@ def _of_spread(results: Sequence[VariantResult]) -> Iterator[str]:
 def _of_safety(results: Sequence[VariantResult]) -> Iterator[str]:
     if sum(result.rank is not None and not result.is_aa_twin for result in results) < 2:
         return
-    for result in results:
-        if result.rank == 1 and not result.is_aa_twin and result.safety.grade != "keeps":
-            yield f"{result.label} ranks first, but {commit_clause(result.safety.grade)}: {result.safety.reasons[0]}"
+    first = [result for result in results if result.rank == 1 and not result.is_aa_twin]
+    unsafe: dict[tuple[SafetyGrade, str], list[VariantResult]] = {}
+    for result in first:
+        if result.safety.grade != "keeps":
+            unsafe.setdefault((result.safety.grade, result.safety.reasons[0]), []).append(result)
+    for (grade, reason), alike in unsafe.items():
+        more = f" (and {len(alike) - 1} other variants rank first in their strata)" if len(alike) > 1 else ""
+        yield f"{alike[0].label} ranks first{more}, but {commit_clause(grade)}: {reason}"
 
 
 def _of_flushes(contents: BundleContents) -> Iterator[str]:
@@ -127,13 +134,21 @@ def _of_flushes(contents: BundleContents) -> Iterator[str]:
             yield f"flushes of storage {storage} are suspicious: {'; '.join(probe.plausibility.reasons)}"
 
 
-def _of_comparability(measured: dict[str, Measured]) -> Iterator[str]:
-    baseline = next(one for one in measured.values() if one.variant.is_baseline)
+def _of_comparability(measured: dict[str, Measured], design: Design) -> Iterator[str]:
     for one in measured.values():
         if not one.counted:
             yield f"{one.variant.label}: no trial counts, so it has no figures"
-        elif one is not baseline and not one.log_tps.keys() & baseline.log_tps.keys():
-            yield f"{one.variant.label} is not compared: no block has a counted trial of it and of {baseline.variant.label}"
+    for stratum in design.strata:
+        baseline = measured[stratum.baseline]
+        for one in (measured[variant] for variant in stratum.variants if variant != stratum.baseline):
+            if one.counted and not one.log_tps.keys() & baseline.log_tps.keys():
+                yield f"{one.variant.label} is not compared: no block has a counted trial of it and of {baseline.variant.label}"
+        if len(stratum.variants) == 1 and len(design.strata) > 1:
+            yield f"{baseline.variant.label} is not compared: no other variant differs from it only in {_listed(design)}"
+
+
+def _listed(design: Design) -> str:
+    return " and ".join(design.factor(name).title for name in design.compared)
 
 
 def _of_trials(measured: dict[str, Measured]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.dataset import DatasetSpec
+from plinth.model.factors import Design, design_of
 from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_duration, format_size
@@ -44,7 +45,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     for override in plan.overrides:
         console.print(f"  differs from the file: {override}")
     console.print(_variants(plan))
-    console.print("  * the baseline that the others are compared to")
+    console.print(f"  * {_baselines(design_of(plan))}")
     for variant, reason in plan.lacking.items():
         console.print(f"  cannot be measured: {variant}: {reason}", style="yellow")
     differing = _differing_settings(plan)
@@ -79,6 +80,7 @@ def show_plan(plan: Plan, console: Console) -> None:
 def _variants(plan: Plan) -> RenderableType:
     """What tells the variants apart as columns; what all have in common once, below."""
     clusters = {cluster.id: cluster for cluster in plan.clusters}
+    baselines = {stratum.baseline for stratum in design_of(plan).strata}
     described = [_described(variant, clusters[variant.cluster]) for variant in plan.variants]
     common = {
         name: value
@@ -91,12 +93,22 @@ def _variants(plan: Plan) -> RenderableType:
     for name in varied:
         table.add_column(name, justify="right" if name == "clients" else "left", overflow="fold")
     for variant, values in zip(plan.variants, described, strict=True):
-        mark = " *" if variant.is_baseline else ""
+        mark = " *" if variant.id in baselines else ""
         table.add_row(f"  {variant.id}{mark}", *(values[name] for name in varied))
     if not common:
         return table
     shared = "; ".join(f"{name} {value}" for name, value in common.items())
     return Group(table, Padding(Text(f"all variants: {shared}"), (0, 0, 0, 2)))
+
+
+def _baselines(design: Design) -> str:
+    if len(design.strata) == 1:
+        return "the baseline that the others are compared to"
+    compared, fixed = (
+        " and ".join(factor.title for factor in design.factors if (factor.name in design.compared) is is_compared)
+        for is_compared in (True, False)
+    )
+    return f"baselines: {compared} compared at each level of {fixed} (measure.compare)"
 
 
 def _described(variant: Variant, cluster: PlannedCluster) -> dict[str, str]:

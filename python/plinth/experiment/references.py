@@ -46,7 +46,7 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
         problems += _check_names("tablespace", within, [*tablespaces, DEFAULT_TABLESPACE], document, matrix)
     else:
         problems += _check_loader(document, matrix) + _check_load_settings(document, matrix)
-    return problems + _check_baseline(document, matrix)
+    return problems + _check_baseline(document, matrix) + _check_compare(document, matrix)
 
 
 def _check_loader(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
@@ -117,6 +117,24 @@ def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> list[Pr
                 )
             )
     return problems
+
+
+def _check_compare(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
+    """Names of factors that have something to compare: more than one level."""
+    asked = _table(document, "measure").get("compare", [])
+    varied = {factor: factor_path(factor) for factor, levels in matrix.items() if len(_list(levels)) > 1}
+    allowed = ", ".join(varied) or "none, as no factor has more than one level"
+    return [
+        Problem(
+            f"{name!r} has one level only; allowed: {allowed}"
+            if any(factor_path(name) == factor_path(factor) for factor in matrix)
+            else f"{name!r} is not a factor; allowed: {allowed}",
+            path=["measure", "compare"],
+            hint=nearest(name, varied) or "compare names factors of [matrix], whose levels are then compared",
+        )
+        for name in ([asked] if isinstance(asked, str) else _list(asked))
+        if isinstance(name, str) and factor_path(name) not in varied.values()
+    ]
 
 
 def _table_at(document: dict[str, Any], path: Iterable[str]) -> dict[str, Any]:

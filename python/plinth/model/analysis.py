@@ -10,6 +10,7 @@ from plinth.model.drive import Rating
 from plinth.model.endurance import VariantEndurance
 from plinth.model.estimate import Estimate
 from plinth.model.experiment import Level
+from plinth.model.sweep import Sweep
 
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
@@ -156,9 +157,10 @@ class VariantResult(Frozen):
     label: str
     levels: dict[str, Level]
     rank: int | None = Field(
-        description="1 is the fastest; None when nothing was measured. The A/A twin has its baseline's."
+        description="1 is the fastest of its stratum; None when nothing was measured, and of levels of a numeric factor. "
+        "The A/A twin has its baseline's."
     )
-    is_baseline: bool
+    is_baseline: bool = Field(description="The other variants of its stratum are compared to it.")
     is_aa_twin: bool
     tps: Estimate | None
     latency: LatencyPercentiles | None
@@ -184,7 +186,7 @@ class VariantResult(Frozen):
 
 
 class Comparison(Frozen):
-    """A variant against the baseline: ratio of their tps, above 1 is faster."""
+    """A variant against the baseline of its stratum: ratio of their tps, above 1 is faster."""
 
     variant: str
     baseline: str
@@ -226,8 +228,15 @@ class Analysis(Frozen):
     experiment: str
     question: str
     answer: str = Field(description="One sentence with effect, interval and safety.")
-    variants: tuple[VariantResult, ...] = Field(description="Ranked, the fastest first.")
+    variants: tuple[VariantResult, ...] = Field(
+        description="By stratum; within one the fastest first, or by the levels of a numeric factor."
+    )
     comparisons: tuple[Comparison, ...]
+    sweep: Sweep | None = Field(
+        default=None,
+        description="Factors, strata and curves; None without a numeric factor where all variants are compared with one "
+        "baseline, and in analyses of before it was worked out.",
+    )
     noise: NoiseFloor | None
     noise_missing: str | None = Field(default=None, description="Why the noise floor is not known, where it is not.")
     rating: Rating | None = Field(

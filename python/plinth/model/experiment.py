@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from plinth.model.action import Action
 from plinth.model.base import Frozen, Name, SettingValue
@@ -292,6 +292,12 @@ class WorkloadSpec(Frozen):
 
 
 MOST_REPEATS = 1000
+Names = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+]
+"""One name, or a list of them."""
 
 
 class MeasureSpec(Frozen):
@@ -313,6 +319,13 @@ class MeasureSpec(Frozen):
         default_factory=dict,
         description="Levels of the variant that others are compared to. Default: the first level of each factor.",
         examples=[{"storage": "disk"}],
+    )
+    compare: Names = Field(
+        default=(),
+        description="Factors along which variants are compared, at every combination of levels of the others: one name of "
+        "[matrix], or a list. Default: those whose levels are names, such as storages; where all are numbers, the first. "
+        "Different transactions are compared with each other only where nothing else is varied, or where this asks for it.",
+        examples=["storage"],
     )
     aa: bool = Field(
         default=True,

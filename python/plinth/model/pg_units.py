@@ -4,9 +4,11 @@ From the server's own tables: memory_unit_conversion_table and time_unit_convers
 """
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 _UNIT = re.compile(r"([1-9][0-9]{0,8})?([A-Za-z]+)")
+_AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*([A-Za-z]+)\s*")
 
 SIZES_BYTES = {"B": 1, "kB": 1024, "MB": 1024**2, "GB": 1024**3, "TB": 1024**4}
 """Units of size that a setting's value may carry."""
@@ -33,6 +35,14 @@ def base_unit(unit: str) -> tuple[Fraction, dict[str, Fraction]]:
     if match is None or family is None:
         raise ValueError(f"{unit!r} is no unit of a setting")
     return int(match[1] or 1) * family[match[2]], family
+
+
+def setting_amount(value: str, units: Mapping[str, float]) -> float:
+    """The amount of a setting's value such as "1GB", by the amount of each unit. Raises ValueError for any other text."""
+    match = _AMOUNT.fullmatch(value)
+    if match is None or match[2] not in units:
+        raise ValueError(f"expected a number with one of the units {', '.join(units)}, not {value!r}")
+    return float(match[1]) * units[match[2]]
 
 
 def format_block_size(block_bytes: int) -> str:

@@ -9,31 +9,15 @@ from typing import Any, NamedTuple
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import (
     Experiment,
-    Level,
     ServerSpec,
     WorkloadSpec,
-    level_text,
     with_levels,
 )
+from plinth.model.labels import levels_label
 from plinth.model.plan import TransactionText, Variant
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
 from plinth.plan.storages import ConcreteStorages
-
-_PREFIXES = {
-    "server.version": "PostgreSQL",
-    "server.wal_storage": "WAL on",
-    "dataset.scale": "scale",
-    "dataset.tablespace": "tables in",
-    "dataset.index_tablespace": "keys in",
-}
-_UNITS = {
-    "workload.clients": "client",
-    "workload.threads": "thread",
-    "workload.statements": "statement",
-    "workload.active_rows": "active row",
-    "dataset.rows": "row",
-}
 
 
 @dataclass(frozen=True)
@@ -81,7 +65,7 @@ def expand(
             number = len(clusters) + 1
             clusters[key] = ClusterKey(f"{number}-{server.storage or 'external'}", made_of, resolved.dataset)
         own = {factor: level for factor, level in levels.items() if factor not in idle}
-        label = _label(own) or server.storage or "external"
+        label = levels_label(own) or server.storage or "external"
         variants.append(
             Variant(
                 id=_unique(_slug(label), [variant.id for variant in variants]),
@@ -148,26 +132,6 @@ def _with_connections(variants: list[Variant]) -> list[Variant]:
 DEFAULT_MAX_CONNECTIONS = 100
 SPARE_CONNECTIONS = 20
 """For superuser_reserved_connections, Plinth's control connections and the observer."""
-
-
-def _label(levels: dict[str, Level]) -> str:
-    parts = []
-    for factor, level in levels.items():
-        if factor in _UNITS:
-            parts.append(f"{level} {_UNITS[factor]}" if level == 1 else f"{level} {_UNITS[factor]}s")
-        elif factor.startswith("server.settings."):
-            parts.append(f"{factor.removeprefix('server.settings.')}={level_text(level)}")
-        elif factor.startswith("server.tablespaces."):
-            parts.append(f"{factor.removeprefix('server.tablespaces.')} on {level}")
-        elif factor == "server.connection":
-            parts.append(str(level))
-        elif factor in _PREFIXES:
-            parts.append(f"{_PREFIXES[factor]} {level}")
-        elif isinstance(level, int | float) or level_text(level)[:1].isdigit():  # "on" or "6ms" says nothing by itself
-            parts.append(f"{factor.rpartition('.')[2].replace('_', ' ')} {level_text(level)}")
-        else:
-            parts.append(level_text(level))
-    return ", ".join(parts)
 
 
 def _slug(label: str) -> str:

@@ -84,9 +84,10 @@ def _io(report: Report) -> str:
 
 
 def _ranking(report: Report) -> str:
-    comparisons = {comparison.variant: comparison for comparison in report.analysis.comparisons}
+    analysis = report.analysis
+    comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
     rows = []
-    for variant in report.analysis.variants:
+    for variant in analysis.variants:
         comparison = comparisons.get(variant.id)
         rows.append(
             (
@@ -110,6 +111,8 @@ def _ranking(report: Report) -> str:
         "Commits",
         "Verdict",
     )
+    if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
+        return _table(heads[1:], [row[1:] for row in rows])  # levels of a numeric factor have no rank
     return _table(heads, rows)
 
 

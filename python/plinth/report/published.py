@@ -59,13 +59,20 @@ class _Match:
         self.plan = plan
         self.results = {result.id: result for result in analysis.variants}
         self.comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
+        self.planned = {variant.id: variant for variant in plan.variants}
         self._here = dict(_stand_ins(plan.experiment))
         document = plan.experiment.model_dump(by_alias=True)
         self._variants = [
             (variant, with_levels(document, variant.levels)) for variant in plan.variants if not variant.is_aa_twin
         ]
         self._document = document
-        self.baseline = next((variant for variant in plan.variants if variant.is_baseline), None)
+
+    def baseline_of(self, variant: Variant | None) -> Variant | None:
+        """The variant that this one's ratios are to: itself where it is a baseline; that of the plan where it is not measured."""
+        if variant is None:
+            return next((one for one in self.planned.values() if one.is_baseline), None)
+        comparison = self.comparisons.get(variant.id)
+        return variant if comparison is None else self.planned[comparison.baseline]
 
     def asks(self, levels: Levels) -> bool:
         """Whether the experiment is about these levels: of a factor any, of any other key the one that it has."""
@@ -124,8 +131,8 @@ def _figure_rows(figure: PublishedFigure, match: _Match) -> Iterator[PublishedRo
     if not match.asks(figure.levels):
         return
     variants = match.variants(figure.levels)
-    base = _published_of_baseline(match)
     for variant in variants or [None]:
+        base = _published_of(match.baseline_of(variant), match)
         result = match.results.get(variant.id) if variant else None
         comparison = match.comparisons.get(variant.id) if variant else None
         yield PublishedRow(
@@ -144,11 +151,11 @@ def _figure_rows(figure: PublishedFigure, match: _Match) -> Iterator[PublishedRo
         )
 
 
-def _published_of_baseline(match: _Match) -> float | None:
+def _published_of(baseline: Variant | None, match: _Match) -> float | None:
     """The published figure of what is our baseline."""
-    if match.baseline is None or match.plan.reference is None:
+    if baseline is None or match.plan.reference is None:
         return None
-    of_it = [figure for figure in match.plan.reference.figure if match.baseline in match.variants(figure.levels)]
+    of_it = [figure for figure in match.plan.reference.figure if baseline in match.variants(figure.levels)]
     return of_it[0].tps if len(of_it) == 1 else None
 
 
@@ -157,7 +164,7 @@ def _ratio_to_baseline(
 ) -> Estimate | None:
     if comparison is not None:
         return comparison.ratio
-    if variant is not None and variant.is_baseline and result is not None and result.tps is not None:
+    if variant is not None and result is not None and result.is_baseline and result.tps is not None:
         return Estimate(value=1.0, interval=None, n=result.tps.n, method="the baseline itself")
     return None
 
@@ -192,8 +199,9 @@ def _pairs(over: Sequence[Variant], under: Sequence[Variant], keys: set[str]) ->
 
 def _ratio_of(over: Variant, under: Variant, match: _Match) -> Estimate | None:
     """Of their medians; with its interval where the analysis has compared them."""
-    if under.is_baseline and over.id in match.comparisons:
-        return match.comparisons[over.id].ratio
+    compared = match.comparisons.get(over.id)
+    if compared is not None and compared.baseline == under.id:
+        return compared.ratio
     results = [match.results.get(variant.id) for variant in (over, under)]
     upper, lower = (result.tps if result else None for result in results)
     if upper is None or lower is None or lower.value == 0:

@@ -249,8 +249,10 @@ _NARROWEST = 40
 def _fitting_table(analysis: Analysis, width: int) -> Table:
     """The first layout in which no word has to be broken; else the narrowest, with labels broken."""
     comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
-    # Where no storage was probed there is nothing to say in it.
+    # Where no storage was probed there is nothing to say in it; levels of a numeric factor have no rank.
     empty = set() if any(_has_ceiling(variant) for variant in analysis.variants) else {"ceiling"}
+    if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
+        empty.add("#")
     layouts = _layouts(analysis)
     for layout in layouts:
         columns = [column for column in _COLUMNS if column.name not in layout.without | empty]

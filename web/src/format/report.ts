@@ -88,10 +88,14 @@ export interface Analysis {
    */
   answer: string;
   /**
-   * Ranked, the fastest first.
+   * By stratum; within one the fastest first, or by the levels of a numeric factor.
    */
   variants: VariantResult[];
   comparisons: Comparison[];
+  /**
+   * Factors, strata and curves; None without a numeric factor where all variants are compared with one baseline, and in analyses of before it was worked out.
+   */
+  sweep: Sweep | null;
   noise: NoiseFloor | null;
   /**
    * Why the noise floor is not known, where it is not.
@@ -118,9 +122,12 @@ export interface VariantResult {
     [k: string]: boolean | number | string | string[];
   };
   /**
-   * 1 is the fastest; None when nothing was measured. The A/A twin has its baseline's.
+   * 1 is the fastest of its stratum; None when nothing was measured, and of levels of a numeric factor. The A/A twin has its baseline's.
    */
   rank: number | null;
+  /**
+   * The other variants of its stratum are compared to it.
+   */
   is_baseline: boolean;
   is_aa_twin: boolean;
   tps: Estimate | null;
@@ -532,7 +539,7 @@ export interface TrialWork {
   };
 }
 /**
- * A variant against the baseline: ratio of their tps, above 1 is faster.
+ * A variant against the baseline of its stratum: ratio of their tps, above 1 is faster.
  */
 export interface Comparison {
   variant: string;
@@ -573,6 +580,83 @@ export interface Estimate2 {
    * Where there are not enough trials for an interval: about how many more it takes.
    */
   more_trials: number | null;
+}
+/**
+ * What the variants of an experiment with several factors, or with a numeric one, say together.
+ */
+export interface Sweep {
+  factors: Factor[];
+  /**
+   * Names of the factors along which variants are compared, with all others held fixed.
+   */
+  compared: string[];
+  strata: Stratum[];
+}
+/**
+ * What is varied: a key of [matrix] that has more than one level among the variants.
+ */
+export interface Factor {
+  /**
+   * The key, as the experiment has it.
+   */
+  name: string;
+  /**
+   * For people: "clients", "shared_buffers".
+   */
+  title: string;
+  /**
+   * Of the levels' values; None where the levels are no numbers.
+   */
+  unit: ("count" | "bytes" | "bytes_per_s" | "ns") | null;
+  /**
+   * Of a numeric factor ascending, of any other in the order of the file.
+   */
+  levels: FactorLevel[];
+  /**
+   * It changes what a transaction is, so that rates at two of its levels are of different things.
+   */
+  is_workload: boolean;
+}
+/**
+ * One level of a factor.
+ */
+export interface FactorLevel {
+  level: boolean | number | string | string[];
+  /**
+   * For people, so that it says what it is of: "16 clients", "memory".
+   */
+  label: string;
+  /**
+   * For a column or an axis under the factor's title: "16".
+   */
+  text: string;
+  /**
+   * Of a numeric factor, in its unit; None of any other.
+   */
+  value: number | null;
+}
+/**
+ * Variants that differ in the compared factors only: one combination of levels of all others.
+ */
+export interface Stratum {
+  /**
+   * Of the factors that are not compared.
+   */
+  levels: {
+    [k: string]: boolean | number | string | string[];
+  };
+  /**
+   * For people: "16 clients"; empty where every factor is compared.
+   */
+  label: string;
+  /**
+   * The variant that the others of the stratum are compared to.
+   */
+  baseline: string;
+  /**
+   * The baseline among them, in the order of their levels.
+   */
+  variants: string[];
 }
 /**
  * What the A/A pair shows: the smallest ratio that this machine could have told from no difference.

@@ -21,9 +21,15 @@ export function ranking(report: Report): RankedRow[] {
   }));
 }
 
-/** The comparison that the answer is about: of the fastest variant, or of the next where that is the baseline. */
+/**
+ * The comparison whose figure stands at the head: of the fastest variant, or of the next where that is the baseline; of a
+ * sweep, which has no fastest one, the largest difference.
+ */
 export function headline(report: Report): RankedRow | null {
-  return ranking(report).find((row) => row.comparison !== null && !row.variant.is_aa_twin) ?? null;
+  const rows = ranking(report).filter((row) => row.comparison !== null && !row.variant.is_aa_twin);
+  if (!report.analysis.sweep) return rows[0] ?? null;
+  const size = (row: RankedRow) => Math.abs(Math.log(row.comparison?.ratio.value ?? 1));
+  return rows.reduce<RankedRow | null>((most, row) => (most && size(most) >= size(row) ? most : row), null);
 }
 
 /** The end of the ranking's axis: nothing that is drawn may stand out of it. */
@@ -56,15 +62,15 @@ export function colourPlaces(
   focused: readonly string[],
 ): Map<string, number | null> {
   const own = variants.filter((variant) => !variant.is_aa_twin);
-  const baseline = variants.find((variant) => variant.is_baseline);
   const order = [...own].sort((a, b) => Number(b.is_baseline) - Number(a.is_baseline)).map((each) => each.id);
   const coloured = own.length <= PALETTE.length ? order : [...new Set(focused)];
   const places = new Map<string, number | null>(variants.map((variant) => [variant.id, null]));
   coloured.forEach((id, place) => {
     places.set(id, place % PALETTE.length);
   });
-  for (const variant of variants) {
-    if (variant.is_aa_twin && baseline) places.set(variant.id, places.get(baseline.id) ?? null);
-  }
+  variants.forEach((variant, place) => {
+    const doubled = variants[place - 1];
+    if (variant.is_aa_twin && doubled) places.set(variant.id, places.get(doubled.id) ?? null);
+  });
   return places;
 }

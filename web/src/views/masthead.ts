@@ -3,6 +3,7 @@ import type { Report } from "../format/report";
 import { percentOrTimes, ratioParts, size } from "../model/units";
 import { headline } from "../model/variants";
 import { h } from "./dom";
+import { labelOf } from "./focused";
 import { safetyBadge } from "./safety";
 
 const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short", timeZone: "UTC" });
@@ -45,7 +46,7 @@ function keyFigures(report: Report): HTMLElement {
   const top = headline(report);
   if (top?.comparison) {
     const { figure, interval } = ratioParts(top.comparison.ratio);
-    const baseline = analysis.variants.find((variant) => variant.is_baseline)?.label ?? "the baseline";
+    const baseline = labelOf(report, top.comparison.baseline);
     figures.push(
       keyFigure(
         "Effect",

@@ -1,0 +1,49 @@
+"""Names of factors and of their levels for people: in labels of variants, in tables, on axes."""
+
+from collections.abc import Mapping
+
+from plinth.model.experiment import Level, level_text
+
+_PREFIXES = {
+    "server.version": "PostgreSQL",
+    "server.wal_storage": "WAL on",
+    "dataset.scale": "scale",
+    "dataset.tablespace": "tables in",
+    "dataset.index_tablespace": "keys in",
+}
+_UNITS = {
+    "workload.clients": "client",
+    "workload.threads": "thread",
+    "workload.statements": "statement",
+    "workload.active_rows": "active row",
+    "dataset.rows": "row",
+}
+
+
+def levels_label(levels: Mapping[str, Level]) -> str:
+    """Levels of several factors: "memory, 16 clients"."""
+    return ", ".join(level_label(factor, level) for factor, level in levels.items())
+
+
+def level_label(factor: str, level: Level) -> str:
+    """One level, so that it says by itself what it is of: "16 clients", "shared_buffers=1GB", "memory"."""
+    if factor in _UNITS:
+        return f"{level} {_UNITS[factor]}" if level == 1 else f"{level} {_UNITS[factor]}s"
+    if factor.startswith("server.settings."):
+        return f"{factor_title(factor)}={level_text(level)}"
+    if factor.startswith("server.tablespaces."):
+        return f"{factor.removeprefix('server.tablespaces.')} on {level}"
+    if factor == "server.connection":
+        return str(level)
+    if factor in _PREFIXES:
+        return f"{_PREFIXES[factor]} {level}"
+    if isinstance(level, int | float) or level_text(level)[:1].isdigit():  # "on" or "6ms" says nothing by itself
+        return f"{factor_title(factor)} {level_text(level)}"
+    return level_text(level)
+
+
+def factor_title(factor: str) -> str:
+    """What is varied: "clients", "active rows", "shared_buffers", "flush latency"."""
+    if factor.startswith("server.settings."):
+        return factor.removeprefix("server.settings.")
+    return _UNITS[factor] + "s" if factor in _UNITS else factor.rpartition(".")[2].replace("_", " ")

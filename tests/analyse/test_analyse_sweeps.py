@@ -1,0 +1,167 @@
+"""Sweeps: the order of levels, which variants are compared with which, and what is corrected together."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from analyse_bundles import sweep
+from plinth.analyse import analyse
+from plinth.model.analysis import Analysis
+from plinth.model.factors import design_of
+from plinth.model.plan import Variant
+from plinth.plan.variants import expand
+
+NOISE = (1.0, 1.03, 0.98, 1.01, 0.96)
+TWIN_NOISE = (1.01, 0.99, 1.02, 0.97, 1.0)
+STORAGES = {"storage": ["disk", "memory"], "workload.clients": [8, 1, 4]}
+
+
+def rate(variant: Variant, block: int) -> float:
+    """Memory is twice the disk, clients share a drive's flushes, and a select is ten times an update."""
+    clients = variant.workload.clients
+    kind = 10.0 if variant.workload.builtin == "select-only" else 1.0
+    place = 2.0 if variant.levels.get("storage") == "memory" else 1.0
+    noise = (TWIN_NOISE if variant.is_aa_twin or place == 2.0 else NOISE)[block - 1]
+    return 100 * kind * place * min(clients, 4) * noise
+
+
+def compared(analysis: Analysis) -> set[tuple[str, str]]:
+    labels = {result.id: result.label for result in analysis.variants}
+    return {(labels[one.variant], labels[one.baseline]) for one in analysis.comparisons}
+
+
+def swept(matrix: dict[str, list[Any]], **measure: Any) -> Analysis:
+    return analyse(sweep(matrix, rate, **measure))
+
+
+def test_storages_are_compared_at_each_number_of_clients() -> None:
+    analysis = swept(STORAGES)
+    assert compared(analysis) == {
+        ("memory, 1 client", "disk, 1 client"),
+        ("memory, 4 clients", "disk, 4 clients"),
+        ("memory, 8 clients", "disk, 8 clients"),
+    }
+    assert analysis.sweep is not None
+    assert [stratum.label for stratum in analysis.sweep.strata] == ["1 client", "4 clients", "8 clients"]
+    assert [result.label for result in analysis.variants if result.is_baseline] == [
+        "disk, 1 client",
+        "disk, 4 clients",
+        "disk, 8 clients",
+    ]
+
+
+def test_levels_of_a_number_stand_in_their_order_and_are_not_ranked_by_speed() -> None:
+    analysis = swept({"workload.clients": [16, 1, 4, 64]})
+    assert [result.label for result in analysis.variants] == ["1 client", "4 clients", "16 clients", "64 clients"]
+    assert {result.rank for result in analysis.variants} == {None}
+    assert compared(analysis) == {(f"{n} client{'s' * (n > 1)}", "16 clients") for n in (1, 4, 64)}
+
+
+def test_a_select_is_not_set_beside_an_update() -> None:
+    matrix = {"workload.builtin": ["select-only", "tpcb-like"], "workload.active_rows": [1000, 10_000]}
+    assert compared(swept(matrix)) == {
+        ("select-only, 10000 active rows", "select-only, 1000 active rows"),
+        ("tpcb-like, 10000 active rows", "tpcb-like, 1000 active rows"),
+    }
+    alone = swept({"workload.builtin": ["select-only", "tpcb-like"]})
+    assert compared(alone) == {("tpcb-like", "select-only")}, "where nothing else is varied, that is the question"
+    assert alone.sweep is None
+
+
+def test_what_is_asked_for_is_compared() -> None:
+    along_clients = swept(STORAGES, compare="workload.clients", baseline={"workload.clients": 1})
+    assert compared(along_clients) == {
+        (f"{storage}, {n} clients", f"{storage}, 1 client") for storage in ("disk", "memory") for n in (4, 8)
+    }
+    both = swept(STORAGES, compare=["storage", "workload.clients"])
+    assert len(both.comparisons) == 5
+    assert {baseline for _, baseline in compared(both)} == {"disk, 8 clients"}
+    assert compared(swept(STORAGES, compare="server.storage")) == compared(swept(STORAGES))
+
+
+def test_factors_with_names_alone_have_one_baseline() -> None:
+    matrix = {"storage": ["disk", "memory"], "server.settings.wal_sync_method": ["fdatasync", "fsync"]}
+    analysis = swept(matrix)
+    assert len(analysis.comparisons) == 3
+    assert {one.baseline for one in analysis.comparisons} == {"disk-wal-sync-method-fdatasync"}
+    assert analysis.sweep is None, "there is neither a number nor more than one stratum"
+
+
+def test_a_factor_that_not_every_variant_has_cannot_be_held_fixed() -> None:
+    matrix = {
+        "storage": ["slow", "nvme"],
+        "storage.slow.physics.flush_latency": ["1ms", "8ms"],
+        "server.settings.wal_sync_method": ["fdatasync", "fsync"],
+    }
+    drive = {"kind": "emulated", "profile": "sata-ssd", "size": "1GiB"}
+    contents = sweep({"storage": ["slow", "nvme"]}, rate)
+    experiment = contents.plan.experiment.model_validate(
+        {
+            **contents.plan.experiment.model_dump(by_alias=True),
+            "storage": {"slow": drive, "nvme": drive},
+            "matrix": matrix,
+        }
+    )
+    variants = expand(experiment, lambda workload, dataset: ()).variants
+    design = design_of(contents.plan.model_copy(update={"experiment": experiment, "variants": tuple(variants)}))
+    assert [len(stratum.variants) for stratum in design.strata] == [6]
+    (physics,) = [factor for factor in design.factors if factor.name.endswith("flush_latency")]
+    assert (physics.unit, [one.value for one in physics.levels]) == ("ns", [1e6, 8e6])
+
+
+@pytest.mark.parametrize(
+    ("factor", "levels", "unit", "texts"),
+    [
+        ("workload.clients", [16, 980, 4], "count", ["4", "16", "980"]),
+        ("workload.rate", [1500.0, 200.0], "count", ["200", "1,500"]),
+        ("server.settings.shared_buffers", ["1GB", "256MB"], "bytes", ["256MB", "1GB"]),
+        ("server.settings.checkpoint_timeout", ["5min", "30s"], "ns", ["30s", "5min"]),
+        ("server.settings.commit_delay", [100, 0], "count", ["0", "100"]),
+        ("server.settings.wal_compression", ["off", "pglz"], None, ["off", "pglz"]),
+        ("server.settings.fsync", [True, False], None, ["on", "off"]),
+        ("server.version", [18, 17], None, ["18", "17"]),
+    ],
+)
+def test_numbers_are_told_from_names(factor: str, levels: list[Any], unit: str | None, texts: list[str]) -> None:
+    (found,) = design_of(sweep({factor: levels}, rate).plan).factors
+    assert (found.unit, [one.text for one in found.levels]) == (unit, texts)
+    assert all((one.value is None) == (unit is None) for one in found.levels)
+
+
+def test_all_strata_are_corrected_together() -> None:
+    """One true difference that is clear by itself, among as many comparisons as there are clients."""
+
+    def close(variant: Variant, block: int) -> float:
+        noise = (1.0, 1.04, 0.97, 1.02, 0.95) if variant.levels["storage"] == "disk" else (1.08, 1.05, 1.06, 1.03, 1.04)
+        return 1000 * noise[block - 1] * (1.0 if variant.workload.clients == 1 else 3.0)
+
+    alone = analyse(sweep({"storage": ["disk", "memory"], "workload.clients": [1]}, close)).comparisons[0]
+    clients = list(range(1, 9))
+    among = analyse(sweep({"storage": ["disk", "memory"], "workload.clients": clients}, close))
+    assert alone.ratio_p_value is not None and among.comparisons[0].ratio_p_value is not None
+    assert among.comparisons[0].ratio == alone.ratio
+    assert among.comparisons[0].ratio_p_value == pytest.approx(min(1.0, 8 * alone.ratio_p_value))
+
+
+def test_the_a_a_pair_is_of_one_variant_and_stands_beside_it() -> None:
+    analysis = swept(STORAGES, aa=True)
+    labels = [result.label for result in analysis.variants]
+    assert labels.index("disk, 8 clients (A/A)") == labels.index("disk, 8 clients") + 1
+    assert analysis.noise is not None and not analysis.noise.alarm
+    assert all("(A/A)" not in label for pair in compared(analysis) for label in pair)
+
+
+def test_a_variant_alone_in_its_stratum_is_said_not_to_be_compared() -> None:
+    contents = sweep(STORAGES, rate)
+    without = tuple(variant for variant in contents.plan.variants if variant.id != "memory-4-clients")
+    plan = contents.plan.model_copy(update={"variants": without})
+    trials = tuple(one for one in contents.trials if one.trial.variant != "memory-4-clients")
+    analysis = analyse(replace(contents, plan=plan, trials=trials))
+    said = "disk, 4 clients is not compared: no other variant differs from it only in storage"
+    assert said in analysis.warnings
+
+
+def test_an_unsafe_storage_that_is_first_everywhere_is_one_warning() -> None:
+    (said,) = [warning for warning in swept(STORAGES).warnings if "ranks first" in warning]
+    assert said.startswith("memory, 1 client ranks first (and 2 other variants rank first in their strata), but ")
