@@ -12,7 +12,7 @@ from plinth.tasks.doctor import examine_path
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plinth.system.patience.ANSWER_PATIENCE_S", 0.5)
+    monkeypatch.setattr("plinth.system.timeout.ANSWER_TIMEOUT_S", 0.5)
     monkeypatch.setattr("plinth.tasks.doctor.WINDOW_S", 0.01)
 
 

@@ -161,7 +161,7 @@ def test_a_socket_directory_that_is_somebody_elses(make_cluster: MakeCluster, jo
 def test_a_server_that_does_not_answer_is_ended_and_that_is_said(
     make_cluster: MakeCluster, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_module, "STOP_PATIENCE_S", 0.2)
+    monkeypatch.setattr(cluster_module, "STOP_TIMEOUT_S", 0.2)
     monkeypatch.setattr(cluster_module, "IMMEDIATE", (signal.SIGQUIT, 0.2))
     cluster = make_cluster()
     cluster.start({})

@@ -29,8 +29,8 @@ SLOW = {"write_latency": "300ms", "flush_latency": "1s", "channels": 1, "cache_s
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plinth.storage.devices.disk_daemon.ANSWER_PATIENCE_S", 0.5)
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plinth.storage.devices.disk_daemon.ANSWER_TIMEOUT_S", 0.5)
     monkeypatch.setattr("plinth.system.hanging._INTERVAL_S", 0.1)
 
 
@@ -78,7 +78,7 @@ def test_one_that_hangs_beneath_a_storage_that_is_made_is_told_by_that_one(made)
 
 
 def test_looking_at_one_that_hangs_ends_in_time(made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plinth.system.patience.ANSWER_PATIENCE_S", 0.5)
+    monkeypatch.setattr("plinth.system.timeout.ANSWER_TIMEOUT_S", 0.5)
     made.prepare(disk())
     storage = made.storages["s"]
     os.kill(daemon_pid(storage), signal.SIGSTOP)

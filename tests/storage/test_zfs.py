@@ -215,8 +215,8 @@ def test_a_copy_of_the_mount_in_another_namespace_does_not_keep_the_pool(made: M
 def test_a_daemon_that_dies_or_hangs_is_told_and_everything_is_undone(
     made: Made, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zfs_pool, "_ASK_PATIENCE_S", 1.0)
-    monkeypatch.setattr(zfs_fuse, "_ANSWER_PATIENCE_S", 1.0)
+    monkeypatch.setattr(zfs_pool, "_ASK_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(zfs_fuse, "_ANSWER_TIMEOUT_S", 1.0)
     made.prepare(pool(1, 'data = ["v"]\n'))
     storage = made.storages["s"]
     (pid,) = ZfsFuse(storage.folder).pids()

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def until(happened: Callable[[], object], patience_s: float = 20.0) -> None:
+def until(happened: Callable[[], object], timeout_s: float = 20.0) -> None:
     """Wait until `happened`; fails when it does not in time."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while not happened():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.01)

@@ -12,9 +12,9 @@ import pytest
 import plinth
 from plinth.model.errors import Interrupted, RunError, StorageBroken
 from plinth.system import cancel
-from plinth.system.patience import in_time
 from plinth.system.process import ENDED, SESSION, STATE, stat_fields
 from plinth.system.runner import CommandError, Runner
+from plinth.system.timeout import call_with_timeout
 from waiting import until
 
 
@@ -115,7 +115,7 @@ def test_a_question_to_a_hanging_file_system_is_cancelled():
     answered = threading.Event()
     with pytest.raises(Interrupted), cancel.scope() as token:
         timer = after(0.01, token, Interrupted("enough"))
-        in_time(answered.wait, Path("/somewhere"), 60)
+        call_with_timeout(answered.wait, Path("/somewhere"), 60)
     timer.join()
     answered.set()
 

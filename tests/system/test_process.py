@@ -16,7 +16,7 @@ from plinth.system.log_file import LogFile
 from plinth.system.process import Child, ProcessMark, arguments, boot_id, started_ticks
 from plinth.system.runner import Runner
 
-_PATIENCE_S = 20.0
+_TIMEOUT_S = 20.0
 _EXECS = 20_000
 _INTERRUPTS = 2_000  # Popen.poll would leave its lock held after one in five
 
@@ -98,7 +98,7 @@ def test_whoever_comes_while_others_are_killed_is_killed_too() -> None:
     def first_that_lives() -> list[int]:
         return [process.pid for process in started if process.poll() is None][:1]
 
-    assert kill_all(first_that_lives, _PATIENCE_S) == []
+    assert kill_all(first_that_lives, _TIMEOUT_S) == []
     assert [process.wait() for process in started] == [-signal.SIGKILL] * 3
 
 
@@ -131,7 +131,7 @@ def test_what_a_handler_raises_in_the_middle_of_asking_leaves_nothing_held(tmp_p
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     os.kill(process.pid, signal.SIGKILL)
-    with no_longer_than(_PATIENCE_S):
+    with no_longer_than(_TIMEOUT_S):
         assert process.wait() == -signal.SIGKILL
 
 
@@ -141,5 +141,5 @@ def test_an_interrupted_wait_can_be_taken_up_again(tmp_path: Path) -> None:
         process.wait()
     assert not process.has_ended()
     os.kill(process.pid, signal.SIGTERM)
-    with no_longer_than(_PATIENCE_S):
+    with no_longer_than(_TIMEOUT_S):
         assert process.wait() == -signal.SIGTERM

@@ -12,7 +12,7 @@ from plinth.model.doctor import Finding, Remedy, Severity
 from plinth.model.facts import Fact, StackNode, StorageFacts
 from plinth.model.place import MEMORY, NETWORK, RAW, MeaningKind, meanings
 from plinth.model.units import format_size
-from plinth.system.patience import in_time
+from plinth.system.timeout import call_with_timeout
 
 _MOUNTINFO = "/proc/self/mountinfo"
 _LITTLE_BYTES, _LEAST_BYTES = 2**30, 2**28
@@ -210,7 +210,7 @@ def _writable(place: Place) -> Iterator[Seen]:
         )
         return
     try:
-        writable = in_time(lambda: os.access(place.path, os.W_OK | os.X_OK), Path(place.path))
+        writable = call_with_timeout(lambda: os.access(place.path, os.W_OK | os.X_OK), Path(place.path))
     except OSError as error:
         raise Unreadable(f"{place.path}: {error.strerror}") from error
     readings = (Fact(name="writable", value=writable, source="access(2)"),)

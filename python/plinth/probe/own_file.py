@@ -8,7 +8,7 @@ from pathlib import Path
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError, RunError
 from plinth.model.units import format_size
 from plinth.system.failures import from_os_error
-from plinth.system.patience import space_of
+from plinth.system.timeout import statvfs_with_timeout
 
 _CHUNK_BYTES = 1 << 20
 _LEFT_FREE = 0.05
@@ -98,7 +98,7 @@ def own_file(directory: Path, size_bytes: int) -> Iterator[OwnFile]:
 
 
 def _check_room(directory: Path, size_bytes: int) -> None:
-    space = space_of(directory)
+    space = statvfs_with_timeout(directory)
     free_bytes = space.f_bavail * space.f_frsize
     if size_bytes > free_bytes - _LEFT_FREE * space.f_blocks * space.f_frsize:
         raise MissingCapability(

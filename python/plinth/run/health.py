@@ -6,21 +6,21 @@ import os
 from plinth.storage import Storage
 from plinth.system.runner import CommandError, Runner
 
-PROBE_PATIENCE_S = 60.0
+PROBE_TIMEOUT_S = 60.0
 """A small write waits behind all that a checkpoint left for a slow disk."""
 DETACHED_TIMEOUT_S = 5.0
 """What was detached by force answers at once, with an error."""
 
 
-def probe(storage: Storage, runner: Runner, patience_s: float = PROBE_PATIENCE_S) -> str | None:
+def probe(storage: Storage, runner: Runner, timeout_s: float = PROBE_TIMEOUT_S) -> str | None:
     """Why `storage`, which is mounted, takes no writes; None when one has just been written and flushed, or there is no room for it:
     a full file system answers. A flush that finds no room is that of a device below, as of a sparse image.
     """
     path = storage.mount_point / f".{storage.label}-probe"
     written = ("dd", "if=/dev/zero", f"of={path}", "bs=4096", "count=1", "conv=fsync", "status=none")
     try:
-        runner.run(written, owner=storage.owner, timeout_s=patience_s)
-        runner.run(("rm", "-f", str(path)), owner=storage.owner, timeout_s=patience_s)
+        runner.run(written, owner=storage.owner, timeout_s=timeout_s)
+        runner.run(("rm", "-f", str(path)), owner=storage.owner, timeout_s=timeout_s)
     except CommandError as error:
         said = error.details[-1].removeprefix("dd: ") if error.details else error.message
         if said.endswith(os.strerror(errno.ENOSPC)) and "fsync failed" not in said:

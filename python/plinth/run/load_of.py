@@ -10,7 +10,7 @@ from plinth.model.load_config import ShellUser
 from plinth.model.native import NativeTransaction
 from plinth.model.plan import ScriptText, TransactionText
 
-STOP_PATIENCE_S = 10.0
+STOP_TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 10.0
 _MOST_THREADS = 8
 _NOWHERE = Connection(host="/nowhere", port=5432, user="nobody", database="nothing")
@@ -43,7 +43,7 @@ def load_of(
         seed=seed,
         max_tries=workload.max_tries,
         connect_timeout_s=_CONNECT_TIMEOUT_S,
-        stop_timeout_s=STOP_PATIENCE_S,
+        stop_timeout_s=STOP_TIMEOUT_S,
         shell_user=shell,
     )
 

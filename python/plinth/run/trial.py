@@ -22,7 +22,7 @@ from plinth.run.actions import ActionSchedule
 from plinth.run.device_io import device_io, devices_of
 from plinth.run.failures import reason_of
 from plinth.run.listener import Listener, LiveSecond
-from plinth.run.load_of import STOP_PATIENCE_S, load_of
+from plinth.run.load_of import STOP_TIMEOUT_S, load_of
 from plinth.run.stall import StallWatch
 from plinth.run.topology import Node, Server, Topology
 from plinth.server import connect, database_errors
@@ -265,7 +265,7 @@ class TrialRunner:
                     load.stop()
         except (Interrupted, StorageBroken):
             load.stop()
-            load.wait(STOP_PATIENCE_S)
+            load.wait(STOP_TIMEOUT_S)
             raise
         return load.result(), failure
 

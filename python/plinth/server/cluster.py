@@ -28,8 +28,8 @@ from plinth.system.directory import make_directory, remove_directory
 from plinth.system.journal import Entry, Journal
 from plinth.system.runner import Runner
 
-STOP_PATIENCE_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
-RELOAD_PATIENCE_S = 30.0
+STOP_TIMEOUT_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
+RELOAD_TIMEOUT_S = 30.0
 
 
 class Applied(NamedTuple):
@@ -143,12 +143,12 @@ class Cluster:
                 )
             before = control.execute("select pg_conf_load_time()").fetchone()
             control.execute("select pg_reload_conf()")
-            deadline = monotonic() + RELOAD_PATIENCE_S
+            deadline = monotonic() + RELOAD_TIMEOUT_S
             while control.execute("select pg_conf_load_time()").fetchone() == before:
                 self._running.pause()
                 if monotonic() > deadline:
                     raise RunError(
-                        f"the server did not reload its configuration within {RELOAD_PATIENCE_S:g} s",
+                        f"the server did not reload its configuration within {RELOAD_TIMEOUT_S:g} s",
                         where=self._where,
                         details=self.log_tail(),
                     )
@@ -163,10 +163,10 @@ class Cluster:
             return
         failure: RunError | None = None
         try:
-            end_server(self.layout.data_directory, ((signal.SIGINT, STOP_PATIENCE_S),))
+            end_server(self.layout.data_directory, ((signal.SIGINT, STOP_TIMEOUT_S),))
         except RunError:
             failure = RunError(
-                f"the server had not shut down after {STOP_PATIENCE_S:g} s and was ended without a checkpoint: "
+                f"the server had not shut down after {STOP_TIMEOUT_S:g} s and was ended without a checkpoint: "
                 "it will recover at its next start",
                 where=self._where,
                 details=self.log_tail(),

@@ -10,7 +10,7 @@ from plinth.server.log import TAIL_LINES, ServerLog
 from plinth.system.process import all_exit
 from plinth.system.runner import Runner
 
-START_PATIENCE_S = 300.0  # recovery after a crash may have much to read
+START_TIMEOUT_S = 300.0  # recovery after a crash may have much to read
 _LOOK_AGAIN_S = 0.02
 _STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, counted from 0
 
@@ -43,12 +43,12 @@ class Postmaster:
 
     def wait_until_ready(self) -> None:
         """Wait until connections are taken. Raises RunError when it ends before, or takes too long."""
-        deadline = monotonic() + START_PATIENCE_S
+        deadline = monotonic() + START_TIMEOUT_S
         while not self._says_ready():
             if not self._runs_on():
                 raise self._failed(f"did not come up: it {self._ending()}")
             if monotonic() > deadline:
-                raise self._failed(f"did not come up within {START_PATIENCE_S:g} s")
+                raise self._failed(f"did not come up within {START_TIMEOUT_S:g} s")
 
     def pause(self) -> None:
         """Wait a moment, at most until it ends, which raises RunError: between two looks at something it is to do."""

@@ -10,8 +10,8 @@ from plinth.server.shared_memory import remove_left_shared_memory
 from plinth.system.directory import LABEL_FILE, nearest_label
 from plinth.system.ending import handles, kill_all, send
 from plinth.system.gate import waits_to_become
-from plinth.system.patience import in_time
 from plinth.system.process import all_exit, arguments
+from plinth.system.timeout import call_with_timeout
 
 FAST = (signal.SIGINT, 60.0)
 IMMEDIATE = (signal.SIGQUIT, 15.0)
@@ -36,7 +36,7 @@ def postmaster_pid(data_directory: Path) -> int | None:
     """The pid in postmaster.pid, if that process really serves `data_directory`; else None."""
     try:
         file = data_directory / "postmaster.pid"
-        first_line = in_time(file.read_text, file).split("\n", 1)[0]
+        first_line = call_with_timeout(file.read_text, file).split("\n", 1)[0]
     except OSError:
         return None
     pid = abs(int(first_line)) if first_line.lstrip("-").isdigit() else 0
@@ -62,14 +62,14 @@ def kill_processes(data_directory: Path) -> None:
 
 
 def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, float]]) -> None:
-    for how, patience_s in ways:
+    for how, timeout_s in ways:
         with handles(lambda: serving(data_directory)) as processes:
             if not processes:
                 return
             targets, sent = _targets(data_directory, list(processes), how)
             for pid in targets:
                 send(processes[pid], sent)
-            all_exit(list(processes.values()), patience_s)
+            all_exit(list(processes.values()), timeout_s)
     left = serving(data_directory)
     if left and ways[-1][0] == signal.SIGKILL:  # whoever has come since
         left = kill_all(lambda: serving(data_directory), _LAST_TIMEOUT_S)

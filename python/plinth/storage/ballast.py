@@ -17,8 +17,8 @@ from plinth.model.units import format_size
 from plinth.storage.actions import Action
 from plinth.system import cancel
 from plinth.system.failures import from_os_error
-from plinth.system.patience import space_of
 from plinth.system.runner import Runner
+from plinth.system.timeout import statvfs_with_timeout
 
 BALLAST_FILE = ".plinth-ballast"
 """In the root of the file system, where no data directory is: those have directories of their own."""
@@ -107,6 +107,6 @@ def _confirm(root: Path, share: float) -> None:
 
 def _used_and_usable(root: Path) -> tuple[int, int]:
     """Bytes in use, and bytes that an ordinary user could use if it were empty: as df(1) counts them."""
-    space = space_of(root)
+    space = statvfs_with_timeout(root)
     used = (space.f_blocks - space.f_bfree) * space.f_frsize
     return used, used + space.f_bavail * space.f_frsize

@@ -19,8 +19,8 @@ from plinth.storage.requirements import Requirements, kernel_filesystem
 from plinth.system.directory import filesystem_label
 from plinth.system.kernel_log import kernel_log
 from plinth.system.mounts import mount_of
-from plinth.system.patience import space_of
 from plinth.system.runner import CommandError, Runner
+from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import UndoHandler, UndoHandlers
 from plinth.system.unmount import umount_command
 
@@ -115,7 +115,7 @@ class Filesystem:
     def failure(self) -> str | None:
         """That the kernel has stopped writing to it, as it does after an error of the device."""
         try:
-            read_only = space_of(self.storage.mount_point).f_flag & os.ST_RDONLY
+            read_only = statvfs_with_timeout(self.storage.mount_point).f_flag & os.ST_RDONLY
         except OSError as error:
             return f"the file system of storage {self.storage.name} cannot be used any more: {error.strerror}"
         if read_only and "ro" not in self.mount_options:

@@ -13,8 +13,8 @@ from plinth.storage.preflight import check_new_directory, nearest_existing
 from plinth.storage.protocol import Storage
 from plinth.system.failures import from_os_error
 from plinth.system.owner import ourselves
-from plinth.system.patience import in_time
 from plinth.system.runner import Runner
+from plinth.system.timeout import call_with_timeout
 
 _FULL_BYTES = 2**20  # less than that is no room to speak of
 
@@ -79,7 +79,7 @@ class Images:
     def failure(self) -> str | None:
         """That the file system they are on is full, so that what is written to them is lost."""
         try:
-            space, written = in_time(self._space_and_written, self.folder)
+            space, written = call_with_timeout(self._space_and_written, self.folder)
         except OSError as error:
             return f"the files of storage {self._storage.name} in {self.folder} cannot be reached: {error.strerror}"
         is_full = space.f_blocks and space.f_bavail * space.f_frsize < _FULL_BYTES

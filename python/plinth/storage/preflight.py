@@ -9,8 +9,8 @@ from plinth.model.errors import MissingCapability, Problem, Refused, UsageError
 from plinth.model.storage import StorageSpec
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
-from plinth.system.patience import space_of
 from plinth.system.runner import CommandError, Runner
+from plinth.system.timeout import statvfs_with_timeout
 
 
 def nearest_existing(path: Path) -> Path:
@@ -29,7 +29,7 @@ def check_answers(specs: Mapping[str, StorageSpec]) -> None:
     for name, spec in specs.items():
         if path := getattr(spec, "path", None):
             try:
-                space_of(Path(path))
+                statvfs_with_timeout(Path(path))
             except TimeoutError as error:
                 raise from_os_error(error, f"make storage {name} in the directory", Path(path)) from error
             except OSError:
@@ -58,7 +58,9 @@ def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
     """Raise unless we can make the directory `path` where `owner` can reach it, with space left."""
     parent = path.parent
     try:
-        space = space_of(parent)  # tells apart what is missing, and what is closed, from what is not a directory
+        space = statvfs_with_timeout(
+            parent
+        )  # tells apart what is missing, and what is closed, from what is not a directory
         if not parent.is_dir():
             raise UsageError(
                 "not a directory, so no storage can stand in it", where=str(parent), hint="name a directory"

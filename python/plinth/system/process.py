@@ -15,7 +15,7 @@ _ARG_START, _ARG_END, _ENV_END = 48 - 3, 49 - 3, 51 - 3
 """Fields of proc_pid_stat(5), counted from the third."""
 ENDED = "ZX"
 """States of a process that nobody has waited for yet."""
-_EXEC_PATIENCE_S = 5.0
+_EXEC_TIMEOUT_S = 5.0
 _EXEC_LOOK_AGAIN_S = 0.001
 
 
@@ -94,7 +94,7 @@ def arguments(process: Path, uid: int = _ROOT) -> list[str]:
     try:
         if process.stat().st_uid not in (os.geteuid(), uid):
             return []
-        deadline = monotonic() + _EXEC_PATIENCE_S
+        deadline = monotonic() + _EXEC_TIMEOUT_S
         while not (words := (process / "cmdline").read_text(errors="replace")):
             # In the midst of exec it has left its former arguments, and its new ones are not there yet.
             if _has_no_arguments(process) or monotonic() > deadline:

@@ -43,7 +43,7 @@ _DEBIAN_PACKAGES = {
     }.items()
     for program in programs
 }
-_END_PATIENCE_S = 5.0
+_END_TIMEOUT_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -281,7 +281,7 @@ def _kill(process: subprocess.Popen[bytes], conversation: Conversation) -> None:
     with contextlib.suppress(ProcessLookupError):  # it may end by itself in this very moment
         os.killpg(process.pid, signal.SIGKILL)
     with cancel.masked():
-        conversation.until_it_ends(_END_PATIENCE_S)
+        conversation.until_it_ends(_END_TIMEOUT_S)
 
 
 def _ending(exit_code: int) -> str:

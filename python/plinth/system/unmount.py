@@ -7,7 +7,7 @@ from plinth.system.mounts import Mount, mount_of, mounts
 from plinth.system.namespaces import unmount_copies
 from plinth.system.runner import Runner
 
-UNMOUNT_PATIENCE_S = 1800.0
+UNMOUNT_TIMEOUT_S = 1800.0
 """What is left to be written to a slow disk takes its time: gigabytes of memory, at a few megabytes a second."""
 
 
@@ -31,7 +31,7 @@ def unmount(path: Path, label: str, runner: Runner) -> None:
             where=str(path),
             hint=f"unmount that first: umount {on_top.point}",
         )
-    runner.run(umount_command(path), timeout_s=UNMOUNT_PATIENCE_S)
+    runner.run(umount_command(path), timeout_s=UNMOUNT_TIMEOUT_S)
     unmount_copies(lambda other: (other.source, other.point) == (label, str(path)), runner)
     if _ours(path, label):
         raise RunError("still mounted after umount", where=str(path))

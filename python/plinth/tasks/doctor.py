@@ -11,7 +11,7 @@ from plinth.model.errors import PlinthError, UsageError
 from plinth.storage import describe
 from plinth.system.failures import from_os_error
 from plinth.system.paths import work_dir
-from plinth.system.patience import in_time
+from plinth.system.timeout import call_with_timeout
 
 WINDOW_S = 1.0
 """How long neighbours are watched."""
@@ -72,7 +72,7 @@ def _sides(work: str, slots: Sequence[Slot]) -> tuple[dict[int, float], dict[int
 
 def _check_directory(path: Path) -> None:
     try:
-        is_directory = stat.S_ISDIR(in_time(path.stat, path).st_mode)
+        is_directory = stat.S_ISDIR(call_with_timeout(path.stat, path).st_mode)
     except OSError as error:
         raise from_os_error(error, "look at it", path) from error
     if not is_directory:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _POLL_S = 0.2
-_CANCEL_PATIENCE_S = 2.0
+_CANCEL_TIMEOUT_S = 2.0
 
 Job = Sequence[str]
 """What is sent to one session, one after the other. Several statements in one string are one transaction."""
@@ -93,5 +93,5 @@ class _Session:
 
         if not self.is_idle:
             with contextlib.suppress(psycopg.Error):  # of a server that is gone nothing runs any more
-                self._connection.cancel_safe(timeout=_CANCEL_PATIENCE_S)
+                self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
         self._connection.close()

@@ -15,7 +15,7 @@ LOAD_BYTES_PER_S = 40e6
 """COPY, keys and vacuum together, by bytes of tables and indexes, as measured on two cores."""
 
 _POLL_S = 0.2
-_STOP_PATIENCE_S = 10.0
+_STOP_TIMEOUT_S = 10.0
 
 
 class Loader(Protocol):
@@ -72,7 +72,7 @@ def watched(
                 look()
         except BaseException:
             loader.stop()
-            loader.wait(_STOP_PATIENCE_S)
+            loader.wait(_STOP_TIMEOUT_S)
             raise
         result = json.loads(loader.result())
     except EngineError as error:

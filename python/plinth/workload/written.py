@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import psycopg
 
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 _POLL_S = 0.005
 
 
@@ -25,7 +25,7 @@ def await_sessions(control: "psycopg.Connection", application_name: str) -> None
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
         "AND backend_type = 'client backend' AND application_name = %s"
     )
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         row = control.execute(query, (application_name,)).fetchone()
         if row is not None and row[0] == 0:

@@ -20,7 +20,7 @@ from plinth.load.drivers.timeline import Timeline
 from plinth.model.load import EngineCost, LoadProgress, LoadResult, Phase, ScriptTotals, Second
 
 _TICK_S = 0.1
-_CANCEL_PATIENCE_S = 5.0
+_CANCEL_TIMEOUT_S = 5.0
 
 
 class Client:
@@ -133,7 +133,7 @@ class Coordinator:
         """When clients that are still there get which signal: the first since the beginning, the others after the one before."""
         yield self._went.ends_ns + round(self._load.stop_timeout_s * 1e9), signal.SIGINT
         while True:
-            yield round(_CANCEL_PATIENCE_S * 1e9), signal.SIGKILL
+            yield round(_CANCEL_TIMEOUT_S * 1e9), signal.SIGKILL
 
     def _heard(self, clients: list[Client]) -> list[Client]:
         """The clients that say something, or have ended; takes what the conductor says meanwhile."""

@@ -21,9 +21,9 @@ from plinth.system.runner import Runner
 from plinth.system.undo import HungDaemon
 
 _SERVE = ("disk", "serve")
-ANSWER_PATIENCE_S = 5.0
-_END_PATIENCE_S = 10.0
-_UNMOUNT_PATIENCE_S = 60.0  # of the file that is served: nothing of it is kept in memory
+ANSWER_TIMEOUT_S = 5.0
+_END_TIMEOUT_S = 10.0
+_UNMOUNT_TIMEOUT_S = 60.0  # of the file that is served: nothing of it is kept in memory
 
 
 class Daemon(NamedTuple):
@@ -51,7 +51,7 @@ class Daemon(NamedTuple):
 
     def _ask(self) -> bool:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(ANSWER_PATIENCE_S)
+            connection.settimeout(ANSWER_TIMEOUT_S)
             connection.connect(str(self.control))
             connection.sendall(b'{"command": "status"}\n')
             return bool(connection.recv(1))
@@ -83,7 +83,7 @@ def find_hung(mount: Path, label: str) -> HungDaemon | None:
     if not hanging:
         return None
     return HungDaemon(
-        f"the daemon of the emulated disk on {mount} (pid {hanging[0]}) did not answer within {ANSWER_PATIENCE_S:g} s "
+        f"the daemon of the emulated disk on {mount} (pid {hanging[0]}) did not answer within {ANSWER_TIMEOUT_S:g} s "
         "and was ended",
         lambda: kill_daemon(mount, label),
     )
@@ -98,7 +98,7 @@ def stop_daemon(mount: Path, label: str, runner: Runner) -> None:
     """Unmount the disk of ours on `mount` and see its daemon ended; nothing when neither is there."""
     abort_hung(mount, label)
     for found in _ours(mount, label):
-        runner.run(("umount", found.point), timeout_s=_UNMOUNT_PATIENCE_S)
+        runner.run(("umount", found.point), timeout_s=_UNMOUNT_TIMEOUT_S)
     unmount_copies(lambda other: (other.source, other.point) == (label, str(mount)), runner)
     if _ours(mount, label):
         raise RunError("still mounted after umount", where=str(mount))
@@ -123,8 +123,8 @@ def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None
                 for connected in _ours(mount, label):
                     with contextlib.suppress(PermissionError):  # without the right to, the signal has to do
                         abort(connected)  # it may wait in the kernel for a disk of its own
-            all_exit(list(found.values()), _END_PATIENCE_S)
-    if left := kill_all(pids, _END_PATIENCE_S):
+            all_exit(list(found.values()), _END_TIMEOUT_S)
+    if left := kill_all(pids, _END_TIMEOUT_S):
         raise RunError(
             f"the emulated disk's daemon could not be ended: pid {left[0]}",
             where=str(mount),

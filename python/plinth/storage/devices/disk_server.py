@@ -17,7 +17,7 @@ from plinth.system.failures import from_os_error
 FILE_NAME = "disk.img"
 """The one file in the mount: what a loop device is set up on."""
 
-_PATIENCE_S = 0.1  # until a signal is looked at
+_POLL_S = 0.1  # until a signal takes effect
 
 
 def disk_profiles() -> tuple[DiskProfile, ...]:
@@ -62,7 +62,7 @@ def serve(config: DiskConfig, ready: Callable[[DiskStatus], object]) -> None:
             server.stop()
             raise
         while not stopped:
-            if server.wait(_PATIENCE_S):
+            if server.wait(_POLL_S):
                 return
         if not server.stop():
             raise RunError(

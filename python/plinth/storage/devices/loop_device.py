@@ -18,7 +18,7 @@ _LOOP_GET_STATUS64 = 0x4C05
 _STATUS_BYTES = 232  # struct loop_info64; lo_device, lo_inode and lo_rdevice are its first fields
 _BLOCK = Path("/sys/block")
 _DELETED = " (deleted)"
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 _LOOK_AGAIN_S = 0.01
 
 
@@ -97,11 +97,11 @@ def _detach(device: Path, image: Path, label: str, runner: Runner) -> None:
             hint=f"detach it yourself if it is not wanted: losetup -d {device}",
         )
     # What was unmounted here may be held for a moment yet, as by a process that has a mount namespace of its own.
-    if not _within_patience(lambda: in_use(device) is None) and (reason := in_use(device)):
+    if not _within_timeout(lambda: in_use(device) is None) and (reason := in_use(device)):
         raise Refused(f"not detached: it is in use ({reason})", where=str(device), hint="unmount what is on it first")
     runner.run(("losetup", "-d", str(device)))
     # The kernel lets go when the last who has it open does, and programs look at what comes and goes.
-    if not _within_patience(lambda: device not in loops_of(image)):
+    if not _within_timeout(lambda: device not in loops_of(image)):
         raise RunError(
             "still attached after losetup -d: some program has it open",
             where=str(device),
@@ -109,9 +109,9 @@ def _detach(device: Path, image: Path, label: str, runner: Runner) -> None:
         )
 
 
-def _within_patience(happened: Callable[[], bool]) -> bool:
+def _within_timeout(happened: Callable[[], bool]) -> bool:
     """Whether something that nobody tells us of comes true in time."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while not happened():
         if time.monotonic() > deadline:
             return False

@@ -16,9 +16,9 @@ from plinth.system.directory import nearest_label
 from plinth.system.ending import kill_all
 from plinth.system.failures import from_os_error
 from plinth.system.log_file import LogFile
-from plinth.system.patience import space_of
 from plinth.system.process import arguments
 from plinth.system.runner import Runner
+from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import HungDaemon
 
 PROGRAM = "zfs-fuse"
@@ -26,12 +26,12 @@ ZFS_FUSE_PROGRAMS = (PROGRAM, "mount", "umount", "nsenter")
 CACHE_MB = 512
 _RUN_FOLDERS = ("lock", "zfs")
 _LIBRARY = Path("/var/lib/zfs")
-PATIENCE_S = 60.0
+COMMAND_TIMEOUT_S = 60.0
 """How long a command may take before its daemon is taken to hang: some wrong values make zfs-fuse's zpool wait forever."""
-_READY_PATIENCE_S = 30.0
+_READY_TIMEOUT_S = 30.0
 _LOOK_AGAIN_S = 0.01
-_ANSWER_PATIENCE_S = 5.0
-_END_PATIENCE_S = 15.0
+_ANSWER_TIMEOUT_S = 5.0
+_END_TIMEOUT_S = 15.0
 _LOG_LINES = 5
 
 
@@ -59,13 +59,13 @@ class ZfsFuse:
         """Start it and wait until it answers. RunError with its last words when it ends before."""
         process = runner.spawn(self.command(places), log=LogFile(self._log))
         pidfd = os.pidfd_open(process.pid)
-        deadline = time.monotonic() + _READY_PATIENCE_S
+        deadline = time.monotonic() + _READY_TIMEOUT_S
         try:
             while not _answers(process.pid):
                 if cancel.poll({pidfd: select.POLLIN}, _LOOK_AGAIN_S):
                     raise RunError(f"{PROGRAM} ended with exit code {process.wait()}", details=self.last_words())
                 if time.monotonic() > deadline:
-                    raise RunError(f"{PROGRAM} does not answer within {_READY_PATIENCE_S:g} s", where=str(self._log))
+                    raise RunError(f"{PROGRAM} does not answer within {_READY_TIMEOUT_S:g} s", where=str(self._log))
         finally:
             os.close(pidfd)
         try:
@@ -81,10 +81,10 @@ class ZfsFuse:
         """Whether it is there, and listens."""
         return any(map(_answers, self.pids()))
 
-    def answers(self, point: Path, patience_s: float = _ANSWER_PATIENCE_S) -> bool:
-        """Whether it answers, within `patience_s`, for the file system mounted on `point`."""
+    def answers(self, point: Path, timeout_s: float = _ANSWER_TIMEOUT_S) -> bool:
+        """Whether it answers, within `timeout_s`, for the file system mounted on `point`."""
         try:
-            space_of(point, patience_s)
+            statvfs_with_timeout(point, timeout_s)
         except TimeoutError:
             return False
         except OSError:
@@ -93,7 +93,7 @@ class ZfsFuse:
 
     def end(self) -> None:
         """Kill it, and wait until it is gone. What its pools hold is lost, unless they were exported or destroyed."""
-        if left := kill_all(self.pids, _END_PATIENCE_S):
+        if left := kill_all(self.pids, _END_TIMEOUT_S):
             raise RunError(
                 f"{PROGRAM} could not be ended: pid {left[0]}",
                 where=str(self._pid_file),
@@ -128,10 +128,11 @@ def find_hung(shared: Path) -> HungDaemon | None:
     """A zfs-fuse of ours that gives no answer for as long as its commands may take; None where there is none such."""
     fuse = ZfsFuse(shared.parent)
     hanging = fuse.pids()
-    if not hanging or fuse.answers(mount_point_in(shared.parent), PATIENCE_S):
+    if not hanging or fuse.answers(mount_point_in(shared.parent), COMMAND_TIMEOUT_S):
         return None
     return HungDaemon(
-        f"{PROGRAM} on {shared} (pid {hanging[0]}) did not answer within {PATIENCE_S:g} s and was ended", fuse.end
+        f"{PROGRAM} on {shared} (pid {hanging[0]}) did not answer within {COMMAND_TIMEOUT_S:g} s and was ended",
+        fuse.end,
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plinth.model.errors import Refused
 from plinth.storage.devices.fuse import FUSE
-from plinth.storage.devices.zfs_fuse import PATIENCE_S, ZfsFuse
+from plinth.storage.devices.zfs_fuse import COMMAND_TIMEOUT_S, ZfsFuse
 from plinth.storage.requirements import KernelFeature
 from plinth.system import cancel
 from plinth.system.mounts import Mount, mounts
@@ -14,8 +14,8 @@ from plinth.system.runner import CommandError, Runner
 
 PROPERTY = "org.plinth:storage"
 """User property of a pool of ours; its value is the name of the storage's folder."""
-_ASK_PATIENCE_S = 10.0
-_BUSY_PATIENCE_S = 15.0
+_ASK_TIMEOUT_S = 10.0
+_BUSY_TIMEOUT_S = 15.0
 _LOOK_AGAIN_S = 0.05
 _BUSY = ("could not unmount datasets", "pool is busy", "target is busy")
 DATASET = "data"
@@ -50,7 +50,7 @@ def destroy_pool(point: Path, name: str, runner: Runner) -> None:
     elif kernel_has_zfs():
         _destroy(name, point, (), runner)
     while any(_is_its(mount, point, name) for mount in mounts()):
-        runner.run(("umount", str(point)), timeout_s=PATIENCE_S)
+        runner.run(("umount", str(point)), timeout_s=COMMAND_TIMEOUT_S)
     unmount_copies(lambda mount: _is_its(mount, point, name), runner)
 
 
@@ -62,7 +62,7 @@ def _destroy(name: str, point: Path, inside: tuple[str, ...], runner: Runner) ->
     value = point.parent.parent.name
     asked = (*inside, "zfs", "get", "-H", "-o", "value", PROPERTY, name)
     try:
-        found = runner.run(asked, timeout_s=_ASK_PATIENCE_S).stdout.strip()
+        found = runner.run(asked, timeout_s=_ASK_TIMEOUT_S).stdout.strip()
     except CommandError as error:
         if any(gone in error.completed.stderr for gone in _GONE):
             return
@@ -73,13 +73,13 @@ def _destroy(name: str, point: Path, inside: tuple[str, ...], runner: Runner) ->
             where=name,
             hint=f"destroy it yourself if it is not wanted: zpool destroy {name}",
         )
-    deadline = time.monotonic() + _BUSY_PATIENCE_S
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
     while True:
         try:
             # A copy of the mount in any namespace keeps the pool busy; and the kernel tells a FUSE file system only
             # afterwards that a file was closed, or that it was unmounted.
             unmount_copies(lambda mount: _is_its(mount, point, name), runner)
-            runner.run((*inside, "zpool", "destroy", name), timeout_s=PATIENCE_S)
+            runner.run((*inside, "zpool", "destroy", name), timeout_s=COMMAND_TIMEOUT_S)
             return
         except CommandError as error:
             busy = any(words in error.completed.stderr for words in _BUSY)

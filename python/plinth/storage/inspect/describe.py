@@ -8,7 +8,7 @@ from plinth.model.facts import StorageFacts
 from plinth.model.place import RAW
 from plinth.storage.inspect.stack import read_members, read_stack
 from plinth.system.failures import from_os_error
-from plinth.system.patience import in_time
+from plinth.system.timeout import call_with_timeout
 
 
 def describe(path: Path) -> StorageFacts:
@@ -24,7 +24,9 @@ def storage_facts(name: str, kind: str, path: Path, notes: tuple[str, ...]) -> S
 def _facts(name: str | None, kind: str, path: Path, notes: tuple[str, ...]) -> StorageFacts:
     """As of `storage_facts`; without a name it is called as what `path` leads to."""
     try:
-        real, stack, space = in_time(lambda: (Path(os.path.realpath(path)), read_stack(path), os.statvfs(path)), path)
+        real, stack, space = call_with_timeout(
+            lambda: (Path(os.path.realpath(path)), read_stack(path), os.statvfs(path)), path
+        )
     except OSError as error:
         raise from_os_error(error, "look at the storage", path) from error
     options = dict.fromkeys((*stack.mount.options, *stack.mount.super_options))
@@ -48,7 +50,7 @@ def _facts(name: str | None, kind: str, path: Path, notes: tuple[str, ...]) -> S
 def raw_facts(name: str, kind: str, paths: Sequence[Path], notes: tuple[str, ...]) -> StorageFacts:
     """The facts of a storage that is not mounted: the block devices, or files, that it gives to another."""
     try:
-        members, sizes_bytes = in_time(lambda: (read_members(paths), list(map(_size_bytes, paths))), paths[0])
+        members, sizes_bytes = call_with_timeout(lambda: (read_members(paths), list(map(_size_bytes, paths))), paths[0])
     except OSError as error:
         raise from_os_error(error, "look at the storage", paths[0]) from error
     return StorageFacts(

@@ -6,7 +6,7 @@ from pathlib import Path
 from plinth.model.base import Gap
 from plinth.model.errors import PlinthError
 from plinth.model.facts import Fact, StackNode, StorageFacts
-from plinth.storage.devices.zfs_fuse import PATIENCE_S
+from plinth.storage.devices.zfs_fuse import COMMAND_TIMEOUT_S
 from plinth.storage.inspect.stack import read_members
 from plinth.system.runner import Runner
 
@@ -81,7 +81,7 @@ class _Asked:
 
     def _run(self, what: str, argv: Sequence[str]) -> str | None:
         try:
-            return self._runner.run((*self._inside, *argv), timeout_s=PATIENCE_S).stdout
+            return self._runner.run((*self._inside, *argv), timeout_s=COMMAND_TIMEOUT_S).stdout
         except PlinthError as error:
             self.gaps.append(Gap(what=f"zfs: {what}", reason=f"{error.message}: {' '.join(error.details)}"))
             return None

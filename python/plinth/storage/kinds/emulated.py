@@ -32,9 +32,9 @@ from plinth.system.unmount import umount_command
 
 _DISK_FILE = "disk.img"
 _SOCKET_PATH_MAX_BYTES = 107
-_READY_PATIENCE_S = 30.0
+_READY_TIMEOUT_S = 30.0
 _LOOK_AGAIN_S = 0.01
-ANSWER_PATIENCE_S = 5.0
+ANSWER_TIMEOUT_S = 5.0
 _LOG_LINES = 5
 _READY = b'"ready": true'
 
@@ -83,7 +83,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
 
     def controls(self) -> list[DiskControl]:
         """What each daemon is asked and told by."""
-        return [DiskControl(path, timeout_s=ANSWER_PATIENCE_S) for path in self._named("control")]
+        return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
 
     def needs_from(self) -> Path | Storage[Any]:
         """Where their data stands."""
@@ -234,12 +234,12 @@ def _wait_ready(daemon: Child, log: Path) -> None:
     """Until the daemon says in its log that it is ready. Raises what it says when it ends before."""
     pidfd = os.pidfd_open(daemon.pid)
     try:
-        deadline = time.monotonic() + _READY_PATIENCE_S
+        deadline = time.monotonic() + _READY_TIMEOUT_S
         while _READY not in log.read_bytes():
             if cancel.poll({pidfd: select.POLLIN}, _LOOK_AGAIN_S):
                 raise _not_served(daemon.wait(), log)
             if time.monotonic() > deadline:
-                raise RunError(f"not ready within {_READY_PATIENCE_S:g} s", where=str(log))
+                raise RunError(f"not ready within {_READY_TIMEOUT_S:g} s", where=str(log))
     finally:
         os.close(pidfd)
 

@@ -15,7 +15,7 @@ from plinth.storage.actions import Action, make_folder, mount
 from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
 from plinth.storage.devices.zfs_fuse import (
     CACHE_MB,
-    PATIENCE_S,
+    COMMAND_TIMEOUT_S,
     PROGRAM,
     ZFS_FUSE_PROGRAMS,
     ZfsFuse,
@@ -269,7 +269,7 @@ class Zfs(FolderStorage[ZfsStorage]):
     def _run(self, argv: tuple[str, ...], table: str, properties: Mapping[str, str | int], runner: Runner) -> None:
         """Run it; where ZFS refuses a property, the error names the key of the experiment and its value."""
         try:
-            runner.run(argv, timeout_s=PATIENCE_S)
+            runner.run(argv, timeout_s=COMMAND_TIMEOUT_S)
         except CommandError as error:
             said = error.completed.stderr.strip()
             for name, value in properties.items():
