@@ -8,8 +8,8 @@ from analyse_bundles import bundle, server_facts, storage_facts
 from plinth.analyse import analyse
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.model.base import Gap
+from plinth.model.builtin import BUILTINS
 from plinth.model.contents import BundleContents
-from plinth.model.experiment import BUILTIN_DATASETS, READ_ONLY
 from plinth.model.plan import Variant
 from plinth.model.probe import FsyncCase, FsyncFigure, FsyncProbe, FsyncResult, Plausibility
 from plinth.model.probe_kinds import Group
@@ -122,11 +122,11 @@ def test_settings_are_taken_as_asked_where_the_server_never_told():
     assert "fsync is off" in (of.unavailable or "")
 
 
-@pytest.mark.parametrize("builtin", BUILTIN_DATASETS)
+@pytest.mark.parametrize("builtin", BUILTINS)
 def test_only_what_writes_has_a_ceiling(builtin: str):
     of = commit_ceiling(with_clients(8, builtin=builtin), {"data": "disk"}, None, {"disk": PROBE}, None, None)
-    assert ("nothing that must be flushed" in (of.unavailable or "")) == (builtin in READ_ONLY)
-    assert builtin.endswith(("select", "select-only")) == (builtin in READ_ONLY)
+    assert ("nothing that must be flushed" in (of.unavailable or "")) == (BUILTINS[builtin].writes is False)
+    assert builtin.endswith(("select", "select-only")) == (BUILTINS[builtin].writes is False)
 
 
 @pytest.mark.parametrize(("wal_bytes", "has_one"), [(0.4, False), (33.0, False), (34.0, True), (None, True)])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plinth.experiment import load_text
-from plinth.model.experiment import BUILTIN_DATASETS
+from plinth.model.builtin import BUILTINS
 from plinth.run import make_plan
 
 GUIDES = Path(__file__).parents[2] / "docs/guides"
@@ -29,12 +29,12 @@ def completed(toml: str) -> str:
     """The example with the tables that it leaves out."""
     said = tomllib.loads(toml)
     workload, kind = said.get("workload", {}), said.get("dataset", {}).get("kind")
-    wanted = BUILTIN_DATASETS[workload.get("builtin", "select-only")]
+    wanted = BUILTINS[workload.get("builtin", "select-only")].dataset
     tables: dict[str, dict[str, object]] = {
         "dataset": {"kind": "tpcb", "scale": 1000} if wanted == "tpcb" else {"kind": wanted},
         "storage": {"disk": {"kind": "directory"}},
     }
-    fitting = [name for name, of in BUILTIN_DATASETS.items() if of == (kind or "tpcb")]
+    fitting = [name for name, traits in BUILTINS.items() if traits.dataset == (kind or "tpcb")]
     tables["workload"] = {"builtin": fitting[0]} if fitting else {"script": "scripts/order.sql"}
     if "connection" in said.get("server", {}):
         del tables["storage"]

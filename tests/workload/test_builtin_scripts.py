@@ -1,14 +1,18 @@
 """What built-in scripts say: how they choose rows, and what they are made for."""
 
+from typing import get_args
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.errors import Problem, UsageError
-from plinth.model.experiment import BUILTIN_DATASETS, MeasureSpec, WorkloadSpec
+from plinth.model.experiment import MeasureSpec, WorkloadSpec
 from plinth.model.native import AccountMix, Keys, NativeTransaction
 from plinth.model.plan import ScriptText
 from plinth.run.load_of import check_load
 from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
+from plinth.workload.builtins import builtin_of
 from plinth.workload.dataset import DatasetSpec
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
@@ -55,9 +59,9 @@ def test_pgbenchs_scripts_choose_their_account_and_are_else_as_they_were():
     assert active[1:] == as_ever[1:]
 
 
-@pytest.mark.parametrize("builtin", BUILTIN_DATASETS)
+@pytest.mark.parametrize("builtin", BUILTINS)
 def test_the_engine_takes_every_builtin_with_the_variables_of_its_dataset(builtin):
-    dataset = DATASETS.validate_python({"kind": BUILTIN_DATASETS[builtin]})
+    dataset = DATASETS.validate_python({"kind": BUILTINS[builtin].dataset})
     spec = WorkloadSpec.model_validate({"builtin": builtin})
     scripts, variables = scripts_of(spec, dataset.kind, {}), dataset_of(dataset).variables()
     check_scripts(spec, scripts, variables)
@@ -115,3 +119,9 @@ def test_a_working_set_larger_than_the_dataset_is_an_error():
 def test_choices_that_make_no_sense(workload, words):
     with pytest.raises(ValidationError, match=words):
         WorkloadSpec.model_validate(workload)
+
+
+def test_each_name_has_its_traits_and_its_transactions():
+    assert list(BUILTINS) == list(get_args(BuiltinName))
+    for name in BUILTINS:
+        assert builtin_of(name)

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_v
 
 from plinth.model.action import Action
 from plinth.model.base import Frozen, Name, SettingValue
+from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.drive import DriveSpec
@@ -113,45 +114,13 @@ class RateStage(Frozen):
     )
 
 
-PGBENCH_BUILTINS = ("tpcb-like", "simple-update", "select-only")
-BUILTIN_DATASETS: dict[str, str] = {
-    **dict.fromkeys(PGBENCH_BUILTINS, "tpcb"),
-    "account-mix": "tpcb",
-    "numbers-select": "numbers",
-    "numbers-update": "numbers",
-    "upsert-function": "upsert",
-    "upsert": "upsert",
-}
-"""The built-in workloads, and the kind of dataset that each works on."""
-WHOLE_TRANSACTIONS = ("tpcb-like", "simple-update", "account-mix", "upsert-function", "upsert")
-"""Built-in workloads whose statements are whole transactions already."""
-READ_ONLY = ("select-only", "numbers-select")
-"""Built-in workloads that write no row."""
-ROLLING_BACK = ("account-mix",)
-"""Built-in workloads of which some transactions end with ROLLBACK on purpose, and count as done."""
-MIXED = ("account-mix",)
-"""Built-in workloads of which some transactions write rows and others do not; each transaction of all others does."""
-
-
 Driver = Literal["plinth", "psycopg", "sqlalchemy"]
 
 
 class WorkloadSpec(Frozen):
     """What the clients do: a built-in workload or script files, by how many clients."""
 
-    builtin: (
-        Literal[
-            "tpcb-like",
-            "simple-update",
-            "select-only",
-            "account-mix",
-            "numbers-select",
-            "numbers-update",
-            "upsert-function",
-            "upsert",
-        ]
-        | None
-    ) = Field(
+    builtin: BuiltinName | None = Field(
         default=None,
         description="A built-in workload. On dataset tpcb, pgbench's scripts, or account-mix, which is compiled into the load "
         "engine: nine lookups of a balance to one transfer, which reads two balances and writes them; on numbers, select or "
@@ -233,12 +202,14 @@ class WorkloadSpec(Frozen):
     @property
     def is_read_only(self) -> bool | None:
         """Whether its transactions write no row; None where some may and only the server can tell: of mixes, and of scripts."""
-        return None if self.builtin is None or self.builtin in MIXED else self.builtin in READ_ONLY
+        if self.builtin is None or (writes := BUILTINS[self.builtin].writes) is None:
+            return None
+        return not writes
 
     @property
     def rolls_back(self) -> bool:
         """Whether some of its transactions end with ROLLBACK on purpose."""
-        return self.builtin in ROLLING_BACK
+        return self.builtin is not None and BUILTINS[self.builtin].rolls_back
 
     @model_validator(mode="after")
     def _one_source(self) -> "WorkloadSpec":
@@ -269,7 +240,7 @@ class WorkloadSpec(Frozen):
         given = [key for key in ours if getattr(self, key) != type(self).model_fields[key].default]
         if self.builtin is None and given:
             raise ValueError(f"{', '.join(given)}: of built-in scripts only; a script of your own says what it chooses")
-        if self.builtin in WHOLE_TRANSACTIONS and self.statements > 1:
+        if self.builtin is not None and BUILTINS[self.builtin].is_whole_transaction and self.statements > 1:
             raise ValueError(
                 f"statements: got {self.statements}; {self.builtin} is a whole transaction: only 1 is allowed"
             )

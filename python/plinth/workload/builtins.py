@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.distribution import DEFAULT_PARAMETERS
-from plinth.model.experiment import PGBENCH_BUILTINS, WorkloadSpec
+from plinth.model.experiment import WorkloadSpec
 from plinth.model.native import AccountMix, Keys, NativeTransaction, NativeWorkload
 from plinth.model.plan import ScriptText
 
@@ -84,9 +85,9 @@ _OWN: dict[str, Builtin] = {
 }
 
 
-def builtin_of(name: str) -> Builtin:
+def builtin_of(name: BuiltinName) -> Builtin:
     """The transactions of a built-in workload."""
-    return (_pgbench_script(name),) if name in PGBENCH_BUILTINS else _OWN[name]
+    return (_pgbench_script(name),) if BUILTINS[name].is_pgbench else _OWN[name]
 
 
 def _pgbench_script(name: str) -> KeyedScript:

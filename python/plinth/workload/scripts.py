@@ -3,8 +3,9 @@
 import json
 from collections.abc import Collection, Iterable, Mapping
 
+from plinth.model.builtin import BUILTINS
 from plinth.model.errors import Problem, UsageError
-from plinth.model.experiment import BUILTIN_DATASETS, PGBENCH_BUILTINS, WorkloadSpec
+from plinth.model.experiment import WorkloadSpec
 from plinth.model.files import weighted
 from plinth.model.plan import PlannedShell, ScriptText, TransactionText
 from plinth.system.owner import SHELL_COMMANDS
@@ -22,10 +23,10 @@ def scripts_of(spec: WorkloadSpec, dataset: str, texts: Mapping[str, str]) -> tu
     if spec.builtin is None:
         named = map(weighted, spec.script)
         return tuple(ScriptText(name=path, source=texts[path], weight=weight) for path, weight in named)
-    wanted = BUILTIN_DATASETS[spec.builtin]
+    wanted = BUILTINS[spec.builtin].dataset
     # Tables of pgbench may be there without having been loaded.
-    if dataset != wanted and not (dataset == "none" and spec.builtin in PGBENCH_BUILTINS):
-        fitting = [name for name, kind in BUILTIN_DATASETS.items() if kind == dataset]
+    if dataset != wanted and not (dataset == "none" and BUILTINS[spec.builtin].is_pgbench):
+        fitting = [name for name, traits in BUILTINS.items() if traits.dataset == dataset]
         raise Problem(
             f"{spec.builtin!r} works on dataset {wanted}, not on {dataset}",
             path=["workload", "builtin"],

@@ -8,10 +8,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from native_server import Finished, Load, Server
+from plinth.model.builtin import BUILTINS
 from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Refused, RunError
-from plinth.model.experiment import BUILTIN_DATASETS, WorkloadSpec
+from plinth.model.experiment import WorkloadSpec
 from plinth.model.progress import Progress
 from plinth.run.loading import LoadSession
 from plinth.workload import Dataset, await_sessions, dataset_of, scripts_of
@@ -94,7 +95,7 @@ def test_one_stream_freezes_and_gives_the_same_rows_as_several(place: Place) -> 
 def worked(place: Place, dataset: Dataset, load: Load, finished: Finished, **workload: Any) -> Any:
     """The checks of a trial, and its result."""
     spec = WorkloadSpec.model_validate(workload)
-    (script,) = scripts_of(spec, BUILTIN_DATASETS[workload["builtin"]], {})
+    (script,) = scripts_of(spec, BUILTINS[workload["builtin"]].dataset, {})
     before = dataset.before_trial(place.control)
     run = load(
         place.server.connection(database="datasets"),
