@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,19 @@ from plinth.system.mounts import mounts_within
 @pytest.fixture
 def scratch() -> Iterator[Path]:
     """A directory that every user may enter, unlike tmp_path. A mount left in it fails the test."""
+    with scratch_directory() as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def module_scratch() -> Iterator[Path]:
+    """As `scratch`, for what all tests of a module share."""
+    with scratch_directory() as path:
+        yield path
+
+
+@contextmanager
+def scratch_directory() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="plinth-test-", dir="/tmp"))
     path.chmod(0o755)
     yield path

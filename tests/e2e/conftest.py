@@ -195,7 +195,20 @@ def attached_images() -> list[Path]:
 @pytest.fixture
 def project(scratch: Path) -> Iterator[Project]:
     """A project; what a failed test leaves behind is cleaned up by Plinth itself."""
-    made = Project(scratch)
+    with project_in(scratch) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def module_project(module_scratch: Path) -> Iterator[Project]:
+    """As `project`, for a run that all tests of a module share."""
+    with project_in(module_scratch) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def project_in(folder: Path) -> Iterator[Project]:
+    made = Project(folder)
     yield made
     for running in made.started:
         if running.process.poll() is None:

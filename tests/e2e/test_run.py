@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,18 +16,21 @@ from plinth.model.loaded import LoadedDataset
 from plinth.model.probe import FsyncProbe
 
 
-@pytest.fixture
-def finished(project):
-    """A run with everything in it, small."""
-    done = project.run("--set", "measure.repeats=3", "--set", "measure.duration=3s")
+@pytest.fixture(scope="module")
+def finished(module_project):
+    """A run with everything in it, small. Its tests only read it."""
+    done = module_project.run("--set", "measure.repeats=3", "--set", "measure.duration=3s")
     assert done.returncode in (0, 3), done.stderr
-    project.output = done.stdout
-    return project
+    module_project.output = done.stdout
+    return module_project
 
 
-def test_the_whole_way(finished, nothing_left):
-    nothing_left()
+def test_a_run_leaves_nothing_but_its_bundle(finished):
+    assert finished.left_behind() == []
     assert finished.status() == "complete"
+
+
+def test_every_trial_counts_what_the_database_counted(finished):
     trials = finished.trials()
     assert [t["number"] for t in trials] == list(range(1, 10))
     assert {t["variant"] for t in trials} == {"disk", "memory", "disk-aa"}
@@ -39,17 +43,20 @@ def test_the_whole_way(finished, nothing_left):
         assert len(trial["checks"]) == 5
         assert all(check["ok"] for check in trial["checks"]), trial["checks"]
 
-    # stdout: the table, the verdict, the report
+
+def test_stdout_has_the_answer_and_where_the_report_is(finished):
     assert "memory" in finished.output
     assert "acknowledged commits can be lost in a power failure" in finished.output
     assert str(finished.bundle / "derived" / "report.html") in finished.output
 
-    # what would have spoiled it, found before it was measured
+
+def test_the_machine_is_examined_before_the_first_trial(finished):
     (examination,) = json.loads((finished.bundle / "env" / "doctor.json").read_text())["examinations"]
     assert {finding["about"] for finding in examination["findings"]} == {"machine", "disk", "memory"}
-    assert examination["taken_unix_ns"] < trials[0]["started_unix_ns"]
+    assert examination["taken_unix_ns"] < finished.trials()[0]["started_unix_ns"]
 
-    # what its storages can make durable, measured before any server stood there
+
+def test_commit_ceilings_come_from_the_probes_of_the_storages(finished):
     for storage in ("disk", "memory"):
         probe = FsyncProbe.model_validate_json((finished.bundle / "env" / f"probe-{storage}.json").read_text())
         assert {result.case.writers for result in probe.of("group_commit")} == {1, 4}
@@ -57,26 +64,40 @@ def test_the_whole_way(finished, nothing_left):
     ceilings = {variant.id: variant.ceiling for variant in analyse(read_bundle(finished.bundle)).variants}
     assert all(ceiling and ceiling.reached and ceiling.clients == 4 for ceiling in ceilings.values())
 
-    # what was loaded
-    for cluster in ("1-disk", "2-memory"):
-        loaded = LoadedDataset.model_validate_json((finished.bundle / "env" / f"dataset-{cluster}.json").read_text())
-        assert loaded.tables[0].rows == 100_000
-        assert 0 < sum(task.duration_s for task in loaded.tasks) <= loaded.load_s
-        assert loaded.gaps == ()
 
-    # every form of the results
+@pytest.mark.parametrize("cluster", ["1-disk", "2-memory"])
+def test_what_was_loaded_is_in_the_bundle(finished, cluster):
+    loaded = LoadedDataset.model_validate_json((finished.bundle / "env" / f"dataset-{cluster}.json").read_text())
+    assert loaded.tables[0].rows == 100_000
+    assert 0 < sum(task.duration_s for task in loaded.tasks) <= loaded.load_s
+    assert loaded.gaps == ()
+
+
+def test_results_as_json(finished):
     as_json = finished.plinth("report", finished.bundle, "--json")
     assert as_json.returncode == 0, as_json.stderr
     assert json.loads(as_json.stdout)
+
+
+def test_results_as_markdown(finished):
     markdown = finished.plinth("report", finished.bundle, "--markdown").stdout
     assert "| " in markdown
     assert "does not keep" in markdown
+
+
+def test_results_as_csv(finished):
     rows = list(csv.reader(io.StringIO(finished.plinth("report", finished.bundle, "--csv").stdout)))
     assert len(rows) >= 9
+
+
+def test_results_as_a_table_of_a_bundle_that_verifies(finished):
     table = finished.plinth("report", finished.bundle)
     assert table.returncode == 0
     assert "memory" in table.stdout
     assert finished.plinth("verify", finished.bundle).returncode == 0
+
+
+def test_results_as_html(finished):
     html = finished.plinth("report", finished.bundle, "--html")
     report = Path(html.stdout.strip())
     assert report.is_file()
@@ -85,8 +106,8 @@ def test_the_whole_way(finished, nothing_left):
 
 
 def test_analysis_needs_nothing_but_the_bundle(finished, scratch):
-    moved = scratch / "elsewhere"
-    finished.bundle.rename(moved)
+    moved = scratch / "moved"
+    shutil.copytree(finished.bundle, moved)
     done = finished.plinth("report", moved, "--json", PLINTH_STATE_DIR="/nonexistent")
     assert done.returncode == 0, done.stderr
 
