@@ -1,4 +1,6 @@
-//! The commands of the control socket, and what each answers.
+//! The commands of the control socket, and the reply to each.
+
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -6,21 +8,20 @@ use serde_json::{Value, json};
 use crate::disk::Disk;
 use crate::model::{Cut, CutMode, EioFault, Lie, Overrides};
 use crate::replies::Replies;
-use crate::server::Identity;
 
 /// A command: one JSON object on a line.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
 enum Command {
-    /// How the disk stands.
+    /// Report the state of the disk.
     Status {},
-    /// Other physics from now on.
+    /// Change the physics.
     Set { physics: Overrides },
     /// Arm a fault.
     Fault { fault: EioFault },
     /// Disarm all faults.
     ClearFaults {},
-    /// Lie about flushes from now on; null is the truth.
+    /// Lie about flushes from now on; null ends the lie.
     Lie { lie: Option<Lie> },
     /// Cut the power.
     PowerCut {
@@ -28,13 +29,25 @@ enum Command {
         #[serde(default)]
         seed: u64,
     },
-    /// Give it back.
+    /// Restore the power.
     PowerOn {},
-    /// Make everything durable, whatever the lie.
+    /// Make everything durable, even while the disk lies about flushes.
     FlushNow {},
 }
 
-/// What the commands are about.
+/// The fields that a status begins with.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Identity {
+    pub(crate) pid: u32,
+    pub(crate) label: String,
+    pub(crate) profile: String,
+    pub(crate) size_bytes: u64,
+    pub(crate) backing: PathBuf,
+    pub(crate) mount: PathBuf,
+    pub(crate) control: PathBuf,
+}
+
+/// What the commands act on.
 pub(crate) struct Control<'a> {
     pub(crate) disk: &'a Disk,
     pub(crate) replies: &'a Replies,
@@ -42,9 +55,9 @@ pub(crate) struct Control<'a> {
 }
 
 impl Control<'_> {
-    /// The answer to one line, as one line without its end.
+    /// The reply to one line, without its newline.
     pub(crate) fn answer(&self, line: &[u8]) -> String {
-        match parse(line).and_then(|command| self.obey(command)) {
+        match parse(line).and_then(|command| self.execute(command)) {
             Ok(mut done) => {
                 done["ok"] = Value::Bool(true);
                 done.to_string()
@@ -53,7 +66,7 @@ impl Control<'_> {
         }
     }
 
-    fn obey(&self, command: Command) -> Result<Value, String> {
+    fn execute(&self, command: Command) -> Result<Value, String> {
         let disk = self.disk;
         match command {
             Command::Status {} => Ok(self.status()),
@@ -87,7 +100,7 @@ impl Control<'_> {
                 format!("the cut is incomplete: cannot write to the backing file: {error}")
             })?
             .ok_or("the power is off already")?;
-        let requests_failed = self.replies.hurry();
+        let requests_failed = self.replies.complete_all_now();
         let mut done = json!(report);
         done["requests_failed"] = json!(requests_failed);
         Ok(done)

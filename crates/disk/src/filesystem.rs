@@ -19,12 +19,14 @@ use crate::backing::BLOCK_BYTES;
 use crate::disk::{Disk, RequestError};
 use crate::model::Extent;
 use crate::replies::{Replies, Reply};
-use crate::server::FILE_NAME;
+
+/// The one file that is served.
+pub const FILE_NAME: &str = "disk.img";
 
 const ROOT: INodeNo = INodeNo(1);
 const FILE: INodeNo = INodeNo(2);
-/// Nothing about the file ever changes; but who looks at it shall find out soon that the daemon is gone.
-const FOR_NOW: Duration = Duration::from_secs(1);
+/// How long the kernel may cache attributes. They never change, but a lookup has to notice soon that the daemon has ended.
+const ATTRIBUTE_TTL: Duration = Duration::from_secs(1);
 const MAX_WRITE_BYTES: u32 = 1 << 20;
 const MAX_BACKGROUND: u16 = 128;
 
@@ -87,14 +89,14 @@ impl Filesystem for DiskFilesystem {
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if parent == ROOT && name == FILE_NAME {
-            reply.entry(&FOR_NOW, &self.attributes(FILE), Generation(0));
+            reply.entry(&ATTRIBUTE_TTL, &self.attributes(FILE), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        reply.attr(&FOR_NOW, &self.attributes(ino));
+        reply.attr(&ATTRIBUTE_TTL, &self.attributes(ino));
     }
 
     fn setattr(
@@ -117,9 +119,9 @@ impl Filesystem for DiskFilesystem {
     ) {
         let other_size = size.is_some_and(|size| size != self.disk.size_bytes());
         if other_size || mode.is_some() || uid.is_some() || gid.is_some() {
-            reply.error(Errno::EPERM); // a disk has the size that it has
+            reply.error(Errno::EPERM); // a disk's size is fixed
         } else {
-            reply.attr(&FOR_NOW, &self.attributes(ino));
+            reply.attr(&ATTRIBUTE_TTL, &self.attributes(ino));
         }
     }
 

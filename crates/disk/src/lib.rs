@@ -1,8 +1,8 @@
-//! An emulated disk: physics and faults of one's own choosing, under a real file system and a real server.
+//! An emulated disk: configurable physics and faults, under a real file system and a real server.
 //!
 //! [`model`] is the disk as a value: when requests end, what a power cut leaves, which requests fail. It does no I/O and
-//! reads no clock. Around it, a [`DiskServer`] serves one file, `disk.img`, over FUSE, for a loop device to stand on,
-//! keeps the data in a sparse backing file, and takes commands on a socket.
+//! reads no clock. Around it, a [`DiskServer`] serves one file, `disk.img`, over FUSE, as the file of a
+//! loop device, keeps the data in a sparse backing file, and takes commands on a socket.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod backing;
@@ -15,6 +15,8 @@ pub mod model;
 mod replies;
 mod server;
 mod socket;
+mod threads;
 
 pub use error::DiskError;
-pub use server::{Config, DiskServer, FILE_NAME};
+pub use filesystem::FILE_NAME;
+pub use server::{Config, DiskServer};

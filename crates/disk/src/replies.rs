@@ -1,5 +1,4 @@
-//! Replies that wait for their time: the threads that read requests hand them over, and one thread sends each when it
-//! is due.
+//! Replies that are delayed: the threads that read requests queue them, and one thread sends each when it is due.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -11,12 +10,12 @@ use std::time::Duration;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 
 use crate::disk::{Disk, Pending};
-use crate::server::threads;
+use crate::threads;
 
-/// The last of a wait is not slept but spun: waking up takes about so long.
+/// The end of a wait is spun, not slept: waking up takes about this long.
 const SPIN_NS: u64 = 15_000;
 
-/// What the kernel is told when a request has ended well.
+/// The reply to the kernel when a request succeeds.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Data(ReplyData, Vec<u8>),
@@ -25,8 +24,8 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    fn send(self, well: bool) {
-        match (self, well) {
+    fn send(self, succeeded: bool) {
+        match (self, succeeded) {
             (Self::Data(reply, bytes), true) => reply.data(&bytes),
             (Self::Data(reply, _), false) => reply.error(Errno::EIO),
             (Self::Written(reply, length), true) => reply.written(length),
@@ -40,7 +39,7 @@ impl Reply {
 #[derive(Debug)]
 struct Waiting {
     pending: Pending,
-    /// Of its coming, for those that are due together.
+    /// The order of arrival, which decides between requests that are due together.
     order: u64,
     reply: Reply,
 }
@@ -117,17 +116,17 @@ impl Replies {
         }
     }
 
-    /// Ends all that wait, now, since the power is gone; how many.
-    pub(crate) fn hurry(&self) -> usize {
+    /// Completes all waiting requests at once, since the power is off. Returns their number.
+    pub(crate) fn complete_all_now(&self) -> usize {
         let waiting = std::mem::take(&mut self.queue().waiting);
         let count = waiting.len();
-        for late in waiting {
-            late.reply.send(self.disk.finish(&late.pending));
+        for request in waiting {
+            request.reply.send(self.disk.finish(&request.pending));
         }
         count
     }
 
-    /// Lets the thread end.
+    /// Ends the thread.
     pub(crate) fn close(&self) {
         self.queue().closed = true;
         self.changed.notify_one();
@@ -146,7 +145,7 @@ impl Replies {
         }
     }
 
-    /// The next that is due, or nearly; None when there will be none.
+    /// Waits for the next reply that is due, or nearly so; `None` once the queue is closed.
     fn next(&self) -> Option<Waiting> {
         let mut queue = self.queue();
         loop {

@@ -1,4 +1,4 @@
-//! The life of a served disk: checked, started, waited for, stopped.
+//! The lifecycle of a served disk: checked, started, waited for, stopped.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,38 +7,36 @@ use std::time::{Duration, Instant};
 
 use fuser::{MountOption, Session};
 use rustix::mount::{UnmountFlags, unmount};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::backing::Backing;
-use crate::control::Control;
+use crate::control::{Control, Identity};
 use crate::disk::Disk;
 use crate::error::DiskError;
 use crate::filesystem::DiskFilesystem;
 use crate::model::{EioFault, Lie, Overrides, PROFILES, Physics, profile};
 use crate::replies::Replies;
 use crate::socket::{self, ControlSocket};
-
-/// The one file that is served.
-pub const FILE_NAME: &str = "disk.img";
+use crate::threads;
 
 /// Threads that read requests: enough to work while another waits for the host's disk.
 const READERS: usize = 3;
 
-/// How often a wait asks whether to go on.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// How often a wait asks whether to continue.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What disk to serve, and where.
+/// The disk to serve, and where.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Name of the profile.
     pub profile: String,
-    /// What of its physics is different.
+    /// Physics that differ from the profile's.
     #[serde(default)]
     pub physics: Overrides,
     /// A multiple of 4096.
     pub size_bytes: u64,
-    /// The sparse file of the data; made when it is not there.
+    /// The sparse file of the data; created when it does not exist.
     pub backing: PathBuf,
     /// The directory to mount on.
     pub mount: PathBuf,
@@ -46,7 +44,7 @@ pub struct Config {
     pub control: PathBuf,
     /// The source of the mount in the mount table.
     pub label: String,
-    /// Of all chance.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// The lie about flushes.
     #[serde(default)]
@@ -56,20 +54,8 @@ pub struct Config {
     pub faults: Vec<EioFault>,
 }
 
-/// What a status begins with.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Identity {
-    pid: u32,
-    label: String,
-    profile: String,
-    size_bytes: u64,
-    backing: PathBuf,
-    mount: PathBuf,
-    control: PathBuf,
-}
-
 #[derive(Debug, Default)]
-struct Ended {
+struct SessionEnd {
     ended: Mutex<Option<io::Result<()>>>,
     changed: Condvar,
 }
@@ -80,7 +66,7 @@ pub struct DiskServer {
     config: Config,
     physics: Physics,
     running: Mutex<Option<Running>>,
-    end: Arc<Ended>,
+    end: Arc<SessionEnd>,
 }
 
 #[derive(Debug)]
@@ -100,7 +86,7 @@ impl DiskServer {
     /// Checks what can be checked without touching anything.
     ///
     /// # Errors
-    /// What makes no sense.
+    /// The first value that is wrong.
     pub fn new(config: Config) -> Result<Self, DiskError> {
         let Some(found) = profile(&config.profile) else {
             let known: Vec<_> = PROFILES.iter().map(|profile| profile.name).collect();
@@ -121,7 +107,7 @@ impl DiskServer {
     /// Opens or makes the backing file, mounts, and listens. When it returns, both answer. May be called once.
     ///
     /// # Errors
-    /// What could not be had; nothing is left mounted or listening then, and a new backing file stays.
+    /// What could not be opened, mounted or started. Nothing is left mounted or listening then; a new backing file stays.
     pub fn start(&self) -> Result<(), DiskError> {
         let config = &self.config;
         let backing = Backing::open(&config.backing, config.size_bytes)?;
@@ -142,8 +128,7 @@ impl DiskServer {
         };
         let end = Arc::clone(&self.end);
         let served = self.mount(&disk, &running.replies).and_then(|session| {
-            threads::spawn("disk-session", move || end.tell(session.run()))
-                .map_err(DiskError::Serve)
+            threads::spawn("disk-session", move || end.set(session.run())).map_err(DiskError::Serve)
         });
         if let Err(error) = served {
             running.close();
@@ -202,11 +187,11 @@ impl DiskServer {
         ControlSocket::start(listener, config.control.clone(), answer).map_err(DiskError::Serve)
     }
 
-    /// Waits until the disk is not mounted any more, at most `timeout`, and as long as `keep_waiting` says so; whether
-    /// it has ended.
+    /// Waits until the disk is unmounted, for at most `timeout` and while `keep_waiting` returns true. Returns whether it
+    /// is unmounted.
     ///
     /// # Errors
-    /// What ended the session before its time.
+    /// The error that ended the FUSE session.
     pub fn wait(
         &self,
         timeout: Duration,
@@ -216,9 +201,9 @@ impl DiskServer {
         loop {
             if let Some(result) = self
                 .end
-                .within(PATIENCE.min(timeout.saturating_sub(began.elapsed())))
+                .wait(POLL_INTERVAL.min(timeout.saturating_sub(began.elapsed())))
             {
-                self.leave();
+                self.shut_down();
                 return result.map(|()| true).map_err(DiskError::Serve);
             }
             if began.elapsed() >= timeout || !keep_waiting() {
@@ -227,15 +212,15 @@ impl DiskServer {
         }
     }
 
-    /// Unmounts. False when the disk is in use: it is then taken out of the directory tree, and whoever uses it gets
-    /// errors once this process has ended, as when a disk is pulled out.
+    /// Unmounts the disk. Returns false when it is in use: it is then detached from the directory tree, and its users get
+    /// I/O errors once this process has ended, as when a disk is pulled out.
     ///
     /// # Errors
     /// Why it cannot be unmounted at all.
     pub fn stop(&self) -> Result<bool, DiskError> {
         let path = &self.config.mount;
         let failed = |errno: rustix::io::Errno| DiskError::io("unmount", path)(errno.into());
-        if self.end.within(Duration::ZERO).is_some() {
+        if self.end.wait(Duration::ZERO).is_some() {
             return Ok(true);
         }
         match unmount(path.as_path(), UnmountFlags::NOFOLLOW) {
@@ -246,14 +231,14 @@ impl DiskServer {
                     UnmountFlags::DETACH | UnmountFlags::NOFOLLOW,
                 )
                 .map_err(failed)?;
-                self.leave();
+                self.shut_down();
                 Ok(false)
             }
             Err(errno) => Err(failed(errno)),
         }
     }
 
-    fn leave(&self) {
+    fn shut_down(&self) {
         let running = self
             .running
             .lock()
@@ -267,17 +252,17 @@ impl DiskServer {
 
 impl Drop for DiskServer {
     fn drop(&mut self) {
-        self.leave();
+        self.shut_down();
     }
 }
 
-impl Ended {
-    fn tell(&self, result: io::Result<()>) {
+impl SessionEnd {
+    fn set(&self, result: io::Result<()>) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         self.changed.notify_all();
     }
 
-    fn within(&self, timeout: Duration) -> Option<io::Result<()>> {
+    fn wait(&self, timeout: Duration) -> Option<io::Result<()>> {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let (ended, _) = self
             .changed
@@ -286,25 +271,6 @@ impl Ended {
         ended.as_ref().map(|result| match result {
             Ok(()) => Ok(()),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-        })
-    }
-}
-
-/// Threads of ours: signals are for the program's own, and timers are exact.
-pub(crate) mod threads {
-    use std::io;
-    use std::num::NonZeroU64;
-    use std::thread::{Builder, JoinHandle};
-
-    pub(crate) fn spawn(
-        name: &str,
-        run: impl FnOnce() + Send + 'static,
-    ) -> io::Result<JoinHandle<()>> {
-        Builder::new().name(name.to_owned()).spawn(move || {
-            // Neither can fail on Linux; without them signals would still be handled, and sleeps be 50 us longer.
-            let _ = plinth_thread::block_signals();
-            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-            run();
         })
     }
 }

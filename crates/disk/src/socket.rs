@@ -10,16 +10,16 @@ use std::thread::JoinHandle;
 
 use crate::control::refusal;
 use crate::error::DiskError;
-use crate::server::threads;
+use crate::threads;
 
-/// More is no command, but a mistake.
+/// A longer line is not a command, but a mistake.
 const MAX_LINE_BYTES: u64 = 64 * 1024;
 const MAX_REST_BYTES: u64 = 16 << 20;
 const MAX_CLIENTS: usize = 32;
 /// The length of `sockaddr_un.sun_path`, less its end.
 const MAX_PATH_BYTES: usize = 107;
 
-/// A socket that answers until it is closed, and whose file goes with it.
+/// A socket that replies until it is closed, which also removes its file.
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     path: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct ControlSocket {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Binds a listener that only we may connect to; a file that a dead daemon left is replaced.
+/// Binds a listener that only its owner may connect to, replacing the socket file of a daemon that has ended.
 pub(crate) fn bind(path: &Path) -> Result<UnixListener, DiskError> {
     let length = path.as_os_str().len();
     if length > MAX_PATH_BYTES {
@@ -49,7 +49,7 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener, DiskError> {
 }
 
 impl ControlSocket {
-    /// Answers each line that a client sends with what `answer` makes of it.
+    /// Replies to each line of a client with the result of `answer`.
     pub(crate) fn start(
         listener: UnixListener,
         path: PathBuf,
@@ -65,12 +65,12 @@ impl ControlSocket {
                     return;
                 }
                 let answer = Arc::clone(&answer);
-                let place = Place::take(&clients);
+                let slot = ClientSlot::take(&clients);
                 let serve = move || {
-                    // A client that goes away in the middle has told us nothing, and is told nothing.
-                    let _ = converse(&stream, place.is_some(), answer.as_ref());
+                    // A client that disconnects within a line sent no command, and gets no reply.
+                    let _ = serve_client(&stream, slot.is_some(), answer.as_ref());
                 };
-                // Without a thread the client finds its connection closed, which is what there is to say.
+                // Without a thread the connection is closed, which tells the client that it is not served.
                 let _ = threads::spawn("disk-client", serve);
             }
         };
@@ -86,40 +86,40 @@ impl ControlSocket {
             return;
         };
         self.closing.store(true, Ordering::Release);
-        // Wakes up the thread that accepts; when that has ended by itself, nothing answers.
+        // Wakes the accepting thread. If that has ended already, the connection is refused.
         if UnixStream::connect(&self.path).is_ok() {
             let _ = thread.join();
         }
-        let _ = std::fs::remove_file(&self.path); // gone is what it shall be
+        let _ = std::fs::remove_file(&self.path); // it may be removed already
     }
 }
 
-/// One of the clients that may be served at the same time.
-struct Place(Arc<AtomicUsize>);
+/// The right to be served: at most [`MAX_CLIENTS`] at a time.
+struct ClientSlot(Arc<AtomicUsize>);
 
-impl Place {
+impl ClientSlot {
     fn take(clients: &Arc<AtomicUsize>) -> Option<Self> {
-        let place = Self(Arc::clone(clients));
-        (place.0.fetch_add(1, Ordering::AcqRel) < MAX_CLIENTS).then_some(place)
+        let slot = Self(Arc::clone(clients));
+        (slot.0.fetch_add(1, Ordering::AcqRel) < MAX_CLIENTS).then_some(slot)
     }
 }
 
-impl Drop for Place {
+impl Drop for ClientSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-fn converse(
+fn serve_client(
     stream: &UnixStream,
-    has_place: bool,
+    has_slot: bool,
     answer: &dyn Fn(&[u8]) -> String,
 ) -> io::Result<()> {
     let say = |text: String| {
         let mut stream = stream;
         stream.write_all((text + "\n").as_bytes())
     };
-    if !has_place {
+    if !has_slot {
         return say(refusal(&format!(
             "more than {MAX_CLIENTS} clients at a time"
         )));
