@@ -11,7 +11,7 @@ use plinth_script::distributions::{
 };
 use serde::Deserialize;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::table::Table;
 
 /// 10,000 billion.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use plinth_connect::Target;
 use serde::Deserialize;
-use thiserror::Error;
 
 use crate::columns::ColumnsGenerator;
+use crate::error::ConfigError;
 use crate::piece::Piece;
 use crate::table::Table;
 use crate::tpcb::TpcbGenerator;
@@ -56,22 +56,6 @@ pub enum Generator {
 
 fn ten_seconds() -> f64 {
     10.0
-}
-
-/// A configuration that makes no sense.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{key}: {message}")]
-pub struct ConfigError {
-    /// The key that is wrong.
-    pub key: &'static str,
-    /// What was found and what is allowed.
-    pub message: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(key: &'static str, message: String) -> Self {
-        Self { key, message }
-    }
 }
 
 impl Generator {

@@ -1,14 +1,16 @@
-//! What the threads of a run share: the pieces still to be done, counters, and who must know of whom.
+//! What the threads of a run share: the pieces still to be done, counters, and the lifecycle.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
-use crate::crew::Report;
 use plinth_connect::ConnectError;
+use plinth_thread::lifecycle::{Lifecycle, StartGate, StopReason};
 
-/// How far a run is.
+use crate::failure::Failure;
+use crate::report::Report;
+
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// Rows counted so far.
@@ -19,13 +21,25 @@ pub(crate) struct Counts {
     pub(crate) threads_open: usize,
 }
 
-/// Why a thread has to withdraw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Withdrawal {
-    /// Somebody stopped the run.
-    Stopped,
-    /// Another thread failed.
-    OtherFailed,
+/// Whether all threads have a session. The run begins when the last one has.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    pub(crate) began: Option<Instant>,
+    pub(crate) connect_error: Option<ConnectError>,
+}
+
+impl StartGate for Sessions {
+    /// Whether to begin.
+    type Verdict = bool;
+    const OPENS_ON_STOP: bool = true;
+
+    fn all_arrived(&mut self, is_stopping: bool) {
+        self.began = (!is_stopping).then(Instant::now);
+    }
+
+    fn verdict(&self, is_stopping: bool) -> bool {
+        !is_stopping
+    }
 }
 
 /// Shared by all threads of a run, whose failures are `F`.
@@ -34,28 +48,11 @@ pub(crate) struct Control<F> {
     next_piece: AtomicUsize,
     rows: AtomicU64,
     bytes: AtomicU64,
-    threads_open: AtomicUsize,
-    is_withdrawing: AtomicBool,
-    roll: Mutex<Roll<F>>,
-    roll_changed: Condvar,
+    pub(crate) lifecycle: Lifecycle<Sessions, Report<F>>,
 }
 
-#[derive(Debug)]
-struct Roll<F> {
-    connecting: usize,
-    running: usize,
-    began: Option<Instant>,
-    withdrawal: Option<(Withdrawal, Instant)>,
-    connect_error: Option<ConnectError>,
-    reports: Vec<Report<F>>,
-}
-
-/// Where connecting stands.
-pub(crate) enum Connecting {
-    UnderWay,
-    Done,
-    Failed(ConnectError),
-}
+/// What the streams of a COPY load share.
+pub(crate) type CopyControl = Control<Failure>;
 
 impl<F> Control<F> {
     pub(crate) fn new(threads: usize) -> Self {
@@ -63,27 +60,11 @@ impl<F> Control<F> {
             next_piece: AtomicUsize::new(0),
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
-            threads_open: AtomicUsize::new(threads),
-            is_withdrawing: AtomicBool::new(false),
-            roll: Mutex::new(Roll {
-                connecting: threads,
-                running: threads,
-                began: None,
-                withdrawal: None,
-                connect_error: None,
-                reports: Vec::new(),
-            }),
-            roll_changed: Condvar::new(),
+            lifecycle: Lifecycle::new(threads, Sessions::default()),
         }
     }
 
-    fn roll(&self) -> MutexGuard<'_, Roll<F>> {
-        self.roll.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    // --- pieces and counters ---
-
-    /// The number of a piece that nobody else does.
+    /// The number of a piece that no other thread takes.
     pub(crate) fn take_piece(&self) -> usize {
         self.next_piece.fetch_add(1, Relaxed)
     }
@@ -97,90 +78,17 @@ impl<F> Control<F> {
         Counts {
             rows: self.rows.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
-            threads_open: self.threads_open.load(Relaxed),
+            threads_open: self.lifecycle.running(),
         }
     }
 
-    // --- withdrawing ---
-
-    /// Tells all threads to withdraw; the first reason is the one that counts.
-    pub(crate) fn withdraw(&self, reason: Withdrawal) {
-        self.roll()
-            .withdrawal
-            .get_or_insert((reason, Instant::now()));
-        self.is_withdrawing.store(true, Relaxed);
-        self.roll_changed.notify_all();
-    }
-
+    /// Whether the threads have to withdraw what they are doing.
     pub(crate) fn is_withdrawing(&self) -> bool {
-        self.is_withdrawing.load(Relaxed)
+        self.lifecycle.is_stopping()
     }
 
-    /// Why the threads withdraw, and for how long they have been told to; `None` when they have not.
-    pub(crate) fn withdrawal(&self) -> Option<(Withdrawal, Duration)> {
-        self.roll()
-            .withdrawal
-            .map(|(reason, since)| (reason, since.elapsed()))
-    }
-
-    // --- the roll ---
-
-    /// A thread has connected, or not; waits for the others. Whether all have.
-    pub(crate) fn connected(&self, error: Option<ConnectError>) -> bool {
-        let mut roll = self.roll();
-        roll.connecting -= 1;
-        let failed = error.is_some();
-        roll.connect_error = roll.connect_error.take().or(error);
-        if failed {
-            roll.withdrawal
-                .get_or_insert((Withdrawal::OtherFailed, Instant::now()));
-            self.is_withdrawing.store(true, Relaxed);
-        }
-        if roll.connecting == 0 && roll.withdrawal.is_none() {
-            roll.began = Some(Instant::now());
-        }
-        self.roll_changed.notify_all();
-        let still = |roll: &mut Roll<F>| roll.connecting > 0 && roll.withdrawal.is_none();
-        let roll = self.roll_changed.wait_while(roll, still);
-        roll.unwrap_or_else(PoisonError::into_inner)
-            .withdrawal
-            .is_none()
-    }
-
-    /// Waits at most `timeout` for all threads to have tried to connect.
-    pub(crate) fn wait_connected(&self, timeout: Duration) -> Connecting {
-        let waited = self
-            .roll_changed
-            .wait_timeout_while(self.roll(), timeout, |roll| roll.connecting > 0);
-        let (mut roll, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match roll.connect_error.take() {
-            _ if roll.connecting > 0 => Connecting::UnderWay,
-            Some(error) => Connecting::Failed(error),
-            None => Connecting::Done,
-        }
-    }
-
-    /// A thread has ended; when it never got to [`Control::connected`], it says so.
-    pub(crate) fn ended(&self, report: Report<F>, has_connected: bool) {
-        let mut roll = self.roll();
-        roll.connecting -= usize::from(!has_connected);
-        roll.running -= 1;
-        roll.reports.push(report);
-        self.threads_open.fetch_sub(1, Relaxed);
-        self.roll_changed.notify_all();
-    }
-
-    /// Waits at most `timeout` for all threads to end; whether they have.
-    pub(crate) fn wait_ended(&self, timeout: Duration) -> bool {
-        let waited = self
-            .roll_changed
-            .wait_timeout_while(self.roll(), timeout, |roll| roll.running > 0);
-        waited.unwrap_or_else(PoisonError::into_inner).0.running == 0
-    }
-
-    /// When the threads began to work, and what they reported.
-    pub(crate) fn take_reports(&self) -> (Option<Instant>, Vec<Report<F>>) {
-        let mut roll = self.roll();
-        (roll.began, std::mem::take(&mut roll.reports))
+    /// Why the threads have to withdraw, and since how long; `None` when they need not.
+    pub(crate) fn withdrawal(&self) -> Option<(StopReason, Duration)> {
+        self.lifecycle.stop_reason()
     }
 }

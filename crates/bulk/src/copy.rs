@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::run::Control;
+use crate::control::CopyControl;
 use crate::session::{Session, SessionError};
 use crate::table::Table;
 
@@ -17,19 +17,19 @@ const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
 /// With the reason `withdrawn`, for the server's log.
 const COPY_FAIL: [u8; 15] = *b"f\0\0\0\x0ewithdrawn\0";
 
-/// Runs `sql`, one of whose statements is a COPY of `rows` of `table`. Yields the number of rows that the server has taken.
+/// Runs `sql`, one of whose statements is a COPY of `rows` of `table`. Returns the number of rows that the server has copied.
 pub(crate) fn copy(
     session: &mut Session<'_>,
-    control: &Control,
+    control: &CopyControl,
     sql: &str,
     table: &dyn Table,
     mut rows: Range<u64>,
 ) -> Result<u64, SessionError> {
     session.query(sql)?;
-    session.until(|said| said.copy_in || said.ready)?;
+    session.until(|answer| answer.copy_in || answer.ready)?;
     let mut message = Vec::with_capacity(2 * MESSAGE_BYTES);
     let mut sent = 0;
-    while !session.said.ready && session.said.error.is_none() {
+    while !session.answer.ready && session.answer.error.is_none() {
         if control.is_withdrawing() {
             withdraw(session);
             return Err(SessionError::Withdrawn);
@@ -42,21 +42,21 @@ pub(crate) fn copy(
         session.send(&message)?;
         sent += count;
         control.count(count, message.len());
-        session.glance()?;
+        session.drain()?;
     }
-    session.until(|said| said.ready)?;
+    session.until(|answer| answer.ready)?;
     outcome(session, sent)
 }
 
-/// Takes back what was sent. What goes wrong now goes wrong because of whoever made us withdraw, and is no failure of
-/// this stream: a server that ends, say, may have answered to this first.
+/// Withdraws the rows that were sent. Errors from here on are consequences of what caused the withdrawal, and no failure
+/// of this stream: a server that shuts down may have ended this session first, for example.
 fn withdraw(session: &mut Session<'_>) {
     if session.send(&COPY_FAIL).is_ok() {
-        let _ = session.until(|said| said.ready);
+        let _ = session.until(|answer| answer.ready);
     }
 }
 
-/// Moves rows from the front of `rows` into a message; how many.
+/// Moves rows from the front of `rows` into a message. Returns their number.
 fn write_message(table: &dyn Table, rows: &mut Range<u64>, message: &mut Vec<u8>) -> u64 {
     let first = rows.start;
     message.clear();
@@ -72,10 +72,10 @@ fn write_message(table: &dyn Table, rows: &mut Range<u64>, message: &mut Vec<u8>
 }
 
 fn outcome(session: &mut Session<'_>, sent: u64) -> Result<u64, SessionError> {
-    if let Some(error) = session.said.error.take() {
+    if let Some(error) = session.answer.error.take() {
         return Err(SessionError::Server(Box::new(error)));
     }
-    match session.said.rows {
+    match session.answer.rows {
         Some(rows) if rows != sent => Err(SessionError::Unexpected(format!(
             "of {sent} rows, the server copied {rows}"
         ))),

@@ -5,28 +5,32 @@
 //! load, the next one sends what is not there yet, and nothing twice. When a stream fails, or the run is stopped, the
 //! others withdraw the piece that they are sending.
 //!
-//! A [`PageRun`] writes the pages of tables and keys itself; both are jobs of a crew of threads.
+//! A [`PageRun`] writes the pages of tables and keys itself; both are tasks of a pool of threads.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod columns;
 mod config;
 mod control;
 mod copy;
-mod crew;
+mod error;
+mod failure;
 mod pages;
 mod piece;
+mod pool;
+mod report;
 mod run;
 mod session;
 mod table;
 mod tpcb;
 
 pub use columns::{Column, ColumnsGenerator};
-pub use config::{Config, ConfigError, Generator};
-pub use crew::RunError;
+pub use config::{Config, Generator};
+pub use error::{ConfigError, RunError};
+pub use failure::Failure;
 pub use pages::{
     ColumnType, IndexFile, PageColumn, PageConfig, PageFailure, PageProgress, PageResult, PageRun,
     Relation,
 };
 pub use piece::Piece;
-pub use run::{BulkResult, BulkRun, Failure, Progress};
+pub use run::{BulkResult, BulkRun, Progress};
 pub use tpcb::TpcbGenerator;

@@ -1,4 +1,4 @@
-//! A load from the outside: start it, watch it, stop it, take its result.
+//! A COPY load: start it, poll it, stop it, take its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,22 +6,23 @@ use std::time::Duration;
 use plinth_connect::{ConnectError, Dialer, Opened};
 use serde::Serialize;
 
-use crate::config::{Config, ConfigError};
-use crate::control;
+use crate::config::Config;
+use crate::control::CopyControl;
 use crate::copy::copy;
-use crate::crew::{self, Crew, Job, Opener, RunError};
+use crate::error::{ConfigError, RunError};
+use crate::failure::Failure;
 use crate::piece::Piece;
+use crate::pool::{Opener, Task, WorkerPool};
+use crate::report::Report;
 use crate::session::{Session, SessionError};
 use crate::table::Table;
 
-/// What the streams of a load share.
-pub(crate) type Control = control::Control<Failure>;
-type StreamReport = crew::Report<Failure>;
+type StreamReport = Report<Failure>;
 
-/// How far a load is.
+/// The progress of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Rows sent; they are in the table when their COPY has ended well.
+    /// Rows sent. They are in the table when their COPY has succeeded.
     pub rows_done: u64,
     /// Rows to send.
     pub rows_total: u64,
@@ -33,25 +34,10 @@ pub struct Progress {
     pub finished: bool,
 }
 
-/// What went wrong in a stream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Failure {
-    /// `sql`, `connection_lost` or `protocol`.
-    pub kind: &'static str,
-    /// The server's error code, if it was the server that said no: 53100 is a full disk.
-    pub sqlstate: Option<String>,
-    /// The table that was being filled.
-    pub table: String,
-    /// Number of the stream.
-    pub stream: usize,
-    /// What the server, or the system, said.
-    pub message: String,
-}
-
-/// What a load gave.
+/// The result of a load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BulkResult {
-    /// Rows in the tables for good.
+    /// Rows committed.
     pub rows: u64,
     /// Bytes sent, protocol included.
     pub bytes_sent: u64,
@@ -61,16 +47,16 @@ pub struct BulkResult {
     pub user_cpu_ns: u64,
     /// CPU time of the loader itself, in the kernel.
     pub system_cpu_ns: u64,
-    /// A stop ended the load before its time.
+    /// The load was stopped before its work was done.
     pub interrupted: bool,
-    /// Failures of streams; those that withdrew because of them are not among them.
+    /// Failures of streams, without the withdrawals that they caused.
     pub errors: Vec<Failure>,
 }
 
-/// A bulk load, its threads, and what they share. May be used from several threads.
+/// A bulk load and its threads. May be used from several threads.
 #[derive(Debug)]
 pub struct BulkRun {
-    crew: Crew<Copying>,
+    pool: WorkerPool<Copying>,
 }
 
 impl BulkRun {
@@ -83,7 +69,7 @@ impl BulkRun {
         let tables = config.generator.tables();
         let pieces = config.pieces();
         Ok(Self {
-            crew: Crew::new(Copying {
+            pool: WorkerPool::new(Copying {
                 config,
                 tables,
                 pieces,
@@ -91,22 +77,22 @@ impl BulkRun {
         })
     }
 
-    /// Connects all streams and starts the load. Returns when it runs; then it goes on in its own threads.
-    /// `keep_waiting` is asked now and then whether to; when it says no, the load is stopped.
+    /// Connects all streams and starts the load. Returns when it runs; it continues in its own threads. `keep_waiting`
+    /// is polled; when it returns false, the load is stopped.
     ///
     /// # Errors
     /// When a stream cannot connect; when the load was started before.
     pub fn start(&self, keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
-        self.crew.start(keep_waiting)
+        self.pool.start(keep_waiting)
     }
 
     /// How far the load is.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let counts = self.crew.counts();
+        let counts = self.pool.counts();
         Progress {
             rows_done: counts.rows,
-            rows_total: self.crew.job().pieces.iter().map(|piece| piece.rows).sum(),
+            rows_total: self.pool.task().pieces.iter().map(|piece| piece.rows).sum(),
             bytes_sent: counts.bytes,
             streams_open: counts.threads_open,
             finished: counts.threads_open == 0,
@@ -115,12 +101,12 @@ impl BulkRun {
 
     /// Ends the load: the streams withdraw what they are copying. Returns at once.
     pub fn stop(&self) {
-        self.crew.stop();
+        self.pool.stop();
     }
 
-    /// Waits at most `timeout` for the load to end; whether it has. `keep_waiting` is asked now and then.
+    /// Waits at most `timeout` for the load to end. Returns whether it has. `keep_waiting` is polled.
     pub fn wait(&self, timeout: Duration, keep_waiting: impl FnMut() -> bool) -> bool {
-        self.crew.wait(timeout, keep_waiting)
+        self.pool.wait(timeout, keep_waiting)
     }
 
     /// The result of a load that has ended.
@@ -128,7 +114,7 @@ impl BulkRun {
     /// # Errors
     /// When it has not, or when a thread broke.
     pub fn result(&self) -> Result<BulkResult, RunError> {
-        let sum = self.crew.sum()?;
+        let sum = self.pool.sum()?;
         Ok(BulkResult {
             rows: sum.rows,
             bytes_sent: sum.bytes,
@@ -136,12 +122,12 @@ impl BulkRun {
             user_cpu_ns: sum.user_cpu_ns,
             system_cpu_ns: sum.system_cpu_ns,
             interrupted: sum.interrupted,
-            errors: sum.failures,
+            errors: sum.failures.clone(),
         })
     }
 }
 
-/// What the streams do.
+/// The task of the streams.
 #[derive(Debug)]
 struct Copying {
     config: Config,
@@ -149,7 +135,7 @@ struct Copying {
     pieces: Vec<Piece>,
 }
 
-impl Job for Copying {
+impl Task for Copying {
     type Failure = Failure;
     type Session = Opened;
 
@@ -164,16 +150,22 @@ impl Job for Copying {
     }
 
     /// Sends pieces until none is left.
-    fn work(&self, stream: usize, opened: Opened, control: &Control, report: &mut StreamReport) {
+    fn work(
+        &self,
+        stream: usize,
+        opened: Opened,
+        control: &CopyControl,
+        report: &mut StreamReport,
+    ) {
         let mut session = Session::new(opened, control);
-        let mut under_way = self.tables[0].name();
-        match self.send_pieces(&mut session, control, report, &mut under_way) {
+        let mut target = self.tables[0].name();
+        match self.send_pieces(&mut session, control, report, &mut target) {
             Ok(()) => session.close(),
             Err(error) => {
                 if self.config.replace {
                     report.rows = 0;
                 }
-                report.fail(stream, under_way, error);
+                report.fail(stream, target, error);
             }
         }
     }
@@ -183,9 +175,9 @@ impl Copying {
     fn send_pieces<'a>(
         &'a self,
         session: &mut Session<'_>,
-        control: &Control,
+        control: &CopyControl,
         report: &mut StreamReport,
-        under_way: &mut &'a str,
+        target: &mut &'a str,
     ) -> Result<(), SessionError> {
         for statement in &self.config.prepare {
             session.execute(statement)?;
@@ -195,7 +187,7 @@ impl Copying {
             session.execute(&self.config.generator.truncate())?;
         }
         while let Some(piece) = self.pieces.get(control.take_piece()) {
-            *under_way = piece.target(&self.tables);
+            *target = piece.target(&self.tables);
             let table = self.tables[piece.table].as_ref();
             report.rows += copy(session, control, &self.sql(piece), table, piece.range())?;
         }

@@ -1,4 +1,4 @@
-//! A session that waits for its server, and yet notices when it is told to withdraw.
+//! A session that waits for its server, but notices when it has to withdraw.
 
 use std::io;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use thiserror::Error;
 
-use crate::run::Control;
+use crate::control::CopyControl;
 
-/// How long it is waited for the server before it is looked whether to withdraw.
-const GLANCE: Timespec = Timespec {
+/// How often a wait for the server checks whether to withdraw.
+const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// How long a withdrawal may take before the connection is closed on it.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a withdrawal may take before the connection is closed.
+const WITHDRAWAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a stream cannot go on.
+/// Why a stream cannot continue.
 #[derive(Debug, Error)]
 pub(crate) enum SessionError {
     #[error("{0}")]
@@ -36,16 +36,16 @@ pub(crate) enum SessionError {
     Withdrawn,
 }
 
-/// What the server has said since the last command.
+/// What the server has sent since the last command.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
-    /// It takes rows.
+pub(crate) struct Answer {
+    /// It is ready for the rows of a COPY.
     pub(crate) copy_in: bool,
-    /// How many rows a COPY that ended well has copied.
+    /// The number of rows that a COPY which succeeded has copied.
     pub(crate) rows: Option<u64>,
     /// The command has failed.
     pub(crate) error: Option<ServerError>,
-    /// It waits for the next command.
+    /// It is ready for the next command.
     pub(crate) ready: bool,
 }
 
@@ -53,17 +53,17 @@ pub(crate) struct Said {
 pub(crate) struct Session<'c> {
     stream: Stream,
     scanner: Scanner,
-    control: &'c Control,
-    pub(crate) said: Said,
+    control: &'c CopyControl,
+    pub(crate) answer: Answer,
 }
 
 impl<'c> Session<'c> {
-    pub(crate) fn new(opened: Opened, control: &'c Control) -> Self {
+    pub(crate) fn new(opened: Opened, control: &'c CopyControl) -> Self {
         Self {
             stream: opened.stream,
             scanner: opened.session.scanner,
             control,
-            said: Said::default(),
+            answer: Answer::default(),
         }
     }
 
@@ -71,114 +71,117 @@ impl<'c> Session<'c> {
     pub(crate) fn query(&mut self, sql: &str) -> Result<(), SessionError> {
         let message =
             frontend::query(sql).map_err(|error| SessionError::Unexpected(error.to_string()))?;
-        self.said = Said::default();
+        self.answer = Answer::default();
         self.send(&message)
     }
 
     /// Runs a statement to its end.
     pub(crate) fn execute(&mut self, sql: &str) -> Result<(), SessionError> {
         self.query(sql)?;
-        self.until(|said| said.ready)?;
-        match self.said.error.take() {
+        self.until(|answer| answer.ready)?;
+        match self.answer.error.take() {
             Some(error) => Err(SessionError::Server(Box::new(error))),
             None => Ok(()),
         }
     }
 
-    /// Sends all bytes. What the server says meanwhile is read only when the connection breaks.
+    /// Sends all bytes. Replies that arrive meanwhile are read only when the connection breaks.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
         let mut sent = self.stream.send(bytes);
         while sent.is_ok() && self.stream.has_unsent() {
             if !self.wait(PollFlags::OUT)? {
-                self.check_patience()?;
+                self.check_withdrawal()?;
             }
             sent = self.stream.flush();
         }
-        sent.map(|_| ()).map_err(|error| self.last_words(error))
+        sent.map(|_| ()).map_err(|error| self.cause_of(error))
     }
 
-    /// Reads until `enough` has been said.
-    pub(crate) fn until(&mut self, enough: impl Fn(&Said) -> bool) -> Result<(), SessionError> {
-        while !enough(&self.said) {
+    /// Reads until `is_enough` is true of the answer.
+    pub(crate) fn until(
+        &mut self,
+        is_enough: impl Fn(&Answer) -> bool,
+    ) -> Result<(), SessionError> {
+        while !is_enough(&self.answer) {
             if !self.receive()? && !self.wait(PollFlags::IN)? {
-                self.check_patience()?;
+                self.check_withdrawal()?;
             }
         }
         Ok(())
     }
 
-    /// Reads what has come, without waiting.
-    pub(crate) fn glance(&mut self) -> Result<(), SessionError> {
-        while !self.said.ready && self.receive()? {}
+    /// Reads what has arrived, without waiting.
+    pub(crate) fn drain(&mut self) -> Result<(), SessionError> {
+        while !self.answer.ready && self.receive()? {}
         Ok(())
     }
 
-    /// Ends the session in good order. What fails now fails nobody.
+    /// Closes the session. The work is done, so errors are ignored.
     pub(crate) fn close(mut self) {
         self.stream.close();
     }
 
-    /// Waits for the socket, but not long; whether it is ready.
+    /// Waits at most one poll interval for the socket. Returns whether it is ready.
     fn wait(&self, readiness: PollFlags) -> Result<bool, SessionError> {
         let socket = self.stream.socket();
-        match poll(&mut [PollFd::new(&socket, readiness)], Some(&GLANCE)) {
+        match poll(&mut [PollFd::new(&socket, readiness)], Some(&POLL_INTERVAL)) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),
             Err(errno) => Err(SessionError::Lost(errno.into())),
         }
     }
 
-    /// Reads once; whether something was there.
+    /// Reads once. Returns whether anything had arrived.
     fn receive(&mut self) -> Result<bool, SessionError> {
         let mut buffer = [0; 4096];
         match self.stream.receive(&mut buffer) {
-            Ok(0) => Err(self.without_words(Errno::CONNRESET.into())),
-            Ok(received) => self.hear(&buffer[..received]).map(|()| true),
+            Ok(0) => Err(self.lost(Errno::CONNRESET.into())),
+            Ok(received) => self.read(&buffer[..received]).map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) => Err(self.without_words(error)),
+            Err(error) => Err(self.lost(error)),
         }
     }
 
-    fn hear(&mut self, mut input: &[u8]) -> Result<(), SessionError> {
+    fn read(&mut self, mut input: &[u8]) -> Result<(), SessionError> {
         while let Some(frame) = self.scanner.next(&mut input)? {
-            self.said.hear(frame)?;
+            self.answer.read(frame)?;
         }
         Ok(())
     }
 
-    /// The error of a broken connection: what the server said last, if it said why.
-    fn last_words(&mut self, broken: io::Error) -> SessionError {
+    /// Why a connection broke: the error that the server sent last, if it sent one.
+    fn cause_of(&mut self, broken: io::Error) -> SessionError {
         loop {
             match self.receive() {
                 Ok(true) => {}
-                Ok(false) => return self.without_words(broken),
+                Ok(false) => return self.lost(broken),
                 Err(error) => return error,
             }
         }
     }
 
-    fn without_words(&mut self, broken: io::Error) -> SessionError {
-        match self.said.error.take() {
+    fn lost(&mut self, broken: io::Error) -> SessionError {
+        match self.answer.error.take() {
             Some(error) => SessionError::Server(Box::new(error)),
             None => SessionError::Lost(broken),
         }
     }
 
-    fn check_patience(&self) -> Result<(), SessionError> {
+    fn check_withdrawal(&self) -> Result<(), SessionError> {
         match self.control.withdrawal() {
-            Some((_, since)) if since > PATIENCE => Err(SessionError::Withdrawn),
+            Some((_, since)) if since > WITHDRAWAL_TIMEOUT => Err(SessionError::Withdrawn),
             _ => Ok(()),
         }
     }
 }
 
-impl Said {
-    fn hear(&mut self, frame: Frame<'_>) -> Result<(), SessionError> {
+impl Answer {
+    fn read(&mut self, frame: Frame<'_>) -> Result<(), SessionError> {
         match frame.tag {
             b'G' => self.copy_in = true,
             b'C' => self.rows = self.rows.or(copied_rows(frame.body)),
             b'Z' => self.ready = true,
-            // The first error is the cause; after it, the server may say why it ends the session.
+            // The first error is the cause. After it, the server may report why it ends the session.
             b'E' => {
                 self.error
                     .get_or_insert_with(|| ServerError::parse(frame.body));
@@ -193,7 +196,7 @@ impl Said {
     }
 }
 
-/// The number in `COPY 100`; none when the words did not come in one piece, for then they are not kept.
+/// The number in `COPY 100`; `None` when the tag arrived in parts, since those are not kept.
 fn copied_rows(command_tag: &[u8]) -> Option<u64> {
     let words = command_tag.strip_suffix(b"\0")?.strip_prefix(b"COPY ")?;
     std::str::from_utf8(words).ok()?.parse().ok()

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::table::Table;
 
 /// Greatest scale: 100 billion accounts, some 15 TB.

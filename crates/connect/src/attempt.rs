@@ -35,15 +35,15 @@ pub(crate) struct Attempt {
     deadline: Option<Instant>,
     /// When a full queue is tried again.
     again_at: Option<Instant>,
-    wish: Wish,
+    policy: ConnectPolicy,
 }
 
-/// What an attempt is to come to.
+/// What kind of session an attempt has to open.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wish {
+pub(crate) struct ConnectPolicy {
     pub(crate) session: SessionAttrs,
     pub(crate) encrypted: bool,
-    /// Without encryption it will do as well, if the server has none.
+    /// Whether a session without encryption is accepted if the server offers none.
     pub(crate) or_plain: bool,
 }
 
@@ -92,7 +92,7 @@ impl Attempt {
         dialer: &Dialer,
         host: usize,
         address: Address,
-        wish: Wish,
+        policy: ConnectPolicy,
         deadline: Option<Instant>,
     ) -> Result<Self, ConnectError> {
         let socket = socket::prepare(&address, &dialer.target.tcp).map_err(|errno| {
@@ -108,7 +108,7 @@ impl Attempt {
             stage: Stage::Connecting,
             deadline,
             again_at: None,
-            wish,
+            policy,
         })
     }
 
@@ -128,7 +128,7 @@ impl Attempt {
 
     /// Whether it is to be encrypted, after what the server said about it.
     pub(crate) fn is_encrypted(&self) -> bool {
-        self.wish.encrypted
+        self.policy.encrypted
     }
 
     pub(crate) fn into_parts(self) -> (Address, Stream) {
@@ -182,7 +182,7 @@ impl Attempt {
 
     fn connected(&mut self, dialer: &Dialer) -> Result<Step, Failed> {
         self.check_peer(dialer)?;
-        match (self.wish.encrypted, dialer.target.tls.sslnegotiation) {
+        match (self.policy.encrypted, dialer.target.tls.sslnegotiation) {
             (false, _) => self.begin_login(dialer),
             (true, Negotiation::Direct) => self.begin_tls(dialer),
             (true, Negotiation::Postgres) => {
@@ -221,8 +221,8 @@ impl Attempt {
         };
         match answer {
             [b'S'] => self.begin_tls(dialer),
-            [b'N'] if self.wish.or_plain => {
-                self.wish.encrypted = false;
+            [b'N'] if self.policy.or_plain => {
+                self.policy.encrypted = false;
                 self.begin_login(dialer)
             }
             [b'N'] => {
@@ -279,7 +279,7 @@ impl Attempt {
             parameters: &target.parameters(),
             methods: dialer.methods,
             channel_binding: target.channel_binding.into(),
-            encryption: match self.wish.encrypted {
+            encryption: match self.policy.encrypted {
                 true => Encryption::Tls(certificate_hash.as_deref()),
                 false => Encryption::None,
             },
@@ -316,7 +316,7 @@ impl Attempt {
 
     fn logged_in(&mut self, session: Session) -> Result<Step, Failed> {
         let mut out = Vec::new();
-        let check = Check::new(self.wish.session, session, &mut out);
+        let check = Check::new(self.policy.session, session, &mut out);
         self.send(&out)?;
         self.stage = Stage::Checking(Box::new(check));
         self.conclude()

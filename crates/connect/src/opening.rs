@@ -8,7 +8,7 @@ use std::time::Instant;
 use plinth_wire::Session;
 
 use crate::address::Address;
-use crate::attempt::{Attempt, Failed, Step, Then, Wish};
+use crate::attempt::{Attempt, ConnectPolicy, Failed, Step, Then};
 use crate::cancel::Canceller;
 use crate::dialer::{Candidate, Dialer};
 use crate::error::ConnectError;
@@ -162,13 +162,13 @@ impl Opening {
                 source: io::Error::new(*kind, message.clone()),
             })?;
         let encryptions = self.dialer.encryptions(address);
-        let wish = Wish {
+        let policy = ConnectPolicy {
             session: self.wanted,
             encrypted: encryptions[self.encryptions_tried],
             or_plain: encryptions[self.encryptions_tried..].contains(&false),
         };
         self.encryptions_tried += 1;
-        Attempt::begin(&self.dialer, *host, address.clone(), wish, self.deadline)
+        Attempt::begin(&self.dialer, *host, address.clone(), policy, self.deadline)
     }
 
     fn next_candidate(&mut self) -> Option<usize> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use mio::{Events, Poll};
 use plinth_connect::{ConnectError, Opened};
-use plinth_thread::GLANCE;
+use plinth_thread::POLL_INTERVAL;
 
 use crate::errors::{ErrorKind, Failure};
 use crate::link::{DialError, Dialing};
@@ -73,7 +73,9 @@ impl Connecting<'_> {
             }
             let now = Instant::now();
             let wake_at = self.dialing.values().filter_map(Dialing::wake_at).min();
-            let wait = wake_at.map_or(GLANCE, |at| at.saturating_duration_since(now).min(GLANCE));
+            let wait = wake_at.map_or(POLL_INTERVAL, |at| {
+                at.saturating_duration_since(now).min(POLL_INTERVAL)
+            });
             match self.poll.poll(&mut events, Some(wait)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
                 _ => {}
@@ -87,7 +89,7 @@ impl Connecting<'_> {
         }
     }
 
-    /// Those that have to go on now, whatever their sockets say.
+    /// Connections that have to advance now, whether or not their sockets are ready.
     fn due(&self) -> Vec<usize> {
         let now = Instant::now();
         let is_due = |dialing: &Dialing| dialing.wake_at().is_some_and(|at| at <= now);

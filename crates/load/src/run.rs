@@ -1,26 +1,26 @@
-//! A run from the outside: start it, watch it, stop it, take its result.
+//! A run as its caller sees it: start it, poll it, stop it, take its result.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plinth_connect::{ConnectError, Dialer};
 use plinth_script::{Command, Seeds, lossless};
-use plinth_thread::{GLANCE, do_not_preempt, wait_in_glances, work_for_others};
+use plinth_thread::do_not_preempt;
+use plinth_thread::lifecycle::{Arrival, Job, Lifecycle, LifecycleError, Run, StopReason};
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::config::{Config, ConfigError, nanoseconds};
-use crate::control::{Connecting, Control};
+use crate::control::{ConnectedClients, Control};
 use crate::events::Event;
 use crate::native::Workloads;
 use crate::program::{Programs, ScriptError, Step};
-use crate::report::RunResult;
+use crate::report::{Report, RunResult};
 use crate::series::SeriesRow;
 use crate::timeline::{Phase, Timeline};
 use crate::worker::Assignment;
@@ -36,7 +36,7 @@ pub enum PrepareError {
     Script(#[from] ScriptError),
 }
 
-/// A run that did not do what it should, for reasons that are not the load's.
+/// Why a run was not started, or has no result.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// Nobody connected, or not all who had to.
@@ -72,7 +72,20 @@ pub enum RunError {
     Broken(String),
 }
 
-/// How far a run is.
+impl From<LifecycleError> for RunError {
+    fn from(error: LifecycleError) -> Self {
+        match error {
+            LifecycleError::State(message) => Self::State(message),
+            LifecycleError::Spawn(source) => Self::System {
+                what: "cannot start a thread",
+                source,
+            },
+            LifecycleError::Broken(message) => Self::Broken(message),
+        }
+    }
+}
+
+/// The progress of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Progress {
     /// Since the load began; 0 while connecting.
@@ -95,12 +108,17 @@ pub struct Progress {
     pub events_dropped: u64,
 }
 
-/// A load, its threads, and what they share. May be used from several threads.
+/// A load and its threads. May be used from several threads.
 #[derive(Debug)]
 pub struct LoadRun {
-    prepared: Arc<Prepared>,
-    is_started: Mutex<bool>,
-    result: Mutex<Option<Arc<RunResult>>>,
+    run: Run<Prepared>,
+}
+
+/// What a thread is handed when it starts.
+#[derive(Debug)]
+struct Input {
+    dialer: Arc<Dialer>,
+    log: Option<File>,
 }
 
 /// What does not change while the load runs.
@@ -137,95 +155,44 @@ impl LoadRun {
             config.rate.is_some(),
             config.require_all_clients,
         );
+        let prepared = Prepared {
+            config,
+            programs,
+            seeds,
+            control,
+        };
         Ok(Self {
-            prepared: Arc::new(Prepared {
-                config,
-                programs,
-                seeds,
-                control,
-            }),
-            is_started: Mutex::new(false),
-            result: Mutex::new(None),
+            run: Run::new("plinth-load", prepared),
         })
     }
 
-    /// Connects the clients and starts the load. Returns when it runs; then it goes on in its own threads.
-    /// `keep_waiting` is asked now and then whether to; when it says no, the run is stopped.
+    /// Connects the clients and starts the load. Returns when it runs; it continues in its own threads. `keep_waiting` is
+    /// polled; when it returns false, the run is stopped.
     ///
     /// # Errors
     /// When no client connects, or one does not that has to; when that was tried before.
-    pub fn start(&self, mut keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
-        self.spawn()?;
-        loop {
-            match self.prepared.control.wait_connected(GLANCE) {
-                Connecting::UnderWay if keep_waiting() => {}
-                Connecting::UnderWay => {
-                    self.stop();
-                    return Ok(());
+    pub fn start(&self, keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
+        let control = &self.run.job().control;
+        self.run.start(Prepared::inputs, keep_waiting, |connected| {
+            match connected.take_error() {
+                // Errors after a stop are consequences of it.
+                Some((client, error)) if !control.is_stopping() => {
+                    Err(RunError::Connect { client, error })
                 }
-                // What goes wrong after a stop is of no interest.
-                Connecting::TooFew(Some((client, error)))
-                    if !self.prepared.control.is_stopping() =>
-                {
-                    return Err(RunError::Connect { client, error });
-                }
-                Connecting::Started | Connecting::TooFew(_) => return Ok(()),
+                _ => Ok(()),
             }
-        }
+        })
     }
 
-    fn spawn(&self) -> Result<(), RunError> {
-        let mut is_started = self
-            .is_started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if *is_started {
-            return Err(RunError::State(
-                "the run was started before; make a new one",
-            ));
-        }
-        let config = &self.prepared.config;
-        let dialer = Dialer::new(config.connection.clone(), Some(config.connect_timeout()))
-            .map_err(|error| RunError::Connect { client: 0, error })?;
-        allow_descriptors(config.clients).map_err(|source| RunError::System {
-            what: "cannot open a socket for every client; raise the limit of open files (ulimit -n)",
-            source,
-        })?;
-        let logs = open_logs(config)?;
-        *is_started = true;
-        self.prepared.control.launch();
-        for (thread, log) in logs.into_iter().enumerate() {
-            let prepared = Arc::clone(&self.prepared);
-            let dialer = Arc::clone(&dialer);
-            let spawned = thread::Builder::new()
-                .name(format!("plinth-load-{thread}"))
-                .spawn(move || prepared.work(thread, &dialer, log));
-            if let Err(source) = spawned {
-                // The threads that do run must not wait for those that never will.
-                self.stop();
-                for _ in thread..config.threads() {
-                    self.prepared
-                        .control
-                        .ended(Err("a thread could not be started".to_owned()), false);
-                }
-                return Err(RunError::System {
-                    what: "cannot start a thread",
-                    source,
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// How far the run is.
+    /// The progress of the run.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        let control = &self.prepared.control;
+        let control = &self.run.job().control;
         let started = control.started();
         let elapsed_ns = started.map_or(0, |started| started.at.elapsed().as_nanos() as u64);
         let timeline = control.timeline();
         let phase = match started {
-            _ if self.is_started() && control.wait_ended(Duration::ZERO) => "done",
+            _ if self.run.has_ended() => "done",
             None => "connect",
             Some(_) => match timeline.phase(timeline.row(elapsed_ns)) {
                 Phase::Warmup => "warmup",
@@ -241,30 +208,21 @@ impl LoadRun {
             failed,
             retried,
             clients_open,
-            seconds: control.series().news(),
+            seconds: control.series().take_new(),
             events,
             events_dropped,
         }
     }
 
-    fn is_started(&self) -> bool {
-        *self
-            .is_started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ends the run: no transaction begins any more, those under way are finished within the stop timeout.
     /// Returns at once.
     pub fn stop(&self) {
-        self.prepared.control.stop();
+        self.run.stop();
     }
 
-    /// Waits at most `timeout` for the run to end; whether it has. `keep_waiting` is asked now and then.
+    /// Waits at most `timeout` for the run to end. Returns whether it has. `keep_waiting` is polled.
     pub fn wait(&self, timeout: Duration, keep_waiting: impl FnMut() -> bool) -> bool {
-        wait_in_glances(timeout, keep_waiting, |glance| {
-            self.prepared.control.wait_ended(glance)
-        })
+        self.run.wait(timeout, keep_waiting)
     }
 
     /// The result of a run that has ended.
@@ -272,48 +230,7 @@ impl LoadRun {
     /// # Errors
     /// When it has not, or when a thread broke.
     pub fn result(&self) -> Result<Arc<RunResult>, RunError> {
-        let control = &self.prepared.control;
-        if !*self
-            .is_started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            return Err(RunError::State("the run was not started"));
-        }
-        if !control.wait_ended(Duration::ZERO) {
-            return Err(RunError::State(
-                "the run has not ended: wait for it, or stop it",
-            ));
-        }
-        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(result) = &*result {
-            return Ok(Arc::clone(result));
-        }
-        let (started, reports) = control.take_reports().map_err(RunError::Broken)?;
-        if started.is_none() && !control.is_stopping() {
-            return Err(RunError::State("no client connected: there is no result"));
-        }
-        let rows = control.series().rows();
-        let merged = RunResult::merge(
-            &self.prepared.programs,
-            control.timeline(),
-            started,
-            rows,
-            reports,
-        );
-        if !(merged.totals.balance() && merged.measured.balance()) {
-            return Err(RunError::Broken(format!(
-                "the books do not balance: {:?}",
-                merged.totals
-            )));
-        }
-        Ok(Arc::clone(result.insert(Arc::new(merged))))
-    }
-}
-
-impl Drop for LoadRun {
-    fn drop(&mut self) {
-        self.stop();
+        self.run.result(Prepared::merge)
     }
 }
 
@@ -325,38 +242,86 @@ impl Prepared {
         self.config.rate.is_some() || steps.any(sleeps)
     }
 
-    /// The life of a thread. Whatever happens to it, the others and the caller get to know.
-    fn work(&self, thread: usize, dialer: &Arc<Dialer>, log: Option<File>) {
-        let mut has_connected = false;
-        let report = work_for_others(|| {
-            // What is due at a time must not wait for its turn. Where the policy cannot be had the engine costs more,
-            // and its CPU figures say so.
-            if !self.keeps_time() {
-                let _ = do_not_preempt();
-            }
-            let assignment = Assignment {
-                thread,
-                config: &self.config,
-                dialer,
-                programs: &self.programs,
-                control: &self.control,
-                seeds: &self.seeds.threads[thread],
-                client_seeds: &self.seeds.clients,
-            };
-            let mut connected = assignment.connect()?;
-            let started = self
-                .control
-                .connected(connected.opened.len(), connected.first_error.take());
-            has_connected = true;
-            let Some(started) = started else {
-                return Ok(None);
-            };
-            assignment.run(connected, log, started).map(Some)
-        });
-        if report.is_err() {
-            self.control.stop();
+    /// What each thread needs from the system.
+    fn inputs(&self) -> Result<Vec<Input>, RunError> {
+        let config = &self.config;
+        let dialer = Dialer::new(config.connection.clone(), Some(config.connect_timeout()))
+            .map_err(|error| RunError::Connect { client: 0, error })?;
+        allow_descriptors(config.clients).map_err(|source| RunError::System {
+            what: "cannot open a socket for every client; raise the limit of open files (ulimit -n)",
+            source,
+        })?;
+        let logs = open_logs(config)?.into_iter();
+        let with_dialer = |log| Input {
+            dialer: Arc::clone(&dialer),
+            log,
+        };
+        Ok(logs.map(with_dialer).collect())
+    }
+
+    fn merge(&self, reports: Vec<Report>) -> Result<RunResult, RunError> {
+        let control = &self.control;
+        let started = control.started();
+        if started.is_none() && !control.is_stopping() {
+            return Err(RunError::State("no client connected: there is no result"));
         }
-        self.control.ended(report, has_connected);
+        let merged = RunResult::merge(
+            &self.programs,
+            control.timeline(),
+            started,
+            control.series().rows(),
+            reports,
+        );
+        if !(merged.totals.balance() && merged.measured.balance()) {
+            return Err(RunError::Broken(format!(
+                "the totals do not add up: {:?}",
+                merged.totals
+            )));
+        }
+        Ok(merged)
+    }
+}
+
+impl Job for Prepared {
+    type Gate = ConnectedClients;
+    type Input = Input;
+    type Report = Report;
+    type Output = RunResult;
+
+    fn lifecycle(&self) -> &Lifecycle<ConnectedClients, Report> {
+        &self.control.lifecycle
+    }
+
+    fn stop(&self, reason: StopReason) {
+        self.control.stop(reason);
+    }
+
+    fn work(
+        &self,
+        thread: usize,
+        input: Input,
+        arrival: &mut Arrival<'_, ConnectedClients, Report>,
+    ) -> io::Result<Option<Report>> {
+        // A thread with due times must be able to preempt others. Without the policy the engine costs more CPU time,
+        // which its figures show.
+        if !self.keeps_time() {
+            let _ = do_not_preempt();
+        }
+        let assignment = Assignment {
+            thread,
+            config: &self.config,
+            dialer: &input.dialer,
+            programs: &self.programs,
+            control: &self.control,
+            seeds: &self.seeds.threads[thread],
+            client_seeds: &self.seeds.clients,
+        };
+        let mut opened = assignment.connect()?;
+        let (clients, error) = (opened.opened.len(), opened.first_error.take());
+        match arrival.arrive(|connected| connected.add(clients, error)) {
+            Some(started) => assignment.run(opened, input.log, started).map(Some),
+            None => Ok(None),
+        }
     }
 }
 

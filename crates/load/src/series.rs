@@ -66,7 +66,7 @@ struct State {
     pending: VecDeque<Books>,
     /// By thread: the row it is in, and when it ended if it has.
     threads: Vec<(usize, Option<u64>)>,
-    /// Finished rows that [`Series::news`] has given out.
+    /// Finished rows that [`Series::take_new`] has given out.
     given: usize,
 }
 
@@ -107,7 +107,7 @@ impl Series {
     }
 
     /// Rows finished since the last call.
-    pub(crate) fn news(&self) -> Vec<SeriesRow> {
+    pub(crate) fn take_new(&self) -> Vec<SeriesRow> {
         let mut state = self.lock();
         let rows = state.finished[state.given..].to_vec();
         state.given = state.finished.len();
@@ -206,16 +206,16 @@ mod tests {
     fn a_row_is_finished_when_all_threads_have_left_it() {
         let series = Series::new(Timeline { warmup_ns: S }, 2, false);
         series.advance(0, &second(3), 1);
-        assert!(series.news().is_empty());
+        assert!(series.take_new().is_empty());
         series.advance(0, &second(5), 2);
         series.advance(1, &second(4), 1);
-        let news = series.news();
-        assert_eq!(news.len(), 1);
+        let rows = series.take_new();
+        assert_eq!(rows.len(), 1);
         assert_eq!(
-            (news[0].done, news[0].phase, news[0].length_ns),
+            (rows[0].done, rows[0].phase, rows[0].length_ns),
             (7, Phase::Warmup, S)
         );
-        assert!(series.news().is_empty());
+        assert!(series.take_new().is_empty());
     }
 
     #[test]

@@ -251,7 +251,7 @@ impl<'a> Worker<'a> {
             if self.context.recorder.second_ends_ns() != row_ends_ns {
                 row_ends_ns = self.context.recorder.second_ends_ns();
                 self.note_cpu()?;
-                self.glance()?;
+                self.check_each_second()?;
             }
             if self.clients_open == 0 {
                 return Ok(());
@@ -295,7 +295,9 @@ impl<'a> Worker<'a> {
             let index = event.token().0;
             if let Some(index) = shell::client_of(index, self.clients.len()) {
                 let now_ns = self.tick();
-                self.with_client(index, |client, context| client.shell_stirs(context, now_ns));
+                self.with_client(index, |client, context| {
+                    client.on_shell_ready(context, now_ns)
+                });
                 continue;
             }
             if index >= self.clients.len() {
@@ -433,8 +435,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// What has its time once a second: connections that do not come, and a log that cannot be written.
-    fn glance(&mut self) -> io::Result<()> {
+    /// What is checked once a second: connections that time out, and a log that cannot be written.
+    fn check_each_second(&mut self) -> io::Result<()> {
         if self.context.reconnect {
             for index in 0..self.clients.len() {
                 let now_ns = self.last_ns;

@@ -1,4 +1,6 @@
-//! What the engines' threads do about themselves: leave signals to the program, interrupt nobody, know what they cost.
+//! Threads of the engines: their lifecycle, their CPU time, blocked signals and their scheduling policy.
+
+pub mod lifecycle;
 
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -19,10 +21,10 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// What the calling thread has used since it began.
+    /// The CPU time that the calling thread has used since it began.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the operating system.
     pub fn of_this_thread() -> io::Result<Self> {
         let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
         Ok(Self {
@@ -59,12 +61,12 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 
-/// How often a wait looks whether it should go on waiting.
-pub const GLANCE: Duration = Duration::from_millis(50);
+/// How often a wait asks whether to continue.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits at most `timeout` for an end that `wait_ended` waits for a while for; whether it has come. `keep_waiting` is asked
-/// now and then.
-pub fn wait_in_glances(
+/// Waits at most `timeout` until `wait_ended`, which waits for at most the interval that it is given, returns true. Returns
+/// whether it did. `keep_waiting` is asked after each interval; the wait ends when it returns false.
+pub fn poll_until(
     timeout: Duration,
     mut keep_waiting: impl FnMut() -> bool,
     mut wait_ended: impl FnMut(Duration) -> bool,
@@ -72,7 +74,7 @@ pub fn wait_in_glances(
     let began = Instant::now();
     loop {
         let left = timeout.saturating_sub(began.elapsed());
-        if wait_ended(left.min(GLANCE)) {
+        if wait_ended(left.min(POLL_INTERVAL)) {
             return true;
         }
         if left.is_zero() || !keep_waiting() {
@@ -81,12 +83,11 @@ pub fn wait_in_glances(
     }
 }
 
-/// The life of a thread that works for others: signals are not for it, and what ends it before its time, a panic too, is told
-/// in words.
+/// Runs the work of a thread with signals blocked. An error becomes its message, and so does a panic.
 ///
 /// # Errors
 /// An error of `work`, or that it panicked.
-pub fn work_for_others<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, String> {
+pub fn run_guarded<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, String> {
     let guarded = AssertUnwindSafe(|| block_signals().and_then(|()| work()));
     match panic::catch_unwind(guarded) {
         Ok(done) => done.map_err(|error| error.to_string()),
@@ -94,21 +95,21 @@ pub fn work_for_others<T>(work: impl FnOnce() -> io::Result<T>) -> Result<T, Str
     }
 }
 
-/// Keeps all signals from the calling thread: they are for the program's own threads, which know what to do with them.
+/// Blocks all signals in the calling thread, so that they are delivered to the program's own threads, which handle them.
 ///
 /// # Errors
-/// What the system said.
+/// The error of the operating system.
 pub fn block_signals() -> io::Result<()> {
     SigSet::all().thread_block().map_err(io::Error::from)
 }
 
-/// Lets the calling thread, when it wakes up, wait for its turn instead of interrupting who runs (`SCHED_BATCH`,
-/// sched(7)). A load engine that shares processors with the server then finds several replies at once where it would
-/// have switched back and forth for each: less CPU time for both, and steadier. A thread that was given another
-/// policy keeps it.
+/// Gives the calling thread the scheduling policy `SCHED_BATCH` (sched(7)): when it wakes up, it does not preempt the
+/// running thread. A load engine that shares processors with the server then finds several replies at once instead of
+/// switching back and forth for each, which costs both less CPU time and is steadier. A thread that has a policy other
+/// than `SCHED_OTHER` keeps it.
 ///
 /// # Errors
-/// What the system said; the thread then only costs more.
+/// The error of the operating system. The thread works without the policy too, at a higher cost.
 pub fn do_not_preempt() -> io::Result<()> {
     let unchanged = libc::sched_param { sched_priority: 0 };
     #[allow(
@@ -136,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_costs_time_of_the_thread_that_does_it() {
+    fn cpu_time_is_that_of_the_calling_thread() {
         let before = CpuTime::of_this_thread().unwrap();
         let other = std::thread::spawn(|| {
             let mut n = 0_u64;
@@ -154,29 +155,29 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_its_end_its_time_or_the_wish_to_wait() {
-        let mut glances = 0;
+    fn a_wait_ends_with_its_event_its_timeout_or_when_told_to() {
+        let mut calls = 0;
         let mut third = |_| {
-            glances += 1;
-            glances == 3
+            calls += 1;
+            calls == 3
         };
-        assert!(wait_in_glances(Duration::MAX, || true, &mut third));
-        assert!(!wait_in_glances(Duration::ZERO, || true, |_| false));
-        assert!(!wait_in_glances(Duration::MAX, || false, |_| false));
-        wait_in_glances(Duration::MAX, || true, |glance| glance <= GLANCE);
+        assert!(poll_until(Duration::MAX, || true, &mut third));
+        assert!(!poll_until(Duration::ZERO, || true, |_| false));
+        assert!(!poll_until(Duration::MAX, || false, |_| false));
+        poll_until(Duration::MAX, || true, |interval| interval <= POLL_INTERVAL);
     }
 
     #[test]
-    fn what_ends_a_thread_is_told() {
-        assert_eq!(work_for_others(|| Ok(7)), Ok(7));
-        let failed = work_for_others(|| Err::<(), _>(io::Error::other("no disk")));
+    fn errors_and_panics_of_threads_become_messages() {
+        assert_eq!(run_guarded(|| Ok(7)), Ok(7));
+        let failed = run_guarded(|| Err::<(), _>(io::Error::other("no disk")));
         assert_eq!(failed, Err("no disk".to_owned()));
-        let thread = std::thread::spawn(|| work_for_others(|| -> io::Result<()> { panic!("oh") }));
+        let thread = std::thread::spawn(|| run_guarded(|| -> io::Result<()> { panic!("oh") }));
         assert_eq!(thread.join().unwrap(), Err("a thread panicked".to_owned()));
     }
 
     #[test]
-    fn a_thread_becomes_a_patient_one_unless_it_is_something_else_already() {
+    fn the_policy_becomes_batch_and_stays() {
         let is_batch = || {
             // proc_pid_stat(5): policy is field 41; the fields after the name in brackets begin with 3.
             let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();

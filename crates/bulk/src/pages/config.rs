@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::config::{ConfigError, Generator};
+use crate::config::Generator;
+use crate::error::ConfigError;
 use crate::piece::Piece;
 use crate::table::Table;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::config::ConfigError;
+use crate::error::ConfigError;
 use crate::pages::btree::TreeLayout;
 use crate::pages::checksum::set_checksum;
 use crate::pages::config::{ColumnType, Relation};

@@ -1,4 +1,4 @@
-//! A page load from the outside, and what its threads do.
+//! A page load, and the task of its threads.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,31 +12,32 @@ use std::time::Duration;
 use plinth_connect::ConnectError;
 use serde::Serialize;
 
-use crate::config::ConfigError;
 use crate::control;
-use crate::crew::{self, Crew, Job, Opener, RunError};
+use crate::error::{ConfigError, RunError};
 use crate::pages::config::PageConfig;
 use crate::pages::failure::{PageFailure, PieceError};
 use crate::pages::file::{NewFile, Part, sync_folder};
 use crate::pages::page::{PAGE_BYTES, Page};
 use crate::pages::relation::{Fork, Planned, seal};
 use crate::pages::segment::{Access, SEGMENT_BLOCKS, Segment, piece_of, segments};
+use crate::pool::{Opener, Task, WorkerPool};
+use crate::report;
 use crate::table::Table;
 
 type Control = control::Control<PageFailure>;
-type Report = crew::Report<PageFailure>;
+type Report = report::Report<PageFailure>;
 
 /// Pages that are filled before they are written: half a MiB, which a processor's cache holds.
 const WRITE_BLOCKS: usize = 64;
 
-/// How far a page load is.
+/// The progress of a page load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct PageProgress {
-    /// Rows' worth of what has been written, keys included.
+    /// Rows written: the share of all bytes that are written, those of keys included.
     pub rows_done: u64,
     /// Rows to write.
     pub rows_total: u64,
-    /// Of those done, what was there before.
+    /// Of the rows done, those that were there before.
     pub rows_kept: u64,
     /// Bytes written.
     pub bytes_written: u64,
@@ -44,29 +45,29 @@ pub struct PageProgress {
     pub finished: bool,
 }
 
-/// What a page load gave.
+/// The result of a page load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PageResult {
-    /// Rows in files of the heap that are whole, those that were there before among them.
+    /// Rows in complete files of the heap, including those that were there before.
     pub rows: u64,
     /// Bytes written.
     pub bytes_written: u64,
-    /// From the first thread's beginning to the last one's end.
+    /// From the start of the threads to the end of the last one.
     pub elapsed_ns: u64,
     /// CPU time of the writer itself, in the program.
     pub user_cpu_ns: u64,
     /// CPU time of the writer itself, in the kernel.
     pub system_cpu_ns: u64,
-    /// A stop ended it before its time.
+    /// It was stopped before its work was done.
     pub interrupted: bool,
-    /// Failures of threads; those that withdrew because of them are not among them.
+    /// Failures of threads, without the withdrawals that they caused.
     pub errors: Vec<PageFailure>,
 }
 
-/// A page load, its threads, and what they share. May be used from several threads.
+/// A page load and its threads. May be used from several threads.
 #[derive(Debug)]
 pub struct PageRun {
-    crew: Crew<Writing>,
+    pool: WorkerPool<Writing>,
 }
 
 impl PageRun {
@@ -84,28 +85,28 @@ impl PageRun {
     ) -> Result<Self, ConfigError> {
         let writing = Writing::new(config, segment_blocks)?;
         Ok(Self {
-            crew: Crew::new(writing),
+            pool: WorkerPool::new(writing),
         })
     }
 
-    /// Starts to write; goes on in threads of its own. The server whose files they are must not run.
+    /// Starts to write, in threads of its own. The server that the files belong to must not run.
     ///
     /// # Errors
     /// When it was started before, or a thread cannot be.
     pub fn start(&self, keep_waiting: impl FnMut() -> bool) -> Result<(), RunError> {
-        self.crew.start(keep_waiting)
+        self.pool.start(keep_waiting)
     }
 
-    /// How far it is.
+    /// Its progress.
     #[must_use]
     pub fn progress(&self) -> PageProgress {
-        let job = self.crew.job();
-        let counts = self.crew.counts();
-        let kept = job.kept_bytes.load(Relaxed);
+        let task = self.pool.task();
+        let counts = self.pool.counts();
+        let kept = task.kept_bytes.load(Relaxed);
         PageProgress {
-            rows_done: job.rows_in(counts.bytes + kept),
-            rows_total: job.rows_total(),
-            rows_kept: job.rows_in(kept),
+            rows_done: task.rows_in(counts.bytes + kept),
+            rows_total: task.rows_total(),
+            rows_kept: task.rows_in(kept),
             bytes_written: counts.bytes,
             finished: counts.threads_open == 0,
         }
@@ -113,12 +114,12 @@ impl PageRun {
 
     /// Ends it: files that are not whole are removed. Returns at once.
     pub fn stop(&self) {
-        self.crew.stop();
+        self.pool.stop();
     }
 
-    /// Waits at most `timeout` for its end; whether it has come. `keep_waiting` is asked now and then.
+    /// Waits at most `timeout` for it to end. Returns whether it has. `keep_waiting` is polled.
     pub fn wait(&self, timeout: Duration, keep_waiting: impl FnMut() -> bool) -> bool {
-        self.crew.wait(timeout, keep_waiting)
+        self.pool.wait(timeout, keep_waiting)
     }
 
     /// The result, once it has ended.
@@ -126,7 +127,7 @@ impl PageRun {
     /// # Errors
     /// When it has not, or when a thread broke.
     pub fn result(&self) -> Result<PageResult, RunError> {
-        let sum = self.crew.sum()?;
+        let sum = self.pool.sum()?;
         Ok(PageResult {
             rows: sum.rows,
             bytes_written: sum.bytes,
@@ -134,12 +135,12 @@ impl PageRun {
             user_cpu_ns: sum.user_cpu_ns,
             system_cpu_ns: sum.system_cpu_ns,
             interrupted: sum.interrupted,
-            errors: sum.failures,
+            errors: sum.failures.clone(),
         })
     }
 }
 
-/// What the threads do.
+/// The task of the threads.
 #[derive(Debug)]
 struct Writing {
     threads: usize,
@@ -151,11 +152,11 @@ struct Writing {
     kept_bytes: AtomicU64,
 }
 
-/// What a thread keeps from piece to piece.
-struct Desk {
+/// Buffers that a thread reuses from piece to piece.
+struct Scratch {
     pages: Vec<u8>,
     text: Vec<u8>,
-    /// The piece that it wrote last, which may still be on its way to the disk.
+    /// The piece that the thread wrote last, which the kernel may still be writing to the disk.
     under_way: Option<(Arc<NewFile>, Part)>,
 }
 
@@ -197,16 +198,16 @@ impl Writing {
         &self,
         segment: &Segment,
         blocks: std::ops::Range<u64>,
-        desk: &mut Desk,
+        scratch: &mut Scratch,
         control: &Control,
     ) -> Result<u64, PieceError> {
         let planned = &self.relations[segment.relation];
         let file = match segment.access(&planned.relation.heap)? {
             Access::Write(file) => file,
-            Access::Kept { is_news } => {
-                let news = if is_news { segment } else { return Ok(0) };
-                self.kept_bytes.fetch_add(news.bytes(), Relaxed);
-                return Ok(news.rows(planned));
+            Access::Kept { is_first: false } => return Ok(0),
+            Access::Kept { is_first: true } => {
+                self.kept_bytes.fetch_add(segment.bytes(), Relaxed);
+                return Ok(segment.rows(planned));
             }
         };
         let mut block = blocks.start;
@@ -215,8 +216,8 @@ impl Writing {
                 return Err(PieceError::Withdrawn);
             }
             let count = WRITE_BLOCKS.min((blocks.end - block) as usize);
-            self.fill(segment, block, count, desk)?;
-            let bytes = &desk.pages[..count * PAGE_BYTES];
+            self.fill(segment, block, count, scratch)?;
+            let bytes = &scratch.pages[..count * PAGE_BYTES];
             file.write(in_file(segment, block), bytes)?;
             control.count(0, bytes.len());
             block += count as u64;
@@ -225,34 +226,34 @@ impl Writing {
             at: in_file(segment, blocks.start),
             bytes: (blocks.end - blocks.start) * PAGE_BYTES as u64,
         };
-        desk.flush(file, part)?;
+        scratch.flush(file, part)?;
         let is_whole = segment.piece_written()?;
         Ok(if is_whole { segment.rows(planned) } else { 0 })
     }
 
-    /// Fills the first `count` pages of the desk.
+    /// Fills the first `count` pages of `scratch`.
     fn fill(
         &self,
         segment: &Segment,
         first: u64,
         count: usize,
-        desk: &mut Desk,
+        scratch: &mut Scratch,
     ) -> Result<(), PieceError> {
         let planned = &self.relations[segment.relation];
         let table = self.tables[planned.relation.table].as_ref();
-        let (pages, _) = desk.pages.as_chunks_mut::<PAGE_BYTES>();
+        let (pages, _) = scratch.pages.as_chunks_mut::<PAGE_BYTES>();
         for (block, page) in (first..).zip(&mut pages[..count]) {
             if segment.fork == Fork::Index && block == 0 {
                 read_first_page(&segment.path, page)?;
             }
-            planned.fill(segment.fork, block, table, page, &mut desk.text)?;
+            planned.fill(segment.fork, block, table, page, &mut scratch.text)?;
             seal(page, block, self.checksums);
         }
         Ok(())
     }
 }
 
-impl Job for Writing {
+impl Task for Writing {
     type Failure = PageFailure;
     type Session = ();
 
@@ -266,13 +267,13 @@ impl Job for Writing {
 
     /// Writes pieces until none is left.
     fn work(&self, _: usize, (): (), control: &Control, report: &mut Report) {
-        let mut desk = Desk {
+        let mut scratch = Scratch {
             pages: vec![0; WRITE_BLOCKS * PAGE_BYTES],
             text: Vec::new(),
             under_way: None,
         };
         while let Some((segment, blocks)) = piece_of(&self.segments, control.take_piece() as u64) {
-            match self.write_piece(segment, blocks, &mut desk, control) {
+            match self.write_piece(segment, blocks, &mut scratch, control) {
                 Ok(rows) => report.rows += rows,
                 Err(error) => {
                     segment.abandon();
@@ -283,7 +284,7 @@ impl Job for Writing {
                 }
             }
         }
-        // Whoever comes last makes the names of all files durable.
+        // Each thread does it: the last one makes the names of all files durable.
         for folder in &self.folders {
             if let Err(error) = sync_folder(folder) {
                 report.failure = error.failure("all tables", folder);
@@ -292,8 +293,8 @@ impl Job for Writing {
     }
 }
 
-impl Desk {
-    /// Has a piece written to the disk, and waits for the one before it in the same file.
+impl Scratch {
+    /// Begins to write a piece to the disk, and waits for the one before it in the same file.
     fn flush(&mut self, file: Arc<NewFile>, part: Part) -> Result<(), PieceError> {
         let before = self.under_way.take();
         let same = before.filter(|(earlier, _)| Arc::ptr_eq(earlier, &file));

@@ -13,7 +13,7 @@ use crate::pages::relation::{Fork, Planned, with_suffix};
 
 /// `RELSEG_SIZE`: 1 GiB. Servers that were built with another are refused by the sizes of their files.
 pub(crate) const SEGMENT_BLOCKS: u64 = 131_072;
-/// What a thread writes before it looks for more: 4 MiB.
+/// The size of a piece, which one thread writes: 4 MiB.
 pub(crate) const PIECE_BLOCKS: u64 = 512;
 
 /// A file.
@@ -37,19 +37,19 @@ enum State {
         file: Arc<NewFile>,
         pieces_left: u64,
     },
-    /// It was there, whole.
+    /// It was complete before this load.
     Kept,
     Whole,
     Abandoned,
 }
 
-/// What a thread finds that is to write a piece.
+/// What a thread does about a piece.
 #[derive(Debug)]
 pub(crate) enum Access {
     Write(Arc<NewFile>),
-    /// It was there before; whether this is the first that is seen of it.
+    /// It was there before. Whether this is the first piece of it that is asked for.
     Kept {
-        is_news: bool,
+        is_first: bool,
     },
 }
 
@@ -106,18 +106,18 @@ impl Segment {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is to be done about a piece of it. The first to ask looks what is there.
+    /// What to do about a piece of it. The first call checks whether the file exists.
     pub(crate) fn access(&self, heap: &Path) -> Result<Access, PieceError> {
         let mut state = self.state();
         match &*state {
             State::Open { file, .. } => return Ok(Access::Write(Arc::clone(file))),
-            State::Kept => return Ok(Access::Kept { is_news: false }),
+            State::Kept => return Ok(Access::Kept { is_first: false }),
             State::Whole | State::Abandoned => return Err(PieceError::Withdrawn),
             State::Untouched => {}
         }
         if self.is_there()? {
             *state = State::Kept;
-            return Ok(Access::Kept { is_news: true });
+            return Ok(Access::Kept { is_first: true });
         }
         let file = Arc::new(NewFile::create(&self.path, heap)?);
         *state = State::Open {
@@ -127,8 +127,8 @@ impl Segment {
         Ok(Access::Write(file))
     }
 
-    /// Whether it was written whole before. A visibility map is always written anew: a server that ran in between
-    /// makes one of what is there by then.
+    /// Whether it was written completely before. A visibility map is always written again: a server that ran in between
+    /// wrote one for the tuples of that time.
     fn is_there(&self) -> Result<bool, PieceError> {
         if self.fork == Fork::VisibilityMap {
             return Ok(false);
@@ -152,7 +152,7 @@ impl Segment {
         }
     }
 
-    /// A piece is written; with the last one, the file is put in place. Whether it was.
+    /// Notes that a piece is written. The last one puts the file in place. Returns whether it did.
     pub(crate) fn piece_written(&self) -> Result<bool, PieceError> {
         let mut state = self.state();
         let State::Open { file, pieces_left } = &mut *state else {
@@ -169,7 +169,7 @@ impl Segment {
         Ok(true)
     }
 
-    /// Lets go of a file that will not be finished; it is removed when nobody writes to it any more.
+    /// Abandons a file that will not be finished. It is removed when no thread writes to it any more.
     pub(crate) fn abandon(&self) {
         let mut state = self.state();
         if matches!(*state, State::Untouched | State::Open { .. }) {

@@ -30,8 +30,8 @@ impl Client {
         Ok(())
     }
 
-    /// The shell has ended or printed something.
-    pub(crate) fn shell_stirs(&mut self, context: &mut Context<'_>, now_ns: u64) {
+    /// The shell has ended, or its output is readable.
+    pub(crate) fn on_shell_ready(&mut self, context: &mut Context<'_>, now_ns: u64) {
         if self.state == State::Shell {
             let result = self.take_shell(context, now_ns);
             self.settle(result, context, now_ns);

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use plinth_thread::lifecycle::StopReason;
+
 use crate::arrivals::Arrivals;
 use crate::client::{Client, State};
 use crate::context::Context;
@@ -47,7 +49,7 @@ impl Client {
         self.close();
         context.clients_aborted += 1;
         if context.exit_on_abort {
-            context.control.stop();
+            context.control.stop(StopReason::Requested);
         }
     }
 
