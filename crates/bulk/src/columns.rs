@@ -308,7 +308,7 @@ fn write_timestamp(unix_us: i64, out: &mut Vec<u8>) {
     write_padded(us % 1_000_000, 100_000, out);
 }
 
-/// With zeroes before it, so that its first digit stands for `place`.
+/// Padded with leading zeroes, so that its first digit has the place value `place`.
 fn write_padded(value: i64, mut place: i64, out: &mut Vec<u8>) {
     while place > 0 {
         out.push(b'0' + (value / place % 10) as u8);

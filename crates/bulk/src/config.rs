@@ -1,4 +1,4 @@
-//! What is to be loaded, where, and by how many streams.
+//! The configuration of a load: the rows, the server, the number of streams.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub struct Config {
     #[serde(default)]
     pub pieces: Option<Vec<Piece>>,
     /// A table (table_number int, first_row bigint, row_count bigint) that gets a row in the transaction of each piece, so
-    /// that it tells which pieces are there. None is kept by default.
+    /// that it records which pieces are complete. There is none by default.
     #[serde(default)]
     pub ledger: Option<String>,
     /// Statements that give no rows, for each session to begin with.

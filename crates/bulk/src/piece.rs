@@ -1,4 +1,4 @@
-//! A part of a table's rows, which the server takes as a whole or not at all.
+//! A part of a table's rows, loaded in one transaction.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ impl Piece {
         pieces
     }
 
-    /// Why there is no such piece; `None` when there is.
+    /// Why the piece is invalid; `None` when it is valid.
     pub(crate) fn problem(&self, tables: &[Box<dyn Table>]) -> Option<String> {
         let Some(table) = tables.get(self.table) else {
             let last = tables.len() - 1;

@@ -1,16 +1,17 @@
-//! What can be filled: a table whose rows can be computed from their numbers.
+//! A table whose rows can be computed from their numbers.
 
 use std::fmt::Debug;
 use std::ops::Range;
 
 /// A table and its rows.
 pub(crate) trait Table: Debug + Send + Sync {
-    /// Its name, as SQL has it.
+    /// Its name, as written in SQL.
     fn name(&self) -> &str;
 
     /// How many rows it is to have.
     fn rows(&self) -> u64;
 
-    /// Appends rows in COPY's text format; the first is row 0. The same rows whoever asks, and in whatever pieces.
+    /// Appends rows in COPY's text format; the first is row 0. The rows do not depend on
+    /// the thread, or on the pieces that they are written in.
     fn write_rows(&self, rows: Range<u64>, out: &mut Vec<u8>);
 }

@@ -18,8 +18,8 @@ use crate::stream::Stream;
 use crate::target::{Secret, SessionAttrs};
 use crate::tls::{Negotiation, TlsError};
 
-/// How long to wait before a Unix socket is tried again whose queue of connections is full: nothing tells when it has
-/// room again.
+/// How long to wait before a Unix socket is tried again whose queue of connections is full: there is no event for
+/// when it has room again.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
 
 /// What is read at once: more than any answer to a login has.
@@ -69,7 +69,7 @@ pub(crate) enum Step {
     Opened(Session),
 }
 
-/// Why there is no session here, and where to go on.
+/// Why there is no session at this address, and where to continue.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) error: ConnectError,
@@ -121,7 +121,7 @@ impl Attempt {
         connecting || self.stream.has_unsent()
     }
 
-    /// The time to go on at, whatever the socket says.
+    /// When to continue even if the socket is not ready.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.again_at.into_iter().chain(self.deadline).min()
     }
@@ -135,7 +135,7 @@ impl Attempt {
         (self.address, self.stream)
     }
 
-    /// Goes on until it has to wait.
+    /// Advances until it has to wait.
     pub(crate) fn advance(&mut self, dialer: &Dialer) -> Result<Step, Failed> {
         loop {
             let step = match &self.stage {
@@ -214,7 +214,7 @@ impl Attempt {
     }
 
     fn hear_about_tls(&mut self, dialer: &Dialer) -> Result<Step, Failed> {
-        // One byte, and no more: whatever else is there, somebody put it in before the encryption begins.
+        // One byte, and no more: further bytes were injected before the encryption began (CVE-2021-23222).
         let mut answer = [0];
         let Some(_) = self.receive(&mut answer)? else {
             return Ok(Step::Wait);
@@ -306,7 +306,7 @@ impl Attempt {
             true => Then::GiveUp,
             false => Then::OtherEncryption,
         };
-        // What it said last may be why it failed: the server hears it, and then that the client is gone.
+        // The last bytes may report why it failed: they are sent before the connection is closed.
         self.send(&out)?;
         match session.map_err(|error| self.login_failed(error, then))? {
             None => Ok(Step::On),

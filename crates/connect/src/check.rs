@@ -22,7 +22,7 @@ pub(crate) struct Check {
 pub(crate) enum CheckError {
     /// It is this instead.
     Otherwise(&'static str),
-    /// The server did not tell.
+    /// The server did not report it.
     Broken(StartupError),
 }
 

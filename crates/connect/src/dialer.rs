@@ -115,7 +115,7 @@ impl Dialer {
     }
 }
 
-/// Waits until `opening` can go on.
+/// Waits until `opening` can advance.
 fn wait(opening: &Opening) {
     let left = opening
         .wake_at()

@@ -77,7 +77,7 @@ pub enum ConnectError {
         /// What was wrong.
         source: Arc<TlsError>,
     },
-    /// The server at a Unix socket is somebody else's.
+    /// The server at a Unix socket belongs to another user.
     #[error("the server at {address} runs as user {found}, and requirepeer asks for {wanted}")]
     Peer {
         /// The address.

@@ -43,8 +43,8 @@ pub enum Progress {
     Opened(Box<Opened>),
 }
 
-/// A session being opened. It never blocks: whoever drives it calls [`Opening::advance`] at first, whenever its socket
-/// is ready, and at the time that [`Opening::wake_at`] tells.
+/// A session being opened. It never blocks: the caller calls [`Opening::advance`] at first, whenever its socket
+/// is ready, and at the time of [`Opening::wake_at`].
 #[derive(Debug)]
 pub struct Opening {
     dialer: Arc<Dialer>,
@@ -107,7 +107,7 @@ impl Opening {
         self.attempt.as_ref().map(Attempt::socket)
     }
 
-    /// How many sockets there have been: tells one from the next, which may have the same number.
+    /// How many sockets there have been: distinguishes one from the next, which may have the same descriptor.
     #[must_use]
     pub fn sockets(&self) -> usize {
         self.sockets
@@ -119,7 +119,7 @@ impl Opening {
         self.attempt.as_ref().is_some_and(Attempt::waits_to_send)
     }
 
-    /// When to go on even if the socket was not ready; never, if it may take for ever.
+    /// When to continue even if the socket is not ready; `None` without a timeout.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
         self.attempt.as_ref().and_then(Attempt::wake_at)

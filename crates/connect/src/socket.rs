@@ -27,7 +27,7 @@ pub(crate) fn prepare(address: &Address, tcp: &Tcp) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A zero stands for the system's own setting, as in libpq.
+/// Zero selects the system's default, as in libpq.
 fn set_probes(socket: &OwnedFd, tcp: &Tcp) -> Result<()> {
     let given = |setting: Option<u32>| setting.filter(|&value| value > 0);
     let seconds = |setting| given(setting).map(|value| Duration::from_secs(value.into()));
@@ -48,7 +48,7 @@ fn set_probes(socket: &OwnedFd, tcp: &Tcp) -> Result<()> {
     Ok(())
 }
 
-/// Connects, or goes on connecting. `INPROGRESS` or `ALREADY` until it is done, and then once `Ok`, or why not;
+/// Connects, or continues to connect. `INPROGRESS` or `ALREADY` until it is done, and then once `Ok`, or why not;
 /// `AGAIN` when a Unix socket's queue is full.
 pub(crate) fn connect(socket: impl AsFd, address: &Address) -> Result<()> {
     let connected = match address {

@@ -53,7 +53,7 @@ impl Stream {
     /// Sends `bytes`, now or with [`Stream::flush`]; how many went now. Of an encrypted connection all count at once.
     ///
     /// # Errors
-    /// The connection is broken. One that the server has ended is no error: its last words are still to be read.
+    /// The connection is broken. One that the server has closed is no error: its last messages are still to be read.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.tls.is_some() {

@@ -44,7 +44,7 @@ pub struct Target {
     /// Whether hosts, and the addresses of each, are tried in random order.
     #[serde(default)]
     pub load_balance_hosts: bool,
-    /// How long one address may take: 0 for no limit; without it, as long as whoever connects allows.
+    /// How long one address may take: 0 for no limit; by default, the caller's timeout.
     #[serde(default)]
     pub connect_timeout_s: Option<f64>,
     /// Settings of TCP connections.
@@ -103,7 +103,7 @@ pub struct Host {
     pub password: Option<Secret>,
 }
 
-/// Words that are shown to nobody but the server.
+/// A secret: its text is shown to nobody but the server.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
@@ -201,7 +201,7 @@ impl Target {
         std::iter::once(first).chain(further).collect()
     }
 
-    /// How long one address may take, when whoever connects would wait `timeout` for it.
+    /// How long one address may take, given the caller's `timeout`.
     pub(crate) fn connect_timeout(&self, timeout: Option<Duration>) -> Option<Duration> {
         match self.connect_timeout_s {
             None => timeout,
@@ -234,10 +234,10 @@ impl Host {
 }
 
 impl Secret {
-    /// Hides `words`.
+    /// Hides `text`.
     #[must_use]
-    pub fn new(words: impl Into<String>) -> Self {
-        Self(words.into())
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
     }
 
     pub(crate) fn reveal(&self) -> &str {

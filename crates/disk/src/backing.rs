@@ -15,7 +15,7 @@ use crate::model::{Extent, Old};
 /// The whole disk is a multiple of this.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 
-/// How finely it is known what was ever written.
+/// The granularity of the map of regions that were ever written.
 const REGION_BYTES: u64 = 64 * 1024;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// The file at `path`, made when it is not there. Nobody else may serve it at the same time.
+    /// Opens the file at `path`, or creates it. Locks it, so that no other daemon serves it.
     pub(crate) fn open(path: &Path, size_bytes: u64) -> Result<Self, DiskError> {
         if size_bytes == 0 || !size_bytes.is_multiple_of(BLOCK_BYTES) {
             return Err(DiskError::Size(size_bytes));
@@ -83,13 +83,13 @@ impl Backing {
         self.file.write_all_at(bytes, offset)
     }
 
-    /// Makes `extent` read as zeros, and gives its space back.
+    /// Makes `extent` read as zeros, and frees its space.
     pub(crate) fn zero(&self, extent: Extent) -> io::Result<()> {
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         Ok(fallocate(&self.file, mode, extent.offset, extent.length)?)
     }
 
-    /// The parts of `extent` that hold data; all else reads as zeros.
+    /// The parts of `extent` that hold data. The rest reads as zeros.
     pub(crate) fn data_in(&self, extent: Extent) -> io::Result<Vec<Extent>> {
         let mut found = Vec::new();
         let mut from = extent.offset;
@@ -109,7 +109,7 @@ impl Backing {
         Ok(found)
     }
 
-    /// What stands in `extents` now.
+    /// The data of `extents`.
     pub(crate) fn save(&self, extents: &[Extent]) -> io::Result<Vec<Old>> {
         let save = |&extent: &Extent| {
             Ok(Old::Bytes {
@@ -120,7 +120,7 @@ impl Backing {
         extents.iter().map(save).collect()
     }
 
-    /// Puts back what a cut undoes.
+    /// Restores the data that a power cut undoes.
     pub(crate) fn restore(&self, old: &Old) -> io::Result<()> {
         match old {
             Old::Bytes { offset, bytes } => self.write(*offset, bytes),
@@ -129,7 +129,7 @@ impl Backing {
     }
 }
 
-/// Which regions may hold data. What was never written need not be read before it is overwritten.
+/// The regions that may hold data. A region that was never written need not be read before it is overwritten.
 #[derive(Debug)]
 pub(crate) struct Written(Vec<bool>);
 

@@ -1,4 +1,4 @@
-//! What a disk has done, for its status.
+//! The counters of a disk's status.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

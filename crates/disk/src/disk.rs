@@ -22,7 +22,7 @@ const NO_EXTENT: Extent = Extent {
     length: 0,
 };
 
-/// A disk that has power or not.
+/// The disk's power and its state.
 #[derive(Debug)]
 pub(crate) struct Disk {
     backing: Backing,
@@ -40,7 +40,7 @@ pub(crate) struct State {
     pub(crate) volatile: Volatile,
     pub(crate) faults: Faults,
     pub(crate) lie: Option<Lie>,
-    /// What flushes should have covered that a lie has put off.
+    /// Writes that a flush should have made durable, but a lie has delayed.
     late: VecDeque<Sequence>,
     written: Written,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Pending {
     effect: Effect,
 }
 
-/// What the end of a request brings about.
+/// What happens when a request ends.
 #[derive(Debug)]
 enum Effect {
     Nothing,
@@ -107,7 +107,7 @@ impl Disk {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // What holds the lock does not stop half way: a panic there is a bug, and the state is still whole.
+        // Each change under the lock is complete before anything can panic, so a poisoned lock protects consistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,7 +138,7 @@ impl Disk {
         Ok((bytes, pending))
     }
 
-    /// `through`: the writer wants it on the medium when it ends.
+    /// `through`: the write has to be on the medium when it ends (O_DSYNC).
     pub(crate) fn write(
         &self,
         offset: u64,
@@ -202,7 +202,7 @@ impl Disk {
             .map_err(|error| self.failed(error))?;
         let data_bytes: u64 = data.iter().map(|extent| extent.length).sum();
         let effect = if data_bytes > state.volatile.capacity_bytes() {
-            // More than the cache could hold takes effect at once, and so does all before it.
+            // A discard larger than the cache takes effect at once, and so does everything before it.
             let end = state.volatile.next();
             state.volatile.flush(end, |_| false);
             Effect::Nothing
@@ -257,7 +257,7 @@ impl Disk {
         }
     }
 
-    /// Ends a request; false when it has failed, or when the power went away before.
+    /// Ends a request. Returns false when it has failed, or when the power was cut before.
     pub(crate) fn finish(&self, pending: &Pending) -> bool {
         let mut state = match pending.effect {
             Effect::Failure => return false,
@@ -313,7 +313,7 @@ impl Disk {
         self.state().faults.clear()
     }
 
-    /// Makes everything durable; the bytes that were not.
+    /// Makes everything durable. Returns the number of bytes that were not.
     pub(crate) fn flush_now(&self) -> u64 {
         let mut state = self.state();
         let dirty_bytes = state.volatile.dirty_bytes();
@@ -322,7 +322,7 @@ impl Disk {
         dirty_bytes
     }
 
-    /// Cuts the power; None when there is none. Requests fail until [`Disk::power_on`].
+    /// Cuts the power; `None` when it is off already. Requests fail until [`Disk::power_on`].
     pub(crate) fn cut(&self, cut: Cut) -> io::Result<Option<CutReport>> {
         let mut state = self.state();
         if !self.has_power() {
@@ -338,7 +338,7 @@ impl Disk {
         Ok(Some(report))
     }
 
-    /// Gives power; false when there was some.
+    /// Restores the power. Returns false when it was on already.
     pub(crate) fn power_on(&self) -> bool {
         let _state = self.state();
         if self.has_power() {

@@ -1,4 +1,4 @@
-//! What can go wrong with an emulated disk, sorted by whose fault it is.
+//! Why an emulated disk cannot be served.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl DiskError {
         }
     }
 
-    /// The place that it is about, if it is about one.
+    /// The path that failed, if the error concerns one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::BackingSize { path, .. }

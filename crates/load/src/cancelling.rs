@@ -1,4 +1,4 @@
-//! Statements that were cut off, cancelled on the server, so that they do not go on there.
+//! Cancels statements that were cut off, so that the server stops executing them.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ use plinth_script::{Prng, Variables};
 use plinth_wire::Scanner;
 
 use crate::context::Context;
-use crate::errors::{ErrorKind, Failure, Place, Trouble};
+use crate::errors::{ClientError, ErrorKind, Failure, Place};
 use crate::events::{Event, EventKind};
 use crate::gset::Results;
 use crate::link::{Dialing, Link};
@@ -100,7 +100,7 @@ pub(crate) struct Client {
     results_ended: u32,
     /// A statement under way failed, how, and where: the client may have come to `\endpipeline` since it was sent.
     failed: Option<(ErrorKind, Place)>,
-    /// What it failed with, if somebody wants to be told.
+    /// What it failed with, if such events are asked for.
     failure: Option<Box<Failure>>,
     /// The server has a transaction block open.
     in_block: bool,
@@ -169,7 +169,7 @@ impl Client {
     /// Begins the first transaction.
     pub(crate) fn start(&mut self, context: &mut Context<'_>, now_ns: u64) {
         let result = self.next_transaction(context, now_ns);
-        self.settle(result, context, now_ns);
+        self.end_on_error(result, context, now_ns);
     }
 
     /// Goes on after a sleep, or when its turn has come.
@@ -189,19 +189,19 @@ impl Client {
                 match self.begin_or_connect(context, now_ns) {
                     Ok(true) => self.run(context, now_ns),
                     Ok(false) => Ok(()),
-                    Err(trouble) => Err(trouble),
+                    Err(error) => Err(error),
                 }
             }
             State::Connecting => return self.go_on_connecting(context, now_ns),
             _ => return,
         };
-        self.settle(result, context, now_ns);
+        self.end_on_error(result, context, now_ns);
     }
 
     /// Takes what the server sent.
     pub(crate) fn receive(&mut self, bytes: &[u8], context: &mut Context<'_>, now_ns: u64) {
         let result = self.frames(bytes, context, now_ns);
-        self.settle(result, context, now_ns);
+        self.end_on_error(result, context, now_ns);
     }
 
     /// The connection ended; `error` says how, if not by the server's own closing.
@@ -215,7 +215,7 @@ impl Client {
             Some(error) => format!("the connection was lost: {error}"),
             None => "the server closed the connection unexpectedly".to_owned(),
         };
-        self.settle(Err(Trouble::lost(message)), context, now_ns);
+        self.end_on_error(Err(ClientError::lost(message)), context, now_ns);
     }
 
     /// Sends on what the socket would not take before.
@@ -224,8 +224,8 @@ impl Client {
         let flushed = link
             .flush(&context.registry)
             .map(|sent| context.bytes_sent += sent as u64);
-        let result = flushed.map_err(|error| Trouble::lost(format!("cannot send: {error}")));
-        self.settle(result, context, now_ns);
+        let result = flushed.map_err(|error| ClientError::lost(format!("cannot send: {error}")));
+        self.end_on_error(result, context, now_ns);
     }
 
     /// Ends without waiting for anything; a transaction under way stays open. What cancels the statement that the server
@@ -243,7 +243,7 @@ impl Client {
             State::Statement | State::Preparing | State::Pipeline | State::Batch | State::Rollback
         );
         let canceller = self.canceller.take().filter(|_| is_asked);
-        self.book(Outcome::Open, context, now_ns);
+        self.record(Outcome::Open, context, now_ns);
         self.close();
         canceller
     }
@@ -255,23 +255,28 @@ impl Client {
         }
     }
 
-    /// A client in trouble records it, fails its transaction and ends; the others go on.
-    fn settle(&mut self, result: Result<(), Trouble>, context: &mut Context<'_>, now_ns: u64) {
-        let Err(trouble) = result else { return };
+    /// Records a client's error, fails its transaction and ends the client. The other clients continue.
+    fn end_on_error(
+        &mut self,
+        result: Result<(), ClientError>,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) {
+        let Err(error) = result else { return };
         if !self.is_open() {
             return;
         }
         let mut place = self.place(context);
-        if let Some(line) = trouble.line {
+        if let Some(line) = error.line {
             place = Place {
                 statement: None,
                 line: Some(line),
                 ..place
             };
         }
-        let kind = trouble.failure.kind;
-        self.failure = Some(Box::new(trouble.failure.clone()));
-        context.recorder.error(place, trouble.failure, now_ns);
+        let kind = error.failure.kind;
+        self.failure = Some(Box::new(error.failure.clone()));
+        context.recorder.error(place, error.failure, now_ns);
         self.abort(kind, context, now_ns);
     }
 
@@ -281,10 +286,10 @@ impl Client {
         self.step += 1;
     }
 
-    /// Tells what happened to the transaction, if somebody wants to know.
-    fn tell(&mut self, kind: EventKind, context: &Context<'_>, now_ns: u64) {
+    /// Emits an event about the transaction, if such events are asked for.
+    fn emit(&mut self, kind: EventKind, context: &Context<'_>, now_ns: u64) {
         let failure = self.failure.take();
-        if let Some(failure) = failure.filter(|_| context.tells(kind)) {
+        if let Some(failure) = failure.filter(|_| context.emits(kind)) {
             context.control.events().add(Event {
                 t_ns: now_ns,
                 kind,

@@ -5,7 +5,7 @@ use plinth_script::{Command, EvalError, Expr, Value};
 use crate::program::Step;
 
 /// Where the condition at step `at` leads: behind it, or behind the next one that holds, or behind `\else` or `\endif`.
-/// `evaluate` is also told the step that it evaluates for.
+/// `evaluate` is also given the step that it evaluates for.
 pub(crate) fn branch(
     steps: &[Step],
     mut at: usize,

@@ -53,17 +53,17 @@ pub struct Config {
     #[serde(default)]
     pub reconnect: bool,
     /// An error that is neither a serialization failure nor a deadlock ends its client, as pgbench has it; otherwise the
-    /// client goes on with the next transaction.
+    /// client continues with the next transaction.
     #[serde(default)]
     pub abort_on_error: bool,
     /// Nothing begins unless every client has a connection, as pgbench has it; otherwise those that have one begin.
     #[serde(default)]
     pub require_all_clients: bool,
-    /// A variable that nothing sets is an error before anything begins; otherwise only of the client that comes to it, as
+    /// A variable that nothing sets is an error before anything begins; otherwise only of the client that reaches it, as
     /// pgbench has it, and as a parameter of the extended and the prepared protocol it is a null.
     #[serde(default = "yes")]
     pub check_variables: bool,
-    /// A client that ends before its time ends the run.
+    /// An aborted client ends the run.
     #[serde(default)]
     pub exit_on_abort: bool,
     /// Tell every error in the progress.
@@ -75,7 +75,7 @@ pub struct Config {
     /// A log of transactions.
     #[serde(default)]
     pub log: Option<LogConfig>,
-    /// Who runs the commands of `\shell` and `\setshell`; without it, whoever runs this program.
+    /// Who runs the commands of `\shell` and `\setshell`; by default, the user of this process.
     #[serde(default)]
     pub shell_user: Option<ShellUser>,
     /// How long one connection may take.

@@ -33,9 +33,9 @@ pub(crate) struct Context<'a> {
     pub(crate) reconnect: bool,
     /// An error of a statement that cannot be tried again ends its client.
     pub(crate) abort_on_error: bool,
-    /// A client that ends before its time ends the run.
+    /// An aborted client ends the run.
     pub(crate) exit_on_abort: bool,
-    /// Every error is told while the load runs.
+    /// Every error is reported while the load runs.
     pub(crate) verbose_errors: bool,
     pub(crate) clients_aborted: u64,
     /// Chooses scripts.
@@ -46,7 +46,7 @@ pub(crate) struct Context<'a> {
     pub(crate) latency_limit_ns: u64,
     /// Clients asleep: when to wake them, and who.
     pub(crate) sleepers: BinaryHeap<Reverse<(u64, usize)>>,
-    /// Clients that could go on at once and let the others go first.
+    /// Clients that could continue at once but yield to the others.
     pub(crate) waiting_for_turn: Vec<usize>,
     /// No transaction begins, and none is tried again, from here on.
     pub(crate) ends_ns: u64,
@@ -74,8 +74,8 @@ impl Context<'_> {
         self.verbose_errors || self.abort_on_error
     }
 
-    /// The end of a client is always told.
-    pub(crate) fn tells(&self, kind: EventKind) -> bool {
+    /// The end of a client is always reported.
+    pub(crate) fn emits(&self, kind: EventKind) -> bool {
         self.verbose_errors || kind == EventKind::Aborted
     }
 }

@@ -21,7 +21,7 @@ fn line(script: usize, command: usize, value: Value) -> Vec<u8> {
 
 /// Prints it to the standard error. `step` counts from 0.
 pub(crate) fn show(script: usize, step: usize, value: Value) {
-    // In one piece, for threads print at the same time. When nobody reads it, there is nobody to tell.
+    // In one write, since threads print at the same time. An error means that nobody reads it.
     let _ = std::io::stderr().write_all(&line(script, step + 1, value));
 }
 

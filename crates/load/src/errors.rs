@@ -19,7 +19,7 @@ pub enum ErrorKind {
     ConnectionLost,
     /// The server sent what is not the protocol, or what is not spoken here, such as COPY.
     Protocol,
-    /// The script cannot go on.
+    /// The script cannot continue.
     Script,
     /// A statement that was cut off at the end could not be cancelled, and the server may still be at it.
     Cancel,
@@ -78,19 +78,19 @@ pub(crate) struct Failure {
     pub(crate) kind: ErrorKind,
     pub(crate) sqlstate: Option<String>,
     pub(crate) message: String,
-    /// A server's error in full, if somebody wants to be told.
+    /// A server's error in full, if it is asked for.
     pub(crate) in_full: Option<String>,
 }
 
-/// Why a client cannot go on.
+/// Why a client cannot continue.
 #[derive(Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct ClientError {
     pub(crate) failure: Failure,
     /// Line of the command that is to blame, when it is not a statement under way.
     pub(crate) line: Option<usize>,
 }
 
-impl Trouble {
+impl ClientError {
     fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             failure: Failure {

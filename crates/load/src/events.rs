@@ -1,4 +1,4 @@
-//! What happens to single transactions, for who wants to be told while the load runs: pgbench's `--verbose-errors`, and the
+//! What happens to single transactions, reported while the load runs: pgbench's `--verbose-errors`, and the
 //! end of clients.
 
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +13,7 @@ pub enum EventKind {
     Retried,
     /// It failed for good.
     Failed,
-    /// Its client cannot go on.
+    /// Its client cannot continue.
     Aborted,
 }
 
@@ -46,7 +46,7 @@ pub struct Event {
     pub latency_ns: u64,
 }
 
-/// Events that nobody has fetched yet; when nobody does, they do not fill the memory.
+/// Events that were not fetched yet. Their number is bounded, in case they never are.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     state: Mutex<(Vec<Event>, u64)>,

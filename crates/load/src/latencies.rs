@@ -8,9 +8,9 @@ use serde::Serialize;
 
 /// Latencies above this, an hour, count as this long.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
-/// Width of the narrowest buckets, as a power of two: 512 ns, the greatest that tells 1 us from 0.
+/// Width of the narrowest buckets, as a power of two: 512 ns, the greatest that distinguishes 1 us from 0.
 const NARROWEST_BITS: u32 = 9;
-/// Buckets of the lowest range, as a power of two: 2048, so that three digits are told apart.
+/// Buckets of the lowest range, as a power of two: 2048, for three significant digits.
 const LOWEST_RANGE_BITS: u32 = 11;
 /// Every further range is twice as long, has buckets twice as wide, and half as many are new.
 const RANGE_BUCKETS: usize = 1 << (LOWEST_RANGE_BITS - 1);

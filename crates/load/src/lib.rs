@@ -5,8 +5,8 @@
 //! they run, threads share nothing but counters and, once a second, the series.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod aggregates;
 mod arrivals;
-mod books;
 mod cancelling;
 mod client;
 mod clock;
@@ -35,8 +35,8 @@ mod shell;
 mod timeline;
 mod worker;
 
+pub use aggregates::Totals;
 pub use arrivals::{Distribution, Rate, Stage};
-pub use books::Totals;
 pub use config::{Config, ConfigError, Protocol, ShellUser, TransactionSource};
 pub use errors::ErrorKind;
 pub use events::{Event, EventKind};

@@ -46,7 +46,7 @@ impl Dialing {
         Ok(None)
     }
 
-    /// When to go on even without an event.
+    /// When to continue even without an event.
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.opening.wake_at()
     }
@@ -92,7 +92,7 @@ impl Link {
         Ok(sent)
     }
 
-    /// The socket takes something again: sends on what it would not take before.
+    /// The socket is writable again: sends the bytes that are left.
     pub(crate) fn flush(&mut self, registry: &Registry) -> io::Result<usize> {
         if !self.stream.has_unsent() {
             return Ok(0);

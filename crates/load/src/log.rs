@@ -162,7 +162,7 @@ impl Log {
             sampling: config.sampling_rate.map(|rate| (rate, sample)),
             interval: config.aggregate_interval_s.map(|seconds| Interval {
                 length_us: seconds * 1_000_000,
-                // At a whole second, since lines tell no fraction of it; so the first interval may be short.
+                // At a whole second, since lines have no fraction of it. So the first interval may be short.
                 begins_us: (started_unix_ns + measuring_begins_ns) / 1_000_000_000 * 1_000_000,
                 sums: Sums::default(),
             }),
@@ -241,7 +241,7 @@ impl Log {
         self.out.write_all(b"\n")
     }
 
-    /// What stands for the latency of a transaction that has none.
+    /// The text in place of the latency of a transaction that has none.
     fn word(&self, entry: Entry<'_>) -> &'static str {
         let Entry::Ended(ended) = entry else {
             return "skipped";

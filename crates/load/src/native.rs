@@ -24,7 +24,7 @@ pub(crate) use batch::{Batch, Parameter};
 
 /// A workload, with its parameters. All clients share it.
 pub(crate) trait Workload: fmt::Debug + Send + Sync {
-    /// The types of its transactions, by whose places in this list a client is told which to begin.
+    /// The types of its transactions, in the order that `begin` numbers them in.
     fn transactions(&self) -> Vec<TransactionType>;
 
     /// The state of a client, by its number among all.

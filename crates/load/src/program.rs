@@ -231,7 +231,7 @@ impl Programs {
         })
     }
 
-    /// `name`, or with a number behind it if another script has it: results are told apart by their names.
+    /// `name`, or with a number behind it if another script has it: results are distinguished by their names.
     fn unused_name(&self, name: String) -> String {
         let is_used = |name: &String| self.programs.iter().any(|program| program.name == *name);
         let numbered = (2..).map(|number| format!("{name} #{number}"));

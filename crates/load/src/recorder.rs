@@ -1,11 +1,11 @@
 //! What one thread records: counts, latencies, errors. Nothing here is shared but the series, once a second.
 //!
-//! A transaction is counted once, in the books of its script for the current second; everything longer is summed up from
+//! A transaction is counted once, in the aggregates of its script for the current second; everything longer is summed up from
 //! those when the second is over.
 
 use std::sync::Arc;
 
-use crate::books::{Books, Totals};
+use crate::aggregates::{Aggregates, Totals};
 use crate::errors::{ErrorKind, Errors, Failure, Place};
 use crate::latencies::Latencies;
 use crate::series::Series;
@@ -41,21 +41,21 @@ impl Ended {
     }
 }
 
-/// The books of one thread.
+/// What one thread records.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     thread: usize,
     timeline: Timeline,
     series: Arc<Series>,
     /// By script, of the current second.
-    second: Vec<Books>,
+    second: Vec<Aggregates>,
     second_ends_ns: u64,
     phase: Phase,
     latency_limit_ns: u64,
     /// Of the whole run but for the current second.
     past: Totals,
     /// By script, of the measured phase.
-    pub(crate) measured: Vec<Books>,
+    pub(crate) measured: Vec<Aggregates>,
     /// Of the measured phase, without a script: due, and never begun.
     unbegun: Totals,
     /// By statement, of the measured phase.
@@ -69,7 +69,7 @@ pub(crate) struct Recorder {
     pub(crate) loop_lag: Latencies,
 }
 
-/// What the books are about.
+/// What the aggregates are kept for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scope {
     pub(crate) scripts: usize,
@@ -86,17 +86,17 @@ impl Recorder {
         series: Arc<Series>,
         scope: Scope,
     ) -> Self {
-        let books = vec![Books::new(scope.is_open_loop); scope.scripts];
+        let aggregates = vec![Aggregates::new(scope.is_open_loop); scope.scripts];
         Self {
             thread,
             timeline,
             series,
-            second: books.clone(),
+            second: aggregates.clone(),
             second_ends_ns: timeline.bounds_ns(0).1,
             phase: timeline.phase(0),
             latency_limit_ns: scope.latency_limit_ns,
             past: Totals::default(),
-            measured: books,
+            measured: aggregates,
             unbegun: Totals::default(),
             statements: vec![Latencies::new(); scope.statements],
             commands: Vec::new(),
@@ -118,7 +118,7 @@ impl Recorder {
         !self.commands.is_empty()
     }
 
-    /// Brings the books to `now_ns`. Call it before recording what happened at that time.
+    /// Advances the aggregates to `now_ns`. Call it before recording what happened at that time.
     #[inline]
     pub(crate) fn advance(&mut self, now_ns: u64) {
         if now_ns >= self.second_ends_ns {
@@ -157,7 +157,9 @@ impl Recorder {
     }
 
     pub(crate) fn is_open_loop(&self) -> bool {
-        self.measured.iter().any(|books| books.open_loop.is_some())
+        self.measured
+            .iter()
+            .any(|aggregates| aggregates.open_loop.is_some())
     }
 
     /// All transactions that are over.
@@ -181,8 +183,8 @@ impl Recorder {
     /// A transaction is over.
     #[inline]
     pub(crate) fn ended(&mut self, ended: &Ended) {
-        let books = &mut self.second[ended.script];
-        let totals = &mut books.totals;
+        let aggregates = &mut self.second[ended.script];
+        let totals = &mut aggregates.totals;
         totals.scheduled += 1;
         totals.retries += u64::from(ended.tries - 1);
         totals.retried += u64::from(ended.tries > 1);
@@ -191,8 +193,8 @@ impl Recorder {
                 let latency_ns = ended.latency_ns();
                 totals.done += 1;
                 totals.late += u64::from(latency_ns > self.latency_limit_ns);
-                books.latencies.record(latency_ns);
-                if let Some(open_loop) = &mut books.open_loop {
+                aggregates.latencies.record(latency_ns);
+                if let Some(open_loop) = &mut aggregates.open_loop {
                     open_loop.service.record(ended.now_ns - ended.began_ns);
                     open_loop.lag.record(ended.lag_ns());
                 }
@@ -233,7 +235,7 @@ impl Recorder {
         let mut totals = self.unbegun;
         self.measured
             .iter()
-            .for_each(|books| totals.merge(&books.totals));
+            .for_each(|aggregates| totals.merge(&aggregates.totals));
         totals
     }
 
@@ -354,7 +356,7 @@ mod tests {
         recorder.skipped(0);
         recorder.never_begun(4);
         recorder.end(S / 2);
-        let books = &recorder.measured[0];
+        let aggregates = &recorder.measured[0];
         let totals = recorder.measured_totals();
         assert!(totals.balance());
         assert_eq!(totals, recorder.totals());
@@ -366,8 +368,8 @@ mod tests {
             totals.open,
         );
         assert_eq!(counts, (7, 2, 1, 1, 4));
-        let open_loop = books.open_loop.as_ref().unwrap();
-        assert_eq!(books.latencies.range_ns(), Some((2_000, 3_000)));
+        let open_loop = aggregates.open_loop.as_ref().unwrap();
+        assert_eq!(aggregates.latencies.range_ns(), Some((2_000, 3_000)));
         assert_eq!(open_loop.service.range_ns(), Some((1_000, 2_000)));
         assert_eq!(open_loop.lag.range_ns(), Some((0, 2_000)));
         let row = &series.rows()[0];

@@ -1,11 +1,11 @@
-//! What the threads bring home, and the result they make together.
+//! What the threads report, and the result of the run.
 
 use std::time::{Duration, SystemTime};
 
 use plinth_thread::CpuTime;
 use serde::Serialize;
 
-use crate::books::{Books, Totals};
+use crate::aggregates::{Aggregates, Totals};
 use crate::control::Started;
 use crate::errors::{Counted, ErrorKind, Errors};
 use crate::latencies::Latencies;
@@ -14,7 +14,7 @@ use crate::recorder::Recorder;
 use crate::series::SeriesRow;
 use crate::timeline::Timeline;
 
-/// What one thread brings home.
+/// What one thread reports.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) recorder: Recorder,
@@ -27,7 +27,7 @@ pub(crate) struct Report {
     pub(crate) server_version: Option<String>,
 }
 
-/// What a run gave. Times named `_ns` are nanoseconds.
+/// The result of a run. Times named `_ns` are nanoseconds.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunResult {
     /// Wall-clock time at which the load began.
@@ -36,11 +36,11 @@ pub struct RunResult {
     pub connect_ns: u64,
     /// How long the warm-up lasted.
     pub warmup_ns: u64,
-    /// How long was measured: from the end of the warm-up until the last client had finished its last transaction.
+    /// The length of the measured phase: from the end of the warm-up until the last client had finished its last transaction.
     pub measured_ns: u64,
-    /// A stop ended the run before its time.
+    /// The run was stopped before its end.
     pub interrupted: bool,
-    /// Clients that ended before their time; those that never got a connection not among them.
+    /// Clients that were aborted, without those that never got a connection.
     pub clients_aborted: u64,
     /// The whole run.
     pub totals: Totals,
@@ -52,13 +52,13 @@ pub struct RunResult {
     pub scripts: Vec<ScriptResult>,
     /// Measured phase only; sets that are empty are left out.
     pub histograms: Vec<HistogramResult>,
-    /// Everything that went wrong in the whole run, also what a further try put right.
+    /// All errors of the whole run, including those after which a retry succeeded.
     pub errors: Vec<ErrorResult>,
     /// What the engine itself used.
     pub engine: EngineCost,
 }
 
-/// What became of a script's transactions.
+/// The transactions of a script.
 #[derive(Debug, Clone, Serialize)]
 pub struct ScriptResult {
     /// Its name.
@@ -152,7 +152,7 @@ impl RunResult {
         let mut totals = Totals::default();
         let mut measured = Totals::default();
         let is_open_loop = reports.iter().any(|report| report.recorder.is_open_loop());
-        let mut books = vec![Books::new(is_open_loop); programs.programs.len()];
+        let mut aggregates = vec![Aggregates::new(is_open_loop); programs.programs.len()];
         let mut statements = vec![Latencies::new(); programs.statements.len()];
         let mut commands: Vec<_> = programs
             .steps()
@@ -178,7 +178,7 @@ impl RunResult {
             let recorder = report.recorder;
             totals.merge(&recorder.totals());
             measured.merge(&recorder.measured_totals());
-            for (all, own) in books.iter_mut().zip(&recorder.measured) {
+            for (all, own) in aggregates.iter_mut().zip(&recorder.measured) {
                 all.merge(own);
             }
             for (all, own) in statements.iter_mut().zip(&recorder.statements) {
@@ -213,8 +213,8 @@ impl RunResult {
             totals,
             measured,
             series,
-            scripts: script_results(programs, &books),
-            histograms: histograms(programs, &books, &statements, &commands, &connecting),
+            scripts: script_results(programs, &aggregates),
+            histograms: histograms(programs, &aggregates, &statements, &commands, &connecting),
             errors: errors
                 .into_counted()
                 .into_iter()
@@ -225,32 +225,36 @@ impl RunResult {
     }
 }
 
-fn script_results(programs: &Programs, books: &[Books]) -> Vec<ScriptResult> {
-    let scripts = programs.programs.iter().zip(&programs.weights).zip(books);
+fn script_results(programs: &Programs, aggregates: &[Aggregates]) -> Vec<ScriptResult> {
+    let scripts = programs
+        .programs
+        .iter()
+        .zip(&programs.weights)
+        .zip(aggregates);
     scripts
-        .map(|((program, &weight), books)| ScriptResult {
+        .map(|((program, &weight), aggregates)| ScriptResult {
             name: program.name.clone(),
             weight,
-            measured: books.totals,
+            measured: aggregates.totals,
         })
         .collect()
 }
 
 fn histograms(
     programs: &Programs,
-    books: &[Books],
+    aggregates: &[Aggregates],
     statements: &[Latencies],
     commands: &[Vec<Latencies>],
     connecting: &Latencies,
 ) -> Vec<HistogramResult> {
     let mut results = Vec::new();
-    for (program, books) in programs.programs.iter().zip(books) {
+    for (program, aggregates) in programs.programs.iter().zip(aggregates) {
         let script = Some(program.name.clone());
         let mut add = |scope, latencies: &Latencies| {
             results.extend(HistogramResult::of(scope, script.clone(), None, latencies));
         };
-        add("transaction", &books.latencies);
-        if let Some(open_loop) = &books.open_loop {
+        add("transaction", &aggregates.latencies);
+        if let Some(open_loop) = &aggregates.open_loop {
             add("service", &open_loop.service);
             add("schedule_lag", &open_loop.lag);
         }

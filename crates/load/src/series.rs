@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
-use crate::books::Books;
+use crate::aggregates::Aggregates;
 use crate::timeline::{Phase, Timeline};
 
 /// One row of the series. Latencies are absent when nothing was done.
@@ -63,7 +63,7 @@ pub(crate) struct Series {
 struct State {
     finished: Vec<SeriesRow>,
     /// Rows after the finished ones that some threads have left behind.
-    pending: VecDeque<Books>,
+    pending: VecDeque<Aggregates>,
     /// By thread: the row it is in, and when it ended if it has.
     threads: Vec<(usize, Option<u64>)>,
     /// Finished rows that [`Series::take_new`] has given out.
@@ -91,7 +91,7 @@ impl Series {
     }
 
     /// A thread leaves the row it was in, with what happened there by script, for the row `next`.
-    pub(crate) fn advance(&self, thread: usize, second: &[Books], next: usize) {
+    pub(crate) fn advance(&self, thread: usize, second: &[Aggregates], next: usize) {
         let mut state = self.lock();
         state.add(thread, second, self.is_open_loop);
         state.threads[thread].0 = next;
@@ -99,7 +99,7 @@ impl Series {
     }
 
     /// A thread ends at `end_ns`, with what happened in the row it was in.
-    pub(crate) fn end(&self, thread: usize, second: &[Books], end_ns: u64) {
+    pub(crate) fn end(&self, thread: usize, second: &[Aggregates], end_ns: u64) {
         let mut state = self.lock();
         state.add(thread, second, self.is_open_loop);
         state.threads[thread].1 = Some(end_ns);
@@ -121,17 +121,17 @@ impl Series {
 }
 
 impl State {
-    fn add(&mut self, thread: usize, second: &[Books], is_open_loop: bool) {
-        if second.iter().all(Books::is_empty) {
+    fn add(&mut self, thread: usize, second: &[Aggregates], is_open_loop: bool) {
+        if second.iter().all(Aggregates::is_empty) {
             return;
         }
         let index = self.threads[thread].0 - self.finished.len();
         while self.pending.len() <= index {
-            self.pending.push_back(Books::new(is_open_loop));
+            self.pending.push_back(Aggregates::new(is_open_loop));
         }
         second
             .iter()
-            .for_each(|books| self.pending[index].merge(books));
+            .for_each(|aggregates| self.pending[index].merge(aggregates));
     }
 
     /// Turns into rows what no thread can change any more; once all threads have ended, everything.
@@ -152,20 +152,26 @@ impl State {
             let phase = timeline.phase(row);
             let length_ns = row_end_ns.saturating_sub(start_ns);
             let second = self.pending.pop_front();
-            let second = second.unwrap_or_else(|| Books::new(false));
+            let second = second.unwrap_or_else(|| Aggregates::new(false));
             self.finished
                 .push(finished_row(row, phase, start_ns, length_ns, &second));
         }
     }
 }
 
-fn finished_row(row: usize, phase: Phase, t_ns: u64, length_ns: u64, second: &Books) -> SeriesRow {
+fn finished_row(
+    row: usize,
+    phase: Phase,
+    t_ns: u64,
+    length_ns: u64,
+    second: &Aggregates,
+) -> SeriesRow {
     let totals = second.totals;
     let latency = second.latencies.summary();
     let lag = second
         .open_loop
         .as_ref()
-        .and_then(|books| books.lag.summary());
+        .and_then(|aggregates| aggregates.lag.summary());
     SeriesRow {
         second: row,
         phase,
@@ -195,8 +201,8 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    fn second(done: u64) -> [Books; 1] {
-        let mut second = Books::new(false);
+    fn second(done: u64) -> [Aggregates; 1] {
+        let mut second = Aggregates::new(false);
         second.totals.done = done;
         (0..done).for_each(|_| second.latencies.record(100_000));
         [second]

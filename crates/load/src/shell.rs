@@ -1,4 +1,4 @@
-//! `\shell` and `\setshell`: a command of the shell runs beside the thread, which goes on with its other clients.
+//! `\shell` and `\setshell`: a command of the shell runs beside the thread, which continues with its other clients.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
@@ -113,7 +113,7 @@ impl Shell {
         Ok(shell)
     }
 
-    /// Takes what there is; how the shell ended, if it has, and the beginning of what it printed.
+    /// Reads the output that there is. Returns the shell's exit status, if it has ended, and the beginning of its output.
     pub(crate) fn poll(&mut self) -> io::Result<Option<(ExitStatus, &[u8])>> {
         self.read()?;
         if self.status.is_none() {
@@ -125,7 +125,7 @@ impl Shell {
         }
     }
 
-    /// Reads up to the end of the first line; who goes on printing then finds nobody who listens.
+    /// Reads up to the end of the first line. A shell that prints more gets SIGPIPE.
     fn read(&mut self) -> io::Result<()> {
         let mut piece = [0; SHELL_OUTPUT_BYTES];
         while let Some(stdout) = &mut self.stdout {

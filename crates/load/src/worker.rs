@@ -427,7 +427,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Keeps what the thread has used so far, once what it does is measured.
+    /// Notes the CPU time that the thread has used when the measured phase begins.
     fn note_cpu(&mut self) -> io::Result<()> {
         if self.cpu_before.is_none() && self.context.recorder.is_measuring() {
             self.cpu_before = Some(CpuTime::of_this_thread()?);

@@ -48,7 +48,7 @@ impl BulkLoad {
     }
 }
 
-/// A load that did not do what it should.
+/// A load that was not started, or has no result.
 pub(crate) fn bulk_error(py: Python<'_>, error: &RunError) -> PyErr {
     match error {
         RunError::Connect(error) => connect_error(py, error.sqlstate(), &error.to_string()),

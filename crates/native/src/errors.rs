@@ -13,13 +13,13 @@ create_exception!(
     plinth._native,
     EngineError,
     PyException,
-    "What the engine could not do."
+    "An error of the engine."
 );
 create_exception!(
     plinth._native,
     ConfigError,
     EngineError,
-    "A configuration that makes no sense."
+    "A configuration that is wrong."
 );
 create_exception!(
     plinth._native,
@@ -91,7 +91,7 @@ pub(crate) fn connect_error(py: Python<'_>, sqlstate: Option<&str>, message: &st
     attributes.err().unwrap_or(exception)
 }
 
-/// A run that did not do what it should.
+/// A load that was not started, or has no result.
 pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     match error {
         RunError::Connect { client, error } => {

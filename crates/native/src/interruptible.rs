@@ -5,7 +5,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Runs `wait` without Python's lock. `wait` asks now and then whether to continue; it is told to give up when a
+/// Runs `wait` without Python's lock. `wait` polls whether to continue; it has to end when a
 /// signal's handler, or the Python callable `check`, has raised an exception, which is then raised here.
 pub(crate) fn wait_interruptibly<T: Send>(
     py: Python<'_>,

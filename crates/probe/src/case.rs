@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a write is made durable, in the words of PostgreSQL's `wal_sync_method`.
+/// How a write is made durable, by the names of PostgreSQL's `wal_sync_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -75,7 +75,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// All of them, in the order in which they are told.
+    /// All of them, in the order in which they are reported.
     pub const ALL: [Self; 10] = [
         Self::OneBlock,
         Self::TwoBlocks,
@@ -120,7 +120,7 @@ pub enum Descriptor {
 pub enum Sharing {
     /// One writer.
     Alone,
-    /// Each writer appends a record to one log; who finds nobody flushing writes and flushes for all, the others wait.
+    /// Each writer appends a record to one log; one that finds no flush under way writes and flushes for all, the others wait.
     Group,
     /// Each writer writes blocks of its own, and flushes.
     Each,
@@ -132,7 +132,7 @@ pub enum Sharing {
 pub struct Case {
     /// What question it belongs to.
     pub group: Group,
-    /// What tells it from the others of its group.
+    /// What distinguishes it from the others of its group.
     pub label: String,
     /// How a write is made durable.
     pub method: Method,

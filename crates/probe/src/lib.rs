@@ -1,7 +1,7 @@
-//! The fsync probe: how long a storage takes to make a write durable, by every method that PostgreSQL can be told to use.
+//! The fsync probe: how long a storage takes to make a write durable, by every method that PostgreSQL can use.
 //!
 //! [`plan`] is pure: what is measured, case by case. A [`Probe`] holds the file that is written to, and measures one case
-//! at a time, so that whoever compares storages can take turns. The first groups of the plan do what PostgreSQL's
+//! at a time, so that storages can be compared in turns. The first groups of the plan do what PostgreSQL's
 //! `pg_test_fsync` does, system call by system call.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

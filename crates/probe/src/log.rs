@@ -2,7 +2,7 @@
 //!
 //! The rules are those of `XLogFlush` in src/backend/access/transam/xlog.c, with `commit_delay` 0: a committer has
 //! inserted its record; who finds the write lock free writes everything inserted so far, whole pages of it, and flushes;
-//! who finds it taken waits until it is released (`LWLockAcquireOrWait`), and looks whether its record is durable by then.
+//! a writer that finds it taken waits until it is released (`LWLockAcquireOrWait`), then checks whether its record is durable.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub(crate) struct Log {
     inserted: AtomicU64,
     flushed: AtomicU64,
     flushes: AtomicU64,
-    /// After an error nobody is to wait for a flush that never comes.
+    /// Set after an error, so that no writer waits for a flush that never comes.
     broken: AtomicBool,
     lock: Mutex<WriteLock>,
     released: Condvar,
@@ -92,12 +92,12 @@ impl Log {
         Ok(Some(mine))
     }
 
-    /// Called by whoever leaves, before.
+    /// Called by a writer before it leaves.
     pub(crate) fn leave(&self) {
         self.all_at_work().closed = true;
     }
 
-    /// From the end of the first flush to the last that ended before anybody left; none where that is the same one.
+    /// From the end of the first flush to the last one that ended before a writer left; `None` where these are the same.
     pub(crate) fn span(&self) -> Option<Span> {
         let all_at_work = self.all_at_work();
         let (begin, end) = (all_at_work.begin?, all_at_work.end?);

@@ -69,7 +69,7 @@ impl OwnFile {
         &self.path
     }
 
-    /// Removes it and tells whether that went well; what took its name meanwhile is left alone.
+    /// Removes the file. Another file that has taken its name meanwhile is left alone.
     pub(crate) fn remove(&self) -> Result<(), ProbeError> {
         let found = match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

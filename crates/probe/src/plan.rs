@@ -25,7 +25,7 @@ pub struct Options {
     pub block_bytes: u32,
 }
 
-/// The cases, in the order in which they are told.
+/// The cases, in the order in which they are reported.
 pub fn plan(options: &Options) -> Vec<Case> {
     options
         .groups

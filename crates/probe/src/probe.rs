@@ -21,7 +21,7 @@ const WAL_FILL_BYTES: usize = 256 << 10;
 /// For one answer of the storage. A slow disk that has taken much before may be busy for long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// When a case ends: at its time, or when it is told to.
+/// When a case ends: after its duration, or when it is stopped.
 #[derive(Debug)]
 pub(crate) struct Until {
     ends: Instant,
@@ -62,7 +62,7 @@ impl Probe {
         })
     }
 
-    /// Measures a case for `duration`, and at least one operation. `keep_waiting` is asked now and then.
+    /// Measures a case for `duration`, and at least one operation. `keep_waiting` is polled.
     ///
     /// # Errors
     /// The storage failed, or has not answered for a minute; the caller gave up; or the case makes no sense.
@@ -98,7 +98,7 @@ impl Probe {
         }
     }
 
-    /// Removes the files, and tells whether that went well.
+    /// Removes the files.
     ///
     /// # Errors
     /// What the system said, of the first that is left.

@@ -5,6 +5,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
 use crate::case::{Case, Method};
 use crate::error::ProbeError;
 
@@ -36,20 +39,24 @@ impl<'a> Target<'a> {
     pub(crate) fn open(path: &'a Path, case: &Case) -> Result<Self, Failure> {
         let (method, direct) = (case.method, case.direct);
         let by_method = match method {
-            Method::OpenDatasync => libc::O_DSYNC,
-            Method::OpenSync => libc::O_SYNC,
+            Method::OpenDatasync => OFlags::DSYNC,
+            Method::OpenSync => OFlags::SYNC,
             Method::FsyncWritethrough => {
                 return Err(Failure::Unavailable(
                     "only macOS and Windows have it".to_owned(),
                 ));
             }
-            Method::Fdatasync | Method::Fsync | Method::None => 0,
+            Method::Fdatasync | Method::Fsync | Method::None => OFlags::empty(),
         };
-        let past_cache = if direct { libc::O_DIRECT } else { 0 };
+        let past_cache = if direct {
+            OFlags::DIRECT
+        } else {
+            OFlags::empty()
+        };
         let opened = OpenOptions::new()
             .read(true)
             .write(true)
-            .custom_flags(by_method | past_cache)
+            .custom_flags((by_method | past_cache).bits() as i32)
             .open(path);
         match opened {
             Ok(file) => Ok(Self {
@@ -98,5 +105,8 @@ impl<'a> Target<'a> {
 }
 
 fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP))
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::INVAL | Errno::OPNOTSUPP)
+    )
 }

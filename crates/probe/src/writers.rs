@@ -134,7 +134,7 @@ impl Shared<'_> {
     /// Where the record ends that was committed to the log; none of what is no log.
     fn operate(&self, writer: u64, turn: u64) -> Result<Option<u64>, Failure> {
         if self.case.sharing == Sharing::Group {
-            // None when another's flush failed: that one tells, and all end.
+            // None when another writer's flush failed: that one reports it, and all end.
             return self.log.commit(|from, to| self.write_pages(from, to));
         }
         let block = u64::from(self.case.block_bytes);

@@ -1,7 +1,11 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677), the client's side, with and without channel binding.
 //!
-//! Salting a password is made to be slow (4096 rounds: about a millisecond), and gives the same for the same salt: a
-//! thousand sessions of one role need it once. [`SaltedPasswords`] keeps what was salted.
+//! Salting a password is slow by design (4096 iterations take about a millisecond), and gives the same key for the same
+//! salt, so a thousand sessions of one role need it once. [`SaltedPasswords`] keeps the keys.
+//!
+//! That is why this is not `postgres_protocol::authentication::sasl`: its `ScramSha256` takes only a password and salts it
+//! in each exchange: a millisecond of CPU time for each connection of a load. It also reports every failure as an
+//! `io::Error`, where a login here distinguishes a wrong server from a malformed message.
 
 use std::fmt;
 use std::num::NonZeroU32;

@@ -42,7 +42,7 @@ const BASE_OFFSETS: [u32; LANES] = [
     0x959B_D756,
 ];
 
-/// Gives a page its checksum. `block` is its number in the whole fork, whichever segment it stands in.
+/// Gives a page its checksum. `block` is its number in the whole fork, whichever segment it is in.
 pub(crate) fn set_checksum(page: &mut Page, block: u32) {
     put_u16(page, CHECKSUM_AT, 0);
     let checksum = block_hash(page) ^ block;

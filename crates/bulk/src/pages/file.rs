@@ -58,8 +58,8 @@ impl NewFile {
         written.map_err(|error| PieceError::Io("write", error))
     }
 
-    /// Has the kernel begin to write `begun` to the disk, and waits until `ended` is there: so there is always something
-    /// to write, never much, and the last flush is short.
+    /// Makes the kernel begin to write `begun` to the disk, and waits until `ended` is written. So writeback never stops, little
+    /// is left to write at any time, and the last flush is short.
     pub(crate) fn flush(&self, begun: Part, ended: Option<Part>) -> Result<(), PieceError> {
         let begin = libc::SYNC_FILE_RANGE_WRITE;
         let end = libc::SYNC_FILE_RANGE_WAIT_BEFORE | begin | libc::SYNC_FILE_RANGE_WAIT_AFTER;
@@ -87,7 +87,7 @@ impl NewFile {
         }
     }
 
-    /// Makes it durable and puts it in the place of the other. That it is there is durable when its folder is.
+    /// Makes it durable and renames it over the other. The rename is durable once its directory is.
     pub(crate) fn put_in_place(&self) -> Result<(), PieceError> {
         let error = |error| PieceError::Io("flush", error);
         self.file.sync_all().map_err(error)?;
@@ -96,13 +96,14 @@ impl NewFile {
 }
 
 impl Drop for NewFile {
-    /// Where it was put in place, it is no longer there to be removed. What fails here failed before, and was told.
+    /// A file that was put in place no longer has this name. An error here was preceded by another, which was reported.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// The folder is the server's user's, who must not lead us elsewhere by a link: what a kill left is removed, never opened.
+/// The folder belongs to the server's user, who must not redirect the write by a symbolic link: a file that a killed load
+/// left is removed, never opened.
 fn make_anew(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -115,7 +116,7 @@ fn make_anew(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Makes durable which files a folder has.
+/// Makes the entries of a directory durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), PieceError> {
     File::open(folder)
         .and_then(|folder| folder.sync_all())

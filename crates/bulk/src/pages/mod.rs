@@ -2,11 +2,11 @@
 //!
 //! What it leaves is what `COPY FREEZE` and `ADD PRIMARY KEY` leave: heap pages whose rows are frozen and visible to all, the
 //! visibility map that says so, and the B-tree of the key. Rows are taken from [`Table`](crate::table::Table) in COPY's text
-//! format, so there is one source of rows. `docs/internals/page-writer.md` tells the formats, and what makes it safe.
+//! format, so there is one source of rows. `docs/internals/page-writer.md` describes the formats, and what makes it safe.
 //!
 //! Any page can be written without those before it: all rows of a relation are equally wide, so that a page holds a
 //! known number of them, and keys ascend evenly, so that the key of any row is known. So threads share the files in
-//! pieces of some MB, and a file that stands whole under its own name need not be looked into by whoever goes on.
+//! pieces of some MB, and a resumed load need not read a file that is complete under its own name.
 
 mod btree;
 mod checksum;

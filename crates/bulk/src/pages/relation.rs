@@ -1,4 +1,4 @@
-//! A relation, worked out: the form of its rows, how many go on a page, and the shape of its key.
+//! The layout of a relation: the form of its rows, how many fit on a page, and the shape of its index.
 
 use std::path::Path;
 

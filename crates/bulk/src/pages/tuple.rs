@@ -16,7 +16,7 @@ const HOFF_AT: usize = 22;
 const NULLS_AT: usize = HEADER_BYTES;
 const HAS_NULL: u16 = 0x0001;
 const HAS_VAR_WIDTH: u16 = 0x0002;
-/// `HEAP_XMIN_FROZEN`: whoever inserted it did so before all that anybody remembers.
+/// `HEAP_XMIN_FROZEN`: the inserting transaction is older than every snapshot.
 const XMIN_FROZEN: u16 = 0x0300;
 const XMAX_INVALID: u16 = 0x0800;
 /// `FrozenTransactionId`, which no server asks the commit log about.
@@ -50,7 +50,7 @@ impl TupleShape {
     /// The form of a row in COPY's text format.
     ///
     /// # Errors
-    /// In words: the column, and why it cannot be.
+    /// The message: the column, and why its value is not supported.
     pub(crate) fn of(columns: &[PageColumn], row: &[u8]) -> Result<Self, String> {
         let mut fields = Fields::new(row);
         let mut values = Vec::new();
@@ -123,7 +123,7 @@ impl TupleShape {
     /// of its own place.
     ///
     /// # Errors
-    /// In words, where it has another form, or a value that its column cannot hold.
+    /// The message, if it has another form, or a value that its column cannot hold.
     pub(crate) fn fill(
         &self,
         rows: &mut Fields<'_>,
@@ -182,7 +182,7 @@ fn stored_bytes(column: PageColumn, value: Value<'_>) -> Result<usize, FieldErro
     })
 }
 
-/// Appends room for a value, aligned as `att_align_datum` and `fill_val` do; what it adds to the infomask.
+/// Appends room for a value, aligned as `att_align_datum` and `fill_val` do. Returns the bits that it adds to the infomask.
 fn place(column: PageColumn, bytes: usize, template: &mut Vec<u8>) -> u16 {
     let (alignment, header) = match column.kind {
         ColumnType::Int2 | ColumnType::Int4 | ColumnType::Int8 | ColumnType::Timestamp => {

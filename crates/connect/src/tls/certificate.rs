@@ -1,4 +1,4 @@
-//! What has to be known of a certificate that webpki does not tell: names, signature, public key.
+//! The parts of a certificate that webpki does not expose: names, signature, public key.
 
 use std::net::IpAddr;
 

@@ -16,7 +16,7 @@ use super::settings::{Negotiation, SslMode, Tls, TlsVersion};
 use super::verifier::{Roots, Verifier};
 use crate::target::Host;
 
-/// What servers from 17 on are told that will be spoken.
+/// The ALPN protocol, which servers from version 17 on check.
 const ALPN: &[u8] = b"postgresql";
 
 /// Makes the encrypted connections with one host.
@@ -50,7 +50,7 @@ impl TlsClient {
             }
             None => builder.with_no_client_auth(),
         };
-        // A server does not resume sessions, and a load is to pay for what it does.
+        // PostgreSQL does not resume sessions, and a load has to include the cost of a full handshake.
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![ALPN.to_vec()];
         // Addresses are not sent as names; nor is what cannot be one.

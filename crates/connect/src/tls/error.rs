@@ -65,7 +65,7 @@ pub enum FileProblem {
     /// It cannot be read.
     #[error("{0}")]
     Read(io::Error),
-    /// It is not what it should be.
+    /// It is malformed.
     #[error("{0}")]
     Content(String),
     /// libpq takes no key that others may read.
@@ -78,12 +78,12 @@ pub enum FileProblem {
     },
 }
 
-/// A reason to distrust a certificate that rustls has no words for.
+/// A reason to distrust a certificate that rustls has no error for.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct Distrust(pub(crate) String);
 
-/// rustls's errors, and webpki's within them, in words.
+/// The message of an error of rustls, or of webpki within it.
 pub(crate) struct Words<'a>(pub(crate) &'a rustls::Error);
 
 impl fmt::Display for Words<'_> {

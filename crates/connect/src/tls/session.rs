@@ -84,7 +84,7 @@ impl TlsSession {
                 Err(error) => return Err(TlsError::Lost(error)),
             }
             if let Err(error) = self.connection.process_new_packets() {
-                // The server is told why; whether it hears it makes no difference.
+                // Sends the alert. Whether the server receives it makes no difference.
                 let _ = self.flush(socket);
                 return Err(error.into());
             }
@@ -126,7 +126,7 @@ impl TlsSession {
         let mut filled = 0;
         loop {
             filled += match self.connection.reader().read(&mut buffer[filled..]) {
-                // The server has said goodbye, or has gone without.
+                // The server has closed the session, with or without close_notify.
                 Ok(0) if filled < buffer.len() => return Ok(filled),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(filled),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,

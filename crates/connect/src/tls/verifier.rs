@@ -200,7 +200,7 @@ fn public_key(
         .map_err(|_| CertificateError::BadEncoding.into())
 }
 
-/// webpki's errors, in words.
+/// The message of an error of webpki.
 fn distrust(error: &webpki::Error) -> Distrust {
     Distrust(match error {
         webpki::Error::CertExpired { .. } => "it has expired".to_owned(),

@@ -1,4 +1,4 @@
-//! Faults that are armed, and how often each has fired; and the lie about flushes, if the disk tells one.
+//! The faults that are armed, how often each has fired, and the lie about flushes.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

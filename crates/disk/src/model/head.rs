@@ -38,7 +38,7 @@ impl Head {
     ) -> u64 {
         let transfer_ns = transfer_ns(extent.length, disk.physics.read_bytes_per_s);
         if self.reads && extent.offset == self.position {
-            // The disk has gone on reading into its buffer, a track of it, since the last request.
+            // Since the last request, the disk has read ahead into its buffer, up to one track.
             let ahead_ns = self.at_ns.max(start_ns.saturating_sub(disk.revolution_ns));
             let read_ns = self.arrive(ahead_ns + transfer_ns, extent.end(), true);
             return start_ns.max(read_ns);

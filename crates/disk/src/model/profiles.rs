@@ -8,7 +8,7 @@ use super::physics::Physics;
 pub struct Profile {
     /// What it is asked for by.
     pub name: &'static str,
-    /// What it stands for.
+    /// The drive that it models.
     pub stands_for: &'static str,
     /// Its numbers.
     pub physics: Physics,

@@ -71,7 +71,7 @@ impl Timing {
         &self.physics
     }
 
-    /// New physics from now on; what has been admitted ends as it was told.
+    /// New physics from now on. Requests that were admitted keep the end that they were given.
     pub fn set_physics(&mut self, physics: Physics) {
         self.free_ns.resize(physics.channels as usize, 0);
         self.physics = physics;
@@ -196,7 +196,7 @@ impl Timing {
         done_ns
     }
 
-    /// The time until the cache has room; the head first ends what it does now.
+    /// The time until the cache has room, once the head has completed its current request.
     fn room_after_ns(&self, now_ns: u64, bytes: u64) -> u64 {
         match self.cache.until_room_ns(bytes, self.physics.cache_bytes) {
             0 => 0,

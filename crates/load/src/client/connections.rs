@@ -7,7 +7,7 @@ use plinth_connect::Opened;
 
 use crate::client::{Client, State};
 use crate::context::Context;
-use crate::errors::{ErrorKind, Failure, Trouble};
+use crate::errors::{ClientError, ErrorKind, Failure};
 use crate::link::{DialError, Dialing, Link};
 
 impl Client {
@@ -25,9 +25,9 @@ impl Client {
         let result = match connected {
             Ok(true) => self.run(context, now_ns),
             Ok(false) => Ok(()),
-            Err(trouble) => Err(trouble),
+            Err(error) => Err(error),
         };
-        self.settle(result, context, now_ns);
+        self.end_on_error(result, context, now_ns);
     }
 
     /// Goes on connecting as far as possible; whether the transaction has begun.
@@ -35,7 +35,7 @@ impl Client {
         &mut self,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ClientError> {
         let index = self.index;
         let dialing = self
             .dialing
@@ -60,10 +60,10 @@ impl Client {
         opened: Opened,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         self.canceller = Some(Box::new(opened.canceller()));
         let link = Link::new(opened.stream, self.index, &context.registry);
-        let link = link.map_err(|error| Trouble::lost(format!("cannot watch it: {error}")))?;
+        let link = link.map_err(|error| ClientError::lost(format!("cannot watch it: {error}")))?;
         self.link = Some(link);
         self.scanner = opened.session.scanner;
         self.prepared.fill(false);
@@ -100,7 +100,7 @@ fn wake(at: Instant, index: usize, context: &mut Context<'_>, now_ns: u64) {
     }
 }
 
-fn no_connection(error: DialError) -> Trouble {
+fn no_connection(error: DialError) -> ClientError {
     let (kind, sqlstate, message) = match error {
         DialError::Connect(error) => {
             let kind = if error.is_timeout() {
@@ -113,7 +113,7 @@ fn no_connection(error: DialError) -> Trouble {
         }
         DialError::System(error) => (ErrorKind::Connect, None, error.to_string()),
     };
-    Trouble {
+    ClientError {
         failure: Failure {
             kind,
             sqlstate,

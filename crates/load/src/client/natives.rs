@@ -2,7 +2,7 @@
 
 use crate::client::{Client, State};
 use crate::context::Context;
-use crate::errors::Trouble;
+use crate::errors::ClientError;
 use crate::native::Batch;
 use crate::program::{NativeStep, Step};
 
@@ -15,7 +15,7 @@ impl Client {
         native: NativeStep,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ClientError> {
         self.answers.clear();
         self.workloads[native.workload].begin(native.transaction, &mut self.random);
         self.next_batch(native, context, now_ns)
@@ -27,7 +27,7 @@ impl Client {
         native: NativeStep,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ClientError> {
         let mut batch = Batch {
             programs: context.programs,
             prepared: &self.prepared,
@@ -38,7 +38,7 @@ impl Client {
         };
         let added = self.workloads[native.workload].next(&self.answers, &mut batch);
         let is_over = batch.len == 0;
-        added.map_err(|error| self.trouble(context, error))?;
+        added.map_err(|error| self.error(context, error))?;
         if is_over {
             self.pipeline.close();
             self.step += 1;
@@ -61,7 +61,7 @@ impl Client {
         body: &[u8],
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         match tag {
             b'T' => Ok(()),
             b'D' => {
@@ -81,7 +81,7 @@ impl Client {
         &mut self,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let step = context.programs.programs[self.script].steps.get(self.step);
         if let Some(Step::Native(native)) = step
             && self.next_batch(*native, context, now_ns)?

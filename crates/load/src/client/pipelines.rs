@@ -7,7 +7,7 @@ use plinth_wire::frontend::SYNC;
 use crate::client::{Client, State};
 use crate::config::Protocol;
 use crate::context::Context;
-use crate::errors::Trouble;
+use crate::errors::ClientError;
 
 impl Client {
     /// `\startpipeline`; whether there is something to wait for. Statements that are not prepared yet are prepared
@@ -17,13 +17,13 @@ impl Client {
         &mut self,
         statements: Range<usize>,
         context: &mut Context<'_>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ClientError> {
         if context.programs.protocol == Protocol::Simple {
             let message = "cannot use pipeline mode with the simple query protocol";
-            return Err(self.trouble(context, message));
+            return Err(self.error(context, message));
         }
         if self.pipeline.is_open() {
-            return Err(self.trouble(context, "already in pipeline mode"));
+            return Err(self.error(context, "already in pipeline mode"));
         }
         self.results_ended = 0;
         let programs = context.programs;
@@ -51,11 +51,11 @@ impl Client {
         id: usize,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let programs = context.programs;
         if let Some(keep) = &programs.statements[id].keep {
             let message = format!("\\{} is not allowed in pipeline mode", keep.command());
-            return Err(self.trouble(context, message));
+            return Err(self.error(context, message));
         }
         let out = self.pipeline.queue(id, now_ns);
         let (prepare, params) = (!self.prepared[id], programs.params(id));
@@ -67,7 +67,7 @@ impl Client {
     }
 
     /// `\syncpipeline`
-    pub(super) fn sync_pipeline(&mut self, context: &mut Context<'_>) -> Result<(), Trouble> {
+    pub(super) fn sync_pipeline(&mut self, context: &mut Context<'_>) -> Result<(), ClientError> {
         self.check_pipeline(context)?;
         self.pipeline.sync();
         self.step += 1;
@@ -75,25 +75,25 @@ impl Client {
     }
 
     /// `\endpipeline`
-    pub(super) fn end_pipeline(&mut self, context: &mut Context<'_>) -> Result<(), Trouble> {
+    pub(super) fn end_pipeline(&mut self, context: &mut Context<'_>) -> Result<(), ClientError> {
         self.check_pipeline(context)?;
         self.pipeline.sync();
         self.state = State::Pipeline;
         self.send_pipeline(true, context)
     }
 
-    fn check_pipeline(&self, context: &Context<'_>) -> Result<(), Trouble> {
+    fn check_pipeline(&self, context: &Context<'_>) -> Result<(), ClientError> {
         if self.pipeline.is_open() {
             return Ok(());
         }
-        Err(self.trouble(context, "not in pipeline mode"))
+        Err(self.error(context, "not in pipeline mode"))
     }
 
     pub(super) fn send_pipeline(
         &mut self,
         all: bool,
         context: &mut Context<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let Some(messages) = self.pipeline.unsent(all) else {
             return Ok(());
         };
@@ -108,10 +108,10 @@ impl Client {
         &mut self,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let ended = self.pipeline.ended();
         let (id, queued_ns) =
-            ended.ok_or_else(|| Trouble::protocol("a result, and no statement was sent"))?;
+            ended.ok_or_else(|| ClientError::protocol("a result, and no statement was sent"))?;
         context.recorder.statement(id, now_ns - queued_ns);
         if self.failed.is_none() {
             self.results_ended = 0;

@@ -1,11 +1,11 @@
-//! What a client makes of what the server sends.
+//! How a client handles the server's replies.
 
 use plinth_script::lossless;
 use plinth_wire::{Frame, FrameError, ServerError};
 
 use crate::client::{Client, State};
 use crate::context::Context;
-use crate::errors::{ErrorKind, Failure, Trouble};
+use crate::errors::{ClientError, ErrorKind, Failure};
 use crate::program::Step;
 
 impl Client {
@@ -14,7 +14,7 @@ impl Client {
         mut bytes: &[u8],
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         while self.is_open() {
             let whole = self.scanner.next_whole(&mut bytes);
             match whole.map_err(no_frame)? {
@@ -34,7 +34,7 @@ impl Client {
         bytes: &mut &[u8],
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let mut scanner = std::mem::take(&mut self.scanner);
         if let Some(frame) = scanner.next(bytes).map_err(no_frame)? {
             self.frame(frame, context, now_ns)?;
@@ -50,7 +50,7 @@ impl Client {
         frame: Frame<'_>,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         match frame.tag {
             b'Z' => self.ready(frame.body.first() != Some(&b'I'), context, now_ns)?,
             b'E' => self.server_error(
@@ -65,14 +65,14 @@ impl Client {
             b'C' | b'I' if self.pipeline.is_open() => self.pipeline_step_ended(context, now_ns)?,
             b'C' | b'I' => self.result_ended(),
             b'G' | b'H' | b'W' => {
-                return Err(Trouble::protocol(
+                return Err(ClientError::protocol(
                     "the statement is a COPY, which a load cannot run",
                 ));
             }
             // Rows, and what a server may say at any time.
             b'2' | b'3' | b'D' | b'n' | b's' | b'T' | b't' | b'A' | b'N' | b'S' => {}
             other => {
-                return Err(Trouble::protocol(format!(
+                return Err(ClientError::protocol(format!(
                     "unexpected message '{}'",
                     other as char
                 )));
@@ -81,7 +81,7 @@ impl Client {
         Ok(())
     }
 
-    /// Errors are told with the number of the query, which a `ROLLBACK` after them must not change. In a pipeline, pgbench
+    /// Errors are reported with the number of the query, which a `ROLLBACK` after them must not change. In a pipeline, pgbench
     /// counts the ends of parts since the last statement.
     #[inline]
     pub(super) fn result_ended(&mut self) {
@@ -94,12 +94,12 @@ impl Client {
         in_block: bool,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         self.in_block = in_block;
         let keeps = std::mem::take(&mut self.keeps);
         if self.pipeline.is_open() {
             if !self.pipeline.synced() {
-                return Err(Trouble::protocol(
+                return Err(ClientError::protocol(
                     "ReadyForQuery, and the end of the pipeline was not sent",
                 ));
             }
@@ -155,7 +155,7 @@ impl Client {
             }
             // A part of a pipeline was so long that it was sent before its end was reached.
             _ if self.pipeline.is_open() => Ok(()),
-            _ => Err(Trouble::protocol(
+            _ => Err(ClientError::protocol(
                 "ReadyForQuery, and no statement was sent",
             )),
         }
@@ -166,7 +166,7 @@ impl Client {
         error: ServerError,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let sqlstate = (!error.sqlstate.is_empty()).then(|| error.sqlstate.clone());
         let is_asked = matches!(self.state, State::Statement | State::Preparing);
         if error.is_fatal() || !(is_asked || self.pipeline.is_open()) {
@@ -176,7 +176,7 @@ impl Client {
                 message: error.to_string(),
                 in_full: Some(error.in_full(None)),
             };
-            return Err(Trouble {
+            return Err(ClientError {
                 failure,
                 line: None,
             });
@@ -192,11 +192,11 @@ impl Client {
         if self.failed.is_none() {
             if context.tells_errors() {
                 let in_full = Some(error.in_full(self.sent(context).as_deref()));
-                let told = Failure {
+                let failure = Failure {
                     in_full,
                     ..failure.clone()
                 };
-                self.failure = Some(Box::new(told));
+                self.failure = Some(Box::new(failure));
             }
             let place = self.place(context);
             context.recorder.error(place, failure, now_ns);
@@ -222,6 +222,6 @@ impl Client {
     }
 }
 
-fn no_frame(error: FrameError) -> Trouble {
-    Trouble::protocol(error.to_string())
+fn no_frame(error: FrameError) -> ClientError {
+    ClientError::protocol(error.to_string())
 }

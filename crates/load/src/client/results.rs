@@ -2,7 +2,7 @@
 
 use crate::client::{Client, State};
 use crate::context::Context;
-use crate::errors::Trouble;
+use crate::errors::ClientError;
 use crate::program::Step;
 
 impl Client {
@@ -14,7 +14,7 @@ impl Client {
         body: &[u8],
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         if self.state == State::Batch {
             return self.take_answer(tag, body, context, now_ns);
         }
@@ -30,13 +30,13 @@ impl Client {
     }
 
     /// The statement has ended well.
-    pub(super) fn kept(&mut self, context: &Context<'_>) -> Result<(), Trouble> {
-        // It is the last result that counts, and is told of.
+    pub(super) fn kept(&mut self, context: &Context<'_>) -> Result<(), ClientError> {
+        // The last result counts, and is the one reported.
         self.results_ended = self.results_ended.saturating_sub(1);
         self.with_results(context, true)
     }
 
-    fn with_results(&mut self, context: &Context<'_>, is_all: bool) -> Result<(), Trouble> {
+    fn with_results(&mut self, context: &Context<'_>, is_all: bool) -> Result<(), ClientError> {
         let programs = context.programs;
         let step = programs.programs[self.script].steps.get(self.step);
         let Some(Step::Statement(id)) = step else {
@@ -51,6 +51,6 @@ impl Client {
         } else {
             self.results.end(keep, symbols, variables)
         };
-        kept.map_err(|error| self.trouble(context, error))
+        kept.map_err(|error| self.error(context, error))
     }
 }

@@ -6,7 +6,7 @@ use plinth_script::{Command, EvalError, ShellCommand, Value};
 
 use crate::client::{Client, State};
 use crate::context::Context;
-use crate::errors::Trouble;
+use crate::errors::ClientError;
 use crate::program::Step;
 use crate::shell::Shell;
 
@@ -16,15 +16,15 @@ impl Client {
         &mut self,
         command: &ShellCommand,
         context: &mut Context<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let mut text = Vec::new();
         let written = command.write(&self.variables, &mut text);
-        written.map_err(|error| self.trouble(context, error))?;
+        written.map_err(|error| self.error(context, error))?;
         let is_read = matches!(self.shell_step(context), Some((_, Some(_))));
         let user = context.shell_user;
         let shell = Shell::start(&text, is_read, user, self.index, &context.registry);
-        let shell = shell
-            .map_err(|error| self.trouble(context, format!("{}: {error}", command.failed())))?;
+        let shell =
+            shell.map_err(|error| self.error(context, format!("{}: {error}", command.failed())))?;
         self.shell = Some(Box::new(shell));
         self.state = State::Shell;
         Ok(())
@@ -34,7 +34,7 @@ impl Client {
     pub(crate) fn on_shell_ready(&mut self, context: &mut Context<'_>, now_ns: u64) {
         if self.state == State::Shell {
             let result = self.take_shell(context, now_ns);
-            self.settle(result, context, now_ns);
+            self.end_on_error(result, context, now_ns);
         }
     }
 
@@ -50,7 +50,7 @@ impl Client {
         }
     }
 
-    fn take_shell(&mut self, context: &mut Context<'_>, now_ns: u64) -> Result<(), Trouble> {
+    fn take_shell(&mut self, context: &mut Context<'_>, now_ns: u64) -> Result<(), ClientError> {
         let Some(mut shell) = self.shell.take() else {
             return Ok(());
         };
@@ -59,13 +59,13 @@ impl Client {
         };
         let polled = shell.poll();
         let polled = polled
-            .map_err(|error| self.trouble(context, format!("{}: {error}", command.failed())))?;
+            .map_err(|error| self.error(context, format!("{}: {error}", command.failed())))?;
         let Some((status, output)) = polled else {
             self.shell = Some(shell);
             return Ok(());
         };
         let value = outcome(command, slot.is_some(), status, output);
-        let value = value.map_err(|error| self.trouble(context, error))?;
+        let value = value.map_err(|error| self.error(context, error))?;
         if let Some(slot) = slot {
             self.variables.set(slot, value);
         }

@@ -8,13 +8,17 @@ use crate::client::{Client, State};
 use crate::conditional::branch;
 use crate::context::Context;
 use crate::debugging;
-use crate::errors::Trouble;
+use crate::errors::ClientError;
 use crate::program::Step;
 use crate::recorder::Outcome;
 
 impl Client {
     /// Takes steps until one has to wait.
-    pub(super) fn run(&mut self, context: &mut Context<'_>, now_ns: u64) -> Result<(), Trouble> {
+    pub(super) fn run(
+        &mut self,
+        context: &mut Context<'_>,
+        now_ns: u64,
+    ) -> Result<(), ClientError> {
         let programs = context.programs;
         let times_commands = context.recorder.times_commands();
         let mut has_ended_one = false;
@@ -27,7 +31,7 @@ impl Client {
             match program.steps.get(self.step) {
                 Some(Step::Meta(Command::Set { slot, expr })) => {
                     let value = self.evaluate(self.step, expr, program.debugs);
-                    let value = value.map_err(|error| self.trouble(context, error))?;
+                    let value = value.map_err(|error| self.error(context, error))?;
                     self.variables.set(*slot, value);
                     self.step += 1;
                 }
@@ -41,7 +45,7 @@ impl Client {
                     let next = branch(&program.steps, at, evaluate);
                     self.step = next.map_err(|(at, error)| {
                         self.step = at; // perhaps an \elif, which is to be named
-                        self.trouble(context, error)
+                        self.error(context, error)
                     })?;
                 }
                 Some(Step::Meta(Command::Elif { end, .. } | Command::Else { end })) => {
@@ -62,7 +66,7 @@ impl Client {
                 Some(Step::Meta(Command::EndPipeline)) => return self.end_pipeline(context),
                 Some(Step::Meta(Command::Sleep(sleep))) => {
                     let sleep_us = sleep.microseconds(&self.variables);
-                    let sleep_us = sleep_us.map_err(|error| self.trouble(context, error))?;
+                    let sleep_us = sleep_us.map_err(|error| self.error(context, error))?;
                     let until_ns = now_ns.saturating_add(sleep_us.saturating_mul(1_000));
                     self.state = State::Sleep { until_ns };
                     context.sleepers.push(Reverse((until_ns, self.index)));
@@ -100,7 +104,7 @@ impl Client {
     }
 
     /// What has to be so at the end of a script.
-    pub(super) fn check_end(&self, context: &Context<'_>) -> Result<(), Trouble> {
+    pub(super) fn check_end(&self, context: &Context<'_>) -> Result<(), ClientError> {
         let programs = context.programs;
         let last = || {
             let mut statements = programs.statements.iter();
@@ -109,11 +113,11 @@ impl Client {
         };
         if self.pipeline.is_open() {
             let message = "end of script reached with pipeline open; end it with \\endpipeline";
-            return Err(Trouble::script(last(), message));
+            return Err(ClientError::script(last(), message));
         }
         if self.in_block {
             let message = "end of script reached without completing the last transaction; end it with COMMIT or ROLLBACK";
-            return Err(Trouble::script(last(), message));
+            return Err(ClientError::script(last(), message));
         }
         Ok(())
     }
@@ -133,9 +137,9 @@ impl Client {
     }
 
     /// The current step cannot be taken.
-    pub(super) fn trouble(&self, context: &Context<'_>, why: impl ToString) -> Trouble {
+    pub(super) fn error(&self, context: &Context<'_>, why: impl ToString) -> ClientError {
         let line = context.programs.programs[self.script].lines[self.step];
-        Trouble::script(line, why.to_string())
+        ClientError::script(line, why.to_string())
     }
 
     #[inline]
@@ -144,7 +148,7 @@ impl Client {
         id: usize,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         let mut out = std::mem::take(&mut context.out);
         out.clear();
         context
@@ -164,13 +168,17 @@ impl Client {
     }
 
     #[inline]
-    pub(super) fn send(&mut self, bytes: &[u8], context: &mut Context<'_>) -> Result<(), Trouble> {
+    pub(super) fn send(
+        &mut self,
+        bytes: &[u8],
+        context: &mut Context<'_>,
+    ) -> Result<(), ClientError> {
         let Some(link) = &mut self.link else {
-            return Err(Trouble::lost("there is no connection"));
+            return Err(ClientError::lost("there is no connection"));
         };
         let sent = link.send(bytes, &context.registry);
         context.bytes_sent +=
-            sent.map_err(|error| Trouble::lost(format!("cannot send: {error}")))? as u64;
+            sent.map_err(|error| ClientError::lost(format!("cannot send: {error}")))? as u64;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use plinth_thread::lifecycle::StopReason;
 use crate::arrivals::Arrivals;
 use crate::client::{Client, State};
 use crate::context::Context;
-use crate::errors::{ErrorKind, Place, Trouble};
+use crate::errors::{ClientError, ErrorKind, Place};
 use crate::events::EventKind;
 use crate::recorder::{Ended, Outcome};
 
@@ -19,13 +19,13 @@ impl Client {
         place: Place,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         self.failed = None;
         let may_try = (context.max_tries == 0 || self.tries < context.max_tries)
             && now_ns - self.intended_ns <= context.latency_limit_ns;
         if kind.is_retryable() && may_try && now_ns < context.ends_ns {
             context.recorder.errors.tried_again(place, kind);
-            self.tell(EventKind::Retried, context, now_ns);
+            self.emit(EventKind::Retried, context, now_ns);
             self.tries += 1;
             self.random = self.random_at_start;
             self.step = 0;
@@ -35,16 +35,16 @@ impl Client {
             self.abort(kind, context, now_ns);
             return Ok(());
         }
-        self.tell(EventKind::Failed, context, now_ns);
+        self.emit(EventKind::Failed, context, now_ns);
         self.end_transaction(Outcome::Failed(kind), context, now_ns);
         self.next_transaction(context, now_ns)
     }
 
-    /// Ends the client before its time, and the transaction under way with it.
+    /// Aborts the client, and the transaction that it is in.
     pub(super) fn abort(&mut self, kind: ErrorKind, context: &mut Context<'_>, now_ns: u64) {
-        self.tell(EventKind::Aborted, context, now_ns);
+        self.emit(EventKind::Aborted, context, now_ns);
         if self.state != State::New {
-            self.book(Outcome::Failed(kind), context, now_ns);
+            self.record(Outcome::Failed(kind), context, now_ns);
         }
         self.close();
         context.clients_aborted += 1;
@@ -53,14 +53,14 @@ impl Client {
         }
     }
 
-    /// The transaction is over, and its client goes on.
+    /// The transaction has ended, and its client continues.
     pub(super) fn end_transaction(
         &mut self,
         outcome: Outcome,
         context: &mut Context<'_>,
         now_ns: u64,
     ) {
-        let ended = self.book(outcome, context, now_ns);
+        let ended = self.record(outcome, context, now_ns);
         if context.recorder.is_measuring()
             && let Some(log) = &mut context.log
         {
@@ -68,8 +68,8 @@ impl Client {
         }
     }
 
-    /// Books the end of the transaction. The log does not get it: as pgbench's, it has none with which its client ends.
-    pub(super) fn book(
+    /// Aggregates the end of the transaction. The log does not get it: as pgbench's, it has none with which its client ends.
+    pub(super) fn record(
         &mut self,
         outcome: Outcome,
         context: &mut Context<'_>,
@@ -95,7 +95,7 @@ impl Client {
         &mut self,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ClientError> {
         if self.begin(context, now_ns)? {
             self.run(context, now_ns)
         } else {
@@ -108,7 +108,7 @@ impl Client {
         &mut self,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ClientError> {
         if context.reconnect {
             self.hang_up();
         }
@@ -168,7 +168,7 @@ impl Client {
         &mut self,
         context: &mut Context<'_>,
         now_ns: u64,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ClientError> {
         self.random_at_start = self.random;
         if self.link.is_none() {
             self.state = State::Connecting;

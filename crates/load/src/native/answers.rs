@@ -6,7 +6,7 @@ use plinth_script::lossless;
 use plinth_wire::{RowError, fields};
 use thiserror::Error;
 
-/// Rows that a transaction cannot go on with.
+/// Rows that a transaction cannot continue with.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum AnswerError {
     #[error("statement {statement} of its batch gave {rows} rows; one is needed")]

@@ -43,7 +43,7 @@ impl Totals {
         self.deadlock_failures += other.deadlock_failures;
     }
 
-    /// Whether the books balance.
+    /// Whether the totals add up.
     pub(crate) fn balance(&self) -> bool {
         self.scheduled == self.done + self.failed + self.skipped + self.open
     }
@@ -55,14 +55,14 @@ impl Totals {
 
 /// What became of the transactions of one script.
 #[derive(Debug, Clone)]
-pub(crate) struct Books {
+pub(crate) struct Aggregates {
     pub(crate) totals: Totals,
     /// Of those done: from the intended start to the end.
     pub(crate) latencies: Latencies,
     pub(crate) open_loop: Option<OpenLoopBooks>,
 }
 
-/// What only an open loop tells apart.
+/// What only an open loop distinguishes.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenLoopBooks {
     /// Of those done: from the actual start to the end.
@@ -71,7 +71,7 @@ pub(crate) struct OpenLoopBooks {
     pub(crate) lag: Latencies,
 }
 
-impl Books {
+impl Aggregates {
     pub(crate) fn new(is_open_loop: bool) -> Self {
         Self {
             totals: Totals::default(),
@@ -99,7 +99,7 @@ impl Books {
         }
     }
 
-    /// Empties the books, keeping their memory.
+    /// Clears the aggregates, keeping their memory.
     pub(crate) fn clear(&mut self) {
         self.totals = Totals::default();
         self.latencies.clear();
