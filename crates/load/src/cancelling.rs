@@ -9,11 +9,11 @@ use crate::errors::{ErrorKind, Failure, Place};
 use crate::recorder::Recorder;
 
 /// For all of them together: a server that does not answer must not hold up the end.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Asks the server to cancel each; what cannot be asked in time is recorded as an error.
 pub(crate) fn cancel_all(cancellers: &[Box<Canceller>], recorder: &mut Recorder, now_ns: u64) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + CANCEL_TIMEOUT;
     for canceller in cancellers {
         let left = deadline.saturating_duration_since(Instant::now());
         let sent = if left.is_zero() {

@@ -20,12 +20,12 @@ pub enum ProbeError {
         source: io::Error,
     },
     /// The storage has not answered.
-    #[error("{path} has not answered for {} s", patience.as_secs())]
+    #[error("{path} has not answered for {} s", timeout.as_secs())]
     Hangs {
         /// The probe's file.
         path: PathBuf,
         /// How long it was waited for.
-        patience: Duration,
+        timeout: Duration,
     },
     /// Whoever asked gave up.
     #[error("interrupted")]

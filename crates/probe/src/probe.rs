@@ -19,7 +19,7 @@ const MOST_WRITERS: u32 = 4096;
 /// `XLogFileInit` of PostgreSQL 16 and later: `pg_pwrite_zeros` gives the kernel 32 blocks of zeros at a time.
 const WAL_FILL_BYTES: usize = 256 << 10;
 /// For one answer of the storage. A slow disk that has taken much before may be busy for long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HANG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// When a case ends: after its duration, or when it is stopped.
 #[derive(Debug)]
@@ -176,11 +176,11 @@ fn wait(
             let _ = receiver.recv_timeout(Duration::from_secs(5));
             return Err(ProbeError::Interrupted);
         }
-        if Instant::now() > until.ends + PATIENCE {
+        if Instant::now() > until.ends + HANG_TIMEOUT {
             until.end();
             return Err(ProbeError::Hangs {
                 path: path.to_owned(),
-                patience: PATIENCE,
+                timeout: HANG_TIMEOUT,
             });
         }
     }
