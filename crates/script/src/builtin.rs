@@ -1,6 +1,6 @@
-//! The scripts that pgbench carries.
+//! pgbench's built-in scripts.
 
-/// pgbench's default script, and a script for `-b tpcb-like`.
+/// pgbench's default script, `-b tpcb-like`.
 const TPCB_LIKE: &str = "\
 \\set aid random(1, 100000 * :scale)
 \\set bid random(1, 1 * :scale)
@@ -34,12 +34,12 @@ const SELECT_ONLY: &str = "\
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 ";
 
-/// A script that pgbench carries.
+/// A built-in script of pgbench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
-    /// What `-b` calls it.
+    /// Its name for `-b`.
     pub name: &'static str,
-    /// What results call it.
+    /// Its description in reports.
     pub description: &'static str,
     /// Its text.
     pub source: &'static str,

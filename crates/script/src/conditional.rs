@@ -1,20 +1,21 @@
-//! `\if`, `\elif`, `\else`, `\endif`: finds what belongs together, so that running them is a jump.
+//! `\if`, `\elif`, `\else`, `\endif`: links the commands that belong together, so that running them is a jump.
 
 use crate::error::ParseError;
 use crate::script::Command;
 use crate::source::Source;
 
-/// An `\if` that waits for its `\endif`.
+/// An `\if` whose `\endif` has not been found yet.
 struct Open {
-    /// Where the `\if` stands in the source.
+    /// The offset of the `\if` in the source.
     start: usize,
-    /// The latest condition, which needs to know where to go when it does not hold; none after `\else`.
+    /// The latest condition, whose jump target for a false condition is still unknown; `None` after `\else`.
     condition: Option<usize>,
-    /// The `\elif` and `\else` commands, which need to know where the end is.
+    /// The `\elif` and `\else` commands, which need the number of the `\endif`.
     branches: Vec<usize>,
 }
 
-/// Tells every conditional command of a script where to go. `starts` says where each command stands in the source.
+/// Sets the jump targets of all conditional commands of a script. `starts` has the offset of each command in the
+/// source.
 pub(crate) fn link(
     source: Source<'_>,
     commands: &mut [Command],

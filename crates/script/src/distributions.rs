@@ -5,9 +5,9 @@ use std::hint::black_box;
 
 use crate::prng::Prng;
 
-/// Least parameter of `random_gaussian`.
+/// Minimum parameter of `random_gaussian`.
 pub const MIN_GAUSSIAN: f64 = 2.0;
-/// Least and greatest parameter of `random_zipfian`.
+/// Minimum and maximum parameter of `random_zipfian`.
 pub const ZIPFIAN_RANGE: std::ops::RangeInclusive<f64> = 1.001..=1000.0;
 
 /// `random(min, max)`
@@ -15,8 +15,8 @@ pub fn uniform(rng: &mut Prng, min: i64, max: i64) -> i64 {
     min.wrapping_add(rng.next_up_to(max.wrapping_sub(min) as u64) as i64)
 }
 
-/// `random_gaussian(min, max, parameter)`: a normal distribution cut off at `parameter` standard deviations on
-/// either side and stretched over the range.
+/// `random_gaussian(min, max, parameter)`: a normal distribution truncated at `parameter` standard deviations on either
+/// side and scaled to the range.
 pub fn gaussian(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
     let deviations = loop {
         let drawn = rng.next_normal();
@@ -27,7 +27,7 @@ pub fn gaussian(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
     at_fraction(min, max, (deviations + parameter) / (parameter * 2.0))
 }
 
-/// `random_exponential(min, max, parameter)`: an exponential distribution cut off where its density is
+/// `random_exponential(min, max, parameter)`: an exponential distribution truncated where its density is
 /// `exp(-parameter)`.
 pub fn exponential(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
     let cut = (-parameter).exp();
@@ -35,7 +35,7 @@ pub fn exponential(rng: &mut Prng, min: i64, max: i64, parameter: f64) -> i64 {
     at_fraction(min, max, -(cut + (1.0 - cut) * uniform).ln() / parameter)
 }
 
-/// `random_zipfian(min, max, s)`: rank `k` has a probability in proportion to `k^-s`. By rejection: Devroye,
+/// `random_zipfian(min, max, s)`: rank `k` has a probability proportional to `k^-s`. Rejection method of Devroye,
 /// "Non-Uniform Random Variate Generation", Springer 1986, pages 550-551.
 pub fn zipfian(rng: &mut Prng, min: i64, max: i64, s: f64) -> i64 {
     let n = max - min + 1;
@@ -55,7 +55,7 @@ pub fn zipfian(rng: &mut Prng, min: i64, max: i64, s: f64) -> i64 {
     }
 }
 
-/// The integer at `fraction`, from [0, 1), of the range.
+/// The integer at `fraction` of the range, with `fraction` in [0, 1).
 fn at_fraction(min: i64, max: i64, fraction: f64) -> i64 {
     min.wrapping_add(((max - min + 1) as f64 * fraction) as i64)
 }

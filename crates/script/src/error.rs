@@ -1,10 +1,10 @@
-//! What can be wrong with a script, before it runs and while it runs.
+//! Errors of scripts, before they run and while they run.
 
 use thiserror::Error;
 
 use crate::value::Value;
 
-/// A script that cannot be run, with the place where it went wrong.
+/// A script that cannot be run, with the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct ParseError {
@@ -18,17 +18,18 @@ pub struct ParseError {
     pub message: String,
     /// What the author may have meant.
     pub hint: Option<String>,
-    /// Number of the command, from 1, that has no place among the script's conditions: pgbench tells it and no line.
+    /// Number of the command, from 1, that is misplaced among the script's conditions: pgbench reports it instead of a
+    /// line.
     pub condition: Option<usize>,
 }
 
-/// An expression that has no value. As small as a pointer, so that values are handed on in registers.
+/// An expression that has no value. As small as a pointer, so that results are returned in registers.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error(transparent)]
 pub struct EvalError(Box<EvalReason>);
 
 impl EvalError {
-    /// Why it has none.
+    /// Why it has no value.
     #[must_use]
     pub fn reason(&self) -> &EvalReason {
         &self.0
@@ -56,10 +57,10 @@ pub enum EvalReason {
         /// Its text.
         text: Box<str>,
     },
-    /// A variable holds text that looks like an integer, of more than 64 bits.
+    /// A variable holds text that spells an integer of more than 64 bits.
     #[error("value \"{0}\" is out of range for type bigint")]
     OutOfRange(Box<str>),
-    /// A value of one type stands where another is needed.
+    /// A value of one type is used where another is needed.
     #[error("cannot coerce {from} to {to}")]
     Coercion {
         /// Type of the value.
@@ -94,7 +95,7 @@ pub enum EvalReason {
     /// The size given to `permute` is not positive.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
-    /// The variable of `\sleep` is no integer.
+    /// The variable of `\sleep` is not an integer.
     #[error("sleep: invalid sleep time \"{text}\" for variable \"{name}\"")]
     SleepTime {
         /// Name of the variable.
@@ -122,7 +123,7 @@ pub enum EvalReason {
     /// `\setshell`'s command printed nothing.
     #[error("{0}: could not read result of shell command")]
     ShellSilent(Box<str>),
-    /// `\setshell`'s command printed something else than an integer.
+    /// `\setshell`'s command printed something other than an integer.
     #[error("{command}: shell command must return an integer (not \"{output}\")")]
     ShellOutput {
         /// The shell command's first word.

@@ -22,20 +22,20 @@ pub enum Expr {
     },
     /// A function or operator; all its arguments are evaluated, from left to right.
     Call(Function, Vec<Expr>),
-    /// `a AND b`; `b` is left alone when `a` decides.
+    /// `a AND b`; `b` is not evaluated when `a` decides.
     And(Box<Expr>, Box<Expr>),
-    /// `a OR b`; `b` is left alone when `a` decides.
+    /// `a OR b`; `b` is not evaluated when `a` decides.
     Or(Box<Expr>, Box<Expr>),
     /// `CASE WHEN condition THEN value ... ELSE otherwise END`
     Case {
         /// Conditions with their values.
         branches: Vec<(Expr, Expr)>,
-        /// The value when no condition holds.
+        /// The value when no condition is true.
         otherwise: Box<Expr>,
     },
 }
 
-/// Is told of every value that `debug()` gets.
+/// Called with every value that `debug()` is called with.
 pub trait Observer: FnMut(Value) {}
 
 impl<F: FnMut(Value)> Observer for F {}
@@ -50,7 +50,7 @@ impl Expr {
         self.eval_observed(variables, rng, &mut |_| {})
     }
 
-    /// [`Expr::eval`], telling `observer` what the calls of `debug()` are to show.
+    /// [`Expr::eval`], which passes `observer` the values that calls of `debug()` have to show.
     ///
     /// # Errors
     /// As [`Expr::eval`].
@@ -118,7 +118,7 @@ impl Expr {
     }
 }
 
-/// `a AND b` (decided by false) or `a OR b` (decided by true). Unlike SQL's, null on the left is null whatever the
+/// `a AND b` (decided by false) or `a OR b` (decided by true). Unlike in SQL, null on the left gives null whatever the
 /// right side is.
 fn decide<O: Observer>(
     a: &Expr,
@@ -145,7 +145,7 @@ fn call<O: Observer>(
     rng: &mut Prng,
     observer: &mut O,
 ) -> Result<Value, EvalError> {
-    // Nearly all calls are like random(1, 100000 * :scale), and the fewer steps they take, the better.
+    // Nearly all calls are like `random(1, 100000 * :scale)`, so this is the hot path.
     if let [a, b] = arguments {
         let a = a.argument(variables, rng, observer)?;
         let b = b.argument(variables, rng, observer)?;
@@ -162,8 +162,8 @@ fn call<O: Observer>(
     apply(function, &values[..arguments.len()], rng, observer)
 }
 
-/// Applies a function to arguments of the number that it takes. With a null among them, all but `IS` and `debug` are
-/// null.
+/// Applies a function to the right number of arguments. If one of them is null, the result is null, except of `IS` and
+/// `debug`.
 #[inline]
 fn apply<O: Observer>(
     function: Function,
@@ -226,7 +226,7 @@ fn is_double(value: Value) -> bool {
     matches!(value, Value::Double(_))
 }
 
-/// Doubles if either side is one, integers otherwise; `%` is always of integers.
+/// Computes with doubles if either side is one, else with integers; `%` always takes integers.
 fn arithmetic(function: Function, left: Value, right: Value) -> Result<Value, EvalError> {
     use Function as F;
     if function != F::Mod && (is_double(left) || is_double(right)) {
@@ -283,7 +283,7 @@ fn holds<T: PartialOrd>(function: Function, left: T, right: T) -> bool {
     }
 }
 
-/// Shifts take the lowest six bits of their distance, as the processors do that pgbench leaves them to.
+/// Shifts use the lowest six bits of their distance, as the processors do on which pgbench relies.
 fn bitwise(function: Function, left: i64, right: i64) -> Result<Value, EvalError> {
     Ok(Value::Int(match function {
         Function::BitAnd => left & right,
@@ -294,7 +294,7 @@ fn bitwise(function: Function, left: i64, right: i64) -> Result<Value, EvalError
     }))
 }
 
-/// `least` and `greatest`: of doubles if any is one. `*_wins` says whether its first argument stays.
+/// `least` and `greatest`: compares doubles if any argument is one. `*_wins` returns whether its first argument wins.
 fn extremum(
     args: &[Value],
     double_wins: fn(f64, f64) -> bool,

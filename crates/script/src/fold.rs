@@ -1,4 +1,4 @@
-//! What is the same in every transaction is worked out once: `100000 * :scale`.
+//! Constant folding: computes once what is the same in every transaction, such as `100000 * :scale`.
 
 use crate::expr::Expr;
 use crate::functions::Function;
@@ -7,10 +7,11 @@ use crate::script::{Command, Script};
 use crate::value::Value;
 use crate::variables::{Symbols, Variables};
 
-/// Works out, in the `\set` commands of a run's scripts, what depends only on constants and on variables that are given
-/// from outside (`initial`) and that no script sets. Draws nothing, and leaves alone what fails.
+/// Computes the parts of the `\set` commands of a run's scripts that depend only on constants and on variables that are
+/// given from outside (`initial`) and that no script sets. Draws no random numbers, and keeps expressions whose
+/// evaluation fails.
 pub fn fold_constants(scripts: &mut [Script], initial: &Variables) {
-    // The columns of a result may be named like anything.
+    // The columns of a result can have any name.
     if scripts.iter().any(|script| script.keeps().next().is_some()) {
         return;
     }
@@ -24,7 +25,7 @@ pub fn fold_constants(scripts: &mut [Script], initial: &Variables) {
 }
 
 impl Function {
-    /// Whether its value depends on its arguments alone, and nobody sees it being called.
+    /// Whether its value depends only on its arguments, and calling it has no side effect.
     fn is_constant(self) -> bool {
         !matches!(
             self,
@@ -52,7 +53,7 @@ impl Expr {
                     .for_each(|argument| argument.fold(given));
                 let is_known = |argument: &Self| matches!(argument, Self::Constant(_));
                 if function.is_constant() && arguments.iter().all(is_known) {
-                    // Neither is looked at: there are only constants, and nothing is drawn.
+                    // Neither is used: there are only constants, and no random function.
                     let no_variables = Variables::new(&Symbols::new());
                     let no_draws = &mut Prng::seeded(0);
                     if let Ok(value) = self.eval(&no_variables, no_draws) {

@@ -1,4 +1,4 @@
-//! pgbench's functions that scatter integers: FNV-1a, MurmurHash2 and the pseudo-random permutation.
+//! pgbench's hash functions FNV-1a and MurmurHash2, and its pseudo-random permutation.
 
 use crate::prng::Prng;
 
@@ -30,8 +30,8 @@ pub(crate) fn murmur2(value: i64, seed: i64) -> i64 {
 
 /// `permute(value, size, seed)`: a bijection of `0..size`, chosen by `seed`. `size` is positive.
 ///
-/// Six rounds; each mixes the lower and then the upper end of the range, which overlap and are both a power
-/// of two long, and then shifts everything by a random offset.
+/// Six rounds; each mixes the lower and then the upper end of the range, which overlap and whose lengths are a power of
+/// two, and then shifts everything by a random offset.
 pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     const ROUNDS: usize = 6;
     if size < 2 {
@@ -55,8 +55,8 @@ struct Half {
 }
 
 impl Half {
-    /// Maps the numbers below 2^bits to one another by an odd factor, an exclusive or and a rotation, all but the
-    /// last drawn from `rng`; leaves greater numbers alone.
+    /// Permutes the numbers below 2^bits by an odd factor, an exclusive or and a rotation, all but the last drawn from
+    /// `rng`; larger numbers are unchanged.
     fn mix(&self, v: u64, rng: &mut Prng) -> u64 {
         let mask = (1_u64 << self.bits) - 1;
         let factor = (rng.next_u64() & mask) | 1;

@@ -1,10 +1,10 @@
-//! Tokens of expressions, as pgbench's `exprscan.l` cuts them.
+//! Splits expressions into tokens, as pgbench's `exprscan.l` does.
 
 use crate::error::ParseError;
 use crate::source::{Source, continuation_length, is_blank, is_name_part, is_name_start};
 use crate::value;
 
-/// A piece of an expression.
+/// A token of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Token<'a> {
     /// The end of the command: of its line, and of all lines that continue it.
@@ -15,14 +15,14 @@ pub(crate) enum Token<'a> {
     Double(f64),
     /// `:name`, without the colon
     Variable(&'a str),
-    /// A word that is no keyword: the name of a function.
+    /// A word that is not a keyword: the name of a function.
     Name(&'a str),
     Keyword(Keyword),
-    /// An operator or a bracket or a comma.
+    /// An operator, a bracket or a comma.
     Symbol(&'static str),
 }
 
-/// A word with a meaning of its own, in any case.
+/// A keyword, in upper or lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyword {
     And,
@@ -58,13 +58,13 @@ const KEYWORDS: [(&str, Keyword); 14] = [
     ("false", Keyword::False),
 ];
 
-/// Longer ones first, since the longest that fits is the one.
+/// Longer ones first, since the longest match wins.
 const SYMBOLS: [&str; 21] = [
     "<>", "!=", "<=", ">=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "|", "&", "#", "~",
     "(", ")", ",",
 ];
 
-/// Reads tokens from a place on.
+/// Reads tokens from a given offset.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexer<'a> {
     source: Source<'a>,
@@ -77,12 +77,12 @@ impl<'a> Lexer<'a> {
         Self { source, offset }
     }
 
-    /// Where reading goes on.
+    /// Where reading continues.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The next token and where it begins. At the end of the line it says so again and again.
+    /// The next token and where it begins. At the end of the line, every further call returns the end token.
     pub(crate) fn next(&mut self) -> Result<(Token<'a>, usize), ParseError> {
         self.skip_blanks();
         let start = self.offset;
@@ -117,7 +117,7 @@ impl<'a> Lexer<'a> {
         self.source.byte(offset).is_some_and(|b| b.is_ascii_digit())
     }
 
-    /// Takes bytes as long as `wanted`, and yields them.
+    /// Consumes bytes while they are `wanted`, and returns them.
     fn take_while(&mut self, wanted: impl Fn(u8) -> bool) -> &'a str {
         let start = self.offset;
         while self.source.byte(self.offset).is_some_and(&wanted) {

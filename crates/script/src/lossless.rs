@@ -1,16 +1,16 @@
-//! Bytes in any encoding as text, and back. What is UTF-8 stays as it is; every other byte is one character of the last
-//! 128 of the private use area, U+10FF80 to U+10FFFF. Where these characters themselves occur, their bytes are kept
-//! one by one, so that nothing is lost and no two sequences of bytes have the same text.
+//! Converts bytes in any encoding to text, and back. Valid UTF-8 is unchanged; every other byte becomes one of the last
+//! 128 characters of the private use area, U+10FF80 to U+10FFFF. Where these characters themselves occur, their bytes
+//! are converted one by one, so that nothing is lost and no two sequences of bytes have the same text.
 
 use std::borrow::Cow;
 
-/// The character that stands for byte 0.
+/// The character that represents byte 0.
 const BASE: u32 = 0x0010_FF00;
 
-/// First byte of the UTF-8 form of all characters that stand for bytes.
+/// First byte of the UTF-8 form of all characters that represent bytes.
 const FIRST_BYTE: u8 = 0xF4;
 
-/// The byte that a character stands for, if it stands for one.
+/// The byte that a character represents, if it represents one.
 #[must_use]
 pub fn byte_of(character: char) -> Option<u8> {
     let byte = u8::try_from(u32::from(character).checked_sub(BASE)?).ok()?;
@@ -46,7 +46,7 @@ pub fn from_bytes(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The bytes of a `text` that [`from_bytes`] has made.
+/// The bytes of a `text` that [`from_bytes`] returned.
 #[must_use]
 pub fn to_bytes(text: &str) -> Cow<'_, [u8]> {
     if !text.as_bytes().contains(&FIRST_BYTE) {

@@ -1,4 +1,4 @@
-//! Meta commands: `\set` and its kin.
+//! Meta commands: `\set` and others.
 
 use crate::error::ParseError;
 use crate::expr::Expr;
@@ -8,7 +8,7 @@ use crate::source::{Source, continuation_length, did_you_mean, is_blank, is_name
 use crate::variables::Symbols;
 use crate::{shell, sleep};
 
-/// All of them.
+/// All meta commands.
 const COMMANDS: [&str; 13] = [
     "set",
     "sleep",
@@ -25,7 +25,7 @@ const COMMANDS: [&str; 13] = [
     "endpipeline",
 ];
 
-/// What a meta command is.
+/// A parsed meta command.
 pub(crate) enum Meta {
     /// A command of its own.
     Command(Command),
@@ -40,16 +40,17 @@ pub(crate) struct Word<'a> {
     pub(crate) start: usize,
 }
 
-/// Reads a meta command word by word.
+/// Reads the words of a meta command.
 pub(crate) struct Reader<'a, 'p> {
     pub(crate) source: Source<'a>,
-    /// Where reading goes on.
+    /// Where reading continues.
     offset: usize,
     symbols: &'p mut Symbols,
     reads: &'p mut Vec<Read>,
 }
 
-/// Parses the meta command behind the backslash before `offset`. Yields it, unless the line is empty, and where it ends.
+/// Parses the meta command after the backslash before `offset`. Returns it, unless the line is empty, and the offset of
+/// its end.
 pub(crate) fn meta_command(
     source: Source<'_>,
     offset: usize,
@@ -159,14 +160,14 @@ impl<'a> Reader<'a, '_> {
         slot
     }
 
-    /// The error for a command that ends too early.
+    /// The error of a command that ends too early.
     pub(crate) fn missing(&self, message: &str, usage: &str) -> ParseError {
         self.source
             .error(self.offset, message)
             .with_hint(format!("write {usage}"))
     }
 
-    /// The error for a word that is one too many.
+    /// The error of a surplus word.
     pub(crate) fn too_many(&self, extra: Word<'_>, usage: &str) -> ParseError {
         self.source
             .error(extra.start, "too many arguments")

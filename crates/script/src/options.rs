@@ -1,38 +1,38 @@
-//! What pgbench's options say about scripts and seeds, in its words.
+//! pgbench's options about scripts and seeds, with its error messages.
 
 use thiserror::Error;
 
 use crate::builtin::{BUILTINS, Builtin};
 
-/// An option that cannot be understood. The wording is pgbench's.
+/// An invalid option. The wording is pgbench's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OptionError {
-    /// What follows the `@` is no number.
+    /// What follows the `@` is not a number.
     #[error("invalid weight specification: {0}")]
     Weight(String),
     /// What follows the `@` is negative or too large.
     #[error("weight specification out of range (0 .. 2147483647): {0}")]
     WeightRange(i64),
-    /// No built-in script has a name that begins so.
+    /// No built-in script has a name with this prefix.
     #[error("no builtin script found for name \"{0}\"")]
     NoBuiltin(String),
-    /// Several have.
+    /// Several built-in scripts have a name with this prefix.
     #[error("ambiguous builtin name: {found} builtin scripts found for prefix \"{prefix}\"")]
     AmbiguousBuiltin {
-        /// How many.
+        /// Their number.
         found: usize,
-        /// What was asked for.
+        /// The prefix.
         prefix: String,
     },
-    /// `--random-seed` is neither a number nor one of the words.
+    /// `--random-seed` is neither a number nor one of its keywords.
     #[error("unrecognized random seed option \"{0}\"")]
     Seed(String),
 }
 
-/// Takes apart `name@weight`; without `@`, the weight is 1.
+/// Splits `name@weight`; without `@`, the weight is 1.
 ///
 /// # Errors
-/// When the weight is no number, or out of range.
+/// When the weight is not a number, or out of range.
 pub fn script_weight(option: &str) -> Result<(&str, u32), OptionError> {
     let Some((name, weight)) = option.rsplit_once('@') else {
         return Ok((option, 1));
@@ -77,10 +77,10 @@ pub enum SeedOption {
 
 impl SeedOption {
     /// Reads the option as pgbench does, with C's `strtoull`: white space and a sign may come first, a minus sign
-    /// turns the number around, and one that is too large is the largest.
+    /// negates the number modulo 2^64, and a number that is too large becomes the largest one.
     ///
     /// # Errors
-    /// When it is none of them.
+    /// When it is neither a number nor a keyword.
     pub fn parse(option: &str) -> Result<Self, OptionError> {
         match option {
             "time" => return Ok(Self::Time),

@@ -1,4 +1,4 @@
-//! Source text to [`Script`].
+//! Parses source text into a [`Script`].
 
 use crate::conditional;
 use crate::error::ParseError;
@@ -12,7 +12,7 @@ use crate::variables::Symbols;
 /// Parses a script. Variables get slots in `symbols`, which all scripts of a run share.
 ///
 /// # Errors
-/// The first thing in `source` that is not pgbench's script language, with its place.
+/// The first syntax error in `source`, with its position.
 pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, ParseError> {
     let tracker = Tracker::default();
     let source = Source::new(name, source, &tracker);
@@ -76,7 +76,7 @@ impl Draft<'_> {
         self.add(Command::Sql(command), statement.start, line, &first_line);
     }
 
-    /// Parses the meta command behind the backslash before `offset`; where it ends.
+    /// Parses the meta command after the backslash before `offset`. Returns the offset of its end.
     fn meta_command(&mut self, offset: usize, symbols: &mut Symbols) -> Result<usize, ParseError> {
         let start = offset - 1;
         let line = self.source.line(start);
@@ -128,13 +128,13 @@ impl Draft<'_> {
 }
 
 /// Checks that every variable that is read is `known` from outside or set by one of the scripts. What `\gset` and
-/// `\aset` set is known when their statements have run: for them, any name counts that begins with their prefix.
+/// `\aset` set is known only after their statements have run, so every name with their prefix counts as set.
 ///
-/// With `in_sql`, those that only statements read are checked too. The simple protocol does not need it: it sends
-/// a statement with an unset `:name` as it was written, which may be what was meant (in JSON, say).
+/// With `in_sql`, variables that only statements read are checked too. The simple protocol does not need that: it sends
+/// an unset `:name` as written, which may be intended, for example in JSON.
 ///
 /// # Errors
-/// The first variable that nothing sets, where it is read.
+/// The first variable that nothing sets, at the position where it is read.
 pub fn check_variables(
     scripts: &[Script],
     symbols: &Symbols,
@@ -181,10 +181,10 @@ pub fn check_variables(
     Ok(())
 }
 
-/// Most parameters of a statement in the extended and the prepared protocol: pgbench's limit.
+/// The maximum number of parameters of a statement in the extended and the prepared protocol: pgbench's limit.
 const MAX_PARAMETERS: usize = 255;
 
-/// Checks what only the extended and the prepared protocol forbid: too many variables in one statement.
+/// Checks the limit that only the extended and the prepared protocol have: the number of variables in one statement.
 ///
 /// # Errors
 /// The first statement that has too many.

@@ -16,7 +16,7 @@ impl Prng {
         let s0 = splitmix64(&mut state);
         let s1 = splitmix64(&mut state);
         if s0 == 0 && s1 == 0 {
-            // All zeroes is the generator's fixed point; PostgreSQL steps aside to these.
+            // All zeroes is the generator's fixed point; PostgreSQL uses these instead.
             return Self {
                 s0: 0x5851_F42D_4C95_7F2D,
                 s1: 0x1405_7B7E_F767_814F,
@@ -25,7 +25,7 @@ impl Prng {
         Self { s0, s1 }
     }
 
-    /// Uniform over all 64-bit numbers.
+    /// Uniformly distributed over all 64-bit numbers.
     pub fn next_u64(&mut self) -> u64 {
         let s0 = self.s0;
         let sx = self.s1 ^ s0;

@@ -1,5 +1,5 @@
-//! Cuts a script into statements and meta commands, as `psqlscan.l` does for psql and pgbench: a statement ends at a
-//! semicolon or before a backslash, unless these stand in a quotation, a comment or parentheses.
+//! Splits a script into statements and meta commands, as `psqlscan.l` does for psql and pgbench: a statement ends at a
+//! semicolon or before a backslash, unless these are in a quotation, a comment or parentheses.
 
 use crate::error::ParseError;
 use crate::source::{Source, is_name_part, is_name_start, is_space};
@@ -8,22 +8,22 @@ use crate::source::{Source, is_name_part, is_name_start, is_space};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Semicolon,
-    /// A meta command begins; the offset is behind its backslash.
+    /// A meta command begins; the offset is after its backslash.
     Backslash(usize),
     End,
 }
 
-/// A statement, without `--` comments before it, but with white space behind it; empty when there was nothing else before
+/// A statement, without `--` comments before it, but with white space after it; empty when there is nothing else before
 /// its ending.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) text: String,
-    /// Where its first character stood.
+    /// The offset of its first character.
     pub(crate) start: usize,
     pub(crate) ending: Ending,
 }
 
-/// Reads one statement after the other.
+/// Reads one statement after another.
 #[derive(Debug)]
 pub(crate) struct Scanner<'a> {
     source: Source<'a>,
@@ -35,7 +35,7 @@ pub(crate) struct Scanner<'a> {
 struct Pending {
     text: Vec<u8>,
     start: Option<usize>,
-    /// Where each open parenthesis stands.
+    /// The offset of each open parenthesis.
     parentheses: Vec<usize>,
     routine: RoutineBody,
 }
@@ -55,7 +55,7 @@ impl<'a> Scanner<'a> {
         Self { source, offset: 0 }
     }
 
-    /// The next statement, up to and with what ends it.
+    /// The next statement, with its ending.
     pub(crate) fn next(&mut self) -> Result<Statement, ParseError> {
         let mut pending = Pending::default();
         loop {
@@ -71,7 +71,7 @@ impl<'a> Scanner<'a> {
                     return self.finish(pending, Ending::Semicolon);
                 }
                 b'\\' => match rest.get(1) {
-                    // psql's way of sending these two as they are
+                    // psql's escapes for these two characters
                     Some(escaped @ (b';' | b':')) => {
                         pending.push(&[*escaped], at);
                         self.offset += 2;
@@ -99,7 +99,7 @@ impl<'a> Scanner<'a> {
         &self.source.text.as_bytes()[start..self.offset]
     }
 
-    /// Length of what belongs together at the start of `rest`: a quotation, a comment, a word, a character.
+    /// Length of the token at the start of `rest`: a quotation, a comment, a word, or a character.
     fn piece_length(
         &self,
         first: u8,
@@ -147,7 +147,7 @@ impl<'a> Scanner<'a> {
                 .source
                 .error(parenthesis, "unclosed parenthesis in a statement"));
         }
-        // Only ASCII characters delimit pieces, so that these are whole characters too.
+        // Only ASCII characters delimit tokens, so tokens consist of whole characters.
         let text = String::from_utf8(pending.text)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         Ok(Statement {
@@ -188,7 +188,7 @@ fn comment_length(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Length of a quotation in which a doubled quote stands for one.
+/// Length of a quotation in which a doubled quote is one quote.
 fn quoted_length(rest: &[u8], quote: u8) -> Option<usize> {
     let mut length = 1;
     loop {
@@ -230,7 +230,7 @@ fn escaped_length(rest: &[u8]) -> Option<usize> {
     }
 }
 
-/// Length of white space with a newline in it that stands before another quote.
+/// Length of white space with a newline in it, if another quote follows.
 fn to_next_part(rest: &[u8]) -> Option<usize> {
     let mut length = 0;
     let mut newline = false;
@@ -261,7 +261,7 @@ fn dollar_quoted_length(rest: &[u8], tag: &[u8]) -> Option<usize> {
         .map(|end| end + 2 * tag.len())
 }
 
-/// A word of SQL, which may have dollar signs inside.
+/// A word of SQL, which may contain dollar signs.
 fn identifier(rest: &[u8]) -> &[u8] {
     let length = rest
         .iter()
@@ -270,13 +270,13 @@ fn identifier(rest: &[u8]) -> &[u8] {
     &rest[..length]
 }
 
-/// Tells whether a semicolon stands within BEGIN ATOMIC ... END of CREATE FUNCTION or PROCEDURE, by psql's
-/// rule of thumb: after CREATE [OR REPLACE] FUNCTION, count BEGIN and CASE against END.
+/// Detects whether a semicolon is inside BEGIN ATOMIC ... END of CREATE FUNCTION or PROCEDURE, by psql's heuristic:
+/// after CREATE [OR REPLACE] FUNCTION, count BEGIN and CASE against END.
 #[derive(Default)]
 struct RoutineBody {
-    /// First letters of the statement's first words; 0 for a word without interest.
+    /// First letters of the statement's first words; 0 for a word that does not matter.
     words: Vec<u8>,
-    /// BEGIN and CASE that wait for their END.
+    /// BEGIN and CASE whose END has not come yet.
     depth: usize,
 }
 

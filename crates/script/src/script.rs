@@ -9,10 +9,10 @@ use crate::sleep::Sleep;
 pub struct Script {
     /// Its file, or the name of a built-in.
     pub name: String,
-    /// What a transaction does, in order and numbered as pgbench numbers them: every statement and every meta command,
-    /// but `\gset` and `\aset`, which belong to their statements.
+    /// The commands of a transaction, in order and numbered as pgbench numbers them: every statement and every meta
+    /// command, except `\gset` and `\aset`, which belong to their statements.
     pub commands: Vec<Command>,
-    /// How the author wrote each of the commands.
+    /// The source text of each command.
     pub written: Vec<Written>,
     /// Every place where a variable is read, in order.
     pub reads: Vec<Read>,
@@ -27,7 +27,7 @@ impl Script {
         })
     }
 
-    /// What the script keeps of its statements' results.
+    /// The `\gset` and `\aset` commands of the script.
     pub fn keeps(&self) -> impl Iterator<Item = &Keep> {
         self.commands.iter().filter_map(|command| match command {
             Command::Sql(sql) => sql.keep.as_ref(),
@@ -36,7 +36,7 @@ impl Script {
     }
 }
 
-/// A command in the author's words.
+/// The source text of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     /// Line of its first character, counted from 1.
@@ -45,12 +45,12 @@ pub struct Written {
     pub text: String,
 }
 
-/// A place where a variable is read.
+/// A position where a variable is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Read {
     /// Slot of the variable.
     pub slot: usize,
-    /// Line of the place, or of the statement's beginning; counted from 1.
+    /// Line of the position, or of the statement's beginning; counted from 1.
     pub line: usize,
     /// Column in characters, counted from 1.
     pub column: usize,
@@ -66,7 +66,7 @@ pub enum Command {
     Set {
         /// Slot of the variable that gets the value.
         slot: usize,
-        /// What to evaluate.
+        /// The expression to evaluate.
         expr: Expr,
     },
     /// A statement to send.
@@ -75,23 +75,23 @@ pub enum Command {
     Sleep(Sleep),
     /// `\if condition`
     If {
-        /// What has to hold for the commands that follow.
+        /// The condition for the commands that follow.
         condition: Expr,
-        /// Number of the `\elif`, `\else` or `\endif` to go to when it does not.
+        /// Number of the `\elif`, `\else` or `\endif` to jump to when it is false.
         otherwise: usize,
     },
-    /// `\elif condition`. Who comes here from a condition that does not hold looks at this one; who has run the
-    /// commands before it goes to the end.
+    /// `\elif condition`. Reached by a jump from a false condition, it evaluates its own; reached after the commands
+    /// before it, it jumps to the end.
     Elif {
-        /// What has to hold for the commands that follow.
+        /// The condition for the commands that follow.
         condition: Expr,
-        /// Number of the `\elif`, `\else` or `\endif` to go to when it does not.
+        /// Number of the `\elif`, `\else` or `\endif` to jump to when it is false.
         otherwise: usize,
         /// Number of the `\endif`.
         end: usize,
     },
-    /// `\else`. Who comes here from a condition that does not hold goes on; who has run the commands before it goes
-    /// to the end.
+    /// `\else`. Reached by a jump from a false condition, execution continues; reached after the commands before it, it
+    /// jumps to the end.
     Else {
         /// Number of the `\endif`.
         end: usize,
@@ -102,9 +102,9 @@ pub enum Command {
     Shell(ShellCommand),
     /// `\setshell name command`
     SetShell {
-        /// Slot of the variable that gets the integer that the command prints.
+        /// Slot of the variable that is set to the integer that the command prints.
         slot: usize,
-        /// What to run.
+        /// The command to run.
         shell: ShellCommand,
     },
     /// `\startpipeline`
@@ -116,7 +116,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// What kind of command it is, as pgbench's messages call it: `SQL`, or the meta command's name.
+    /// The kind of command, as in pgbench's messages: `SQL`, or the meta command's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -142,28 +142,29 @@ impl Command {
 /// A statement, ready for each of the three protocols.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlCommand {
-    /// The statement as written, with its semicolon if it has one, from behind `--` comments before it. White space behind it
-    /// is sent, as pgbench does, but not kept here.
+    /// The statement as written, with its semicolon if it has one, without `--` comments before it. White space after
+    /// it is sent, as by pgbench, but not included here.
     pub text: String,
     /// Line of its first character, counted from 1.
     pub line: usize,
-    /// The simple protocol: text pieces and variables in order. A variable that is unset stays as it was
-    /// written (`:name`), for a colon may mean something else to SQL.
+    /// For the simple protocol: pieces of text and variables in order. A variable that is unset is sent as written
+    /// (`:name`), since a colon may mean something else in SQL.
     pub segments: Vec<Segment>,
-    /// The extended protocol: the statement with `$1`, `$2`, ... where variables stood.
+    /// For the extended protocol: the statement with `$1`, `$2`, ... in place of variables.
     pub prepared_text: String,
-    /// Slot of the variable behind `$1`, `$2`, ...; one for every place, also of the same name.
+    /// Slots of the variables of `$1`, `$2`, ...; one for every position, also of the same name.
     pub params: Vec<usize>,
-    /// What becomes of its results; nothing when it is neither followed by `\gset` nor by `\aset`.
+    /// The `\gset` or `\aset` that follows it, if any.
     pub keep: Option<Keep>,
 }
 
-/// `\gset [prefix]` or `\aset [prefix]`: a result's columns become variables, under their names behind the prefix.
+/// `\gset [prefix]` or `\aset [prefix]`: a result's columns become variables, named by the prefix and the column's
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keep {
     /// `\aset`: the last row of every result that has rows; otherwise `\gset`: the only row of the last result.
     pub all: bool,
-    /// What the variables' names begin with.
+    /// The prefix of the variables' names.
     pub prefix: String,
 }
 
@@ -178,8 +179,8 @@ impl Keep {
 /// A piece of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// Goes to the server as it is.
+    /// Sent unchanged.
     Text(String),
-    /// Slot of a variable whose text goes here.
+    /// Slot of a variable whose text is inserted here.
     Var(usize),
 }

@@ -1,23 +1,23 @@
-//! Who gets which random numbers. pgbench (`main` in `src/bin/pgbench/pgbench.c`) draws from one base
-//! generator, in this order: one seed for every client, `:default_seed`, and three seeds for every thread.
+//! Seeds of clients and threads. pgbench (`main` in `src/bin/pgbench/pgbench.c`) draws from one base generator, in this
+//! order: one seed for every client, `:default_seed`, and three seeds for every thread.
 
 use std::ops::Range;
 
 use crate::prng::Prng;
 
-/// The generators of a run, for the same `--random-seed` the same as pgbench's.
+/// The generators of a run: the same as pgbench's for the same `--random-seed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seeds {
     /// For the random functions of each client, by client number.
     pub clients: Vec<Prng>,
-    /// Value of the variable `default_seed`, unless it is given: what hash functions and `permute` use when given no
-    /// seed.
+    /// Value of the variable `default_seed`, unless it is given: the seed of hash functions and `permute` that are
+    /// called without one.
     pub default_seed: Option<i64>,
     /// Each thread's clients and generators, by thread number.
     pub threads: Vec<ThreadSeeds>,
 }
 
-/// The clients of a thread, and its own generators.
+/// The clients of a thread, and the thread's own generators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadSeeds {
     /// Numbers of the clients that the thread serves.
@@ -31,8 +31,8 @@ pub struct ThreadSeeds {
 }
 
 impl Seeds {
-    /// The generators for `--random-seed=seed`, `clients` and `threads`. Without
-    /// `draws_default_seed`, for `-D default_seed` gives that variable its value, pgbench draws one number less.
+    /// The generators for `--random-seed=seed`, `clients` and `threads`. Without `draws_default_seed`, when `-D
+    /// default_seed` sets that variable, pgbench draws one number less.
     #[must_use]
     pub fn new(seed: u64, clients: usize, threads: usize, draws_default_seed: bool) -> Self {
         let mut base = Prng::seeded(seed);

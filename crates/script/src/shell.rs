@@ -1,4 +1,5 @@
-//! `\shell command` and `\setshell name command`: what to run, and what its output means. Running it is the engine's.
+//! `\shell command` and `\setshell name command`: the command to run, and the meaning of its output. The engine runs
+//! it.
 
 use crate::error::{EvalError, EvalReason, ParseError};
 use crate::lossless;
@@ -7,13 +8,13 @@ use crate::sleep::leading_integer;
 use crate::source::is_space;
 use crate::variables::Variables;
 
-/// Most words of a meta command, its name included: pgbench's limit.
+/// The maximum number of words of a meta command, its name included: pgbench's limit.
 const MAX_WORDS: usize = 256;
 
 /// pgbench's limit for a command's text.
 const MAX_COMMAND_BYTES: usize = 255;
 
-/// How much of a command's output `\setshell` looks at: the beginning of its first line.
+/// How many bytes of a command's output `\setshell` reads: the beginning of its first line.
 pub const SHELL_OUTPUT_BYTES: usize = 63;
 
 /// A command for the shell, with variables in it.
@@ -35,7 +36,7 @@ enum ShellWord {
 }
 
 impl ShellCommand {
-    /// Appends the command's text: its words with a space between them, variables with their text.
+    /// Appends the command's text: its words separated by spaces, with variables replaced by their text.
     ///
     /// # Errors
     /// When a variable is unset, or when the text is longer than pgbench allows.
@@ -61,11 +62,11 @@ impl ShellCommand {
         Ok(())
     }
 
-    /// The value of `\setshell` when the command's output begins with `output`, at most [`SHELL_OUTPUT_BYTES`]: an
-    /// integer of 32 bits, and otherwise nothing but white space in the line.
+    /// The value of `\setshell` when the command's output begins with `output`, of which at most [`SHELL_OUTPUT_BYTES`]
+    /// count: a 32-bit integer, with nothing but white space around it on the line.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no such integer.
     pub fn integer(&self, output: &[u8]) -> Result<i64, EvalError> {
         let output = &output[..output.len().min(SHELL_OUTPUT_BYTES)];
         let line = output
@@ -94,14 +95,14 @@ impl ShellCommand {
         Ok(i64::from(leading_integer(line) as i32))
     }
 
-    /// The error of a command that could not be started, or that `\shell` sees fail.
+    /// The error of a command that could not be started, or of a `\shell` command that failed.
     #[must_use]
     pub fn failed(&self) -> EvalError {
         EvalReason::ShellFailed(self.name.clone()).into()
     }
 }
 
-/// Parses what follows `\shell`, or `\setshell name`; `taken` words of the command came before.
+/// Parses what follows `\shell`, or `\setshell name`; `taken` words of the command were read before.
 pub(crate) fn parse(
     reader: &mut Reader<'_, '_>,
     taken: usize,

@@ -20,7 +20,7 @@ enum Duration {
 }
 
 impl Sleep {
-    /// In microseconds; a negative duration is none.
+    /// The duration in microseconds; 0 for a negative one.
     ///
     /// # Errors
     /// When the variable is unset, or does not begin with an integer.
@@ -53,7 +53,7 @@ fn number_of(variables: &Variables, slot: usize, name: &str) -> Result<i64, Eval
     Ok(number)
 }
 
-/// What `strtol` reads at the start of a text: 0 when there is no integer, the nearest one when it is too long.
+/// What `strtol` reads at the start of a text: 0 when there is no integer, the nearest limit when it is out of range.
 pub(crate) fn leading_integer(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text {
@@ -88,7 +88,7 @@ pub(crate) fn parse(reader: &mut Reader<'_, '_>) -> Result<Sleep, ParseError> {
         None => {
             let digits = number_length(number.text);
             if digits < number.text.len() && unit.is_none() {
-                // A unit may stick to its number, as in 10ms.
+                // A unit may follow its number without a space, as in 10ms.
                 unit = Some(Word {
                     text: &number.text[digits..],
                     start: number.start + digits,

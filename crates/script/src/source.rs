@@ -1,20 +1,20 @@
-//! The text of a script, and places in it.
+//! The text of a script, and positions in it.
 
 use std::cell::Cell;
 
 use crate::error::ParseError;
 
-/// The last place whose line and column were asked for: the next one is mostly behind it, and so all places of a
-/// script take one pass over it.
+/// The last offset whose line and column were computed. The next one mostly follows it, so that one pass over a script
+/// is enough for all of them.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker(Cell<(usize, usize, usize)>);
 
-/// A script's name and text. Places are byte offsets into the text.
+/// A script's name and text. Offsets are in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
     pub(crate) text: &'a str,
-    /// The meta command being read, which errors name.
+    /// The meta command being read, which error messages name.
     command: Option<&'a str>,
     tracker: &'a Tracker,
 }
@@ -29,7 +29,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The same, while a meta command is read.
+    /// The same source while a meta command is read.
     pub(crate) fn in_command(self, command: &'a str) -> Self {
         Self {
             command: Some(command),
@@ -37,7 +37,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The bytes from `offset` on.
+    /// The bytes from `offset` to the end.
     pub(crate) fn bytes_from(self, offset: usize) -> &'a [u8] {
         &self.text.as_bytes()[offset..]
     }
@@ -47,7 +47,7 @@ impl<'a> Source<'a> {
         self.text.as_bytes().get(offset).copied()
     }
 
-    /// Line and column (in characters) of a place, both from 1.
+    /// Line and column (in characters) of an offset, both counted from 1.
     pub(crate) fn position(self, offset: usize) -> (usize, usize) {
         let (mut start, mut line, mut column) = self.tracker.0.get();
         if offset < start || line == 0 {
@@ -66,12 +66,12 @@ impl<'a> Source<'a> {
         (line, column)
     }
 
-    /// Line of a place, from 1.
+    /// Line of an offset, counted from 1.
     pub(crate) fn line(self, offset: usize) -> usize {
         self.position(offset).0
     }
 
-    /// An error at a place.
+    /// An error at an offset.
     pub(crate) fn error(self, offset: usize, message: impl Into<String>) -> ParseError {
         let (line, column) = self.position(offset);
         let mut message = message.into();
@@ -88,37 +88,38 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The error for what the grammar has no place for, at a place.
+    /// The syntax error at an offset.
     pub(crate) fn syntax_error(self, offset: usize, hint: impl Into<String>) -> ParseError {
         self.error(offset, "syntax error").with_hint(hint)
     }
 }
 
 impl ParseError {
-    /// The error with a hint.
+    /// Adds a hint to the error.
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The error as one of the script's conditions, found at this command, from 0.
+    /// Marks the error as one of the script's conditions, found at this command, counted from 0.
     pub(crate) fn of_condition(mut self, command: usize) -> Self {
         self.condition = Some(command + 1);
         self
     }
 }
 
-/// Whether a variable's name may begin with this byte: letters, `_`, and all of other alphabets.
+/// Whether a variable's name may begin with this byte: ASCII letters, `_`, and every byte that is not ASCII.
 pub(crate) fn is_name_start(b: u8) -> bool {
     b.is_ascii_alphabetic() || b == b'_' || b >= 0x80
 }
 
-/// Whether a variable's name may go on with this byte.
+/// Whether a variable's name may contain this byte after the first.
 pub(crate) fn is_name_part(b: u8) -> bool {
     is_name_start(b) || b.is_ascii_digit()
 }
 
-/// Whether `name` can be a variable's: letters, digits, underscores and all of other alphabets, and no digit first.
+/// Whether `name` can be the name of a variable: letters, digits, underscores and all characters beyond ASCII, not
+/// beginning with a digit.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let bytes = name.as_bytes();
@@ -130,7 +131,7 @@ pub(crate) fn is_blank(b: u8) -> bool {
     matches!(b, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c')
 }
 
-/// White space between statements: C's isspace().
+/// White space between statements: C's `isspace()`.
 pub(crate) fn is_space(b: u8) -> bool {
     is_blank(b) || b == b'\n'
 }
@@ -144,10 +145,10 @@ pub(crate) fn continuation_length(bytes: &[u8]) -> usize {
     }
 }
 
-/// Comparing takes time in proportion to the product of the lengths, and nobody mistypes longer words.
+/// Longer words are not compared, since the time is proportional to the product of the lengths.
 const LONGEST_COMPARED_BYTES: usize = 64;
 
-/// "did you mean ...?" for the candidate nearest to `word`, if one is near.
+/// "did you mean ...?" for the candidate most similar to `word`, if one is similar enough.
 pub(crate) fn did_you_mean<'c>(
     word: &str,
     candidates: impl Iterator<Item = &'c str>,

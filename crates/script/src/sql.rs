@@ -4,8 +4,8 @@ use crate::script::{Segment, SqlCommand};
 use crate::source::{is_name_part, is_name_start, is_space};
 use crate::variables::Symbols;
 
-/// Prepares a statement that begins at `line`. As in pgbench, `:name` is a variable wherever it stands, in quotations
-/// too; a colon that follows a colon is not looked at, which leaves `::type` alone.
+/// Prepares a statement that begins at `line`. As in pgbench, `:name` is a variable everywhere, also in quotations; a
+/// colon that follows a colon is skipped, which leaves `::type` unchanged.
 pub(crate) fn sql_command(text: &str, line: usize, symbols: &mut Symbols) -> SqlCommand {
     let mut segments = Vec::new();
     let mut prepared_text = String::new();
@@ -40,7 +40,7 @@ fn is_white(c: char) -> bool {
     u8::try_from(c).is_ok_and(is_space)
 }
 
-/// Where variables stand in `text`: from the colon to behind the name.
+/// The ranges of variables in `text`: from the colon to the end of the name.
 fn references(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let bytes = text.as_bytes();
     let mut offset = 0;

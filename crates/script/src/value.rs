@@ -1,10 +1,10 @@
-//! Values of expressions and variables, and how they turn into one another and into text.
+//! Values of expressions and variables, and their conversions to one another and to text.
 
 use std::io::Write;
 
 use crate::error::{EvalError, EvalReason};
 
-/// What an expression yields.
+/// The value of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// SQL's NULL.
@@ -18,7 +18,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Name of the type, as error messages give it.
+    /// Name of the type, as used in error messages.
     #[must_use]
     pub fn type_name(self) -> &'static str {
         match self {
@@ -29,10 +29,10 @@ impl Value {
         }
     }
 
-    /// The value as a boolean; only a boolean is one.
+    /// The value as a boolean. Only booleans convert to it.
     ///
     /// # Errors
-    /// [`EvalReason::Coercion`] for every other type.
+    /// [`EvalReason::Coercion`] for all other types.
     pub fn to_bool(self) -> Result<bool, EvalError> {
         match self {
             Self::Bool(b) => Ok(b),
@@ -72,7 +72,7 @@ impl Value {
         }
     }
 
-    /// Whether a condition holds: a true boolean, or a number that is not zero.
+    /// Whether the value is true as a condition: the boolean true, or a number other than zero.
     #[must_use]
     pub fn is_true(self) -> bool {
         match self {
@@ -83,8 +83,8 @@ impl Value {
         }
     }
 
-    /// Appends the text that stands for the value in SQL and in parameters, without allocating
-    /// when `out` has room. Doubles are written as C's `%.15g` does.
+    /// Appends the text of the value in SQL and in parameters, without allocating when `out` has the capacity. Doubles
+    /// are written as C's `%.15g` does.
     pub fn write_text(self, out: &mut Vec<u8>) {
         match self {
             Self::Null => out.extend_from_slice(b"NULL"),
@@ -95,9 +95,8 @@ impl Value {
         }
     }
 
-    /// The value that the text of a variable spells in an expression; `None` if it spells none.
-    /// pgbench takes `null`, any beginning of `true`, `yes`, `false` and `no`, `on`, `off` and `of`,
-    /// integers, and doubles, without regard to case.
+    /// The value that the text of a variable spells in an expression; `None` if it spells none. pgbench accepts `null`,
+    /// any prefix of `true`, `yes`, `false` and `no`, `on`, `off` and `of`, integers, and doubles, ignoring case.
     #[must_use]
     pub fn from_bytes(text: &[u8]) -> Option<Self> {
         let is = |word: &[u8]| text.eq_ignore_ascii_case(word);
@@ -132,7 +131,7 @@ impl Value {
     }
 }
 
-/// A double as C's `strtod` reads it: `None` for what it calls out of range, also because it is too near to zero.
+/// A double as C's `strtod` reads it: `None` for what it reports as out of range, which includes underflow.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
     let double: f64 = text.parse().ok()?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
@@ -143,13 +142,13 @@ pub(crate) fn parse_double(text: &str) -> Option<f64> {
     (double.is_normal() || is_zero || is_word).then_some(double)
 }
 
-/// Significant digits that a double carries through decimal text and back: C's DBL_DIG.
+/// Significant decimal digits that survive a round trip through a double: C's DBL_DIG.
 const DOUBLE_DIGITS: usize = 15;
 
 /// Appends `d` as PostgreSQL's `printf("%.15g")` (`src/port/snprintf.c`) writes it.
 fn write_double(d: f64, out: &mut Vec<u8>) {
     if !d.is_finite() {
-        // C leaves these words to the platform; PostgreSQL's own printf does not.
+        // C leaves the spelling of these to the platform; PostgreSQL's own printf does not.
         let text: &[u8] = match d {
             d if d.is_nan() => b"NaN",
             d if d > 0.0 => b"Infinity",

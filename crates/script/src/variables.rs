@@ -1,4 +1,4 @@
-//! Names of variables, numbered once, and the values that a client holds for them.
+//! Variables: their names, each numbered once, and the values that a client has for them.
 
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ impl Symbols {
     }
 }
 
-/// Whether a text is digits, with or without a sign.
+/// Whether a text consists of digits, with or without a sign.
 fn is_integer(text: &str) -> bool {
     let text = text.trim_ascii_start();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -65,14 +65,14 @@ fn is_integer(text: &str) -> bool {
 enum Holds {
     Nothing,
     Value(Value),
-    /// The slot's text, with the value it has in an expression if it has one.
+    /// The slot's text, and its value in an expression if it has one.
     Text(Option<Value>),
 }
 
 #[derive(Debug, Clone)]
 struct Slot {
     holds: Holds,
-    /// Kept when something else is held, so that the next text needs no memory of its own.
+    /// Kept when the variable holds something else, so that the next text needs no new memory.
     text: Vec<u8>,
 }
 
@@ -83,7 +83,7 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// One unset variable for every name in `symbols`: make it after all scripts are parsed.
+    /// One unset variable for every name in `symbols`. Create it after all scripts are parsed.
     #[must_use]
     pub fn new(symbols: &Symbols) -> Self {
         let unset = Slot {
@@ -101,9 +101,9 @@ impl Variables {
         self.slots[slot].holds = Holds::Value(value);
     }
 
-    /// Gives a variable text, from `-D name=text` or from a column, in whatever encoding. SQL gets the text as it
-    /// is; an expression gets the null, boolean, integer or double that it spells. Does not allocate when the
-    /// variable has held as long a text before.
+    /// Gives a variable text, from `-D name=text` or from a column, in any encoding. SQL gets the text unchanged; an
+    /// expression gets the null, boolean, integer or double that it spells. Does not allocate if the variable has held
+    /// a text of that length before.
     pub fn set_text(&mut self, slot: usize, text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         let slot = &mut self.slots[slot];
@@ -118,7 +118,7 @@ impl Variables {
         !matches!(self.slots[slot].holds, Holds::Nothing)
     }
 
-    /// The value in an expression; `None` when unset, or when its text is no value.
+    /// The value in an expression; `None` when unset, or when its text does not spell a value.
     #[inline]
     #[must_use]
     pub fn get(&self, slot: usize) -> Option<Value> {
@@ -129,8 +129,8 @@ impl Variables {
         }
     }
 
-    /// Appends the variable's text, without allocating when `out` has room. `false` when unset,
-    /// and then nothing is written.
+    /// Appends the variable's text, without allocating when `out` has the capacity. Returns `false` and writes nothing
+    /// when it is unset.
     #[inline]
     #[must_use]
     pub fn write_text(&self, slot: usize, out: &mut Vec<u8>) -> bool {
@@ -149,7 +149,7 @@ impl Variables {
         matches!(slot.holds, Holds::Text(_)).then_some(&slot.text)
     }
 
-    /// The error of reading `slot` when [`Variables::get`] found no value.
+    /// The error of reading `slot` after [`Variables::get`] found no value.
     pub(crate) fn read_error(&self, slot: usize, name: &str) -> EvalError {
         let name = name.into();
         let text = self.text(slot).map(lossless::from_bytes);

@@ -1,4 +1,4 @@
-//! Meta commands, one by one: what they are parsed to, and what can be known of them without running them.
+//! Meta commands, one by one: how they are parsed, and what can be checked without running them.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use plinth_script::{Command, Expr, Keep, Prng, Script, Symbols, Value, Variables, parse};
@@ -108,7 +108,7 @@ fn sleep_has_units_and_never_lasts_less_than_nothing() {
         ),
     ];
     for (source, wanted) in table {
-        // Of a text, the integer at its start counts; of a double, the whole part.
+        // The integer at the start of a text counts, and the integer part of a double.
         let (command, variables) = alone(source, " 12 ms", Value::Double(1.9));
         let Command::Sleep(sleep) = command else {
             panic!("{command:?}")

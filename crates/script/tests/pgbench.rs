@@ -1,5 +1,5 @@
 //! Expressions against the real pgbench, the distribution's and the newest: random ones, evaluated by both with the
-//! same seed, well-typed and ill-typed, well-formed and broken.
+//! same seed, with and without type errors and syntax errors.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -11,10 +11,10 @@ use plinth_script::{Command, EvalError, Prng, Seeds, Symbols, Value, Variables, 
 use support::{Server, how_many, newest_pgbench, pgbenches, refusal};
 
 const SEED: u64 = 20_260_314;
-/// Clients that fail in one run of pgbench, each in an expression of its own.
+/// Number of clients that fail in one run of pgbench, each in an expression of its own.
 const FAILING_AT_ONCE: usize = 30;
 
-/// Variables given with -D, and what expressions read.
+/// Variables given with -D, and their values in expressions.
 const DEFINED: [(&str, &str); 10] = [
     ("n", "12"),
     ("big", "9223372036854775807"),
@@ -46,7 +46,7 @@ fn random_expressions_have_pgbenchs_values() {
                 script.push_str(&format!("\\set x debug({text})\n"));
                 expected.push((text, describe(value)));
             }
-            // pgbench does not look at the type that abs() gets, and makes what it will of a boolean.
+            // pgbench does not check the type of the argument of abs(), so its result for a boolean is arbitrary.
             Err(Some(_)) if failing.len() < failures && !text.contains("abs(") => {
                 failing.push(text)
             }
@@ -66,7 +66,8 @@ fn random_expressions_have_pgbenchs_values() {
     }
 }
 
-/// Lets each of several clients evaluate an expression that fails, at least for the first client, and looks at how.
+/// Lets each of several clients evaluate an expression that fails, at least for the first client, and compares the
+/// errors.
 fn check_failures(server: &Server, pgbench: &Path, texts: &[String]) {
     let mut script = String::from("\\if false\n");
     for (client, text) in texts.iter().enumerate() {
@@ -79,7 +80,7 @@ fn check_failures(server: &Server, pgbench: &Path, texts: &[String]) {
     let said = String::from_utf8_lossy(&output.stderr);
     let mut lines = said.lines();
     for (client, text) in texts.iter().enumerate() {
-        // One thread: the clients speak one after the other, and all but the last words say that it gives up.
+        // With one thread, the clients print one after another; the last line of each reports that it aborted.
         let mut theirs = String::new();
         let gives_up = format!("client {client} aborted");
         let ours = Evaluator::new(texts.len(), client).evaluate(text);
@@ -93,7 +94,7 @@ fn check_failures(server: &Server, pgbench: &Path, texts: &[String]) {
             Ok(value) => describe(value),
             Err(message) => message.expect("it was parsed before"),
         };
-        // For two kinds of text that is no value pgbench has other words, or none.
+        // For two kinds of text that spell no value, pgbench has another message, or none.
         let is_same = theirs.contains(&wanted)
             || (wanted.contains(":huge") || wanted.contains("\"huge\""))
                 && theirs.contains("aborted");
@@ -111,7 +112,7 @@ fn broken_expressions_are_refused_in_pgbenchs_words() {
     for _ in 0..how_many(400) {
         let text = generator.broken();
         if text.contains("( ,") {
-            continue; // pgbench's grammar overlooks a comma that stands first.
+            continue; // pgbench's grammar accepts a leading comma.
         }
         let script = format!("\\set x {text}\n");
         let ours = parse("script.sql", &script, &mut Symbols::new());
@@ -121,7 +122,8 @@ fn broken_expressions_are_refused_in_pgbenchs_words() {
             (Err(error), Some(theirs)) => {
                 refused += 1;
                 let is_same = theirs.contains(&error.message);
-                // After an error pgbench reads on to the end of the line, and reports what it cannot read there instead.
+                // After an error pgbench reads to the end of the line, and reports a character there that it cannot
+                // read instead.
                 let reads_on =
                     theirs.contains("unexpected character") || theirs.contains("overflow");
                 assert!(is_same || reads_on, "{text}\n{error}\n{theirs}");
@@ -146,7 +148,7 @@ fn distributions_are_pgbenchs_over_a_million_draws() {
         "random_zipfian(1, 100, 1.5)",
         "random_zipfian(-5, 5, 7)",
     ];
-    // Each call's draws are folded into one hash, so that one wrong draw in many shows.
+    // All draws of a call are combined into one hash, so that a single wrong draw is detected.
     let mut script = String::from("\\set sum 0\n");
     for _ in 0..100 {
         for call in calls {
@@ -181,7 +183,7 @@ fn arguments(clients: usize) -> Vec<&'static str> {
     let mut arguments = vec!["-t", "1", "--random-seed=20260314", "-c"];
     arguments.push(match clients {
         1 => "1",
-        // The seeds of the first clients do not depend on how many there are.
+        // The seeds of the first clients do not depend on the number of clients.
         _ => "30",
     });
     for define in [
@@ -223,7 +225,7 @@ fn describe(value: Value) -> String {
     }
 }
 
-/// Runs `\set` commands; yields the last value.
+/// Runs `\set` commands; returns the last value.
 fn run(
     commands: &[Command],
     variables: &mut Variables,
@@ -240,7 +242,7 @@ fn run(
     Ok(last)
 }
 
-/// Plinth's side, with the generator that one of pgbench's clients has.
+/// Plinth's side, with the generator of one of pgbench's clients.
 struct Evaluator {
     rng: Prng,
     default_seed: i64,
@@ -256,7 +258,8 @@ impl Evaluator {
         }
     }
 
-    /// The value, or the message of a failed evaluation, or nothing for a syntax error. A failure draws nothing.
+    /// The value, or the message of a failed evaluation, or nothing for a syntax error. A failed evaluation draws no
+    /// random numbers.
     fn evaluate(&mut self, text: &str) -> Result<Value, Option<String>> {
         let mut symbols = Symbols::new();
         let script =
@@ -278,7 +281,7 @@ impl Evaluator {
     }
 }
 
-/// Makes random expressions, with parentheses or without, so that precedences matter.
+/// Generates random expressions, with and without parentheses, so that precedences matter.
 struct Generator {
     rng: Prng,
 }
@@ -384,7 +387,7 @@ impl Generator {
         }
     }
 
-    /// An expression with a word or a character taken out, doubled, put in or exchanged.
+    /// An expression with a word or a character removed, doubled, inserted or replaced.
     fn broken(&mut self) -> String {
         let mut words: Vec<String> = self
             .expression(3)

@@ -1,4 +1,4 @@
-//! Which client draws what, and which thread chooses which script, against the real pgbench.
+//! Random numbers of clients and choices of scripts by threads, against the real pgbench.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -108,7 +108,7 @@ fn clients_draw_what_pgbenchs_clients_draw() {
 fn threads_choose_what_pgbenchs_threads_choose() {
     let weights = [1, 5, 2];
     for given in [None, Some(12)] {
-        // One client a thread: between clients of one thread, the order is a matter of time.
+        // One client per thread: the order between clients of one thread depends on timing.
         let seeds = Seeds::new(SEED, 3, 3, given.is_none());
         let default_seed = seeds.default_seed.or(given).unwrap();
         let ours: ByClient = seeds

@@ -1,11 +1,11 @@
-//! Statements as they are cut and sent, against the real pgbench: its debugging output has the text that it sends.
+//! Splitting and sending of statements, against the real pgbench: its debugging output has the text that it sends.
 
 mod support;
 
 use plinth_script::{Command, Prng, Segment, Symbols, Value, Variables, parse};
 use support::Server;
 
-/// Valid SQL with everything that may hide a semicolon or a colon.
+/// Valid SQL with everything that can contain a semicolon or a colon.
 const SCRIPT: &str = r#"
 -- a comment; 'with a quote
 /* and /* a nested; */ one ' */ SELECT 1;SELECT 2;  SELECT 'a;b', "c;d".* FROM (SELECT 1) AS "c;d";
@@ -82,7 +82,7 @@ fn without_newline(text: &str) -> String {
     text.strip_suffix('\n').unwrap_or(text).to_owned()
 }
 
-/// What Plinth sends by the simple protocol.
+/// What Plinth sends in the simple protocol.
 fn simple_texts(script: &str) -> Vec<String> {
     let mut symbols = Symbols::new();
     let script = parse("script", script, &mut symbols).expect("a script");

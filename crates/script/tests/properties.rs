@@ -1,4 +1,4 @@
-//! What holds for every text.
+//! Properties that hold for every text.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../../wire/tests/support/allocator.rs"]
@@ -16,7 +16,7 @@ use plinth_script::{Command, Prng, Symbols, Variables, lossless, parse};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// Pieces that mean something to the parser, so that their jumble gets further than random characters do.
+/// Tokens of the language, so that random sequences of them get further in the parser than random characters do.
 fn jumble() -> impl Strategy<Value = String> {
     let pieces = [
         "\\set ",
@@ -107,7 +107,7 @@ fn jumble() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// Files that the fuzzer found worth keeping, and what people wrote.
+/// The fuzzer's corpus, and scripts that people wrote.
 fn corpus() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/script");
     let read = |entry: io::Result<DirEntry>| fs::read(entry.unwrap().path()).unwrap();
@@ -125,10 +125,10 @@ fn the_corpus_is_parsed_or_refused() {
     }
 }
 
-/// The most memory that a byte of a script may cost: a command takes some hundred bytes, and may be one word.
+/// The maximum memory per byte of a script: a command takes some hundred bytes, and may be one word.
 const MOST_BYTES_EACH: usize = 400;
 
-/// A file of the corpus with a few stretches taken out, doubled many times or exchanged for others.
+/// A file of the corpus with a few parts removed, repeated many times or replaced by others.
 fn mutant() -> impl Strategy<Value = Vec<u8>> {
     let cut = (any::<Index>(), 0_usize..20, any::<Index>(), 0_usize..60);
     let cuts = proptest::collection::vec(cut, 1..6);

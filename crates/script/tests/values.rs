@@ -150,7 +150,7 @@ proptest! {
     fn doubles_survive_text_to_fifteen_digits(d in proptest::num::f64::NORMAL) {
         let text = text_of(Value::Double(d));
         let again: f64 = text.parse().unwrap();
-        // The greatest doubles round up beyond all doubles.
+        // The largest doubles round up beyond the range of doubles.
         prop_assume!(again.is_finite());
         prop_assert!(((again - d) / d).abs() <= 5e-15, "{} is written {}", d, text);
         prop_assert_eq!(text_of(Value::Double(again)), text);

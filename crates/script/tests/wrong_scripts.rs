@@ -1,4 +1,4 @@
-//! Scripts that are wrong: where, why, and what to do about it.
+//! Scripts with errors: the position, message and hint of each.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -13,11 +13,11 @@ fn error_of(source: &str) -> ParseError {
     }
 }
 
-/// A case of the table: a script, and the error it must give.
+/// A case of the table: a script, and its expected error.
 struct Case {
     script: String,
     error: ParseError,
-    /// What pgbench says instead; nothing when it says the same.
+    /// pgbench's message; `None` when it is the same.
     pgbench: Option<String>,
 }
 

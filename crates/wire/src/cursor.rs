@@ -1,12 +1,12 @@
-//! The lines with which libpq shows a place in a statement: `LINE 2: ...` and a caret.
+//! The lines with which libpq shows a position in a statement: `LINE 2: ...` and a caret.
 
 use std::iter::repeat_n;
 
-/// Most characters of the line that are shown, and how many of them at least behind the place.
+/// Maximum number of characters of the line that are shown, and minimum number of them after the position.
 const SHOWN: usize = 60;
 const SHOWN_BEHIND: usize = 10;
 
-/// Both lines, each behind a newline; nothing when `position`, in characters from 1, is not in the statement.
+/// Both lines, each after a newline; `None` when `position`, in characters from 1, is not in the statement.
 pub(crate) fn lines(statement: &str, position: usize) -> Option<String> {
     let place = position.checked_sub(1)?;
     let text: Vec<char> = statement.chars().collect();
@@ -45,7 +45,7 @@ pub(crate) fn lines(statement: &str, position: usize) -> Option<String> {
     ))
 }
 
-/// How many lines end in `text`; a carriage return and a newline together are one end.
+/// The number of line ends in `text`; a carriage return and a newline together are one.
 fn line_ends(text: &[char]) -> usize {
     let ends = text
         .iter()

@@ -1,4 +1,4 @@
-//! Messages of the client, by `postgres-protocol`, as plain bytes.
+//! Messages of the client as bytes, written by `postgres-protocol`.
 
 use bytes::BytesMut;
 use thiserror::Error;
@@ -27,7 +27,7 @@ impl EncodeError {
     }
 }
 
-/// The message of the simple protocol.
+/// `Query`, the message of the simple protocol.
 ///
 /// # Errors
 /// When `sql` has a zero byte or is too long.
@@ -37,7 +37,7 @@ pub fn query(sql: &str) -> Result<Vec<u8>, EncodeError> {
     })
 }
 
-/// Runs one of `postgres-protocol`'s writers over a fresh buffer.
+/// Runs one of `postgres-protocol`'s writers on a new buffer.
 pub(crate) fn encode(
     what: &'static str,
     write: impl FnOnce(&mut BytesMut) -> std::io::Result<()>,

@@ -20,7 +20,7 @@ pub use scram::{SaltedPasswords, ScramError};
 pub use startup::{ChannelBinding, Encryption, Login, SSL_REQUEST, Session, Startup, StartupError};
 pub use template::{Piece, Template, statement_text};
 
-/// Messages of one fixed form that a client sends.
+/// Fixed messages of the client.
 pub mod frontend {
     pub use crate::encode::{SYNC, TERMINATE, query};
 }

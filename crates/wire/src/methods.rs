@@ -1,23 +1,23 @@
-//! Ways of a server to ask who somebody is, by the names of libpq's `require_auth`.
+//! Authentication methods, by the names of libpq's `require_auth`.
 
 use std::fmt;
 
-/// One way.
+/// An authentication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Not at all, or by a client certificate.
+    /// No authentication message, or a client certificate.
     None,
-    /// The password itself.
+    /// The password in clear text.
     Password,
     /// The password, hashed with MD5.
     Md5,
     /// SCRAM-SHA-256, with or without channel binding.
     ScramSha256,
-    /// GSSAPI, which is not spoken here.
+    /// GSSAPI, which is not supported here.
     Gss,
-    /// SSPI, which is not spoken here.
+    /// SSPI, which is not supported here.
     Sspi,
-    /// OAUTHBEARER, which is not spoken here.
+    /// OAUTHBEARER, which is not supported here.
     Oauth,
 }
 
@@ -51,26 +51,26 @@ impl fmt::Display for Method {
     }
 }
 
-/// Which ways are allowed.
+/// The set of allowed methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Methods(u8);
 
 impl Default for Methods {
-    /// All.
+    /// All methods.
     fn default() -> Self {
         Self::ALL
     }
 }
 
 impl Methods {
-    /// Every way.
+    /// All methods.
     pub const ALL: Self = Self(u8::MAX);
 
-    /// Reads libpq's `require_auth`: names with commas between them, which are allowed, or all with `!` before them,
-    /// which are not.
+    /// Reads libpq's `require_auth`: a comma-separated list of allowed methods, or of forbidden methods, each with `!`
+    /// before it.
     ///
     /// # Errors
-    /// The word that is none.
+    /// The word that is not a method.
     pub fn parse(list: &str) -> Result<Self, String> {
         let mut methods = Self(0);
         let (mut allowed, mut forbidden) = (0, 0);

@@ -4,32 +4,32 @@ use std::fmt;
 
 use crate::cursor;
 
-/// What the server says when something went wrong.
+/// An error reported by the server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerError {
-    /// `ERROR`, `FATAL` or `PANIC`, never translated; empty when the server did not say.
+    /// `ERROR`, `FATAL` or `PANIC`, never translated; empty when missing.
     pub severity: String,
-    /// Five characters, such as `40001`; empty when the server did not say.
+    /// Five characters, such as `40001`; empty when missing.
     pub sqlstate: String,
     /// The primary message, in the server's language.
     pub message: String,
-    /// Further words of the server on the cause.
+    /// Details about the cause.
     pub detail: Option<String>,
-    /// What the server suggests.
+    /// A suggestion what to do about it.
     pub hint: Option<String>,
-    /// Where in the statement, in characters from 1.
+    /// The position in the statement, in characters from 1.
     pub position: Option<usize>,
-    /// A statement of the server's own that failed, and where in it.
+    /// An internally generated statement that failed, and the position in it.
     pub internal_query: Option<String>,
     /// See `internal_query`.
     pub internal_position: Option<usize>,
-    /// What the server was doing: calls of functions, outermost last.
+    /// The context of the error: the call stack, outermost call last.
     pub context: Option<String>,
 }
 
 impl ServerError {
-    /// Reads the body of an `ErrorResponse`. What is missing or cut off stays empty: an error that is
-    /// hard to read must not hide that there was one.
+    /// Reads the body of an `ErrorResponse`. Fields that are missing or truncated stay empty: a malformed error must
+    /// not hide that there was one.
     #[must_use]
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::default();
@@ -39,7 +39,7 @@ impl ServerError {
             };
             let text = || String::from_utf8_lossy(value).into_owned();
             match kind {
-                // 'V' is 'S' untranslated, and comes after it.
+                // 'V' is 'S' without translation, and follows it.
                 b'S' | b'V' => error.severity = text(),
                 b'C' => error.sqlstate = text(),
                 b'M' => error.message = text(),
@@ -55,7 +55,8 @@ impl ServerError {
         error
     }
 
-    /// All of it in several lines, as psql and pgbench show it. `statement` is what was sent, if its place is to be shown.
+    /// The whole error in several lines, as psql and pgbench print it. `statement` is the text that was sent, if the
+    /// position in it is to be shown.
     #[must_use]
     pub fn in_full(&self, statement: Option<&str>) -> String {
         let mut text = format!("{}:  {}", self.severity, self.message);

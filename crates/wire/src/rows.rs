@@ -1,8 +1,8 @@
-//! Results, for those few statements whose results the client looks at: the columns' names and a row's fields.
+//! Results, for the few statements whose results the client reads: the names of columns and the fields of rows.
 
 use thiserror::Error;
 
-/// Bytes that are no `RowDescription` or `DataRow`, or only the beginning of a long one.
+/// Bytes that are not a `RowDescription` or `DataRow`, or only the beginning of a long one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "a result that ends in its middle, or is longer than {} bytes",
@@ -10,10 +10,10 @@ use thiserror::Error;
 )]
 pub struct RowError;
 
-/// What follows a column's name: table, column, type, its size, its modifier, format.
+/// Bytes after a column's name: table, column, type, its size, its modifier, format.
 const COLUMN_FACTS_BYTES: usize = 4 + 2 + 4 + 2 + 4 + 2;
 
-/// Names of the columns in the body of a `RowDescription`. After an error there is nothing more.
+/// Names of the columns in the body of a `RowDescription`. An error ends the iterator.
 pub fn column_names(body: &[u8]) -> impl Iterator<Item = Result<&[u8], RowError>> {
     counted(body, |rest| {
         let end = rest.iter().position(|&b| b == 0)?;
@@ -22,7 +22,7 @@ pub fn column_names(body: &[u8]) -> impl Iterator<Item = Result<&[u8], RowError>
     })
 }
 
-/// Fields in the body of a `DataRow`; `None` for null. After an error there is nothing more.
+/// Fields in the body of a `DataRow`; `None` for null. An error ends the iterator.
 pub fn fields(body: &[u8]) -> impl Iterator<Item = Result<Option<&[u8]>, RowError>> {
     counted(body, |rest| {
         let (length, rest) = rest.split_first_chunk()?;
@@ -35,7 +35,7 @@ pub fn fields(body: &[u8]) -> impl Iterator<Item = Result<Option<&[u8]>, RowErro
     })
 }
 
-/// Takes as many items off `body` as its first two bytes say.
+/// Takes items off `body`, whose first two bytes are their number.
 fn counted<'b, T: 'b>(
     body: &'b [u8],
     take: impl Fn(&'b [u8]) -> Option<(T, &'b [u8])>,

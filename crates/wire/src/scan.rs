@@ -1,19 +1,19 @@
-//! Cuts the server's bytes into frames. Bodies are looked at only by who asks; a frame that arrives in
-//! pieces is remembered as a count of bytes to skip, or, for the few kinds that are read, as its first bytes.
+//! Splits the server's bytes into frames. Bodies are not parsed here. Of a frame that arrives in pieces only the number
+//! of bytes to skip is kept, or, for the few kinds that are read, its first bytes.
 
 use thiserror::Error;
 
 /// Tag and length.
 const HEADER_BYTES: usize = 5;
 
-/// How much of the body of a split frame is kept; longer bodies are cut to this.
+/// How much of the body of a split frame is kept; longer bodies are truncated to this.
 pub const KEPT_BYTES: usize = 64 * 1024;
 
-/// The same for results, where they are asked for: their columns' names and their rows.
+/// The same for results, if they are requested: the names of columns, and rows.
 pub const KEPT_ROW_BYTES: usize = 16 * 1024 * 1024;
 
-/// libpq's limit for the kinds of messages that are never long (`pqParseInput3`): above it, the stream is
-/// not what we think it is.
+/// libpq's limit for the kinds of messages that are never long (`pqParseInput3`): a longer one means that the stream is
+/// out of step.
 const LONGEST_SHORT_MESSAGE: usize = 30_000;
 
 /// A message from the server.
@@ -21,14 +21,13 @@ const LONGEST_SHORT_MESSAGE: usize = 30_000;
 pub struct Frame<'a> {
     /// Its kind: `b'Z'` is `ReadyForQuery`.
     pub tag: u8,
-    /// The bytes after the length word. Whole when the frame came in one piece; of a frame that came in
-    /// several, the first [`KEPT_BYTES`] of the kinds that carry words for the client
-    /// (`E N R S K Z v`), the first [`KEPT_ROW_BYTES`] of results (`T D`) if they are asked for, and nothing of all
-    /// others.
+    /// The bytes after the length word. Complete when the frame arrived in one piece. Of a frame that arrived in
+    /// several, the first [`KEPT_BYTES`] of the kinds that the client reads (`E N R S K Z v`), the first
+    /// [`KEPT_ROW_BYTES`] of results (`T D`) if they are requested, and nothing of all others.
     pub body: &'a [u8],
 }
 
-/// Bytes that are no message of the protocol.
+/// Bytes that are not a message of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// A kind of message that no server sends.
@@ -44,13 +43,13 @@ pub enum FrameError {
     },
 }
 
-/// Where in the stream of frames a connection is. Holds at most [`KEPT_BYTES`], or [`KEPT_ROW_BYTES`] where results
-/// are asked for.
+/// The position of a connection in the stream of frames. Holds at most [`KEPT_BYTES`], or [`KEPT_ROW_BYTES`] if results
+/// are requested.
 #[derive(Debug, Clone, Default)]
 pub struct Scanner {
     header: [u8; HEADER_BYTES],
     header_bytes: usize,
-    /// Bytes of the current frame's body that have not come yet; meaningful once the header is whole.
+    /// Bytes of the current frame's body that have not arrived yet; valid once the header is complete.
     missing: usize,
     kept: Vec<u8>,
     keeps_rows: bool,
@@ -72,7 +71,7 @@ impl Scanner {
     /// Takes the next frame off the front of `input`; `None` when `input` is used up.
     ///
     /// # Errors
-    /// When the bytes are not the protocol; the connection is of no use after that.
+    /// When the bytes do not follow the protocol; the connection cannot be used any more.
     #[inline]
     pub fn next<'s, 'i: 's>(
         &'s mut self,
@@ -85,7 +84,7 @@ impl Scanner {
         }
     }
 
-    /// [`Scanner::next`] if all of the frame is in `input`: it borrows nothing else. `None` otherwise.
+    /// [`Scanner::next`] for a frame that is completely in `input`, which is all that it borrows. `None` otherwise.
     ///
     /// # Errors
     /// As [`Scanner::next`].
@@ -105,7 +104,7 @@ impl Scanner {
         }))
     }
 
-    /// The slow road: a frame whose bytes come in several pieces.
+    /// The slow path: a frame whose bytes arrive in several pieces.
     fn next_split<'s, 'i: 's>(
         &'s mut self,
         input: &mut &'i [u8],
@@ -148,12 +147,12 @@ impl Scanner {
     }
 }
 
-/// Length of the body that a header announces, checked against what its kind can have.
+/// Length of the body according to the header, checked against the limits of its kind.
 #[inline]
 fn body_length(header: &[u8; HEADER_BYTES]) -> Result<usize, FrameError> {
     let [tag, length @ ..] = *header;
     let length = i32::from_be_bytes(length);
-    // The length word counts itself.
+    // The length includes the length word.
     let body = length.wrapping_sub(4) as usize;
     let possible = match tag {
         b'Z' => body == 1,

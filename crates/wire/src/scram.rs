@@ -22,11 +22,12 @@ pub(crate) const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
 /// With channel binding.
 pub(crate) const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// A server that asks for more rounds has something else in mind: this is 244 times PostgreSQL's default, and a second
-/// of work.
+/// The maximum number of iterations, which protects clients from a malicious server: 244 times PostgreSQL's default,
+/// and a second of CPU time.
 const MOST_ITERATIONS: u32 = 1_000_000;
 
-/// Entries of [`SaltedPasswords`]: one for each role on each server, where there are seldom more than a few.
+/// Maximum number of entries of [`SaltedPasswords`]: one for each role on each server, of which there are seldom more
+/// than a few.
 const KEPT_PASSWORDS: usize = 16;
 
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
@@ -35,27 +36,27 @@ type Key = [u8; KEY_BYTES];
 /// Why a SCRAM exchange failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScramError {
-    /// A message that is not SCRAM's.
+    /// A message that does not follow RFC 5802.
     #[error("the server's {0} is not as RFC 5802 has it")]
     Malformed(&'static str),
-    /// The server answered somebody else.
+    /// The server's nonce does not extend the client's.
     #[error("the server's nonce does not begin with ours")]
     Nonce,
-    /// More work than a login is worth.
+    /// The server asks for too many iterations.
     #[error("the server asks for {0} iterations, at most {MOST_ITERATIONS} are allowed")]
     Iterations(u32),
-    /// The server said so within the exchange.
+    /// The server reported an error within the exchange.
     #[error("the server says: {0}")]
     Rejected(String),
     /// The server cannot prove that it knows the password.
     #[error("the server does not know the password that it asked for: is it the right server?")]
     Signature,
-    /// The system gave no random numbers.
+    /// The system provided no random numbers.
     #[error("no random numbers are to be had")]
     Random,
 }
 
-/// Passwords as they were salted before, for further logins of the same role.
+/// A cache of salted passwords, for further logins of the same role.
 #[derive(Default)]
 pub struct SaltedPasswords(Mutex<Vec<Salted>>);
 
@@ -73,7 +74,8 @@ impl fmt::Debug for SaltedPasswords {
 }
 
 impl SaltedPasswords {
-    /// The salted password; computed without the lock, so that a thread may compute what another does at the same time.
+    /// The salted password. It is computed without holding the lock, so two threads may compute the same one at the
+    /// same time.
     fn salt(&self, password: &[u8], salt: &[u8], iterations: NonZeroU32) -> Key {
         let known = self.with(|kept| {
             kept.iter()
@@ -109,12 +111,12 @@ impl SaltedPasswords {
     }
 }
 
-/// What ties the exchange to the encrypted connection that it runs over.
+/// The channel binding: it ties the exchange to the encrypted connection that it uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Binding {
-    /// There is no encryption, or the user wants no binding.
+    /// There is no encryption, or the user disabled channel binding.
     None,
-    /// We could, but the server did not offer it.
+    /// The client supports it, but the server did not offer it.
     NotOffered,
     /// `tls-server-end-point`: the hash of the server's certificate.
     ServerEndPoint(Vec<u8>),
@@ -129,7 +131,7 @@ impl Binding {
         }
     }
 
-    /// For the mechanism's name.
+    /// The mechanism's name.
     pub(crate) fn mechanism(&self) -> &'static str {
         match self {
             Self::ServerEndPoint(_) => SCRAM_SHA_256_PLUS,
@@ -138,12 +140,12 @@ impl Binding {
     }
 }
 
-/// An exchange under way.
+/// A SCRAM exchange in progress.
 pub(crate) struct Scram {
     password: Vec<u8>,
     binding: Binding,
     nonce: String,
-    /// What the server's last message must prove; known after its first.
+    /// The expected signature in the server's last message; known after its first message.
     server_signature: Option<Key>,
 }
 
@@ -156,7 +158,7 @@ impl Scram {
     }
 
     fn with_nonce(password: &str, binding: Binding, nonce: String) -> Self {
-        // What SASLprep refuses is taken as it is, as PostgreSQL does on both sides.
+        // A password that SASLprep refuses is used unchanged, as PostgreSQL does on both sides.
         let prepared = stringprep::saslprep(password);
         let password = prepared.map_or_else(
             |_| password.as_bytes().to_vec(),
@@ -174,7 +176,7 @@ impl Scram {
         self.binding.mechanism()
     }
 
-    /// Whether the exchange proves that nobody sits between.
+    /// Whether the exchange rules out a man in the middle.
     pub(crate) fn binds_channel(&self) -> bool {
         matches!(self.binding, Binding::ServerEndPoint(_))
     }
@@ -189,7 +191,7 @@ impl Scram {
         format!("n=,r={}", self.nonce)
     }
 
-    /// `client-final-message`, in answer to the server's first.
+    /// `client-final-message`, the answer to the server's first message.
     pub(crate) fn last(
         &mut self,
         server_first: &[u8],
@@ -264,7 +266,7 @@ mod tests {
         Scram::with_nonce("foobar", Binding::None, NONCE.to_owned())
     }
 
-    /// As psql and a server were once overheard (the example of the crate `postgres-protocol`).
+    /// A recorded exchange between psql and a server (the example of the crate `postgres-protocol`).
     #[test]
     fn a_whole_exchange() {
         let mut scram = exchange();
@@ -346,7 +348,7 @@ mod tests {
         );
         assert_eq!(last(b"v=?"), ScramError::Malformed("last message"));
         assert_eq!(last(b""), ScramError::Malformed("last message"));
-        // Before the server's first message, no signature is right.
+        // Before the server's first message, no signature is valid.
         assert_eq!(last(b"v="), ScramError::Signature);
     }
 }

@@ -12,33 +12,33 @@ use crate::notice::ServerError;
 use crate::scan::{Frame, FrameError, Scanner};
 use crate::scram::{Binding, SCRAM_SHA_256_PLUS, SaltedPasswords, Scram, ScramError};
 
-/// Asks the server whether it can encrypt; it answers with one byte, `S` or `N`.
+/// `SSLRequest`: asks whether the server supports encryption; it answers with one byte, `S` or `N`.
 pub const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// More parameters than a server has.
+/// A limit for the number of reported parameters, well above what servers have.
 const MOST_PARAMETERS: usize = 1000;
 
-/// An `ErrorResponse` whose length is none: before protocol 3, and from a postmaster that cannot fork, an error is
-/// plain text. As libpq draws the line.
+/// Lengths of an `ErrorResponse`. Any other is the beginning of an error in plain text, which servers before protocol 3
+/// send, and a postmaster that cannot fork. The limits are libpq's.
 const LENGTHS_OF_ERRORS: std::ops::RangeInclusive<i32> = 8..=30_000;
 
-/// More of such a text is not read.
+/// Maximum length that is read of such a text.
 const LONGEST_TEXT_BYTES: usize = 8192;
 
-/// Who logs in, and where.
+/// The parameters of a login.
 #[derive(Debug, Clone, Copy)]
 pub struct Login<'a> {
     /// Role.
     pub user: &'a str,
-    /// For the methods that ask for one.
+    /// The password, for the methods that need one.
     pub password: Option<&'a str>,
     /// Run-time parameters, the database among them: `("database", "postgres")`.
     pub parameters: &'a [(&'a str, &'a str)],
-    /// How the server may ask who this is.
+    /// The allowed authentication methods.
     pub methods: Methods,
-    /// Whether SCRAM is to be bound to the encrypted connection.
+    /// Whether SCRAM uses channel binding.
     pub channel_binding: ChannelBinding,
-    /// The encrypted connection that the login runs over.
+    /// The encryption of the connection.
     pub encryption: Encryption<'a>,
 }
 
@@ -47,40 +47,40 @@ pub struct Login<'a> {
 pub enum ChannelBinding {
     /// Never.
     Disable,
-    /// Where the server offers it.
+    /// If the server offers it.
     #[default]
     Prefer,
-    /// Or no login.
+    /// Without it, the login fails.
     Require,
 }
 
-/// What a login runs over.
+/// The encryption of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encryption<'a> {
     /// A plain connection.
     None,
-    /// TLS; with the hash of the server's certificate (`tls-server-end-point`, RFC 5929), where its signature's
-    /// algorithm has one.
+    /// TLS, with the hash of the server's certificate (`tls-server-end-point`, RFC 5929), if its signature algorithm
+    /// has one.
     Tls(Option<&'a [u8]>),
 }
 
-/// A login under way. Feed it what the server sends; send what it gives.
+/// A login in progress. It takes the bytes that the server sends, and returns those to send.
 pub struct Startup {
     scanner: Scanner,
-    /// The server's first bytes, until there are enough to see whether they begin a message.
+    /// The server's first bytes, until there are enough to tell whether they begin a message.
     opening: Option<Vec<u8>>,
     user: String,
     password: Option<String>,
     methods: Methods,
     channel_binding: ChannelBinding,
-    /// As [`Encryption`].
+    /// See [`Encryption`].
     is_encrypted: bool,
     certificate_hash: Option<Vec<u8>>,
     salted: Arc<SaltedPasswords>,
     scram: Option<Scram>,
-    /// How the server has asked, if it has.
+    /// The method that the server has asked for, if it has.
     asked: Method,
-    /// SCRAM has proved that nobody sits between.
+    /// SCRAM with channel binding has succeeded.
     is_bound: bool,
     authenticated: bool,
     process_id: i32,
@@ -88,16 +88,16 @@ pub struct Startup {
     parameters: Vec<(String, String)>,
 }
 
-/// A session that waits for the first query.
+/// A session that is ready for the first query.
 #[derive(Debug, Clone, Default)]
 pub struct Session {
-    /// The server process.
+    /// The process ID of the server process.
     pub process_id: i32,
-    /// What a cancel request has to show.
+    /// The secret key for cancel requests.
     pub secret_key: Vec<u8>,
-    /// What the server reported: `server_version`, `TimeZone`, ...
+    /// The reported parameters: `server_version`, `TimeZone`, ...
     pub parameters: Vec<(String, String)>,
-    /// Where the stream of frames stands: whatever the server sends next goes on here.
+    /// The scanner of the connection, with its state: it takes what the server sends next.
     pub scanner: Scanner,
 }
 
@@ -115,16 +115,16 @@ impl Session {
 /// Why a login failed.
 #[derive(Debug, Error)]
 pub enum StartupError {
-    /// The server said no.
+    /// The server refused the login.
     #[error("{0}")]
     Server(Box<ServerError>),
-    /// The server asks for a password, and there is none.
+    /// The server asks for a password, and none was given.
     #[error("the server asks for a password ({method}), and none was given")]
     NoPassword {
         /// Authentication method.
         method: Method,
     },
-    /// A method that is not spoken here.
+    /// A method that is not supported here.
     #[error(
         "the server asks for {0}; known are trust, password, md5, scram-sha-256 and cert (see pg_hba.conf)"
     )]
@@ -132,38 +132,38 @@ pub enum StartupError {
     /// A method that `require_auth` rules out.
     #[error("require_auth allows {allowed}, and the server asks for {asked}")]
     NotAllowed {
-        /// Method of the server.
+        /// The method that the server asked for.
         asked: Method,
-        /// What is allowed.
+        /// The allowed methods.
         allowed: Methods,
     },
-    /// `channel_binding=require`, and it cannot be had.
+    /// `channel_binding=require`, and channel binding is not possible.
     #[error("channel_binding=require, and {0}")]
     NoChannelBinding(&'static str),
-    /// The server's certificate has no hash to bind to.
+    /// The server's certificate has no hash for channel binding.
     #[error(
         "the server's certificate is signed by an algorithm without a hash of its own, to which nothing can be bound; \
          use channel_binding=disable"
     )]
     NoCertificateHash,
-    /// The SCRAM exchange failed on this side: an altered message, or a server that does not know the password.
+    /// The client rejected the SCRAM exchange: an altered message, or a server that does not know the password.
     #[error("SCRAM authentication failed: {0}")]
     Scram(#[from] ScramError),
-    /// A message out of place.
+    /// An unexpected message.
     #[error("unexpected message '{}' while logging in", .0.escape_ascii())]
     Unexpected(u8),
-    /// The server wants to speak another version of the protocol.
+    /// The server asks for another version of the protocol.
     #[error("the server does not speak protocol 3.0 as it was asked to, but 3.{minor}{}", unknown(*.options))]
     Protocol {
-        /// Newest minor version that the server offers.
+        /// Newest minor version that the server supports.
         minor: i32,
-        /// Number of options that it does not know, of which none were asked for.
+        /// Number of protocol options that it does not know; none were requested.
         options: i32,
     },
-    /// A server without end.
+    /// The server sends more than a login can need.
     #[error("the server reports more than {MOST_PARAMETERS} parameters")]
     TooMuch,
-    /// Bytes that are not the protocol.
+    /// Bytes that do not follow the protocol.
     #[error("not a PostgreSQL server? {0}")]
     Frame(#[from] FrameError),
     /// A name or password that cannot be sent.
@@ -191,7 +191,7 @@ impl Startup {
     /// Begins a login; appends the startup message to `out`. `salted` is shared by the logins of a role.
     ///
     /// # Errors
-    /// When a name or a value has a zero byte; when channel binding is required and there is no encryption.
+    /// When a name or a value contains a zero byte; when channel binding is required and there is no encryption.
     pub fn new(
         login: &Login<'_>,
         salted: &Arc<SaltedPasswords>,
@@ -226,13 +226,14 @@ impl Startup {
         })
     }
 
-    /// Whether the server has let us in: what it says no to now has nothing to do with how it was asked.
+    /// Whether the server has accepted the authentication: later errors have nothing to do with the method or
+    /// encryption.
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         self.authenticated
     }
 
-    /// Takes bytes from the server; appends the answer to `out`. The session, once it is ready.
+    /// Takes bytes from the server and appends the answer to `out`. Returns the session once it is ready.
     ///
     /// # Errors
     /// The login failed; close the connection.
@@ -262,7 +263,7 @@ impl Startup {
         let mut ready = false;
         while let Some(frame) = scanner.next(&mut input)? {
             match frame.tag {
-                // What a server may say between two queries.
+                // Messages that a server may send between two queries.
                 b'N' | b'S' | b'A' if ready => {}
                 b'E' => return Err(refusal(frame.body)),
                 tag if ready => return Err(StartupError::Unexpected(tag)),
@@ -361,7 +362,7 @@ impl Startup {
                 self.allow(method)?;
                 return Err(StartupError::Method(name.to_owned()));
             }
-            // A server that stops an exchange short has not shown that it knows the password.
+            // A server that ends the exchange early has not proved that it knows the password.
             (_, Some(_)) | (0 | 11 | 12, None) => return Err(out_of_place()),
             (code, None) => {
                 let name = format!("authentication method {code}");
@@ -434,7 +435,7 @@ impl Startup {
         Err(StartupError::NotAllowed { asked, allowed })
     }
 
-    /// The password, when the server asks for it in a way that is allowed.
+    /// The password, if the method that the server asks for is allowed.
     fn password(&mut self, method: Method) -> Result<&str, StartupError> {
         self.allow(method)?;
         if self.channel_binding == ChannelBinding::Require && method != Method::ScramSha256 {
@@ -459,7 +460,7 @@ fn password_message(password: &[u8]) -> Result<Vec<u8>, EncodeError> {
     })
 }
 
-/// Whether the server's first bytes are an error in plain text.
+/// Whether the server's first bytes begin an error in plain text.
 fn is_plain_text(opening: &[u8]) -> bool {
     let [b'E', length @ ..] = opening else {
         return false;
@@ -468,7 +469,7 @@ fn is_plain_text(opening: &[u8]) -> bool {
     length.is_some_and(|length| !LENGTHS_OF_ERRORS.contains(&length))
 }
 
-/// The text of such an error, up to its end.
+/// The text of such an error, up to a zero byte or a newline.
 fn plain_text(opening: &[u8]) -> &[u8] {
     let end = opening.iter().position(|byte| matches!(byte, 0 | b'\n'));
     &opening[1..end.unwrap_or(opening.len()).min(LONGEST_TEXT_BYTES)]
@@ -478,7 +479,7 @@ fn is_cut_text(opening: &[u8]) -> bool {
     is_plain_text(opening) && plain_text(opening).len() + 1 == opening.len()
 }
 
-/// An error in plain text is the server's all the same.
+/// An error in plain text as a [`ServerError`].
 fn refuse_plain_text(opening: &[u8]) -> Result<(), StartupError> {
     if !is_plain_text(opening) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A statement as the bytes to send, made once, with holes where parameters go.
+//! Templates: a statement as the bytes to send, built once, with holes for parameters.
 
 use postgres_protocol::message::frontend;
 
@@ -7,8 +7,8 @@ use crate::encode::{EncodeError, SYNC, encode};
 /// A message's tag and its length word.
 const HEADER_BYTES: usize = 5;
 
-/// A message of texts, each ended by a zero byte, and what follows them. `postgres-protocol` writes UTF-8 alone, and a
-/// statement is in the client's encoding, whatever that is.
+/// A message of zero-terminated texts, and the bytes that follow them. `postgres-protocol` writes only UTF-8, and a
+/// statement can be in any client encoding.
 fn message(tag: u8, texts: &[&[u8]], rest: &[u8]) -> Result<Vec<u8>, EncodeError> {
     let mut body = Vec::new();
     for text in texts {
@@ -32,19 +32,19 @@ fn message(tag: u8, texts: &[&[u8]], rest: &[u8]) -> Result<Vec<u8>, EncodeError
 pub enum Piece<'a> {
     /// Text of the statement.
     Text(&'a [u8]),
-    /// The next parameter's text goes here.
+    /// The next parameter's text is inserted here.
     Parameter,
 }
 
-/// Messages with holes. Writing one copies its fixed parts and the parameters and puts the lengths right.
+/// Messages with holes. Writing one copies its fixed parts and the parameters, and sets the lengths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     fixed: Vec<u8>,
-    /// Offsets in `fixed` before which a parameter goes, ascending.
+    /// Offsets in `fixed` at which parameters are inserted, ascending.
     holes: Vec<usize>,
-    /// Parameters carry a length word of their own.
+    /// Whether each parameter has a length word of its own.
     counted: bool,
-    /// The message whose length depends on the parameters: offset of its length word, and of its end.
+    /// The message whose length depends on the parameters: the offsets of its length word and of its end.
     length_at: usize,
     end: usize,
 }
@@ -82,9 +82,8 @@ impl Template {
         message(b'P', &[name.as_bytes(), sql], &no_types)
     }
 
-    /// `Bind`, `Execute`, `Sync`: runs the statement `name` with `parameters` parameters, all in text
-    /// format and of the types that the server finds for them. With `describe`, the server also says what columns the
-    /// result has.
+    /// `Bind`, `Execute`, `Sync`: runs the statement `name` with `parameters` parameters, all in text format and of the
+    /// types that the server infers. With `describe`, the server also describes the columns of the result.
     ///
     /// # Errors
     /// When the name has a zero byte, or there are more than 65535 parameters.
@@ -120,9 +119,9 @@ impl Template {
         })
     }
 
-    /// Appends the messages to `out`. `parameter` is called with 0, 1, ... for the holes in order and
-    /// appends the text of that parameter; it returns `false`, having appended nothing, for NULL
-    /// (which the simple protocol leaves empty: the caller writes what it wants to stand there).
+    /// Appends the messages to `out`. `parameter` is called with 0, 1, ... for the holes in order and appends the text
+    /// of that parameter. For NULL it returns `false` and appends nothing; the simple protocol has no NULL, so there
+    /// the caller appends what is to be sent instead.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>, parameter: impl FnMut(usize, &mut Vec<u8>) -> bool) {
         self.write_up_to(self.fixed.len(), out, parameter);
@@ -170,7 +169,7 @@ impl Template {
     }
 }
 
-/// The statement in the `Query` or `Parse` that `messages` begin with.
+/// The statement in the `Query` or `Parse` message at the start of `messages`.
 #[must_use]
 pub fn statement_text(messages: &[u8]) -> Option<&[u8]> {
     let (tag, body) = (messages.first()?, messages.get(5..)?);

@@ -1,4 +1,4 @@
-//! Servers that say anything: what the fuzzers run for hours, here for a second or two, and all that they kept.
+//! Servers that send arbitrary bytes: what the fuzzers run for hours, here for a second or two, and their whole corpus.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 #[path = "support/allocator.rs"]
@@ -12,7 +12,7 @@ use std::path::Path;
 use plinth_wire::{KEPT_BYTES, Scanner};
 use proptest::prelude::*;
 
-/// What the fuzzers found worth keeping, and what real servers and strangers say.
+/// The fuzzers' corpus, and what real servers and other programs send.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")
@@ -42,7 +42,7 @@ fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag], &length[..], body].concat()
 }
 
-/// Messages of a login, good ones among them, in any order.
+/// Messages of a login, valid ones among them, in any order.
 fn message() -> impl Strategy<Value = Vec<u8>> {
     let words = proptest::sample::select(vec![
         &b"SCRAM-SHA-256\0\0"[..],
@@ -110,8 +110,8 @@ proptest! {
     }
 }
 
-/// Whatever a server says, and however much of it, reading it holds no more than the most that is kept of a frame, twice
-/// over while that grows.
+/// Whatever and however much a server sends, reading it takes at most the memory that is kept of a frame, twice while
+/// the buffer grows.
 #[test]
 fn frames_are_held_in_bounds() {
     let long = |tag: u8| frame(tag, &vec![b'x'; 4 * KEPT_BYTES]);
@@ -134,7 +134,8 @@ fn frames_are_held_in_bounds() {
 
 #[test]
 fn a_flood_is_held_in_bounds() {
-    // Notices without end, a parameter for each, an error as long as they come: the deadline ends it, and no memory.
+    // Many notices, many parameters: memory stays bounded however long a server sends them; the deadline of the login
+    // ends it.
     let notice = frame(b'N', &[b'x'; 20_000]);
     let notices = [&[0], &notice.repeat(50)[..]].concat();
     let held_bytes = allocator::peak_bytes(|| exercise::startup(&notices));

@@ -1,11 +1,11 @@
-//! However the bytes are cut, the scanner finds the same frames; whatever the bytes are, it does not panic.
+//! However the bytes are split, the scanner finds the same frames; whatever the bytes are, it does not panic.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use plinth_wire::{FrameError, Scanner};
 use proptest::prelude::*;
 
-/// Kinds whose bodies survive being cut.
+/// Kinds whose bodies are kept when they are split.
 const KEPT: &[u8] = b"ENRSKZ";
 
 type Frames = Vec<(u8, Vec<u8>)>;
@@ -20,7 +20,7 @@ fn encoded(frames: &Frames) -> Vec<u8> {
     bytes
 }
 
-/// Feeds `bytes` cut at `cuts`; the bodies of frames that are not kept are left out.
+/// Feeds `bytes` split at `cuts`; bodies that are not kept are left out.
 fn scanned(bytes: &[u8], cuts: &[usize]) -> Result<Frames, FrameError> {
     let mut scanner = Scanner::new();
     let mut frames = Vec::new();

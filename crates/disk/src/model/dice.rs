@@ -1,22 +1,23 @@
-//! Chance from a seed: xoshiro256++, so that the same seed gives the same disk on every machine and in every version.
+//! Pseudo-random numbers: xoshiro256++, so that the same seed gives the same disk on every machine and in every
+//! version.
 
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A seeded source of chance.
+/// A seeded generator.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
-    /// Dice of `seed`; `stream` keeps uses of the same seed apart.
+    /// A generator for `seed`; `stream` makes several uses of the same seed independent.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(
             seed ^ stream.wrapping_mul(0x9E37_79B9_7F4A_7C15),
         ))
     }
 
-    /// A whole number from 0 to `limit` - 1, or 0 when `limit` is 0.
+    /// An integer from 0 to `limit` - 1, or 0 when `limit` is 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         if limit == 0 {
             return 0;
@@ -29,7 +30,7 @@ impl Dice {
         self.0.random::<f64>() < probability
     }
 
-    /// A duration of a lognormal distribution, by its median and the standard deviation of its logarithm.
+    /// A duration from a lognormal distribution, given its median and the standard deviation of its logarithm.
     pub(crate) fn lognormal(&mut self, median_ns: u64, spread: f64) -> u64 {
         if spread == 0.0 || median_ns == 0 {
             return median_ns;

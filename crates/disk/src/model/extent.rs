@@ -1,29 +1,29 @@
-//! A piece of the disk, in bytes.
+//! A range of the disk, in bytes.
 
-/// The least that a disk writes whole.
+/// The unit that a disk writes atomically.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// Bytes from `offset` on.
+/// A number of bytes at `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// Of the first byte.
+    /// The offset of the first byte.
     pub offset: u64,
     /// Number of bytes.
     pub length: u64,
 }
 
 impl Extent {
-    /// Where it ends: the offset after its last byte.
+    /// Its end: the offset after its last byte.
     pub fn end(self) -> u64 {
         self.offset + self.length
     }
 
-    /// Whether they have a byte in common.
+    /// Whether the two overlap.
     pub fn overlaps(self, other: Self) -> bool {
         self.offset < other.end() && other.offset < self.end()
     }
 
-    /// Sectors that it touches.
+    /// The sectors that it overlaps.
     pub fn sectors(self) -> u64 {
         if self.length == 0 {
             return 0;

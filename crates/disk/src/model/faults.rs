@@ -1,4 +1,4 @@
-//! The faults that are armed, how often each has fired, and the lie about flushes.
+//! Armed faults, with counts of how often each has fired, and false acknowledgements of flushes.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -9,7 +9,7 @@ use super::volatile::Sequence;
 
 const LIE_STREAM: u64 = 1 << 32;
 
-/// What a fault strikes. A discard counts as a write.
+/// The requests that a fault affects. A discard counts as a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -23,18 +23,18 @@ pub enum FaultOperation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EioFault {
-    /// What it strikes.
+    /// The requests that it affects.
     pub operation: FaultOperation,
-    /// The first that it strikes, counted from when it was armed, from 1.
+    /// The first request that it affects, counted from 1 since it was armed.
     #[serde(default = "one")]
     pub nth: u64,
-    /// How many it strikes from then on; None is all.
+    /// How many requests it affects from then on; None is all.
     #[serde(default = "once")]
     pub count: Option<u64>,
-    /// It strikes only requests that touch bytes from here on,
+    /// Only requests that overlap a range are affected: its first byte.
     #[serde(default)]
     pub offset_bytes: Option<u64>,
-    /// and up to this many bytes further.
+    /// The length of that range.
     #[serde(default)]
     pub length_bytes: Option<u64>,
 }
@@ -47,7 +47,7 @@ fn once() -> Option<u64> {
     Some(1)
 }
 
-/// A fault that could never fire.
+/// A fault that can never fire.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum FaultError {
@@ -70,10 +70,10 @@ pub enum FaultError {
 }
 
 impl EioFault {
-    /// Whether it can ever fire.
+    /// Checks that it can fire.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub fn check(&self) -> Result<(), FaultError> {
         if self.nth == 0 {
             return Err(FaultError::Nth);
@@ -98,18 +98,18 @@ impl EioFault {
     }
 }
 
-/// What a disk does to a flush that it acknowledges.
+/// What a disk leaves undone of a flush that it acknowledges.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Lie {
-    /// Nothing.
+    /// Everything: a flush has no effect.
     IgnoreFlush {},
-    /// It covers only what the flush that many before it should have covered.
+    /// A flush covers only what an earlier flush, this many before it, should have covered.
     LateFlush {
-        /// How many flushes late.
+        /// The number of flushes.
         flushes: u64,
     },
-    /// It leaves out each write with this probability; such a write stays volatile for good.
+    /// A flush leaves out each write with this probability; such a write stays volatile.
     DropFraction {
         /// The probability.
         fraction: f64,
@@ -117,10 +117,10 @@ pub enum Lie {
 }
 
 impl Lie {
-    /// Whether it is a lie at all.
+    /// Checks that it has an effect.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     pub fn check(&self) -> Result<(), FaultError> {
         match *self {
             Self::DropFraction { fraction } if !(fraction > 0.0 && fraction <= 1.0) => {
@@ -132,20 +132,20 @@ impl Lie {
     }
 }
 
-/// Whether a disk that drops this fraction leaves out that write. The same for every flush.
+/// Whether a disk that drops this fraction leaves out the write. The same for every flush.
 pub fn left_out(seed: u64, sequence: Sequence, fraction: f64) -> bool {
     Dice::new(seed, LIE_STREAM + sequence).chance(fraction)
 }
 
-/// An armed fault, the requests it has looked at, and those it struck.
+/// An armed fault, and the numbers of requests that it matched and affected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FaultState {
     /// The fault.
     #[serde(flatten)]
     pub fault: EioFault,
-    /// Requests of its operation and place since it was armed.
+    /// Requests with its operation and range since it was armed.
     pub seen: u64,
-    /// Of these, those that got EIO.
+    /// Of these, those that failed with EIO.
     pub fired: u64,
 }
 
@@ -159,7 +159,7 @@ impl Faults {
     /// Arms a fault.
     ///
     /// # Errors
-    /// Why it could never fire.
+    /// The reason why it can never fire.
     pub fn arm(&mut self, fault: EioFault) -> Result<(), FaultError> {
         fault.check()?;
         self.armed.push(FaultState {
@@ -170,17 +170,17 @@ impl Faults {
         Ok(())
     }
 
-    /// Disarms all; how they stood.
+    /// Disarms all faults, and returns them with their counts.
     pub fn clear(&mut self) -> Vec<FaultState> {
         std::mem::take(&mut self.armed)
     }
 
-    /// How they stand.
+    /// The armed faults with their counts.
     pub fn states(&self) -> &[FaultState] {
         &self.armed
     }
 
-    /// Whether a request gets EIO. Every fault counts it.
+    /// Whether a request fails with EIO. Every matching fault counts it.
     pub fn strike(&mut self, operation: FaultOperation, extent: Extent) -> bool {
         let mut struck = false;
         for state in &mut self.armed {

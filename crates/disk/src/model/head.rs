@@ -1,23 +1,23 @@
-//! The head of a mechanical disk: where it is, and how long the way to somewhere else is.
+//! The head of a mechanical disk: its position, and the time that it takes to reach another one.
 //!
-//! A track is what passes under the head in one revolution. Within a track the way is a matter of the angle, which
-//! time itself decides: who asks for the next sector too late waits for it to come round again, and who rewrites a
-//! sector waits nearly a whole revolution. Elsewhere it is a seek, whose time grows with the square root of the
-//! distance, then a wait for a sector that may be anywhere: of a uniform distribution.
+//! A track is what passes under the head in one revolution. Within a track the delay is rotational: a request for the
+//! next sector that arrives too late waits for it to come round again, and rewriting a sector takes nearly a whole
+//! revolution. To other tracks, it is a seek, whose time grows with the square root of the distance, and then a
+//! uniformly distributed rotational delay.
 
 use super::dice::Dice;
 use super::extent::Extent;
 use super::physics::Physics;
 
-/// The mean of the square root of the distance between two random places of a disk of length 1.
+/// The mean of the square root of the distance between two random positions on a disk of length 1.
 const MEAN_ROOT_DISTANCE: f64 = 8.0 / 15.0;
 
-/// How much shorter the way becomes for each doubling of the requests that a disk may choose among. Native command
-/// queueing takes a disk of 7200 revolutions a minute from about 75 random reads a second with one request at a time to
-/// about 170 with 32.
+/// How much shorter the delay becomes for each doubling of the requests among which a disk can choose. With native
+/// command queueing, a disk of 7200 revolutions per minute goes from about 75 random reads per second at queue depth 1
+/// to about 170 at 32.
 const GAIN_OF_DOUBLING: f64 = 0.25;
 
-/// Where the head is.
+/// The position of the head.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Head {
     /// The byte that was under the head at `at_ns`.
@@ -27,7 +27,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// When a read of `extent` that the head may turn to at `start_ns` ends. A head that reads on and on has read ahead.
+    /// When a read of `extent` ends that the head can begin at `start_ns`. Sequential reads profit from reading ahead.
     pub(crate) fn read(
         &mut self,
         start_ns: u64,
@@ -47,7 +47,7 @@ impl Head {
         self.arrive(start_ns + way_ns + transfer_ns, extent.end(), true)
     }
 
-    /// When a write of `extent` that the head may turn to at `start_ns` ends.
+    /// When a write of `extent` ends that the head can begin at `start_ns`.
     pub(crate) fn write(
         &mut self,
         start_ns: u64,
@@ -70,7 +70,7 @@ impl Head {
         at_ns
     }
 
-    /// How long the head, which `waiting` further requests wait for, is on its way to `target`.
+    /// The time until the head reaches `target`, while `waiting` further requests are queued.
     fn way_ns(
         &self,
         start_ns: u64,
@@ -92,7 +92,7 @@ impl Head {
         ((seek_ns + wait_ns) / gain) as u64
     }
 
-    /// How long it takes until `target`, on the same track, comes by.
+    /// The rotational delay until `target`, on the same track.
     fn angle_ns(&self, start_ns: u64, target: u64, disk: &Rotating<'_>) -> u64 {
         let revolution_ns = i128::from(disk.revolution_ns);
         let ahead = i128::from(target) - i128::from(self.position);
@@ -102,7 +102,7 @@ impl Head {
     }
 }
 
-/// What the head moves over.
+/// The geometry of the disk.
 pub(crate) struct Rotating<'a> {
     pub(crate) physics: &'a Physics,
     pub(crate) revolution_ns: u64,
@@ -152,7 +152,7 @@ mod tests {
             let mut now_ns = 0;
             for number in 0..5000 {
                 now_ns = if reading {
-                    // The host is a little late each time: reading ahead makes up for it.
+                    // The host is a little late each time, which reading ahead compensates.
                     head.read(now_ns + 20_000, page(number), 0, &disk, &mut dice)
                 } else {
                     head.write(now_ns, page(number), 0, &disk, &mut dice)

@@ -1,4 +1,4 @@
-//! The disk as a value: no I/O, and no clock: time comes in as an argument, chance from a seed.
+//! The model of a disk, without I/O and without a clock: time is an argument, and random numbers come from a seed.
 
 mod dice;
 mod extent;
@@ -20,5 +20,5 @@ pub use profiles::{PROFILES, Profile, profile};
 pub use timing::{Operation, Timing};
 pub use volatile::{Cut, CutMode, CutReport, Old, Restore, Sequence, Volatile};
 
-/// More requests than this at a time come from no kernel queue.
+/// An upper limit for the requests that a kernel's queue has in flight.
 const MAX_CHANNELS: u32 = 1024;

@@ -1,18 +1,19 @@
-//! Rates that are kept exactly: the generic cell rate algorithm (ITU-T I.371), in its virtual scheduling form.
+//! Exact rate limits: the generic cell rate algorithm (ITU-T I.371), in its virtual scheduling form.
 
 use std::time::Duration;
 
-/// How far a late request may catch up: what timers and a busy machine's scheduler lose must not lower the rate.
+/// How far late requests may catch up, so that delays of timers and of a busy machine's scheduler do not lower the
+/// rate.
 const CREDIT_NS: u64 = Duration::from_millis(10).as_nanos() as u64;
 
-/// Lets `rate` units pass in a second, and no more over any longer time.
+/// Lets `rate` units pass per second, and no more over any longer time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pacer {
     next_ns: u64,
 }
 
 impl Pacer {
-    /// When `units` that ask at `now_ns` may pass. A rate of 0 is no limit.
+    /// When `units` that are requested at `now_ns` may pass. A rate of 0 is no limit.
     pub(crate) fn pass(&mut self, now_ns: u64, units: u64, rate: u64) -> u64 {
         if rate == 0 {
             return now_ns;
@@ -37,14 +38,14 @@ mod tests {
             let last = (0..count).map(|_| pacer.pass(1_000_000_000, units, rate)).last().unwrap();
             let seconds = (last - 1_000_000_000) as f64 / 1e9;
             let passed = ((count - 1) * units) as f64;
-            // The credit is all that a backlog may be ahead by.
+            // A backlog may be ahead by the credit and no more.
             prop_assert!(passed <= (seconds + CREDIT_NS as f64 / 1e9) * rate as f64 + 1.0);
             prop_assert!(passed >= seconds * rate as f64 * 0.999 - 1.0);
         }
 
         #[test]
         fn lateness_below_the_credit_costs_no_rate(late_ns in prop::collection::vec(0_u64..150_000, 2_000)) {
-            // One request at a time, each sent some time after the one before it was let pass.
+            // One request at a time, each sent some time after the one before it passed.
             let rate = 5_000;
             let mut pacer = Pacer::default();
             let mut now_ns = 1_000_000_000;

@@ -5,51 +5,51 @@ use thiserror::Error;
 
 use super::MAX_CHANNELS;
 
-/// What a disk's physics are. Latencies are medians of lognormal distributions.
+/// The physics of a disk. Latencies are medians of lognormal distributions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Physics {
     /// Time of a read in the electronics and, without a head, in the medium.
     pub read_latency_ns: u64,
-    /// Time of a write: into the cache if there is one, else into the medium.
+    /// Time of a write: to the cache if there is one, else to the medium.
     pub write_latency_ns: u64,
-    /// Time of a flush, after what is in the cache has been drained.
+    /// Time of a flush, after the cache has been drained.
     pub flush_latency_ns: u64,
-    /// Standard deviation of the logarithm of each latency; 0 is none.
+    /// Standard deviation of the logarithm of each latency; 0 makes latencies constant.
     pub spread: f64,
-    /// Requests that are served at the same time; a head serves one.
+    /// Number of requests that are served at the same time; a head serves one.
     pub channels: u32,
-    /// Reads a second; 0 is no limit.
+    /// Reads per second; 0 is no limit.
     pub read_iops: u64,
-    /// Writes a second; 0 is no limit.
+    /// Writes per second; 0 is no limit.
     pub write_iops: u64,
-    /// Bytes read a second; 0 is no limit. With a head: the rate at which the medium passes under it.
+    /// Bytes read per second; 0 is no limit. With a head: the rate at which the medium passes under it.
     pub read_bytes_per_s: u64,
-    /// Bytes written a second; 0 is no limit. With a head: the rate at which the medium passes under it.
+    /// Bytes written per second; 0 is no limit. With a head: the rate at which the medium passes under it.
     pub write_bytes_per_s: u64,
     /// Size of the write cache; 0 is write-through: a write is acknowledged when it is on the medium.
     pub cache_bytes: u64,
-    /// Bytes that the cache drains to the medium in a second; 0 is no limit. A head drains as it can.
+    /// Bytes per second that the cache drains to the medium; 0 is no limit. With a head, its movements decide.
     pub drain_bytes_per_s: u64,
-    /// Whether the cache outlives a power cut (capacitors, batteries, copies).
+    /// Whether the cache survives a power cut (capacitors, batteries, copies).
     pub cache_protected: bool,
-    /// Revolutions a minute; 0 is a disk without a head.
+    /// Revolutions per minute; 0 is a disk without a head.
     pub rpm: u32,
-    /// Seek to the next track.
+    /// Seek time to the next track.
     pub track_seek_ns: u64,
-    /// Mean of the seeks between random places of the whole disk.
+    /// Mean seek time between random positions on the whole disk.
     pub average_seek_ns: u64,
 }
 
-/// Physics that make no sense.
+/// Invalid physics.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{key}: got {got}, {allowed} is needed")]
 pub struct PhysicsError {
     /// The field.
     pub key: &'static str,
-    /// What it was.
+    /// Its value.
     pub got: String,
-    /// What it may be.
+    /// The allowed values.
     pub allowed: &'static str,
 }
 
@@ -59,15 +59,15 @@ impl Physics {
         (self.rpm > 0).then(|| 60_000_000_000 / u64::from(self.rpm))
     }
 
-    /// Whether what was acknowledged may yet be lost by a power cut.
+    /// Whether acknowledged writes can be lost in a power cut.
     pub fn is_volatile(&self) -> bool {
         self.cache_bytes > 0 && !self.cache_protected
     }
 
-    /// Whether these physics can be.
+    /// Checks that the physics are valid.
     ///
     /// # Errors
-    /// The first field that cannot.
+    /// The first invalid field.
     pub fn check(&self) -> Result<(), PhysicsError> {
         let fail = |key, got: String, allowed| Err(PhysicsError { key, got, allowed });
         if !(0.0..=2.0).contains(&self.spread) {
@@ -122,7 +122,7 @@ impl Physics {
 
 macro_rules! overrides {
     ($($field:ident: $type:ty),* $(,)?) => {
-        /// What of a profile's physics is changed.
+        /// Changes to the physics of a profile.
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Overrides {
@@ -137,7 +137,7 @@ macro_rules! overrides {
             /// `physics` with these changes.
             ///
             /// # Errors
-            /// What of the result cannot be.
+            /// The first invalid field of the result.
             pub fn apply(&self, physics: &Physics) -> Result<Physics, PhysicsError> {
                 let mut changed = physics.clone();
                 $(

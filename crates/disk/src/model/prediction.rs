@@ -1,4 +1,4 @@
-//! What a disk's physics come to, by letting it work.
+//! Predicts the latencies of a disk by simulating it.
 
 use serde::Serialize;
 
@@ -10,22 +10,22 @@ use super::timing::{Operation, Timing};
 const SIZE_BYTES: u64 = 4 << 30;
 const PAGE_BYTES: u64 = 8192;
 const REQUESTS: usize = 2001;
-/// The host's part of a request, which a head waits for when it writes a log.
+/// The host's time per request, which delays each write of a log on a disk with a head.
 const HOST_NS: u64 = 50_000;
 
-/// Medians at depth 1, of 8 KiB requests.
+/// Median latencies of 8 KiB requests at queue depth 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DepthOne {
-    /// Of a read somewhere.
+    /// Of a read at a random position.
     pub random_read_ns: u64,
-    /// Of a write somewhere.
+    /// Of a write at a random position.
     pub random_write_ns: u64,
-    /// Of a page of a log: a write behind the one before it, and a flush.
+    /// Of a page of a log: a sequential write and a flush.
     pub log_write_ns: u64,
 }
 
 impl DepthOne {
-    /// What a disk with these physics takes.
+    /// The latencies of a disk with these physics.
     pub fn of(physics: &Physics) -> Self {
         let mut places = Dice::new(1, 0);
         let mut random = |_| Extent {

@@ -1,18 +1,18 @@
-//! The profiles shipped: disks of a kind, each number with where it is from.
+//! The built-in profiles of disks, with the source of each number.
 
 use super::MAX_CHANNELS;
 use super::physics::Physics;
 
-/// A disk of a kind.
+/// A profile of a disk.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Profile {
-    /// What it is asked for by.
+    /// Its name.
     pub name: &'static str,
     /// The drive that it models.
     pub stands_for: &'static str,
-    /// Its numbers.
+    /// Its physics.
     pub physics: Physics,
-    /// Where they are from.
+    /// The sources of its numbers.
     pub sources: &'static [(&'static str, &'static str)],
 }
 
@@ -43,7 +43,7 @@ const NO_HEAD: Physics = Physics {
     average_seek_ns: 0,
 };
 
-/// Every profile, from slow to fast.
+/// All profiles, from slow to fast.
 pub static PROFILES: &[Profile] = &[
     Profile {
         name: "hdd-7200",

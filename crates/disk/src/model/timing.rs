@@ -1,4 +1,4 @@
-//! When each request ends: the physics at work, in the order in which requests come.
+//! Computes when each request ends, from the physics and the order in which requests arrive.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use super::pacing::Pacer;
 use super::physics::Physics;
 use super::write_cache::WriteCache;
 
-/// What is asked of a disk.
+/// A request to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// Read.
     Read,
-    /// Write; through the cache to the medium when it says so (`O_DSYNC`, FUA).
+    /// Write; through the cache to the medium if requested (`O_DSYNC`, FUA).
     Write {
-        /// Whether it must be on the medium when it ends.
+        /// Whether the data must be on the medium when it ends.
         through: bool,
     },
-    /// Forget an extent, or fill it with zeros.
+    /// Discard an extent, or fill it with zeros.
     Discard,
-    /// Bring everything in the cache to the medium.
+    /// Write everything in the cache to the medium.
     Flush,
 }
 
@@ -33,10 +33,10 @@ pub struct Timing {
     physics: Physics,
     size_bytes: u64,
     dice: Dice,
-    /// When each channel is free; a head is a single one.
+    /// When each channel becomes free; a disk with a head has one.
     free_ns: Vec<u64>,
     head: Head,
-    /// When the requests that wait for the head end.
+    /// When the requests that are queued for the head end.
     waiting_ns: VecDeque<u64>,
     cache: WriteCache,
     reads: Pacer,
@@ -66,18 +66,18 @@ impl Timing {
         }
     }
 
-    /// The physics in force.
+    /// The current physics.
     pub fn physics(&self) -> &Physics {
         &self.physics
     }
 
-    /// New physics from now on. Requests that were admitted keep the end that they were given.
+    /// Changes the physics. Requests that were admitted before keep their end.
     pub fn set_physics(&mut self, physics: Physics) {
         self.free_ns.resize(physics.channels as usize, 0);
         self.physics = physics;
     }
 
-    /// When a request that comes at `now_ns` ends. `now_ns` never goes back.
+    /// When a request that arrives at `now_ns` ends. `now_ns` never decreases.
     pub fn admit(&mut self, now_ns: u64, operation: Operation, extent: Extent) -> u64 {
         self.cache.advance(now_ns, self.head_busy_until_ns());
         match operation {
@@ -122,7 +122,7 @@ impl Timing {
         self.occupy_channel(start_ns, medium_ns)
     }
 
-    /// One flush at a time: what the cache holds is drained first.
+    /// One flush at a time: the content of the cache is drained first.
     fn flush(&mut self, now_ns: u64) -> u64 {
         let latency_ns = self.latency_ns(self.physics.flush_latency_ns);
         let start_ns = now_ns.max(self.flushed_ns).max(self.head_busy_until_ns());
@@ -147,7 +147,7 @@ impl Timing {
         self.dice.lognormal(median_ns, self.physics.spread)
     }
 
-    /// The first free channel takes the request.
+    /// The channel that is free first serves the request.
     fn occupy_channel(&mut self, start_ns: u64, service_ns: u64) -> u64 {
         let Some(free_ns) = self.free_ns.iter_mut().min() else {
             return start_ns + service_ns;
@@ -165,7 +165,7 @@ impl Timing {
         }
     }
 
-    /// The head serves the request, after the electronics, which work while it is on its way elsewhere.
+    /// The head serves the request, after the electronics, which work while the head serves others.
     fn move_head(
         &mut self,
         now_ns: u64,
@@ -196,7 +196,7 @@ impl Timing {
         done_ns
     }
 
-    /// The time until the cache has room, once the head has completed its current request.
+    /// The time until the cache has space, once the head has completed its current request.
     fn room_after_ns(&self, now_ns: u64, bytes: u64) -> u64 {
         match self.cache.until_room_ns(bytes, self.physics.cache_bytes) {
             0 => 0,
@@ -204,7 +204,7 @@ impl Timing {
         }
     }
 
-    /// The medium's work for a write that enters the cache now, behind all that is in it.
+    /// The medium's work for a write that enters the cache now, after its present content.
     fn drain_ns(&mut self, now_ns: u64, extent: Extent) -> u64 {
         if !self.has_head() {
             let rate = u128::from(self.physics.drain_bytes_per_s);

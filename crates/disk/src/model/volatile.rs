@@ -1,9 +1,9 @@
-//! The volatile write cache as power cuts see it: what was written and is not durable yet, in order.
+//! The volatile write cache, as it matters for power cuts: the writes that are not durable yet, in order.
 //!
-//! The medium is written at once; kept here is what stood there before, so that reads need no look into the cache, a
-//! flush only forgets, and a cut puts back. The log is the worst a disk may do: a write stays volatile until a flush
-//! covers it, or until the cache is full and its oldest write makes room. Time plays no part, so that the same
-//! requests in the same order with the same seed lose the same sectors.
+//! The medium is written at once, and the previous content is kept here, so that reads need not search the cache, a
+//! flush only discards entries, and a cut restores the content. It models the worst that a disk may do: a write stays
+//! volatile until a flush covers it, or until the cache is full and evicts its oldest write. It does not depend on
+//! time, so that the same requests in the same order with the same seed lose the same sectors.
 
 use std::collections::VecDeque;
 
@@ -13,20 +13,20 @@ use serde::{Deserialize, Serialize};
 use super::dice::Dice;
 use super::extent::{Extent, SECTOR_BYTES};
 
-/// The place of a write in the order of all writes.
+/// The position of a write in the order of all writes.
 pub type Sequence = u64;
 
-/// What stood somewhere before it was written to.
+/// The content of an extent before it was written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Old {
-    /// These bytes, from `offset` on.
+    /// These bytes, at `offset`.
     Bytes {
-        /// Of the first byte.
+        /// The offset of the first byte.
         offset: u64,
         /// The bytes.
         bytes: Box<[u8]>,
     },
-    /// Nothing: it reads as zeros.
+    /// A hole, which reads as zeros.
     Zeros(Extent),
 }
 
@@ -62,33 +62,33 @@ impl Old {
     }
 }
 
-/// What a cut writes to the medium; the later of two that overlap counts.
+/// The content that a cut restores on the medium, in order: of two that overlap, the later one counts.
 pub type Restore = Old;
 
-/// Which of the volatile writes a cut leaves.
+/// Which of the volatile writes survive a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CutMode {
     /// None.
     Drop,
-    /// Each with probability one half, whatever became of those before it.
+    /// Each with probability one half, independently of the others.
     Subset,
-    /// Those up to one of them, in the order written.
+    /// All up to a random one, in the order written.
     Prefix,
-    /// As prefix; of the one after these, only the sectors before one of its sector boundaries.
+    /// Like a prefix; of the write after these, only the sectors before a random sector boundary survive.
     Torn,
 }
 
 /// A power cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cut {
-    /// What it leaves.
+    /// Which writes survive.
     pub mode: CutMode,
-    /// Of its choices.
+    /// The seed of its random choices.
     pub seed: u64,
 }
 
-/// What a cut did. Only writes and discards that were volatile are counted.
+/// The effect of a cut. Only writes and discards that were volatile are counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct CutReport {
@@ -125,13 +125,13 @@ impl Change {
     }
 }
 
-/// Counted for each change beside what stood there before, so that tiny ones are bounded too.
+/// Counted for each change in addition to its previous content, so that the number of tiny changes is bounded too.
 const BOOKKEEPING_BYTES: u64 = 64;
 
 enum Fate {
     Dropped,
     Kept,
-    /// Only so many bytes of its beginning.
+    /// Only this many bytes at its beginning.
     Torn(u64),
 }
 
@@ -146,7 +146,7 @@ pub struct Volatile {
 }
 
 impl Volatile {
-    /// An empty cache that holds as much.
+    /// An empty cache of this capacity.
     pub fn new(capacity_bytes: u64) -> Self {
         Self {
             capacity_bytes,
@@ -162,23 +162,24 @@ impl Volatile {
         self.first + self.changes.len() as u64
     }
 
-    /// Bytes written that a cut may drop.
+    /// Written bytes that a cut may drop.
     pub fn dirty_bytes(&self) -> u64 {
         self.dirty_bytes
     }
 
-    /// How much it holds.
+    /// Its capacity.
     pub fn capacity_bytes(&self) -> u64 {
         self.capacity_bytes
     }
 
-    /// A new size; what does not fit becomes durable.
+    /// Sets the capacity; the oldest writes that exceed it become durable.
     pub fn set_capacity(&mut self, capacity_bytes: u64) {
         self.capacity_bytes = capacity_bytes;
         self.evict();
     }
 
-    /// A write to, or a discard of, `extent`, where `old` stood; what `old` leaves out stays as it was.
+    /// Records a write to, or a discard of, `extent`, whose content was `old`; parts that `old` leaves out are
+    /// unchanged.
     pub fn record(&mut self, extent: Extent, discard: bool, old: Vec<Old>) -> Sequence {
         let sequence = self.next();
         let change = Change {
@@ -194,13 +195,13 @@ impl Volatile {
         sequence
     }
 
-    /// That change is on the medium for good.
+    /// Makes the change durable.
     pub fn make_durable(&mut self, sequence: Sequence) {
         self.settle(sequence);
         self.forget();
     }
 
-    /// A flush that covers the changes before `end`, except those that `stays` says it leaves out in silence.
+    /// A flush of the changes before `end`, except those for which `stays` returns true, which it silently leaves out.
     pub fn flush(&mut self, end: Sequence, mut stays: impl FnMut(Sequence) -> bool) {
         for sequence in self.first..end.min(self.next()) {
             if !stays(sequence) {
@@ -210,8 +211,8 @@ impl Volatile {
         self.forget();
     }
 
-    /// The power is cut: what must be written to the medium, in this order, to have what is left. Nothing is volatile
-    /// after it.
+    /// Cuts the power. Returns what must be written to the medium, in this order, so that it has the content that
+    /// survives. Nothing is volatile afterwards.
     pub fn cut(&mut self, cut: Cut) -> (Vec<Restore>, CutReport) {
         let fates = self.fates(cut);
         let mut report = CutReport::default();
@@ -273,7 +274,7 @@ impl Volatile {
         self.changes.iter().enumerate().map(fate).collect()
     }
 
-    /// The write to be torn, of those that a sector boundary divides, and how many of its bytes stay.
+    /// The write to be torn, of those with a sector boundary inside, and how many of its bytes survive.
     fn tear(&self, volatile: &[usize], dice: &mut Dice) -> (usize, Option<(usize, u64)>) {
         let divisible: Vec<usize> = volatile
             .iter()
@@ -295,7 +296,7 @@ impl Volatile {
     }
 
     fn settle(&mut self, sequence: Sequence) {
-        // A change that is not here any more has become durable already.
+        // A change that is not in the log any more is durable already.
         let Some(index) = sequence.checked_sub(self.first) else {
             return;
         };
@@ -303,11 +304,12 @@ impl Volatile {
             self.dirty_bytes -= change.volatile_bytes();
             self.cost_bytes -= change.cost_bytes() - BOOKKEEPING_BYTES;
             change.durable = true;
-            change.old = Vec::new(); // never put back
+            change.old = Vec::new(); // never restored
         }
     }
 
-    /// Forgets durable changes, from the oldest on: those behind a volatile one still settle what it may undo.
+    /// Discards durable changes, beginning with the oldest: those after a volatile one are still needed, since they
+    /// limit what it may undo.
     fn forget(&mut self) {
         while self.changes.front().is_some_and(|change| change.durable) {
             self.pop();

@@ -1,21 +1,21 @@
-//! The timing of a write cache: a queue of bytes that the medium works off when it has nothing else to do.
+//! The timing of a write cache: a queue of bytes that the medium writes when it is otherwise idle.
 
 use std::collections::VecDeque;
 
-/// What is in the cache, counted in the time that the medium needs for it.
+/// The content of the cache, measured in the time that the medium needs to write it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WriteCache {
-    /// For each write: the work that is done when it has left the cache, and its bytes.
+    /// For each write: the total work that is done when it has left the cache, and its bytes.
     queue: VecDeque<(u64, u64)>,
     dirty_bytes: u64,
-    /// Work of all that was ever put in, and what of it is done.
+    /// The total work ever added, and how much of it is done.
     total_ns: u64,
     done_ns: u64,
     seen_ns: u64,
 }
 
 impl WriteCache {
-    /// The medium has worked on the cache until `now_ns`, except while it was `busy` with something else.
+    /// Advances to `now_ns`: the medium has worked on the cache, except while it was `busy` with something else.
     pub(crate) fn advance(&mut self, now_ns: u64, busy_until_ns: u64) {
         let from_ns = self.seen_ns.max(busy_until_ns);
         if now_ns > from_ns {
@@ -31,7 +31,7 @@ impl WriteCache {
         }
     }
 
-    /// The medium's time until the cache, of `capacity` bytes, has room for `bytes` more; 0 if it has.
+    /// The medium's time until the cache, of `capacity` bytes, has space for `bytes` more; 0 if it has.
     pub(crate) fn until_room_ns(&self, bytes: u64, capacity: u64) -> u64 {
         let mut excess = (self.dirty_bytes + bytes.min(capacity)).saturating_sub(capacity);
         for &(done_ns, leaving) in &self.queue {
@@ -51,12 +51,12 @@ impl WriteCache {
         self.total_ns - self.done_ns
     }
 
-    /// Writes whose way to the medium has not ended.
+    /// The number of writes that are not on the medium yet.
     pub(crate) fn writes(&self) -> usize {
         self.queue.len()
     }
 
-    /// Puts in a write that the medium will work on for `work_ns`.
+    /// Adds a write that takes the medium `work_ns`.
     pub(crate) fn put(&mut self, bytes: u64, work_ns: u64) {
         self.total_ns += work_ns;
         self.dirty_bytes += bytes;

@@ -1,4 +1,4 @@
-//! Tokens to expressions, with the precedences of pgbench's `exprparse.y`, which are PostgreSQL's.
+//! Parses tokens into expressions, with the precedences of pgbench's `exprparse.y`, which are PostgreSQL's.
 
 mod operand;
 
@@ -11,8 +11,8 @@ use crate::source::Source;
 use crate::value::Value;
 use crate::variables::{Symbols, Variables};
 
-/// Deepest nesting of brackets, calls and signs, and longest chain of operators: so that neither parsing nor
-/// evaluating can exhaust a thread's stack.
+/// Maximum nesting of brackets, calls and signs, and maximum length of a chain of operators, so that neither parsing
+/// nor evaluating can exhaust a thread's stack.
 const MAX_NESTING: usize = 100;
 const MAX_DEPTH: usize = 1000;
 
@@ -31,7 +31,7 @@ enum Binding {
     Sign,
 }
 
-/// An expression, and how deep it nests.
+/// An expression and its nesting depth.
 struct Node {
     expr: Expr,
     depth: usize,
@@ -43,10 +43,10 @@ impl Node {
     }
 }
 
-/// Gives a variable read at a place its slot.
+/// Resolves a variable that is read at an offset to its slot.
 pub(crate) type Resolve<'r> = dyn FnMut(&str, usize) -> usize + 'r;
 
-/// Parses the expression that begins at `offset` and ends with its line. Yields it and where it ends.
+/// Parses the expression that begins at `offset` and ends with its line. Returns it and the offset of its end.
 pub(crate) fn parse_expression(
     source: Source<'_>,
     offset: usize,
@@ -75,18 +75,18 @@ pub(crate) fn parse_expression(
 struct Parser<'a, 'r> {
     source: Source<'a>,
     lexer: Lexer<'a>,
-    /// The token to look at, and where it begins.
+    /// The current token, and where it begins.
     token: Token<'a>,
     start: usize,
     resolve: &'r mut Resolve<'r>,
-    /// Expressions being parsed within one another.
+    /// Current nesting depth of expressions.
     depth: usize,
 }
 
 /// What an infix operator builds.
 enum Infix {
     Call(Function),
-    /// With its operands exchanged: `a > b` is `b < a`, and evaluates `b` first.
+    /// With swapped operands: `a > b` is `b < a`, and evaluates `b` first.
     Exchanged(Function),
     And,
     Or,
@@ -143,7 +143,7 @@ impl<'a> Parser<'a, '_> {
         Ok(found)
     }
 
-    /// The error of standing before something else than `wanted`.
+    /// The error of finding something other than `wanted`.
     fn unexpected(&self, wanted: &str) -> ParseError {
         let found = match self.token {
             Token::End => "the end of the line".to_owned(),
@@ -153,7 +153,7 @@ impl<'a> Parser<'a, '_> {
             .syntax_error(self.start, format!("expected {wanted}, found {found}"))
     }
 
-    /// Builds a node over others; fails when it nests too deep.
+    /// Builds a node with operands; fails when it is nested too deep.
     fn over(
         &self,
         expr: Expr,
@@ -218,7 +218,7 @@ impl<'a> Parser<'a, '_> {
         self.over(expr, depths)
     }
 
-    /// `IS [NOT] constant`, `ISNULL`, `NOTNULL` after `left`, which is then taken.
+    /// `IS [NOT] constant`, `ISNULL`, `NOTNULL` after `left`, which it then consumes.
     fn postfix(&mut self, left: &mut Node, at_least: Binding) -> Result<Option<Node>, ParseError> {
         if Binding::Is < at_least {
             return Ok(None);
@@ -307,14 +307,15 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// An operator over its operands; of constants its value, if it has one, so that -5000 is not computed each time.
+/// An operator with its operands; if these are constants and it has a value, that value, so that -5000 is not computed
+/// each time.
 fn operation(function: Function, left: Expr, right: Expr) -> Expr {
     let is_constant = matches!((&left, &right), (Expr::Constant(_), Expr::Constant(_)));
     let call = Expr::Call(function, vec![left, right]);
     if !is_constant {
         return call;
     }
-    // Neither is there a variable to read, nor does an operator draw a random number.
+    // There are no variables to read, and operators draw no random numbers.
     match call.eval(&Variables::new(&Symbols::new()), &mut Prng::seeded(0)) {
         Ok(value) => Expr::Constant(value),
         Err(_) => call,
@@ -322,7 +323,7 @@ fn operation(function: Function, left: Expr, right: Expr) -> Expr {
 }
 
 impl Binding {
-    /// What the right operand of a left-associative operator has to bind at least.
+    /// The minimum binding power of the right operand of a left-associative operator.
     fn tighter(self) -> Self {
         match self {
             Self::Anything => Self::Or,

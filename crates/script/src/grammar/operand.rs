@@ -1,4 +1,4 @@
-//! What operators stand between: constants, variables, function calls, CASE.
+//! Parses operands: constants, variables, function calls, CASE.
 
 use super::{Binding, Node, Parser};
 use crate::error::ParseError;

@@ -1,11 +1,10 @@
-//! What holds for every text that may be a script. Shared with the fuzz target in `fuzz/`.
+//! Properties that hold for every text as a script. Shared with the fuzz target in `fuzz/`.
 
 use plinth_script::{
     Command, Prng, Script, Segment, Symbols, Variables, check_parameters, check_variables, parse,
 };
 
-/// Parses a text, and does with the script what can be done without a server. Panics when something is not as it
-/// has to be.
+/// Parses a text, and does with the script what can be done without a server. Panics when a property does not hold.
 pub(crate) fn exercise(source: &str) {
     let mut symbols = Symbols::new();
     match parse("any", source, &mut symbols) {
@@ -81,7 +80,7 @@ fn is_branch(command: &Command) -> bool {
     )
 }
 
-/// Every statement's pieces, with variables by name, are the statement and the white space behind it.
+/// The segments of a statement, with variables by name, are the statement and the white space after it.
 fn statement(sql: &plinth_script::SqlCommand, symbols: &Symbols) {
     let named: String = sql
         .segments

