@@ -319,6 +319,14 @@ def test_help_of_probe_describes_its_commands():
     assert "1 to 64; sequential" in " ".join(plinth("probe", "io", "--help").stdout.split())
 
 
+def test_a_new_experiment_file_is_valid_whatever_its_name(tmp_path):
+    name = os.fsdecode(b"a b\n[evil]\nx = \x1b\xff.toml")
+    assert plinth("init", tmp_path / name).returncode == 0
+    (tmp_path / "plain.toml").write_bytes((tmp_path / name).read_bytes())
+    planned = plinth("plan", tmp_path / "plain.toml")
+    assert planned.returncode == 0, planned.stderr
+
+
 def test_names_of_files_and_storages_steer_no_terminal(tmp_path):
     made = plinth("init", tmp_path / "a\x1b]0;owned\x07b\u202e.toml")
     assert made.returncode == 0 and "a\\x1b]0;owned\\x07b\\u202e.toml" in made.stdout

@@ -1,6 +1,7 @@
 """Commands about experiment files: init, plan, schema."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -91,7 +92,7 @@ def init(
         raise UsageError("the file is there already", where=str(file), hint="give another name") from error
     except OSError as error:
         raise UsageError(f"cannot write the file: {error.strerror}", where=str(file)) from error
-    print_plain(f"Wrote {file}. Next: plinth plan {file}")
+    print_plain(f"Wrote {file}. Next: plinth plan {shlex.quote(str(file))}")
     return 0
 
 

@@ -1,6 +1,7 @@
 """The commented experiment file that `plinth init` writes: every key with its meaning, taken from the model."""
 
 import json
+import shlex
 import textwrap
 from collections.abc import Iterator
 from typing import Literal, get_args, get_origin
@@ -16,6 +17,7 @@ from plinth.model.experiment import (
     ServerSpec,
     WorkloadSpec,
 )
+from plinth.model.shown import shown
 from plinth.model.storage import DirectoryStorage, TmpfsStorage
 
 _HEAD = """\
@@ -47,7 +49,7 @@ _DRIVE = """\
 def template(name: str, file: str, question: str | None = None) -> str:
     """A valid, commented experiment file that compares this machine's disk with its memory."""
     head = _HEAD.format(
-        file=file,
+        file=_in_a_comment(shlex.quote(file)),
         spec=SPEC_VERSION,
         name=json.dumps(name),
         question=json.dumps(question or "How much faster is PostgreSQL in memory than on this machine's disk?"),
@@ -64,6 +66,11 @@ def template(name: str, file: str, question: str | None = None) -> str:
         _DRIVE,
     ]
     return "\n".join(sections)
+
+
+def _in_a_comment(text: str) -> str:
+    """On one line, and without bytes that are no UTF-8, which TOML does not take."""
+    return shown(" ".join(text.split("\n"))).encode(errors="replace").decode()
 
 
 def _section(header: str, model: type[BaseModel], written: dict[str, object]) -> str:
