@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plinth.cli import COMMANDS
+from plinth.experiment import template
 
 REPOSITORY = Path(__file__).parents[2]
 PLINTH = [sys.executable, "-m", "plinth"]
@@ -320,9 +321,10 @@ def test_help_of_probe_describes_its_commands():
 
 
 def test_a_new_experiment_file_is_valid_whatever_its_name(tmp_path):
-    name = os.fsdecode(b"a b\n[evil]\nx = \x1b\xff.toml")
+    name = "a b\n[evil]\nx = \x1b.toml"
     assert plinth("init", tmp_path / name).returncode == 0
     (tmp_path / "plain.toml").write_bytes((tmp_path / name).read_bytes())
+    assert template("x", os.fsdecode(b"\xff.toml")).encode()
     planned = plinth("plan", tmp_path / "plain.toml")
     assert planned.returncode == 0, planned.stderr
 
