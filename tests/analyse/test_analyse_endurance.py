@@ -229,7 +229,7 @@ def test_bytes_per_transaction_and_day_of_each_device_and_flow() -> None:
     assert devices["sda"].bytes_per_transaction.value == pytest.approx(20_000)
     assert devices["sda"].bytes_per_day.value == pytest.approx(20_000 * 100 * DAY_S)
     (storage,) = account.storages
-    assert storage.devices == ("loop0",)  # what is directly below the file system, and not what that stands on
+    assert storage.devices == ("loop0",)  # what is directly below the file system, and not what is below that
     assert storage.amplification is not None
     # The WAL is within the data directory: 10,000 bytes of WAL and 3,000 of data.
     assert storage.amplification.value == pytest.approx(16_000 / 13_000)

@@ -1,4 +1,4 @@
-"""A place on a disk that answers no more: a finding beside those of the machine, in time."""
+"""A place on a disk that does not answer: a finding beside those of the machine, within the timeout."""
 
 import os
 import signal

@@ -203,7 +203,7 @@ def test_what_a_device_does_not_tell_is_a_gap_and_the_others_are_looked_at(tmp_p
     assert {one.saw.partition(":")[0] for one in of_place(examination) if one.id.startswith("device.")} >= {"sdb"}
 
 
-def test_what_stands_on_nothing_that_is_known_is_a_gap_with_its_reason(tmp_path: Path) -> None:
+def test_an_unknown_device_is_a_gap_with_its_reason(tmp_path: Path) -> None:
     gap = Gap(what="/mnt: the devices below", reason="ZFS keeps that to itself: zpool status tank")
     examination = look(tmp_path, place(filesystem="zfs", gaps=(gap,)))
     assert {gap.reason for gap in examination.gaps} == {"ZFS keeps that to itself: zpool status tank"}

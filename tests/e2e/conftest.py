@@ -184,7 +184,7 @@ class Project:
 
 
 def attached_images() -> list[Path]:
-    """The files that loop devices stand on. From sysfs: losetup waits for a file system that does not answer."""
+    """The files that back loop devices. From sysfs: losetup waits for a file system that does not answer."""
     found = []
     for entry in Path("/sys/block").glob("loop*/loop/backing_file"):
         with contextlib.suppress(OSError):  # it has just been detached

@@ -81,7 +81,7 @@ def test_when_nothing_else_is_left_the_run_ends_at_once(project, nothing_left):
     nothing_left()
 
 
-def test_what_stands_on_a_lost_storage_is_lost_with_it(project, nothing_left):
+def test_what_is_stored_on_a_lost_storage_is_lost_with_it(project, nothing_left):
     storages = ODD + '[storage.inner]\nkind = "loop"\nsize = "300MiB"\non = "odd"\n[server]\nwal_storage = "disk"\n'
     experiment(project, storages.replace('"400MiB"', '"600MiB"'), '["disk", "inner"]', repeats=1)
     done = project.run()
@@ -124,11 +124,11 @@ def test_a_device_that_gives_errors_in_mid_run(project, nothing_left, small):
     assert code == 1, said
     assert time.monotonic() - begun < 60
     assert "storage shaky failed" in said
-    assert "storage shaky serves no more" in said.partition("\nerror: ")[2]
+    assert "storage shaky has failed" in said.partition("\nerror: ")[2]
     trials = by_variant(project)
     assert trials["shaky"][-1]["status"] == "failed"
     # "not run: ..." unless filling took so long that it is the last one in which the device failed.
-    assert "storage shaky serves no more: no space left in" in trials["shaky"][-1]["failure"]
+    assert "storage shaky has failed: no space left in" in trials["shaky"][-1]["failure"]
     assert [t["status"] for t in trials["disk"]] == ["complete"] * 3
     nothing_left()
     assert [path.name for path in Path(small).iterdir()] == ["filler"]

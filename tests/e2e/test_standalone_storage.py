@@ -1,4 +1,4 @@
-"""`plinth storage`: listed, made standalone and left standing, described, taken down; and what a dry run promises."""
+"""`plinth storage`: listed, made standalone and left in place, described, taken down; and what a dry run promises."""
 
 import json
 import shlex
@@ -47,13 +47,13 @@ def test_a_standalone_storage_stands_until_it_is_taken_down(standalone, nothing_
     point = standalone.state / "work/plinth-standalone-fast-fast/mount"
     assert f"{point} is there; user postgres may write to it." in made.stdout
     assert "Undo it with: plinth storage teardown fast" in made.stdout
-    assert "filesystem xfs" in made.stdout  # what it stands on
+    assert "filesystem xfs" in made.stdout  # the layer below it
     assert mount_of(point).filesystem == "xfs"
     assert mount_of(standalone.state / "work/plinth-standalone-fast-base").filesystem == "tmpfs"
 
     cleaned = standalone.plinth("clean")
     assert cleaned.returncode == 0
-    assert cleaned.stdout.startswith("left standing, as it was meant to be: storage fast of x.toml")
+    assert cleaned.stdout.startswith("left in place on purpose: storage fast of x.toml")
     assert "`plinth storage teardown fast` undoes it" in cleaned.stdout
     assert mount_of(point).filesystem == "xfs"
 
@@ -71,7 +71,7 @@ def test_a_standalone_storage_stands_until_it_is_taken_down(standalone, nothing_
     assert f"unmount the file system of {point}" in taken.stdout
     nothing_left()
     assert standalone.plinth("clean").stdout.startswith("nothing to clean")
-    assert standalone.plinth("storage", "teardown").stdout == "None stands.\n"
+    assert standalone.plinth("storage", "teardown").stdout == "There is none.\n"
 
 
 def test_members_are_drawn_beside_each_other(standalone, nothing_left):
@@ -185,7 +185,7 @@ def test_one_that_an_earlier_build_made_is_known_by_its_name(standalone, monkeyp
     assert "`plinth storage teardown base` undoes it" in standalone.plinth("clean").stdout
     assert standalone.plinth("storage", "teardown", "base").returncode == 0
     nothing_left()
-    assert standalone.plinth("storage", "teardown").stdout == "None stands.\n"
+    assert standalone.plinth("storage", "teardown").stdout == "There is none.\n"
 
 
 @pytest.mark.parametrize("name", ["fast", "by-hand-fast", "standalone"])

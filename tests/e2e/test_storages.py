@@ -17,7 +17,7 @@ from plinth.storage.devices.disk_daemon import daemons
 HEAD = """\
 spec = 1
 name = "kinds"
-question = "What can PostgreSQL stand on?"
+question = "What can PostgreSQL run on?"
 dataset = { kind = "tpcb", scale = 1 }
 workload = { builtin = "tpcb-like", clients = 2 }
 matrix = { storage = LEVELS }

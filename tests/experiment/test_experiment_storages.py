@@ -1,4 +1,4 @@
-"""How storages stand on one another: what is accepted, what is not, and where the error points."""
+"""How storages are layered: what is accepted, what is not, and where the error points."""
 
 import pytest
 from pydantic import ValidationError
@@ -65,7 +65,7 @@ def problems(text: str) -> list[tuple[str, str, str]]:
     return [(lines[int(p.where.rpartition(":")[2]) - 1], p.key, p.message) for p in caught.value.problems]
 
 
-def test_each_comes_after_those_that_it_stands_on_and_members_are_raw():
+def test_each_comes_after_those_that_it_is_built_on_and_members_are_raw():
     found = storages(STORAGES)
     assert in_order(found) == ["memory", "slow", "vdev", "x", "y", "log", "ram", "tank"]
     assert raw_storages(found) == dict.fromkeys(["vdev", "x", "y", "log", "ram"], "tank")
@@ -77,7 +77,7 @@ WRONG = [
     # change, the line that is named, key, words of the message
     (('on = "memory"', 'on = "memry"'), 'on = "memry"', "slow.on", "'memry' is not one of: tank, vdev"),
     (('on = "memory"', 'on = "vdev"'), 'on = "vdev"', "slow.on", "'vdev' is of kind file, which is not mounted"),
-    (('on = "memory"', 'on = "x"'), 'on = "x"', "slow.on", "'x' is a member of 'tank', so no file can stand on it"),
+    (('on = "memory"', 'on = "x"'), 'on = "x"', "slow.on", "'x' is a member of 'tank', so no file can be stored on it"),
     (('on = "memory"', 'on = "tank"'), "[storage.tank]", "tank", "itself: tank -> vdev -> slow -> tank"),
     (('on = "memory"', 'on = "slow"'), "[storage.slow]", "slow", "itself: slow -> slow"),
     (('on = "memory"', 'on = "memory"\npath = "/"'), "[storage.slow]", "slow", "path or on, not both"),
@@ -146,7 +146,7 @@ def test_an_array_has_as_many_members_as_its_level_needs(array: str, fewest: int
 
 
 @pytest.mark.parametrize(("name", "reason"), [("x", "is a member of 'tank'"), ("vdev", "is a member of 'tank'")])
-def test_no_data_directory_stands_on_what_is_raw(name: str, reason: str):
+def test_no_data_directory_is_stored_on_a_raw_device(name: str, reason: str):
     (problem,) = problems(f'server = {{ storage = "{name}" }}\n' + STORAGES)
     assert problem[1] == "server.storage"
     assert reason in problem[2]
@@ -157,7 +157,7 @@ def test_no_data_directory_stands_on_what_is_raw(name: str, reason: str):
 def test_nor_on_a_file_that_nobody_takes_as_a_member():
     text = '[server]\nstorage = "f"\n[storage.f]\nkind = "file"\nsize = "1GiB"\n'
     assert problems(text) == [
-        ('storage = "f"', "server.storage", "no data directory can stand on storage 'f': it is of kind file, which is not mounted")
+        ('storage = "f"', "server.storage", "no data directory can be stored on storage 'f': it is of kind file, which is not mounted")
     ]  # fmt: skip
 
 
@@ -186,7 +186,7 @@ FACTORS = [
     ('storage.x.mount_options = ["noatime"]', "level 'noatime'", ""),
     ('storage.x.mount_options = [["noatime", 1]]', "got 1", ""),
     ('storage.slow.on = ["memory", "vdev"]', "which is not mounted", ""),
-    ('storage.slow.on = ["memory", "tank"]', "a storage cannot stand on itself", ""),
+    ('storage.slow.on = ["memory", "tank"]', "a storage cannot be built on itself", ""),
     ('storage.tank.layout = ["mirror", "raidz3"]', "needs at least 4 members", ""),
 ]
 

@@ -45,7 +45,7 @@ def places_of(available_bytes, memory_bytes):
 
 
 def used(places, clusters):
-    """Those that clusters stand on, those that these stand on, and members."""
+    """Those that clusters are stored on, those that these are built on, and members."""
     names = {name for cluster in clusters for name in cluster.bytes_by_storage}
     names |= {place.on for place in places.values() if place.on is not None}
     return {name: place for name, place in places.items() if name in names or place.takes_bytes is not None}
@@ -322,7 +322,7 @@ NESTED = {
 }
 
 
-def test_a_storage_takes_its_space_of_the_one_that_it_stands_on():
+def test_a_storage_takes_its_space_from_the_one_that_it_is_built_on():
     places = {
         "memory": Place("memory", "memory", 16 * GIB, usable_bytes=4 * GIB),
         "xfs": Place(on="memory", takes_bytes=8 * GIB, usable_bytes=7 * GIB),

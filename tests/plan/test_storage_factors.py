@@ -40,18 +40,18 @@ def test_a_storage_for_each_level_named_by_it():
     assert found.storages["disk"].kind == "directory"
 
 
-def test_what_stands_on_it_and_its_members_become_others_too():
+def test_each_level_has_its_own_copy_of_what_is_built_on_it_and_of_its_members():
     found = expanded({"storage.tank.properties.recordsize": ["8K", "128K"]}, server={"storage": "tank"})
     assert [cluster.server.storage for cluster in found.clusters] == ["tank-8K", "tank-128K"]
     pools = [found.storages[f"tank-{size}"] for size in ("8K", "128K")]
     assert [pool.properties["recordsize"] for pool in pools] == ["8K", "128K"]
     assert [pool.data for pool in pools] == [(("vdev-8K",),), (("vdev-128K",),)]
     assert [pool.log for pool in pools] == [("spare-8K",), ("spare-128K",)]
-    # The disk that members' files stand on is one for all.
+    # The disk that members' files are stored on is one for all.
     assert found.storages["vdev-8K"].on == found.storages["vdev-128K"].on == "slow"
 
 
-def test_a_level_reaches_up_to_everything_that_stands_on_it():
+def test_a_level_reaches_up_to_everything_that_is_built_on_it():
     found = expanded({"storage.slow.profile": ["hdd-7200", "nvme"]}, server={"storage": "tank"})
     tank = found.storages["tank-nvme"]
     assert tank.data == (("vdev-nvme",),)

@@ -87,7 +87,7 @@ def test_a_checkpoint_writes_what_the_trial_changed_and_at_most_all_there_is() -
     assert seconds(more) < seconds(disk), "fewer commits change fewer pages"
 
 
-def test_only_what_stands_on_the_slow_disk_is_slow() -> None:
+def test_only_what_is_stored_on_the_slow_disk_is_slow() -> None:
     wal = Pace(flush_s=0.01, page_write_s=0.005, write_bytes_per_s=None)
     assert seconds(wal_pace=wal) == seconds(), "the WAL is not there"
     assert seconds(wal_pace=wal, wal_storage="wal") == approx(seconds(wal_storage="wal") + 3 * 30 * 0.01)

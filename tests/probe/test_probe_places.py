@@ -102,7 +102,7 @@ def test_tmpfs_forgets(probe: Command, scratch: Path):
     assert all(result.device_flushes is None for result in found.results)
 
 
-def test_an_overlay_is_told_with_what_it_stands_on(probe: Command, scratch: Path):
+def test_an_overlay_is_told_with_its_layers(probe: Command, scratch: Path):
     for name in ("lower", "upper", "work"):
         (scratch / name).mkdir()
     layers = f"lowerdir={scratch}/lower,upperdir={scratch}/upper,workdir={scratch}/work"

@@ -353,7 +353,7 @@ def test_a_storage_that_breaks_ends_the_load_and_fails_the_trial(provision: Prov
     load = Load(clock, [lambda: provision.storages.cancel(broken), pytest.fail])
     provision.cause = broken.message
     output = run(provision, load)
-    assert output.trial.failure == "storage disk serves no more: its daemon died (storage.disk)"
+    assert output.trial.failure == "storage disk has failed: its daemon died (storage.disk)"
     assert (output.load, output.trial.status) == (None, "failed")
     assert load.calls == ["make plinth", "start", "stop", "end"], "it does not run on beside the next trial"
     assert provision.asked_for_cause == 1
@@ -363,5 +363,5 @@ def test_a_variant_that_failed_is_not_run(provision: Provisioned, clock: Clock) 
     provision.lost = StorageBroken("disk", "its daemon died")
     load = Load(clock)
     output = run(provision, load)
-    assert output.trial.failure == "not run: storage disk serves no more: its daemon died (storage.disk)"
+    assert output.trial.failure == "not run: storage disk has failed: its daemon died (storage.disk)"
     assert (load.calls, provision.asked_for_cause) == ([], 0)

@@ -81,7 +81,7 @@ def test_a_device_that_is_slow_or_idle_does_not_hang(watch, disk):
         assert not told.event.wait(2 * STUCK_S)
 
 
-def test_the_cause_is_told_and_not_what_stands_on_it(watch, disk):
+def test_the_cause_is_reported_and_not_what_is_stored_on_it(watch, disk):
     died, detached = threading.Event(), threading.Event()
 
     def failure():

@@ -1,4 +1,4 @@
-"""Ballast: file systems that are really filled to a share before anything stands on them, and what cannot be filled."""
+"""Ballast: file systems that are really filled to a share before anything is stored on them, and what cannot be filled."""
 
 import os
 import zlib

@@ -34,7 +34,7 @@ def write_as_owner(path: Path) -> None:
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
-def test_a_loop_is_made_as_planned_belongs_to_the_server_and_forgets_with_what_it_stands_on(made, filesystem) -> None:
+def test_a_loop_is_made_as_planned_belongs_to_the_server_and_forgets_with_its_layers(made, filesystem) -> None:
     commands: list[CommandRecord] = []
     made.runner = Runner(commands.append)
     facts = made.prepare(loop(filesystem))["s"]
@@ -219,7 +219,7 @@ def test_where_files_of_ours_stand_the_server_may_write_but_not_put_another_in_t
         Runner().run(["touch", str(made.storages["s"].folder / "x")], owner=server_owner())
 
 
-def test_what_stands_on_it_keeps_a_storage_from_being_undone(made) -> None:
+def test_a_storage_is_not_undone_while_another_is_stored_on_it(made) -> None:
     made.prepare(loop("ext4"))
     storage, memory = made.storages["s"], made.storages["memory"]
     with pytest.raises(PlinthError):

@@ -32,7 +32,7 @@ KINDS = {
     '[storage.f]\nkind = "file"\nsize = "128MiB"\n',
     "zfs": '[storage.s]\nkind = "zfs"\ndata = ["m"]\n[storage.m]\nkind = "file"\nsize = "64MiB"\n',
 }
-# Of what stands on loop devices, or takes a second to start, only what is its own is tried.
+# Of what is built on loop devices, or takes a second to start, only what is its own is tried.
 OF_ITS_OWN = {
     "emulated": ("stop_process",),
     "btrfs": ("unmount_filesystem", "restore_queue"),

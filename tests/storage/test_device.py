@@ -90,7 +90,7 @@ def test_without_the_word_nothing_is_touched(state_dir: Path, scratch: Path) -> 
     assert f"--destroy {WORD}" in told
 
 
-def test_the_disk_that_the_state_directory_stands_on_is_not_taken(state_dir: Path, scratch: Path) -> None:
+def test_the_disk_of_the_state_directory_is_not_taken(state_dir: Path, scratch: Path) -> None:
     def attempt() -> str:
         with disk(scratch, size_bytes=DISK_BYTES) as target, ExitStack() as undo:
             command("mkfs.ext4", "-q", target.node)
@@ -101,7 +101,7 @@ def test_the_disk_that_the_state_directory_stands_on_is_not_taken(state_dir: Pat
                 storages({"nvme": spec_of(target)})["nvme"].check(Runner())
             return "; ".join([refused.value.message, *refused.value.details])
 
-    assert f"{state_dir} stands on loop" in in_private_mounts(attempt)
+    assert f"{state_dir} is stored on loop" in in_private_mounts(attempt)
 
 
 def test_a_failure_after_the_ends_were_kept_gives_the_disk_back(state_dir: Path, scratch: Path) -> None:

@@ -154,7 +154,7 @@ def test_eio_later_is_told_by_the_file_system_and_everything_is_undone(made) -> 
     made.undo()
 
 
-def test_how_fast_it_will_be_is_known_beforehand_also_to_what_stands_on_it(state_dir: Path) -> None:
+def test_how_fast_it_will_be_is_known_beforehand_also_of_what_is_stored_on_it(state_dir: Path) -> None:
     upper = '[storage.upper]\nkind = "loop"\nsize = "16MiB"\non = "s"\n'
     usual = from_toml(disk("hdd-10k-sas"))["s"].pace()
     storages = from_toml(

@@ -219,8 +219,8 @@ def test_what_the_machine_lives_on_is_refused(scratch: Path) -> None:
             return [reason.text for reason in reasons if reason.guard == "ancestor"]
 
     through_loop, direct = in_private_mounts(attempt)
-    assert through_loop.startswith(f"{scratch}/upper/not/yet stands on loop")
-    assert direct.startswith(f"{scratch}/state stands on loop")
+    assert through_loop.startswith(f"{scratch}/upper/not/yet is stored on loop")
+    assert direct.startswith(f"{scratch}/state is stored on loop")
 
 
 # Not the one that was named

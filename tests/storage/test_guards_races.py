@@ -169,9 +169,9 @@ def link_gone(link: Path, image: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (another_file_in_its_place, "does not stand on our file"),
-        (another_file_attached, "does not stand on our file"),
-        (detached, "does not stand on our file|no disk is behind it"),
+        (another_file_in_its_place, "is not backed by our file"),
+        (another_file_attached, "is not backed by our file"),
+        (detached, "is not backed by our file|no disk is behind it"),
         (link_led_to_a_disk, "not a block device"),
         (link_led_to_a_file, "not a block device"),
         (link_gone, "no such directory"),

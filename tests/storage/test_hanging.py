@@ -102,13 +102,13 @@ def test_one_that_hangs_while_it_is_unmounted_is_ended_and_everything_is_undone(
 
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
-def test_what_stands_on_one_that_serves_no_more_is_undone_with_it(made, how: signal.Signals) -> None:
+def test_what_is_stored_on_a_failed_one_is_undone_with_it(made, how: signal.Signals) -> None:
     made.prepare(LOOP_ON_IT + disk())
     os.kill(daemon_pid(made.storages["s"]), how)
     made.undo()
 
 
-def test_what_stands_on_one_whose_labels_cannot_be_read_is_undone_with_it(made) -> None:
+def test_what_is_stored_on_one_whose_labels_cannot_be_read_is_undone_with_it(made) -> None:
     made.prepare(LOOP_ON_IT + disk())
     root = os.open(made.storages["s"].mount_point, os.O_RDONLY)
     fcntl.ioctl(root, *_SHUT_DOWN)

@@ -1,4 +1,4 @@
-"""What a place stands on: real loop devices, partitions, overlays and binds; arrays and drives from sysfs's files."""
+"""The storage stack of a place: real loop devices, partitions, overlays and binds; arrays and drives from sysfs's files."""
 
 import os
 import subprocess
@@ -118,7 +118,7 @@ def test_a_queue_setting_is_read_as_it_is_now(ext4: Path) -> None:
         knob.write_text(before)  # it outlives losetup -d
 
 
-def test_a_partition_stands_on_its_disk(scratch: Path, machine: ExitStack) -> None:
+def test_the_disk_is_below_its_partition(scratch: Path, machine: ExitStack) -> None:
     image = scratch / "disk.img"
     image.touch()
     os.truncate(image, 32 << 20)
@@ -132,7 +132,7 @@ def test_a_partition_stands_on_its_disk(scratch: Path, machine: ExitStack) -> No
     assert shape(facts)[2:5] == [("partition", f"{device.name}p1"), ("loop", device.name), ("mount", below.point)]
     assert values(facts.stack[2])["start_bytes"] == 2048 * 512
     assert facts.block_devices[:2] == (f"{device.name}p1", device.name)
-    # From there on it is what the scratch directory itself stands on.
+    # From there on it is what the scratch directory itself is stored on.
     assert shape(facts)[4:] == shape(describe(scratch))
     assert facts.block_devices[2:] == describe(scratch).block_devices
 
@@ -141,10 +141,10 @@ def test_a_loop_file_that_was_deleted_is_a_gap(ext4: Path, in_memory: Path) -> N
     (in_memory / "disk.img").unlink()
     facts = describe(ext4)
     assert shape(facts)[-1][0] == "loop"
-    assert [gap.reason for gap in facts.gaps if "stands on" in gap.what] == ["No such file or directory"]
+    assert [gap.reason for gap in facts.gaps if "what backs" in gap.what] == ["No such file or directory"]
 
 
-def test_an_overlay_stands_on_its_upper_directory(scratch: Path, machine: ExitStack, in_memory: Path) -> None:
+def test_an_overlay_is_stored_in_its_upper_directory(scratch: Path, machine: ExitStack, in_memory: Path) -> None:
     for name in ("lower", "upper", "work"):
         (in_memory / name).mkdir()
     layers = f"lowerdir={in_memory}/lower,upperdir={in_memory}/upper,workdir={in_memory}/work"

@@ -29,7 +29,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Disk(NamedTuple):
-    """A disk: its node such as /dev/loop3, the stable id that leads to it, and the file that it stands on."""
+    """A disk: its node such as /dev/loop3, the stable id that leads to it, and the file that backs it."""
 
     node: Path
     id: Path

@@ -1,4 +1,4 @@
-"""Emulated disks that are served for a test, with what stands on them; whatever happens, nothing is left."""
+"""Emulated disks that are served for a test, with what is stored on them; whatever happens, nothing is left."""
 
 import contextlib
 import ctypes

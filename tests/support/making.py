@@ -39,7 +39,7 @@ def make_all(specs: Mapping[str, StorageSpec], **options: Any) -> dict[str, Stor
 
 
 def from_toml(text: str, **options: Any) -> dict[str, Storage[Any]]:
-    """The storages of an experiment's [storage] tables, each after those that it stands on."""
+    """The storages of an experiment's [storage] tables, each after those that it is built on."""
     adapter: TypeAdapter[StorageSpec] = TypeAdapter(StorageSpec)
     tables = tomllib.loads(text)["storage"]
     return make_all({name: adapter.validate_python(table) for name, table in tables.items()}, **options)
@@ -76,7 +76,7 @@ def declared_programs(storage: Storage[Any]) -> set[str]:
 
 
 def programs_run(storage: Storage[Any], journal: Journal) -> set[str]:
-    """Make a storage, look at it and undo it; what it ran for that. Those that it stands on are there."""
+    """Make a storage, look at it and undo it; what it ran for that. Those that it is built on are there."""
     commands: list[CommandRecord] = []
     runner = Runner(commands.append)
     storage.prepare(runner, journal)

@@ -276,14 +276,14 @@ def test_undo_goes_backwards_and_reports(state_dir: Path) -> None:
     journal.close()
 
 
-def test_what_something_stands_on_is_kept_when_that_cannot_be_undone(state_dir: Path) -> None:
+def test_a_step_is_kept_when_one_that_depends_on_it_cannot_be_undone(state_dir: Path) -> None:
     journal = Journal.create("r1", UNDO_HANDLERS)
     outer, other = made(journal, "outer"), made(journal, "other")
     journal.record(directory_step(outer / "inner", journal, "test.inner"))
     (outer / "inner").write_text("a file of somebody's")
     kept = journal.undo_all(Runner())
     assert [left.step.id for left in kept] == ["test.inner", "test.outer"]
-    assert "stands on it" in kept[1].error.message
+    assert "depends on it" in kept[1].error.message
     assert not other.exists()
     journal.close()
 

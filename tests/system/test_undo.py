@@ -184,7 +184,7 @@ def test_a_label_of_somebody_else_alone_in_a_directory_is_refused(scratch: Path)
 def test_no_mount_is_crossed(ours: Path, precious: Path, place: str, bind: bool) -> None:
     point = ours / place
     before = listing(ours)
-    if bind:  # same device number as what it stands on
+    if bind:  # same device number as its source
         subprocess.run(["mount", "--bind", precious, point], check=True)
     else:
         mount_tmpfs(point, "somebody")

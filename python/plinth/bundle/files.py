@@ -96,7 +96,7 @@ class BundleFolder:
 
     @property
     def path(self) -> Path:
-        """Where it stands, for people; as it was named, unless it was renamed since."""
+        """Where it is, for people; as it was named, unless it was renamed since."""
         if self._stands_there():
             return self._given
         return Path(f"/proc/self/fd/{self.descriptor}").readlink()

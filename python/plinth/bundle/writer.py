@@ -106,7 +106,7 @@ class BundleWriter:
     ) -> "BundleWriter":
         """Reopen a complete bundle for `plan`, which has further trials.
 
-        What env/ says of storages, datasets and servers that are no more goes to env/before-trial-NNNN/, since those that are
+        What env/ says of storages, datasets and servers that no longer exist goes to env/before-trial-NNNN/, since those that are
         made now will be described in its place.
         """
         writer = cls.reopen(folder, manifest)
@@ -121,7 +121,7 @@ class BundleWriter:
 
     @property
     def path(self) -> Path:
-        """Where the bundle stands, for people; what is in it is reached by `folder`."""
+        """Where the bundle is, for people; what is in it is reached by `folder`."""
         return self.folder.path
 
     def log(self, name: str) -> LogFile:

@@ -28,7 +28,7 @@ By hand, from a shell (as root), with D=/tmp/disk:
   plinth disk cut $D/control --mode drop
   umount /mnt; losetup -d /dev/loopN; umount $D/mount
 
-Always in this order: unmount what stands on the disk, detach the loop device, then unmount the disk.
+Always in this order: unmount what is stored on the disk, detach the loop device, then unmount the disk.
 """
 
 disk = App(
@@ -127,7 +127,7 @@ def profiles(
 
 @disk.command
 def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
-    """Show how a disk stands: power, physics in force, what a cut would lose, counters, faults."""
+    """Show the state of a disk: power, physics in force, what a cut would lose, counters, faults."""
     from plinth.cli.disk_view import physics_text
     from plinth.model.units import format_size
 

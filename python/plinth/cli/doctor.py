@@ -19,7 +19,7 @@ _NOISE_S = 12.0
 def doctor(
     path: Annotated[
         Path | None,
-        Parameter(help="Directory where a data directory would stand. Default: where Plinth makes its storages."),
+        Parameter(help="Directory where a data directory would be stored. Default: where Plinth makes its storages."),
     ] = None,
     /,
     *,

@@ -104,7 +104,7 @@ def resume(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> int:
-    """Finish a run that was cut short: what it left standing is used or undone, and the trials that are missing are run.
+    """Finish a run that was cut short: what it left behind is used or undone, and the trials that are missing are run.
 
     Trials that are in the bundle are kept. It must be the same machine. A complete bundle has nothing to resume, but
     --more adds trials to it: storages, servers and data are made again for them, and the results are those of all trials.

@@ -70,7 +70,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print("\nNeeds", style="bold")
     console.print(_needs(plan))
     if any(need.met is False for need in plan.needs):
-        says = "the run is refused, or what stands there is lost; --scale-to-fit cuts the dataset until it fits"
+        says = "the run is refused, or what is stored there is lost; --scale-to-fit cuts the dataset until it fits"
         console.print(f"  NOT ENOUGH: {says}", soft_wrap=True)
     console.print(f"  written by estimate: {format_size(plan.estimated_written_bytes)}{_budget(plan)}")
     for warning in plan.warnings:

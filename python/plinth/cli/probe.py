@@ -7,7 +7,7 @@ from plinth.cli.probe_io import io
 
 probe = App(
     name="probe",
-    help="Measure what a place can do before any server stands on it: durable writes (fsync), and "
+    help="Measure what a place can do before any server uses it: durable writes (fsync), and "
     "I/O in PostgreSQL's shapes by fio (io).",
     help_format="plaintext",
 )

@@ -23,8 +23,8 @@ storage = App(
     name="storage",
     help="""List, describe, make and take down standalone storages.
 
-    A storage is a place where a data directory can stand. `plinth run` makes those of its experiment and undoes them at
-    its end; these commands do the same for one, and leave it standing for as long as you like.
+    A storage is a place where a data directory can be stored. `plinth run` makes those of its experiment and undoes them at
+    its end; these commands do the same for one, and leave it in place for as long as you like.
     """,
     help_format="plaintext",
 )
@@ -87,9 +87,9 @@ def prepare(
     destroy: Destroy = (),
     dry_run: DryRun = False,
 ) -> int:
-    """Make a storage of an experiment, with all that it stands on, and leave it standing.
+    """Make a storage of an experiment, with all that it is built on, and leave it in place.
 
-    Prints where it is and what it stands on. `plinth clean` names it and leaves it; `plinth storage teardown NAME` undoes
+    Prints where it is and what it is built on. `plinth clean` names it and leaves it; `plinth storage teardown NAME` undoes
     it. When it cannot be made, what was made of it is undone at once.
 
       plinth storage prepare mine.toml fast --dry-run
@@ -125,7 +125,7 @@ def prepare(
 @storage.command
 def teardown(
     name: Annotated[
-        str | None, Parameter(help="A storage that `prepare` made, or its run. Default: list those that stand.")
+        str | None, Parameter(help="A storage that `prepare` made, or its run. Default: list those that exist.")
     ] = None,
     /,
     *,
@@ -147,7 +147,7 @@ def teardown(
         there = standing_runs()
         for run in there.runs:
             print_plain(f"{run.run_id}: {run.what}")
-        print_plain("Undo one with: plinth storage teardown NAME" if there.runs else "None stands.")
+        print_plain("Undo one with: plinth storage teardown NAME" if there.runs else "There is none.")
         for error in there.unreadable:
             print_plain(f"{error.where}: {error.message}", file=sys.stderr)
         return 0
@@ -193,7 +193,7 @@ def _list_storages(file: Path, overrides: tuple[str, ...], console: Console) -> 
     from plinth.tasks.standalone import storages_of
 
     table = Table(box=None, pad_edge=False)
-    for column in ("storage", "kind", "stands on", "as", "where"):
+    for column in ("storage", "kind", "stored on", "as", "where"):
         table.add_column(column, overflow="fold")
     for name, made in storages_of(load_experiment(file, overrides)).items():
         table.add_row(

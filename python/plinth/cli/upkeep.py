@@ -53,9 +53,7 @@ def clean(
             print_plain(f"  undone: {step.title}")
     for standing in result.standing:
         name = storage_name(standing.run_id)
-        print_plain(
-            f"left standing, as it was meant to be: {standing.what}; `plinth storage teardown {name}` undoes it"
-        )
+        print_plain(f"left in place on purpose: {standing.what}; `plinth storage teardown {name}` undoes it")
     for living in result.living:
         print_plain(f"run {living.run_id}: left alone, it is still going (pid {living.pid})")
     if not result.runs and not result.living and not result.standing:

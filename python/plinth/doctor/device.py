@@ -28,7 +28,7 @@ def _each(look: Callable[[Place, StackNode], Seen]) -> Callable[[Place], Iterato
         if not devices:
             reasons = [gap.reason for gap in place.facts.gaps if "the devices below" in gap.what]
             in_memory = "it is in memory" if place.nodes(MEMORY) else None
-            raise Unreadable(in_memory or "; ".join(reasons) or "no block device is known to stand below")
+            raise Unreadable(in_memory or "; ".join(reasons) or "no block device is known below it")
         for device in devices:
             try:
                 yield _unless_set(place, device, look(place, device))

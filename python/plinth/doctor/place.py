@@ -21,7 +21,7 @@ _LITTLE_SHARE = 0.10
 
 @dataclass(frozen=True)
 class Place:
-    """A place where a data directory can stand, as it was described; `made` when Plinth has made it as it was asked to.
+    """A place where a data directory can be stored, as it was described; `made` when Plinth has made it as it was asked to.
 
     `asked` has the mount options that the experiment gives, and the knobs of its device as "scheduler=none".
     """
@@ -98,7 +98,7 @@ _ANSWERS: Mapping[MeaningKind, _Answer] = {
         "warning",
         "measure on the server itself, or on a disk of this machine; mount NFS hard, and export it sync",
     ),
-    "program": _Answer("warning", "warning", "measure on what stands below it"),
+    "program": _Answer("warning", "warning", "measure on what is below it"),
 }
 """Of the other meanings, checks of their own tell: place.kept, device.emulated."""
 
@@ -204,7 +204,7 @@ def _writable(place: Place) -> Iterator[Seen]:
     if place.option("ro") is not None:
         yield Seen(
             "problem",
-            f"{place.path} is mounted read-only: no data directory can stand there",
+            f"{place.path} is mounted read-only: no data directory can be stored there",
             (place.options_fact(),),
             place.remount("rw", "ro"),
         )

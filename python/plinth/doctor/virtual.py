@@ -1,4 +1,4 @@
-"""Checks of what stands below the operating system: hypervisor, container, cloud; and of the kernel itself."""
+"""Checks of what is below the operating system: hypervisor, container, cloud; and of the kernel itself."""
 
 import re
 from collections.abc import Iterator

@@ -28,7 +28,7 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
     if is_external and storages:
         problems.append(
             Problem(
-                "an external server stands on storage of its own; [storage.NAME] is for managed servers",
+                "an external server has its own storage; [storage.NAME] is for managed servers",
                 path=["storage"],
                 hint="leave out the storages, or the connection",
             )

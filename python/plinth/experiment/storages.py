@@ -1,4 +1,4 @@
-"""How storages stand on one another: names, kinds, cycles, members. Read off the raw document, storage by storage,
+"""How storages are layered: names, kinds, cycles, members. Read off the raw document, storage by storage,
 so that it is reported beside whatever else is wrong."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ def check_storages(specs: Mapping[str, StorageSpec], named: Collection[str]) -> 
 
 
 def check_data_directory(name: str, path: Sequence[str | int], specs: Mapping[str, StorageSpec]) -> list[Problem]:
-    """Whether a data directory, WAL or a tablespace can stand on the storage `name`, as the key `path` asks."""
+    """Whether a data directory, WAL or a tablespace can be stored on the storage `name`, as the key `path` asks."""
     if name not in specs:
         return []
     whose = raw_storages(specs).get(name)
@@ -50,7 +50,7 @@ def check_data_directory(name: str, path: Sequence[str | int], specs: Mapping[st
         reason, hint = f"is of kind {specs[name].kind}, which is not mounted", 'kind = "loop" is a file with a mount'
     else:
         return []
-    return [Problem(f"no data directory can stand on storage {name!r}: it {reason}", path=path, hint=hint)]
+    return [Problem(f"no data directory can be stored on storage {name!r}: it {reason}", path=path, hint=hint)]
 
 
 def _references(
@@ -72,10 +72,10 @@ def _references(
                 yield Problem(f"{got}, which cannot be a member; allowed: {', '.join(MEMBER_KINDS)}", path=path)
             else:
                 hint = 'kind = "loop" is a file with a mount'
-                yield Problem(f"{got}, which is not mounted, so that no file can stand on it", path=path, hint=hint)
+                yield Problem(f"{got}, which is not mounted, so that no file can be stored on it", path=path, hint=hint)
         elif reference.role == "base" and reference.name in raw:
             yield Problem(
-                f"{reference.name!r} is a member of {raw[reference.name]!r}, so no file can stand on it",
+                f"{reference.name!r} is a member of {raw[reference.name]!r}, so no file can be stored on it",
                 path=path,
                 hint="describe another storage",
             )
@@ -120,7 +120,7 @@ def _cycles(specs: Mapping[str, StorageSpec]) -> list[Problem]:
     def follow(name: str, way: tuple[str, ...]) -> None:
         if name in way:
             circle = " -> ".join((*way[way.index(name) :], name))
-            problems.append(Problem(f"a storage cannot stand on itself: {circle}", path=["storage", name]))
+            problems.append(Problem(f"a storage cannot be built on itself: {circle}", path=["storage", name]))
         elif name in specs and name not in seen:
             for reference in specs[name].references():
                 follow(reference.name, (*way, name))

@@ -136,7 +136,7 @@ class OpenLoop(Frozen):
 class CommitCeiling(Frozen):
     """How many transactions a second the storage of a variant's WAL lets commit at best; a model of its fsync probe."""
 
-    storage: str | None = Field(default=None, description="Where the WAL stands.")
+    storage: str | None = Field(default=None, description="Where the WAL is stored.")
     method: str | None = Field(default=None, description="wal_sync_method.")
     flush_median_ns: int | None = Field(
         default=None, description="Of a durable write of 8 kB, onward through a segment."

@@ -33,11 +33,11 @@ class FlowWritten(Written):
 class StorageWritten(Written):
     """What the devices directly below a storage's file system wrote in the measured phases, beside PostgreSQL's own."""
 
-    storages: tuple[str, ...] = Field(description="More than one where they stand on the same devices.")
-    roles: tuple[str, ...] = Field(description="What of the cluster stands on it: data, WAL, tablespace NAME.")
+    storages: tuple[str, ...] = Field(description="More than one where they share the same devices.")
+    roles: tuple[str, ...] = Field(description="What of the cluster is stored on it: data, WAL, tablespace NAME.")
     devices: tuple[str, ...]
     amplification: Estimate | None = Field(
-        description="Device bytes for each byte that PostgreSQL gave to what stands on it; below 1 where pages were "
+        description="Device bytes for each byte that PostgreSQL gave to what is stored on it; below 1 where pages were "
         "overwritten in the page cache before they were written out."
     )
 

@@ -36,10 +36,10 @@ class RunError(PlinthError):
 
 
 class StorageBroken(RunError):
-    """A storage serves no more: its device is gone, gives errors or hangs, or its daemon died. `storage` is its name."""
+    """A storage has failed: its device is missing, returns errors or hangs, or its daemon died. `storage` is its name."""
 
     def __init__(self, storage: str, reason: str) -> None:
-        super().__init__(f"storage {storage} serves no more: {reason}", where=f"storage.{storage}")
+        super().__init__(f"storage {storage} has failed: {reason}", where=f"storage.{storage}")
         self.storage = storage
         self.reason = reason
 

@@ -37,7 +37,7 @@ class ServerSpec(Frozen):
 
     storage: Name | None = Field(
         default=None,
-        description="The storage that the data directory stands on. Default: the first one.",
+        description="The storage that holds the data directory. Default: the first one.",
         examples=["disk"],
     )
     wal_storage: Name | None = Field(
@@ -317,7 +317,7 @@ class MeasureSpec(Frozen):
     )
     probe_io: tuple[IoShape, ...] = Field(
         default=(),
-        description="Shapes of `plinth probe io` that are measured on each storage that a server stands on; needs fio.",
+        description="Shapes of `plinth probe io` that are measured on each storage that a server uses; needs fio.",
         examples=[["sequential", "depth_128"]],
     )
     probe_io_at: tuple[IoMoment, ...] = Field(
@@ -368,7 +368,7 @@ class Experiment(Frozen):
     name: Name = Field(description="Short name; bundles are named after it.", examples=["ramdisk"])
     question: str = Field(min_length=1, description="What this experiment is to answer, in a sentence.")
     storage: dict[Name, StorageSpec] = Field(
-        default_factory=dict, description="Places where a data directory can stand."
+        default_factory=dict, description="Places where a data directory can be stored."
     )
     server: ServerSpec = Field(default_factory=ServerSpec)
     dataset: DatasetSpec = Field(description="What is loaded before measuring.")

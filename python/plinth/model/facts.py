@@ -29,12 +29,12 @@ class HostFacts(Frozen):
 
 
 class StackNode(Frozen):
-    """One layer of what a storage stands on, the top first: mount, file system, partition, device."""
+    """One layer below a storage, the top first: mount, file system, partition, device."""
 
     kind: str = Field(description="mount, filesystem, partition, disk, loop, md, dm, memory, ...")
     name: str
     depth: int = Field(
-        default=0, description="How many layers it is below the top: those that one stands on are one deeper."
+        default=0, description="How many layers it is below the top: those directly below one are one deeper."
     )
     facts: tuple[Fact, ...] = ()
 

@@ -69,7 +69,7 @@ class PlannedCluster(Frozen):
     installation: Installation | None
     data_bytes: int = Field(description="Estimated size when loaded and while trials write to it.")
     bytes_by_storage: dict[str, int] = Field(
-        default_factory=dict, description="What of that stands on which storage, where Plinth makes the cluster."
+        default_factory=dict, description="What of that is stored on which storage, where Plinth makes the cluster."
     )
 
     @property

@@ -53,7 +53,7 @@ class ReportVariant(Frozen):
     label: str
     levels: dict[str, Level]
     storages: dict[str, str] = Field(
-        description='What stands on which storage: {"data": "slow", "WAL": "fast"}; nothing of an external server.'
+        description='What is stored on which storage: {"data": "slow", "WAL": "fast"}; nothing of an external server.'
     )
     workload: str = Field(description='For people: "tpcb-like, 8 clients, prepared protocol".')
     latency_curve: tuple[CurvePoint, ...] = Field(
@@ -143,7 +143,7 @@ class FlushFigure(Frozen):
 
 
 class StorageFlushes(Frozen):
-    """What the fsync probe found on a storage before any server stood on it."""
+    """What the fsync probe found on a storage before any server used it."""
 
     storage: str
     verdict: Literal["plausible", "suspicious", "volatile", "unknown"] = Field(

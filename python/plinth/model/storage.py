@@ -22,7 +22,7 @@ _LEAST_OF_ZFS = {"stripe": 1, "mirror": 2, "raidz": 2, "raidz2": 3, "raidz3": 4}
 
 
 class Reference(NamedTuple):
-    """Another storage that a storage names: as the `base` that its files stand on, or as a raw `member`.
+    """Another storage that a storage names: as the `base` that its files are stored on, or as a raw `member`.
 
     `key` leads to the name within the storage's own table, as in ("data", 0, 1).
     """
@@ -84,7 +84,7 @@ class StorageBase(Frozen):
     can_be_member: ClassVar[bool] = False
     """Whether it can be raw: a block device or a file, as a member of another storage."""
     is_mounted: ClassVar[bool] = True
-    """Whether anything can stand on it; what is not mounted is only ever a member."""
+    """Whether anything can be stored on it; what is not mounted is only ever a member."""
 
     def least_members(self) -> Iterator[LeastMembers]:
         """How many members its levels, profiles or layouts take at least."""
@@ -138,7 +138,7 @@ class PlacedStorage(StorageBase):
         return self
 
     def references(self) -> Iterator[Reference]:
-        """The storage that its files stand on."""
+        """The storage that its files are stored on."""
         if self.on is not None:
             yield Reference(("on",), self.on, "base")
 

@@ -31,7 +31,7 @@ class DeviceIo(Frozen):
     """What a block device did from the start of the load to its end, warm-up included. None: it was not counted."""
 
     device: str = Field(description="Kernel name, as in /proc/diskstats.")
-    roles: tuple[str, ...] = Field(description="What of the cluster stands on it: data, WAL, tablespace NAME.")
+    roles: tuple[str, ...] = Field(description="What of the cluster is stored on it: data, WAL, tablespace NAME.")
     reads: int | None
     read_bytes: int | None
     writes: int | None

@@ -18,11 +18,11 @@ class SmartReading(Frozen):
 
 
 class DiskWear(Frozen):
-    """One disk, with hardware or a hypervisor behind it. What stands on it (partitions, arrays, loop) is counted here."""
+    """One disk, with hardware or a hypervisor behind it. What is built on it (partitions, arrays, loop) is counted here."""
 
     disk: str = Field(description="Kernel name, as in /proc/diskstats.")
     model: str | None
-    storages: tuple[str, ...] = Field(description="The storages of the experiment that stand on it.")
+    storages: tuple[str, ...] = Field(description="The storages of the experiment that are built on it.")
     written_bytes: int = Field(description="By the kernel's counter, while the run went on, by whomever.")
     before: SmartReading | None = None
     after: SmartReading | None = None

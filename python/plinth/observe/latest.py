@@ -23,7 +23,7 @@ class _Figure(NamedTuple):
 
 _CPU = ("user_s", "system_s")
 _BUSY = ("user_s", "nice_s", "system_s", "irq_s", "softirq_s")
-# One device of a stack stands on the other, so that their sum would count a write twice.
+# One device of a stack is built on the other, so that their sum would count a write twice.
 _RATES = {
     "host_busy_cores": _Figure("host_cpu", _BUSY),
     "host_iowait_cores": _Figure("host_cpu", ("iowait_s",)),

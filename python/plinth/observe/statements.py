@@ -1,4 +1,4 @@
-"""Whether pg_stat_statements can be read, and where it stands; made where the cluster is ours alone."""
+"""Whether pg_stat_statements can be read, and in which schema it is; made where the cluster is ours alone."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a run needs of space and memory, held against what is there: through storages that stand on one another."""
+"""What a run needs of space and memory, compared with what is there, through layers of storages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def needs_of(
 ) -> list[Need]:
     """The size of each storage that has one, space by file system, and memory.
 
-    `places` has every storage that is used, each after those that it stands on.
+    `places` has every storage that is used, each after those that it is built on.
     """
     stored = dict.fromkeys(places, 0)
     for cluster in clusters:
@@ -110,7 +110,7 @@ def needs_of(
 
 
 def _takers(name: str, place: Place, clusters: Sequence[PlannedCluster]) -> Iterator[str]:
-    """Who takes space of a file system: the storage where its size is fixed, else the clusters that stand on it."""
+    """Who takes space of a file system: the storage where its size is fixed, else the clusters that are stored on it."""
     users = [cluster.id for cluster in reversed(clusters) if name in cluster.bytes_by_storage]
     yield from users if place.takes_bytes is None and users else [f"storage {name}"]
 

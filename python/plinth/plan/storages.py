@@ -1,4 +1,4 @@
-"""Storages whose fields are factors: one storage for each level, and for whatever stands on it."""
+"""Storages whose fields are factors: one storage for each level, and for each storage built on it."""
 
 import itertools
 import re

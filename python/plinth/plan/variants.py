@@ -42,7 +42,7 @@ def expand(
 ) -> Expanded:
     """Every combination of levels as a variant, in the order of the file; the A/A twin comes last.
 
-    A factor in the fields of a storage that a variant does not stand on has one level there, the baseline's.
+    A factor in the fields of a storage that a variant does not use has one level there, the baseline's.
     """
     document = experiment.model_dump(by_alias=True, exclude_none=True)
     combinations = [

@@ -9,7 +9,7 @@ _DEVICES = ("disk", "loop", "md", "dm", "zram")
 
 
 def devices(facts: StorageFacts) -> tuple[StackNode, ...]:
-    """The block devices that are as they seem, the top first: what an emulated disk stands on says nothing of it."""
+    """The block devices that are as they seem, the top first: what an emulated disk is stored on says nothing about it."""
     found: list[StackNode] = []
     for node in facts.stack:
         if node.kind == EMULATED:

@@ -95,7 +95,7 @@ def _cannot_tell(facts: StorageFacts, fastest: FsyncResult, flush_device: str | 
     for node in _rotating(facts):
         if rate > MOST_FLUSHES_OF_ROTATING_PER_S:
             return (
-                f"{node.name} is a virtual disk that calls itself rotating, as most do whatever they stand on; at {rate:,.0f} "
+                f"{node.name} is a virtual disk that calls itself rotating, as most do whatever backs them; at {rate:,.0f} "
                 "durable writes a second it is none, and whether its host keeps what it acknowledges is seen there only",
             )
     if flush_device is None and not any(node.kind == EMULATED for node in facts.stack):

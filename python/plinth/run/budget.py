@@ -1,6 +1,6 @@
 """The write budget: bytes written to the disks under the storages are counted as a run goes on, and end it in time.
 
-Counted are disks, with hardware or a hypervisor behind them, and not what stands on them, so that a write to a loop
+Counted are disks, with hardware or a hypervisor behind them, and not what is built on them, so that a write to a loop
 file counts once. The kernel counts per disk and not per writer: what others write to it meanwhile is in the sum.
 """
 
@@ -90,7 +90,7 @@ class WriteBudget:
         self._thread.join()
 
     def add(self, facts: StorageFacts) -> None:
-        """Count the disks that a storage stands on; what was written to them since the beginning is counted too.
+        """Count the disks below a storage; what was written to them since the beginning is counted too.
 
         Raises MissingCapability when there is a budget and no disk of it can be counted, while it is not in memory.
         """

@@ -38,7 +38,7 @@ class RunStatus:
 
     failed_trials: int
     bundle: Path
-    """Where the bundle stands now."""
+    """Where the bundle is now."""
     error: PlinthError | None = None
     """The error of the first storage, cluster or variant that failed, where the rest of the run continued."""
 
@@ -93,7 +93,7 @@ def conduct(
 ) -> RunStatus:
     """Run the trials of `plan` that are not `done`, undo what was made for them, and close the bundle of `writer`.
 
-    `goes_on`: a run that was killed may have left things standing, which are used or undone.
+    `goes_on`: a run that was killed may have left things behind, which are used or undone.
     """
     owner = server_owner()
     context = RunContext.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder)

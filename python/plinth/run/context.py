@@ -62,7 +62,7 @@ class RunContext:
         return LogFile(self.bundle / "logs" / name) if self.folder is None else self.folder.log(f"logs/{name}")
 
     def layout(self, cluster: PlannedCluster) -> ClusterLayout:
-        """Where a managed cluster stands, and the commands that make it."""
+        """Where a managed cluster is, and the commands that make it."""
         assert cluster.installation is not None and cluster.storage is not None, "it is a managed cluster"
         wal_storage = cluster.server.wal_storage
         return ClusterLayout(
@@ -81,11 +81,11 @@ class RunContext:
         )
 
     def used_storages(self, clusters: Iterable[PlannedCluster]) -> list[Storage]:
-        """The storages that clusters stand on, and all that those stand on, each after what it stands on."""
+        """The storages that clusters are stored on, and all that those are built on, each after what it is built on."""
         return self.closure(storage for cluster in clusters for storage in cluster.roles.values())
 
     def closure(self, names: Iterable[str]) -> list[Storage]:
-        """The storages of these names and all that they stand on, each after what it stands on."""
+        """The storages of these names and all that they are built on, each after what it is built on."""
         used = set(names)
         for name, storage in reversed(self.storages.items()):  # in this order every user comes before what it uses
             if name in used:

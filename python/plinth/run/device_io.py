@@ -18,7 +18,7 @@ _COUNTERS = {
 
 
 def devices_of(cluster: PlannedCluster, storages: Mapping[str, StorageFacts]) -> dict[str, tuple[str, ...]]:
-    """Each block device under a cluster, with what stands on it: {"loop1": ("data",), "vda": ("data", "WAL")}."""
+    """Each block device under a cluster, with what is stored on it: {"loop1": ("data",), "vda": ("data", "WAL")}."""
     found: dict[str, tuple[str, ...]] = {}
     for role, storage in cluster.roles.items():
         for device in storages[storage].block_devices:

@@ -1,4 +1,4 @@
-"""What a run stands on: storages made, clusters initialised and loaded, one server running at a time."""
+"""What a run uses: storages made, clusters initialised and loaded, one server running at a time."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -125,7 +125,7 @@ class Provision:
         return self.failures.of_variant(variant.id) or self._failure_of(self._planned[variant.cluster])
 
     def looked_after(self, variant: Variant) -> AbstractContextManager[None]:
-        """While it is entered, StorageBroken is raised when a storage of the variant serves no more."""
+        """While it is entered, StorageBroken is raised when a storage of the variant fails."""
         return self._storages.looked_after(self._names_needed(self._planned[variant.cluster]))
 
     def activate(self, variant: Variant, fresh: bool) -> Topology:
@@ -147,7 +147,7 @@ class Provision:
         return Topology((Node(PRIMARY, cluster, facts, cluster.postmaster_pid, cluster.layout.log),))
 
     def after_failure(self, variant: Variant) -> str | None:
-        """End the server of a trial that failed, as a crash does, and give up what of its storages serves no more.
+        """End the server of a trial that failed, as a crash does, and give up those of its storages that have failed.
 
         Returns why that one does not, or else with which words the server crashed, if it did. The server recovers when it is
         next started; one that is just recovering from the crash of a backend may never end when it is asked to.
@@ -207,7 +207,7 @@ class Provision:
         return self.failures.of_cluster(cluster.id, self._names_needed(cluster))
 
     def _give_up(self, broken: StorageBroken) -> None:
-        """Undo at once a storage that serves no more, and what stands on it: other storages, servers."""
+        """Undo at once a storage that has failed, and what is stored on it: other storages, servers."""
         failed = self._storages.force_detach(broken)
         on_it = [name for name in self._managed if self._failure_of(self._planned[name]) is broken]
         for name in on_it:

@@ -1,4 +1,4 @@
-"""What a run that was killed has left standing: kept for the run that goes on where it can be used, else undone."""
+"""What a run that was killed has left behind: kept for the resumed run where it can be used, else undone."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ from plinth.workload import goes_on
 
 
 def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) -> Journal:
-    """The journal of a run that goes on; what is still in it stands, and is whole where a mark of it says so.
+    """The journal of a resumed run; what is in it still exists, and is whole where a mark says so.
 
     All or nothing: where one storage does not serve any more, all is undone. Servers are ended, since they were the
     children of the run that was killed. Raises PlinthError when something cannot be undone.

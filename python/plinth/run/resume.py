@@ -41,7 +41,7 @@ from plinth.system.runner import Runner
 def resume_bundle(
     bundle: Path, listener: Listener, destroy: Collection[str] = (), more: int | None = None
 ) -> RunStatus:
-    """Finish the run of `bundle`: use what it left standing, make the rest, and run the trials that are missing.
+    """Finish the run of `bundle`: use what it left behind, make the rest, and run the trials that are missing.
 
     With `more`, add so many trials of each variant to a run that is complete, and run them.
 

@@ -1,4 +1,4 @@
-"""The I/O probe as a stage of a run: of each storage that a server stands on, empty, loaded, and once all is measured."""
+"""The I/O probe as a stage of a run: of each storage that a server uses, empty, loaded, and once all is measured."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The fsync probe as a stage of a run: of each storage that a server stands on, before any does."""
+"""The fsync probe as a stage of a run: of each storage that a server uses, before any does."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,7 +29,7 @@ class StorageProbe:
         self._stood_on = {storage for cluster in plan.clusters for storage in cluster.roles.values()}
 
     def probe(self, storage: Storage, facts: StorageFacts) -> None:
-        """Probe a storage that has been made, if a server will stand on it; what cannot be measured is a gap.
+        """Probe a storage that has been made, if a server will use it; what cannot be measured is a gap.
 
         Raises StorageBroken and Interrupted.
         """

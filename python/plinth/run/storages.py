@@ -1,4 +1,4 @@
-"""The storages of a run: made, looked after while they are used, and given up when they serve no more."""
+"""The storages of a run: made, monitored while they are used, and given up when they fail."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -68,16 +68,16 @@ class Storages:
 
     @contextmanager
     def looked_after(self, names: Collection[str]) -> Iterator[None]:
-        """Cancel what is done in it, with StorageBroken, when one of `names` serves no more."""
+        """Cancel what is done in it, with StorageBroken, when one of `names` fails."""
         with cancel.scope() as token, self._watch.over(names, token.cancel):
             yield
 
     def broken(self) -> StorageBroken | None:
-        """One of those made that is known to serve no more; nothing is tried."""
+        """One of those made that is known to have failed; nothing is tried."""
         return self._watch.trouble(self._made)
 
     def examined(self, storages: Sequence[Storage]) -> StorageBroken | None:
-        """The first of `storages` that serves no more: each that is mounted must take a small write."""
+        """The first of `storages` that has failed: each that is mounted must take a small write."""
         made = [storage for storage in storages if storage.name in self._made]
         if broken := self._watch.trouble({storage.name for storage in made}):
             return broken
@@ -87,7 +87,7 @@ class Storages:
         return None
 
     def force_detach(self, broken: StorageBroken) -> list[Storage]:
-        """Let go of a storage that serves no more, and of what stands on it; what waits for them fails from now on.
+        """Release a storage that has failed, and what is stored on it; whatever waits for them fails from now on.
 
         Returns them in the order in which they were made.
         """
@@ -121,9 +121,9 @@ class Storages:
                 self.hung |= dict.fromkeys((*(one.step_id("") for one in failed), *further_steps), error)
 
     def close(self) -> None:
-        """Look after them no more."""
+        """Stop monitoring them."""
         self._watch.close()
 
     def _names_below(self, storage: Storage) -> set[str]:
-        """Its own name, and those of all that it stands on."""
+        """Its own name, and those of all that it is built on."""
         return {one.name for one in self._context.closure([storage.name])}

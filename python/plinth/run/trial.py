@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _POLL_S = 0.1
-# After one of these a client does no more, so that the load is not the one that was asked for.
+# After one of these a client stops, so that the load is not the one that was asked for.
 _ENDS_A_CLIENT = ("connect", "timeout", "connection_lost", "protocol", "script", "client_died")
 # A session's start commits some transactions of its own, and autovacuum and the control connection a few more.
 _OWN_COMMITS_PER_CLIENT: dict[Driver, int] = {"plinth": 2, "psycopg": 2, "sqlalchemy": 12}

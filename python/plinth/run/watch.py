@@ -1,4 +1,4 @@
-"""Looks after the storages while work goes on: a daemon that died, a device that answers no more.
+"""Monitors the storages during a run: a daemon that died, a device that does not answer any more.
 
 A device that hangs is known by the kernel's own counters (Documentation/admin-guide/iostats): requests are under way and
 none has ended for a while. So nothing is read or written for it, which would disturb the measurement, or hang as well.
@@ -23,7 +23,7 @@ _IN_FLIGHT = 8
 
 
 class Watched(NamedTuple):
-    """A storage that is looked after: `failure` tells cheaply why it serves no more, `devices` are kernel names.
+    """A storage that is monitored: `failure` says cheaply why it has failed, `devices` are kernel names.
 
     `force_detach` makes whoever waits for it fail at once.
     """
@@ -57,26 +57,26 @@ class StorageWatch:
         self._thread = threading.Thread(target=self._run, name="storage watch", daemon=True)
 
     def close(self) -> None:
-        """Look no more. The thread is not waited for: what it asks may itself hang."""
+        """Stop monitoring. The thread is not waited for: the call that it is in may itself hang."""
         self._ending.set()
 
     def add(self, watched: Watched) -> None:
-        """Look after a storage, from now on; those that it stands on must have been added before."""
+        """Monitor a storage, from now on; those that it is built on must have been added before."""
         with self._lock:
             self._watched[watched.name] = watched
         if not self._thread.is_alive():
             self._thread.start()
 
     def remove(self, name: str) -> None:
-        """Look after it no more."""
+        """Stop monitoring a storage."""
         with self._lock:
             self._watched.pop(name, None)
 
     @contextmanager
     def over(self, names: Collection[str], on_trouble: Callable[[StorageBroken], None]) -> Iterator[None]:
-        """Call `on_trouble`, once and from the watching thread, when one of `names` serves no more.
+        """Call `on_trouble`, once and from the watching thread, when one of `names` has failed.
 
-        It is detached by force then: who waits for it in the kernel could not be called away by anything else.
+        It is detached by force then, since nothing else could interrupt a process that waits for it in the kernel.
         """
         with self._lock:
             self._over = (names, on_trouble)
@@ -87,7 +87,7 @@ class StorageWatch:
                 self._over = None
 
     def trouble(self, names: Collection[str]) -> StorageBroken | None:
-        """The first of `names` that serves no more, by what is known now."""
+        """The first of `names` that has failed, as far as is known now."""
         with self._lock:
             watched = [one for name, one in self._watched.items() if name in names]
         for one in watched:

@@ -182,7 +182,7 @@ class Cluster:
             self._clear_away()
 
     def abandon(self) -> None:
-        """End it without touching its data directory, whose storage serves no more. Its steps stay in the journal.
+        """End it without touching its data directory, whose storage has failed. Its steps stay in the journal.
 
         Raises RunError when processes hang in the kernel.
         """

@@ -11,7 +11,7 @@ from plinth.system.owner import Owner
 
 CONFIGURATION_FILE = "plinth.conf"
 _HBA = """\
-# Written by Plinth. The socket stands in a directory that only its owner may enter.
+# Written by Plinth. The socket is in a directory that only its owner may enter.
 local all all trust
 host all all 127.0.0.1/32 scram-sha-256
 """

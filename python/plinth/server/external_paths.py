@@ -1,4 +1,4 @@
-"""What of a cluster stands outside of its data directory, on other storages: WAL and tablespaces, read back."""
+"""What of a cluster is stored outside of its data directory, on other storages: WAL and tablespaces, read back."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""PostgreSQL installations: where they usually stand, whether their programs run, and which one fits."""
+"""PostgreSQL installations: where they usually are, whether their programs run, and which one fits."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Where a managed cluster's parts stand, and the commands that make it: known before anything is done."""
+"""Where a managed cluster's parts are, and the commands that make it: known before anything is done."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ SOCKET_PATH_MAX_BYTES = 107  # sun_path of unix(7) has 108 bytes, the last one z
 class ClusterLayout:
     """A managed cluster on paper: the plan shows these steps, `Cluster` takes them.
 
-    `data_directory` is made by initdb inside a storage; `log` stands outside of it, so that the log
+    `data_directory` is made by initdb inside a storage; `log` is outside of it, so that the log
     survives the storage and costs it nothing. `wal_directory` is made by initdb too, inside another storage; the
     directories of `tablespaces` are made by us.
     """

@@ -18,7 +18,7 @@ from plinth.system.owner import Owner
 from plinth.system.runner import Runner
 
 OWNED = {
-    "data_directory": "the data directory stands on server.storage",
+    "data_directory": "the data directory is stored on server.storage",
     "config_file": "Plinth writes the configuration",
     "hba_file": "Plinth writes it; see server.listen",
     "ident_file": "Plinth writes the configuration",

@@ -1,4 +1,4 @@
-"""Storages: places where a data directory can stand. One module a kind, behind one protocol."""
+"""Storages: places where a data directory can be stored. One module a kind, behind one protocol."""
 
 from plinth.storage.inspect.describe import describe
 from plinth.storage.preflight import check_answers, check_places

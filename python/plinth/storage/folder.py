@@ -68,7 +68,7 @@ class FolderStorage(Storage[Spec]):
         return list(map(self.member, names))
 
     def backing_files(self) -> Mapping[Path, Path]:
-        """On which file of ours each of its loop devices stands; nothing where there are none."""
+        """Which file of ours backs each of its loop devices; empty where there are none."""
         return {}
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Sparse files that storages are made of: where they stand, and when there is no room left for them to grow."""
+"""Sparse files that storages are made of: where they are, and when there is no room left for them to grow."""
 
 import os
 from pathlib import Path

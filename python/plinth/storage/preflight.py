@@ -63,7 +63,7 @@ def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
         )  # tells apart what is missing, and what is closed, from what is not a directory
         if not parent.is_dir():
             raise UsageError(
-                "not a directory, so no storage can stand in it", where=str(parent), hint="name a directory"
+                "not a directory, so no storage can be made in it", where=str(parent), hint="name a directory"
             )
     except OSError as error:
         raise from_os_error(error, "use the directory for a storage", parent) from error

@@ -44,7 +44,7 @@ Memory = Literal["memory"]
 
 @dataclass(frozen=True)
 class StorageContext:
-    """What a storage must know of its run. `work_root` is where storages stand that name no place of their own."""
+    """What a storage must know of its run. `work_root` is where storages are made that name no place of their own."""
 
     run_id: str
     host: HostFacts
@@ -55,7 +55,7 @@ class StorageContext:
     member_of: str | None = None
     """The kind of the storage that it is a member of: it is left raw then, neither formatted nor mounted."""
     is_base: bool = False
-    """Whether files of other storages stand on it."""
+    """Whether files of other storages are stored on it."""
     destroy: frozenset[str] = frozenset()
     """What was given as --destroy on the command line."""
     keep: tuple[Path, ...] = ()
@@ -65,7 +65,7 @@ class StorageContext:
 class Storage(ABC, Generic[Spec]):
     """A place for a data directory, or a raw member of one. Constructing one touches nothing: see `prepare`.
 
-    What stands at `mount_point` can be written to by the user who runs servers, and bears the run's label.
+    What is at `mount_point` can be written to by the user who runs servers, and contains the run's label.
     """
 
     requirements: ClassVar[Requirements] = Requirements()
@@ -119,7 +119,7 @@ class Storage(ABC, Generic[Spec]):
         return 0 if usable is None else round(fill_of(self.spec) * usable)
 
     def pace(self) -> Pace | None:
-        """How fast it is, as far as that is known beforehand: as the slowest that it stands on; None where none is."""
+        """How fast it is, as far as that is known beforehand: as the slowest that it is built on; None where none is."""
         known = [pace for name in self.requires() if (pace := self.other(name).pace())]
         return max(known, default=None, key=lambda pace: pace.flush_s)
 
@@ -133,28 +133,28 @@ class Storage(ABC, Generic[Spec]):
 
     @abstractmethod
     def check(self, runner: Runner) -> None:
-        """Raise a PlinthError when it cannot be made. Nothing is touched; those that it stands on are there."""
+        """Raise a PlinthError when it cannot be made. Nothing is touched; those that it is built on have been made."""
 
     @abstractmethod
     def confirm(self) -> None:
         """Raise RunError when what was made is not what was asked for, as read back from the system."""
 
     def failure(self) -> str | None:
-        """Why it serves no more, such as a daemon that died; None while it does. Cheap: asked during a trial."""
+        """Why it has failed, such as a daemon that died; None while it works. Cheap: called during a trial."""
         for name in self.requires():
             if reason := self.other(name).failure():
                 return reason
         return None
 
     def force_detach(self, runner: Runner) -> None:
-        """Make whatever waits for it fail at once. Called when it serves no more: else undoing it would wait, too."""
+        """Make whatever waits for it fail at once. Called when it has failed: else undoing it would wait, too."""
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of the report must be told of it."""
         return ()
 
     def requires(self) -> list[str]:
-        """The names of the storages that it stands on."""
+        """The names of the storages that it is built on."""
         return list(dict.fromkeys(reference.name for reference in self.spec.references()))
 
     def other(self, name: str) -> "Storage[Any]":
@@ -228,7 +228,7 @@ class Storage(ABC, Generic[Spec]):
         """Make the storage; every step is in the journal before it is done. A failure undoes what was made of it.
 
         `tell` is called with each step that is about to be done, `report` with how far a long one is.
-        A daemon that hangs meanwhile, its own or of what it stands on, is ended; the error tells of it.
+        A daemon that hangs meanwhile, its own or of what it is built on, is ended; the error reports it.
         """
         self._tell_progress = report or self._tell_progress
         with journal.nothing_hangs() as ended:
@@ -256,7 +256,7 @@ class Storage(ABC, Generic[Spec]):
             raise from_os_error(error, f"make storage {self.name}", self.mount_point) from error
 
     def facts(self, runner: Runner) -> StorageFacts:
-        """The storage and all that it stands on, as found now. `runner` is for kinds whose tools must be asked."""
+        """The storage and all that it is built on, as found now. `runner` is for kinds whose tools must be asked."""
         facts = storage_facts(self.name, self.spec.kind, self.mount_point, self.notes())
         return with_ballast(facts, self.mount_point, share) if (share := fill_of(self.spec)) else facts
 

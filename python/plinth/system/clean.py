@@ -22,7 +22,7 @@ class CleanedRun(NamedTuple):
 
 
 class KeptRun(NamedTuple):
-    """A run that has ended and left what it made standing, on purpose; `what` is for people."""
+    """A run that has ended and left in place what it made, on purpose; `what` is for people."""
 
     run_id: str
     what: str
@@ -30,7 +30,7 @@ class KeptRun(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What stands on purpose; `unreadable` are journals that may name more."""
+    """What was left in place on purpose; `unreadable` are journals that may name more."""
 
     runs: tuple[KeptRun, ...]
     unreadable: tuple[PlinthError, ...]
@@ -104,7 +104,7 @@ def take_down(
 
 
 def standing_runs() -> Standing:
-    """What runs that have ended left standing on purpose, as their journals say."""
+    """What runs that have ended left in place on purpose, as their journals say."""
     found: list[KeptRun] = []
     unreadable: list[PlinthError] = []
     for path in pending_journals():

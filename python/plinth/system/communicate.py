@@ -63,7 +63,7 @@ class Conversation:
     def _send(self, descriptor: int) -> None:
         try:
             self._input = self._input[os.write(descriptor, self._input[:_CHUNK_BYTES]) :]
-        except BrokenPipeError:  # it wants no more of it
+        except BrokenPipeError:  # it has stopped reading
             self._input = memoryview(b"")
         if not self._input:
             del self._open[descriptor]

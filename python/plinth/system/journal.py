@@ -61,7 +61,7 @@ class Entry(NamedTuple):
 
 
 class NotUndone(NamedTuple):
-    """A step that still stands, and why."""
+    """A step that was not undone, and why."""
 
     step: Step
     error: PlinthError
@@ -188,7 +188,7 @@ class Journal:
 
     @property
     def kept(self) -> str | None:
-        """What this run left standing on purpose, for people; None for a run that undoes everything."""
+        """What this run left in place on purpose, for people; None for a run that undoes everything."""
         return self._kept
 
     def keep(self, what: str) -> None:
@@ -201,7 +201,7 @@ class Journal:
     ) -> tuple[NotUndone, ...]:
         """Undo every step, the last one first; returns what could not be undone.
 
-        A step is kept when something that stands on it (a path below its own) could not be undone, or when its id
+        A step is kept when something that is stored on it (a path below its own) could not be undone, or when its id
         begins with one of `left_alone`, which tells why.
         """
         return self._undo(lambda step: True, runner, report, left_alone)
@@ -250,7 +250,7 @@ class Journal:
                 try:
                     if entry.step.undo is not None:
                         _check_may_be_touched(entry.step, left_alone)
-                        _check_nothing_stands_on(entry.step, kept)
+                        _check_nothing_depends_on(entry.step, kept)
                         undo(entry.step.undo, runner, self._handlers)
                     self.strike(entry)
                 except PlinthError as error:
@@ -305,11 +305,11 @@ def _check_may_be_touched(step: Step, left_alone: Mapping[str, PlinthError]) -> 
             raise error
 
 
-def _check_nothing_stands_on(step: Step, kept: list[NotUndone]) -> None:
+def _check_nothing_depends_on(step: Step, kept: list[NotUndone]) -> None:
     for other in kept:
         if step.undo and other.step.undo and Path(other.step.undo.path).is_relative_to(step.undo.path):
             raise Refused(
-                f"kept, since this stands on it and could not be undone: {other.step.title}", where=step.undo.path
+                f"kept, since this depends on it and could not be undone: {other.step.title}", where=step.undo.path
             )
 
 

@@ -58,7 +58,7 @@ def parse(mountinfo: str) -> list[Mount]:
 
 
 def mount_id(fd: int) -> int:
-    """The id of the mount that an open file stands on."""
+    """The id of the mount that an open file is in."""
     for line in Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "mnt_id":
@@ -67,7 +67,7 @@ def mount_id(fd: int) -> int:
 
 
 def mount_of(path: Path) -> Mount:
-    """The mount that `path` stands on, the topmost where several are stacked. OSError when there is no such path."""
+    """The mount that `path` is in, the topmost where several are stacked. OSError when there is no such path."""
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         wanted = mount_id(fd)
@@ -76,7 +76,7 @@ def mount_of(path: Path) -> Mount:
     for mount in mounts():
         if mount.id == wanted:
             return mount
-    raise OSError(f"{MOUNTINFO} has no mount {wanted}, on which {path} stands")
+    raise OSError(f"{MOUNTINFO} has no mount {wanted}, that contains {path}")
 
 
 def mounts_within(path: Path) -> list[Mount]:

@@ -3,7 +3,7 @@
     python -m plinth.system.own_run SHARED FOLDER,... PLACE... -- PROGRAM ARGUMENT...
 
 In that /run there is nothing but empty folders of the names `FOLDER`. The program gets a mount namespace of its own
-(mount_namespaces(7)) with nothing in it but what it stands on: the mounts of `SHARED` and of each `PLACE`, and the
+(mount_namespaces(7)) with nothing in it but what it needs: the mounts of `SHARED` and of each `PLACE`, and the
 system's. All others are let go of, so that nobody's umount is held up. What is mounted in one place cannot be seen in the
 other, except below SHARED, a mount that must be shared.
 """
@@ -43,7 +43,7 @@ def start(shared: Path, run_folders: Sequence[str], places: Sequence[Path], prog
 
 
 def _let_go(shared: Path, kept: tuple[Path, ...]) -> None:
-    """Unmount, for this namespace alone, all but what the paths `kept` stand on.
+    """Unmount, for this namespace alone, all but what the paths `kept` are stored on.
 
     An umount spreads to the peers of the mount above. So all that can be reached by its path is made private first, and
     what cannot, since something else is mounted over it, stays, with all that it hangs on or that hangs on it.

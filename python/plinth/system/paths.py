@@ -47,7 +47,7 @@ def checked_run_id(run_id: str) -> str:
 
 
 def work_dir() -> Path:
-    """Where storages stand that name no place of their own; not made here."""
+    """Where storages are made that name no place of their own; not made here."""
     return state_dir() / "work"
 
 

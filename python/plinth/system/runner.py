@@ -276,7 +276,7 @@ def die_with_parent(parent_pid: int) -> None:
 def _kill(process: subprocess.Popen[bytes], conversation: Conversation) -> None:
     """End the command and whatever it started in its session, and read what it still says.
 
-    One that hangs in the kernel, as on a disk that answers no more, ends when that answers: it is not waited for.
+    One that hangs in the kernel, as on a disk that does not answer, ends when the disk answers: it is not waited for.
     """
     with contextlib.suppress(ProcessLookupError):  # it may end by itself in this very moment
         os.killpg(process.pid, signal.SIGKILL)

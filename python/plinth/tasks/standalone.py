@@ -27,7 +27,7 @@ Tell = Callable[[Step], None]
 
 
 class Prepared(NamedTuple):
-    """A standalone storage, and all that it stands on."""
+    """A standalone storage, and all that it is built on."""
 
     run_id: str
     storage: Storage[Any]
@@ -46,12 +46,12 @@ def storage_name(run_id: str) -> str:
 
 
 def storages_of(loaded: LoadedExperiment) -> dict[str, Storage[Any]]:
-    """Every storage of an experiment, each after what it stands on, as a run would make them. Nothing is touched."""
+    """Every storage of an experiment, each after what it is built on, as a run would make them. Nothing is touched."""
     return _make(loaded, "RUN")
 
 
 def standalone_storages(loaded: LoadedExperiment, name: str, destroy: Collection[str] = ()) -> dict[str, Storage[Any]]:
-    """The storage `name` of an experiment and those that it stands on, each after what it stands on."""
+    """The storage `name` of an experiment and those that it is built on, each after what it is built on."""
     specs = loaded.experiment.storage
     if name not in specs:
         raise UsageError(
@@ -59,7 +59,7 @@ def standalone_storages(loaded: LoadedExperiment, name: str, destroy: Collection
             where=loaded.file,
             hint=nearest(name, specs),
         )
-    return _with_what_it_stands_on(_make(loaded, run_id_of(name), destroy), name)
+    return _with_its_layers(_make(loaded, run_id_of(name), destroy), name)
 
 
 def standalone_steps(storages: Mapping[str, Storage[Any]]) -> tuple[list[Step], list[Step]]:
@@ -129,9 +129,9 @@ def _make(loaded: LoadedExperiment, run_id: str, destroy: Collection[str] = ()) 
     return make(specs, run_id=run_id, host=host_facts(), owner=server_owner(), work_root=work_dir(), destroy=destroy)
 
 
-def _with_what_it_stands_on(storages: Mapping[str, Storage[Any]], name: str) -> dict[str, Storage[Any]]:
+def _with_its_layers(storages: Mapping[str, Storage[Any]], name: str) -> dict[str, Storage[Any]]:
     needed = {name}
-    for other in reversed(list(storages)):  # each comes after what it stands on
+    for other in reversed(list(storages)):  # each comes after what it is built on
         if other in needed:
             needed.update(storages[other].requires())
     return {other: storages[other] for other in storages if other in needed}

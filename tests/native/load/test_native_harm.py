@@ -1,4 +1,4 @@
-"""Connections that are cut, delayed and corrupted at every point, plain and encrypted: an error in time, and no more."""
+"""Connections that are cut, delayed and corrupted at every point, plain and encrypted: an error in time, and nothing else."""
 
 import json
 import time

@@ -388,7 +388,7 @@ export interface Safety {
  */
 export interface CommitCeiling {
   /**
-   * Where the WAL stands.
+   * Where the WAL is stored.
    */
   storage: string | null;
   /**
@@ -451,16 +451,16 @@ export interface StorageWritten {
   bytes_per_transaction: Estimate;
   bytes_per_day: Estimate;
   /**
-   * More than one where they stand on the same devices.
+   * More than one where they share the same devices.
    */
   storages: string[];
   /**
-   * What of the cluster stands on it: data, WAL, tablespace NAME.
+   * What of the cluster is stored on it: data, WAL, tablespace NAME.
    */
   roles: string[];
   devices: string[];
   /**
-   * Device bytes for each byte that PostgreSQL gave to what stands on it; below 1 where pages were overwritten in the page cache before they were written out.
+   * Device bytes for each byte that PostgreSQL gave to what is stored on it; below 1 where pages were overwritten in the page cache before they were written out.
    */
   amplification: Estimate | null;
 }
@@ -710,7 +710,7 @@ export interface ReportVariant {
     [k: string]: boolean | number | string | string[];
   };
   /**
-   * What stands on which storage: {"data": "slow", "WAL": "fast"}; nothing of an external server.
+   * What is stored on which storage: {"data": "slow", "WAL": "fast"}; nothing of an external server.
    */
   storages: {
     [k: string]: string;
@@ -850,7 +850,7 @@ export interface DeviceIo {
    */
   device: string;
   /**
-   * What of the cluster stands on it: data, WAL, tablespace NAME.
+   * What of the cluster is stored on it: data, WAL, tablespace NAME.
    */
   roles: string[];
   reads: number | null;
@@ -908,7 +908,7 @@ export interface StorageFacts {
   gaps: Gap[];
 }
 /**
- * One layer of what a storage stands on, the top first: mount, file system, partition, device.
+ * One layer below a storage, the top first: mount, file system, partition, device.
  */
 export interface StackNode {
   /**
@@ -917,7 +917,7 @@ export interface StackNode {
   kind: string;
   name: string;
   /**
-   * How many layers it is below the top: those that one stands on are one deeper.
+   * How many layers it is below the top: those directly below one are one deeper.
    */
   depth: number;
   facts: Fact[];
@@ -946,7 +946,7 @@ export interface RunWear {
   gaps: Gap[];
 }
 /**
- * One disk, with hardware or a hypervisor behind it. What stands on it (partitions, arrays, loop) is counted here.
+ * One disk, with hardware or a hypervisor behind it. What is built on it (partitions, arrays, loop) is counted here.
  */
 export interface DiskWear {
   /**
@@ -955,7 +955,7 @@ export interface DiskWear {
   disk: string;
   model: string | null;
   /**
-   * The storages of the experiment that stand on it.
+   * The storages of the experiment that are built on it.
    */
   storages: string[];
   /**
@@ -984,7 +984,7 @@ export interface SmartReading {
   source: string;
 }
 /**
- * What the fsync probe found on a storage before any server stood on it.
+ * What the fsync probe found on a storage before any server used it.
  */
 export interface StorageFlushes {
   storage: string;

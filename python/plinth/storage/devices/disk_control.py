@@ -27,7 +27,7 @@ class DiskControl:
         self.timeout_s = timeout_s
 
     def status(self) -> DiskStatus:
-        """How the disk stands."""
+        """The state of the disk."""
         return DiskStatus.model_validate(self._ask("status"))
 
     def set_physics(self, physics: Physics) -> Physics:
@@ -39,7 +39,7 @@ class DiskControl:
         return _states(self._ask("fault", fault=fault.model_dump())["faults"])
 
     def clear_faults(self) -> tuple[FaultState, ...]:
-        """Disarm all faults; returns how they stood."""
+        """Disarm all faults; returns those that were armed."""
         return _states(self._ask("clear-faults")["cleared"])
 
     def set_lie(self, lie: Lie | None) -> None:

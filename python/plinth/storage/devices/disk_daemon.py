@@ -1,6 +1,6 @@
 """Daemons of emulated disks: found by their own arguments, and ended with their mount.
 
-A daemon that hangs blocks whoever uses its disk, also umount and losetup. So before anything that stands on it is
+A daemon that hangs blocks whoever uses its disk, also umount and losetup. So before anything that is stored on it is
 undone it is killed: its connection to the kernel goes with it, and what waited for it gets an error.
 """
 
@@ -128,7 +128,7 @@ def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None
         raise RunError(
             f"the emulated disk's daemon could not be ended: pid {left[0]}",
             where=str(mount),
-            hint="a process that hangs in the kernel ends when what it stands on answers again",
+            hint="a process that hangs in the kernel ends when the disk below it answers again",
         )
 
 

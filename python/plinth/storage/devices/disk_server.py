@@ -68,7 +68,7 @@ def serve(config: DiskConfig, ready: Callable[[DiskStatus], object]) -> None:
             raise RunError(
                 "the disk was in use when it was stopped: whoever uses it gets errors from now on",
                 where=config.mount,
-                hint="unmount what stands on it and detach its loop device first",
+                hint="unmount what is stored on it and detach its loop device first",
             )
         server.wait(10.0)
     except _native.DiskError as error:

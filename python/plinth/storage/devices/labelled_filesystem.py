@@ -46,7 +46,7 @@ def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
 def mounted_label(point: Path, runner: Runner) -> str | None:
     """The label of the file system mounted on `point`; None without one.
 
-    Asked of the file system (FS_IOC_GETFSLABEL), which knows it even when its disk answers no more; where that
+    Asked of the file system (FS_IOC_GETFSLABEL), which knows it even when its disk does not answer any more; where that
     is too old to be asked, of the disk.
     """
     directory = os.open(point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

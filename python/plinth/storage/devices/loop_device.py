@@ -1,4 +1,4 @@
-"""Loop devices (loop(4)): on what each stands (LOOP_GET_STATUS64 of linux/loop.h), and how a file is let go of."""
+"""Loop devices (loop(4)): what backs each (LOOP_GET_STATUS64 of linux/loop.h), and how a file is detached."""
 
 import array
 import errno
@@ -23,7 +23,7 @@ _LOOK_AGAIN_S = 0.01
 
 
 class Backing(NamedTuple):
-    """What a loop device stands on: an inode of the file system `device`; `block_device` is set when that is a device."""
+    """What backs a loop device: an inode of the file system `device`; `block_device` is set when that is a device."""
 
     device: int
     inode: int
@@ -31,7 +31,7 @@ class Backing(NamedTuple):
 
 
 def backing_of(fd: int) -> Backing | None:
-    """What an open loop device stands on, whatever the names of it have become; None when it is not attached."""
+    """What backs an open loop device, whatever its names have become; None when it is not attached."""
     status = array.array("B", bytes(_STATUS_BYTES))
     try:
         fcntl.ioctl(fd, _LOOP_GET_STATUS64, status)
@@ -47,7 +47,7 @@ def backing_of(fd: int) -> Backing | None:
 def loops_of(image: Path) -> list[Path]:
     """The loop devices, as /dev/loop0, whose backing file is `image`, also when that has been deleted since.
 
-    Only text is compared, so that an image on a disk that answers no more blocks nobody.
+    Only text is compared, so that an image on a disk that does not answer blocks nobody.
     """
     found = []
     for file in _BLOCK.glob("loop*/loop/backing_file"):

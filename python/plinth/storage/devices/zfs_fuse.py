@@ -97,7 +97,7 @@ class ZfsFuse:
             raise RunError(
                 f"{PROGRAM} could not be ended: pid {left[0]}",
                 where=str(self._pid_file),
-                hint="a process that hangs in the kernel ends when what it stands on answers again",
+                hint="a process that hangs in the kernel ends when the disk below it answers again",
             )
 
     def last_words(self) -> list[str]:

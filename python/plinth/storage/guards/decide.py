@@ -111,7 +111,7 @@ def _not_the_one(state: DeviceState, wanted: Wanted) -> list[Reason]:
 
 def _in_use(state: DeviceState) -> list[Reason]:
     found = [
-        Reason("ancestor", f"{place} stands on {device}", "it cannot be used: choose another disk")
+        Reason("ancestor", f"{place} is stored on {device}", "it cannot be used: choose another disk")
         for device, place in state.ancestors
     ]
     found += [Reason("use", f"{device} is in use: {by}", "end that use first") for device, by in state.uses]

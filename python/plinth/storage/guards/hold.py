@@ -73,24 +73,24 @@ class DeviceGuard:
 def held_devices(devices: Sequence[Path], files: Mapping[Path, Path], runner: Runner) -> Iterator[None]:
     """Around one command that writes to block devices that we made ourselves: each is free and blank.
 
-    `files` tells on which file of ours a device stands, where it is a loop device.
+    `files` says which file of ours backs a device, where it is a loop device.
     """
     with ExitStack() as stack:
         for device in devices:
             fd = stack.enter_context(opened(device))
             if device in files:
-                _check_stands_on(fd, files[device], device)
+                _check_backed_by(fd, files[device], device)
             _check_free(device, runner)
         yield
 
 
-def _check_stands_on(fd: int, image: Path, device: Path) -> None:
+def _check_backed_by(fd: int, image: Path, device: Path) -> None:
     """By inode, since a name may have come to mean another file."""
     found = image.lstat()
     backing = backing_of(fd)
     if backing is None or (backing.device, backing.inode) != (found.st_dev, found.st_ino):
         raise Refused(
-            f"not written to: it does not stand on our file {image}",
+            f"not written to: it is not backed by our file {image}",
             where=str(device),
             hint="something detached it or attached another file meanwhile; run again",
         )

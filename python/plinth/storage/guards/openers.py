@@ -63,7 +63,7 @@ class _Look:
                 elif stat.S_ISSOCK(target.st_mode):
                     if _IN_FLIGHT.search((thread / "fdinfo" / link.name).read_text()):
                         on_their_way = f"files that are on their way to {who(process)}"
-                        self.unseen[Unseen(on_their_way, "/proc tells no more than their number")] = None
+                        self.unseen[Unseen(on_their_way, "/proc shows no more than their number")] = None
                 elif str(link.readlink()) == _RING:
                     for path in _REGISTERED.findall((thread / "fdinfo" / link.name).read_text(errors="replace")):
                         self._use(named(path, self._numbers), process, ", registered with io_uring")

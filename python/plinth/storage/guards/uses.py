@@ -1,7 +1,7 @@
 """Who uses a block device: mounts of every namespace, swap, loop devices, btrfs. Processes that have it open: `openers`.
 
 The kernel's own claim (O_EXCL) already covers mounts, swap and arrays, wherever they are; what is found here says by
-whom, and adds what makes no claim: a loop device that stands on it.
+whom, and adds what makes no claim: a loop device that it backs.
 """
 
 import errno
@@ -77,7 +77,7 @@ def swap_areas(proc: Path = PROC) -> list[Path]:
 
 
 def loops_on(numbers: Numbers, sysfs: Path) -> tuple[list[Use], list[Unseen]]:
-    """Loop devices that stand on these devices: they make no claim on them, and any mount namespace may have made them."""
+    """Loop devices that these devices back: they make no claim on them, and any mount namespace may have made them."""
     found: list[Use] = []
     unseen: list[Unseen] = []
     for folder in sorted((sysfs / "block").glob("loop*")):
@@ -86,7 +86,7 @@ def loops_on(numbers: Numbers, sysfs: Path) -> tuple[list[Use], list[Unseen]]:
         try:
             backing = _loop_backing_number(Path("/dev") / folder.name)
         except OSError as error:
-            unseen.append(Unseen(f"what {folder.name} stands on", error.strerror or str(error)))
+            unseen.append(Unseen(f"what backs {folder.name}", error.strerror or str(error)))
             continue
         if backing is not None and (name := numbers.get(backing)):
             found.append(Use(name, f"loop device {folder.name}"))
@@ -144,7 +144,7 @@ def _number_in(link: Path, numbers: Numbers) -> str | None:
 
 
 def _loop_backing_number(device: Path) -> str | None:
-    """The number of the block device that a loop device stands on; None when it is a file, or nothing."""
+    """The number of the block device that backs a loop device; None when it is a file, or nothing."""
     fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         backing = backing_of(fd)

@@ -1,1 +1,1 @@
-"""What stands below a path, and what it says of itself: mounts, file systems, block devices, pools, drives."""
+"""What is below a path, and what it reports: mounts, file systems, block devices, pools, drives."""

@@ -1,4 +1,4 @@
-"""Block devices as sysfs shows them: what they are, how their queue is set, and what they stand on.
+"""Block devices as sysfs shows them: what they are, how their queue is set, and what backs them.
 
 Sources: the kernel's Documentation/ABI/stable/sysfs-block, and the drivers' own folders (loop/, md/, dm/).
 """
@@ -16,7 +16,7 @@ _IN_MEMORY = {"zram": "zram", "brd": "ram"}  # kind: how its devices' names begi
 
 
 class Device(NamedTuple):
-    """One block device. It stands on `below`, which are sysfs folders of devices, or on the file `backing_file`."""
+    """One block device. It is backed by `below`, which are sysfs folders of devices, or by the file `backing_file`."""
 
     name: str
     node: StackNode

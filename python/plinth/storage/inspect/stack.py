@@ -1,4 +1,4 @@
-"""What a directory stands on, followed down: mount, file system, partition, array, disk; loop files and overlays too."""
+"""The storage stack below a directory, followed down: mount, file system, partition, array, disk; loop files and overlays too."""
 
 import errno
 import os
@@ -57,7 +57,7 @@ def read_stack(path: Path, sysfs: Path = SYSFS) -> Stack:
 
 
 def read_members(paths: Sequence[Path], sysfs: Path = SYSFS, depth: int = 0) -> Members:
-    """What raw block devices, or files, are and stand on, from `depth` down. OSError when there is no such path."""
+    """Raw block devices or files and what is below them, from `depth` down. OSError when there is no such path."""
     walk = _Walk(sysfs, depth)
     for path in paths:
         walk.from_member(path)
@@ -141,7 +141,7 @@ class _Walk:
             self._below_btrfs(mount)
         elif kind in _NETWORK:
             self._append(StackNode(kind=NETWORK, name=mount.source))
-            self._gap(mount, "it stands on another machine, or on this machine's host, which Plinth does not ask")
+            self._gap(mount, "it is stored on another machine, or on this machine's host, which Plinth does not ask")
         elif kind.partition(".")[0] == "fuse" and (found := daemons(Path(mount.point), mount.source)):
             self._below_emulated(mount, found[0])
         elif kind == "zfs":
@@ -168,7 +168,7 @@ class _Walk:
             self._add_device(member)
 
     def _below_emulated(self, mount: Mount, daemon: Daemon) -> None:
-        """The emulated disk is a layer of its own; its data stand on what its backing file stands on."""
+        """The emulated disk is a layer of its own; its data are stored where its backing file is."""
         try:
             status = DiskControl(daemon.control).status()
         except PlinthError as error:
@@ -211,7 +211,7 @@ class _Walk:
         try:
             self.down_from(file)
         except OSError as error:
-            self.gaps.append(Gap(what=f"{name}: what {file} stands on", reason=error.strerror or str(error)))
+            self.gaps.append(Gap(what=f"{name}: what backs {file}", reason=error.strerror or str(error)))
 
     def _gap(self, mount: Mount, reason: str) -> None:
         self.gaps.append(Gap(what=f"{mount.point}: the devices below", reason=reason))

@@ -21,7 +21,7 @@ def with_pool(
     inside: Sequence[str],
     runner: Runner,
 ) -> StorageFacts:
-    """`facts` of the mounted dataset, with the pool below it, and below that what its members stand on.
+    """`facts` of the mounted dataset, with the pool below it, and below that what its members are stored on.
 
     `uses` has the members: data, log, special, cache. ZFS names a device by our link to it; what that is, is a fact too.
     """

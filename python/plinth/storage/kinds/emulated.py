@@ -86,7 +86,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
 
     def needs_from(self) -> Path | Storage[Any]:
-        """Where their data stands."""
+        """Where their data is stored."""
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:

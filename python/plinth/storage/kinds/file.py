@@ -33,7 +33,7 @@ class Files(FolderStorage[FileStorage]):
         return self.context.member_of != _TAKES_FILES
 
     def needs_from(self) -> Path | Storage[Any]:
-        """Where the files stand."""
+        """Where the files are."""
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:
@@ -80,5 +80,5 @@ class Files(FolderStorage[FileStorage]):
                 confirm_attached(image, link, self.spec.size_bytes, direct_io=True)
 
     def failure(self) -> str | None:
-        """As of what they stand on; and when they cannot grow."""
+        """Why the files have failed: because their base has, or because they cannot grow; None when they work."""
         return self.images.failure() or super().failure()

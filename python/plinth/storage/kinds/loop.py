@@ -26,7 +26,7 @@ class Loop(BlockStorage[LoopStorage]):
         return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
 
     def needs_from(self) -> Path | Storage[Any]:
-        """Where the files stand."""
+        """Where the files are."""
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:

@@ -131,7 +131,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         """There is ZFS of one kind, and its members are blank and of kinds that it takes."""
         if self.by_fuse and Path("/run") in self.folder.parents:
             raise UsageError(
-                f"{PROGRAM} gets a /run of its own, so no storage of kind zfs can stand in /run",
+                f"{PROGRAM} gets a /run of its own, so no storage of kind zfs can be in /run",
                 where=str(self.folder),
                 hint="set PLINTH_STATE_DIR to another place",
             )
