@@ -98,7 +98,9 @@ def serves_clients(storage):
     """Whether a server that is stored below `storage` is under load: its backends' titles say so."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has ended
-            if (process / "cwd").readlink().is_relative_to(storage) and "UPDATE" in (process / "cmdline").read_text():
+            if (process / "cwd").readlink().is_relative_to(storage) and "UPDATE" in (process / "cmdline").read_text(
+                errors="replace"
+            ):
                 return True
     return False
 

@@ -234,7 +234,7 @@ def test_an_external_server_takes_no_settings_and_no_storage():
     text = VALID.replace("[workload]", "[server]\nconnection = 'host=x'\nsettings.fsync = false\n[workload]")
     found = problems(text)
     assert any("does not change a server" in message for _, _, message, _ in found)
-    assert any("storage of its own" in message for _, _, message, _ in found)
+    assert any("has its own storage" in message for _, _, message, _ in found)
 
 
 OVERRIDES = [

@@ -19,7 +19,7 @@ def runs(program: str, words: str) -> Callable[[], bool]:
     def look() -> bool:
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                argv = (process / "cmdline").read_text().split("\0")
+                argv = (process / "cmdline").read_text(errors="replace").split("\0")
             except OSError:
                 continue  # it has ended
             if argv[0] == program and any(words in word for word in argv):
