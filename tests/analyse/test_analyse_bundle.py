@@ -35,7 +35,7 @@ def test_the_main_question() -> None:
     analysis = analyse(bundle(RAMDISK))
     assert (
         analysis.answer
-        == "memory is 3.1x [2.8, 3.5] faster than disk; but acknowledged commits can be lost in a power failure"
+        == "Memory ran at 3.1x disk (95 % CI 2.8 to 3.5). Memory can lose acknowledged commits in a power failure."
     )
     assert verdicts(analysis) == {"memory": "better"}
     assert [(result.label, result.rank) for result in analysis.variants] == [
@@ -70,33 +70,33 @@ def test_verdicts(other: list[float], verdict: str) -> None:
 @pytest.mark.parametrize(
     ("tps", "answer"),
     [
-        ({"disk": DISK}, "disk does 1,000 transactions/s [959, 1,043]; what it acknowledges it keeps"),
+        ({"disk": DISK}, "Disk ran at 1,000 transactions/s (95 % CI 959 to 1,043). Disk keeps acknowledged commits."),
         (
             {"disk": DISK, "tuned": TUNED, "slow": SLOW, "memory": MEMORY},
-            "tuned is 1.80x [1.77, 1.84] faster than disk and keeps its commits; memory is 3.1x [2.8, 3.5] faster, "
-            "but acknowledged commits can be lost in a power failure",
+            "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84) and keeps its commits. Memory ran at 3.1x disk (95 % CI 2.8 to 3.5). "
+            "Memory can lose acknowledged commits in a power failure.",
         ),
         (
             {"disk": DISK, "slow": SLOW, "memory": MEMORY},
-            "nothing that keeps its commits is shown to be faster than disk; memory is 3.1x [2.8, 3.5] faster, "
-            "but acknowledged commits can be lost in a power failure",
+            "Nothing that keeps its commits is shown to be faster than disk. Memory ran at 3.1x disk (95 % CI 2.8 to 3.5). "
+            "Memory can lose acknowledged commits in a power failure.",
         ),
         (
             {"disk": DISK, "slow": SLOW, "same": SAME, "wild": WILD},
-            "nothing is shown to be faster than disk; of 3 compared, 1 slower, 1 with no difference shown, 1 undecided; "
-            "about 18 more trials of each would be needed to tell (`plinth resume BUNDLE --more 18`)",
+            "Nothing is shown to be faster than disk. Of 3 compared, 1 slower, 1 with no difference shown, 1 undecided; "
+            "about 18 more trials of each would be needed to tell (`plinth resume BUNDLE --more 18`).",
         ),
-        ({"disk": DISK, "tuned": TUNED, "slow": SLOW}, "tuned is 1.80x [1.77, 1.84] faster than disk"),
+        ({"disk": DISK, "tuned": TUNED, "slow": SLOW}, "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84)."),
         (
             {"memory": SLOW, "disk": DISK, "tuned": TUNED},
-            "tuned is 3.6x [3.5, 3.8] faster than memory and keeps its commits",
+            "Tuned ran at 3.6x memory (95 % CI 3.5 to 3.8) and keeps its commits.",
         ),
         (
             {"disk": DISK, "memory": [None] * 5},
-            "disk does 1,000 transactions/s [959, 1,043]; what it acknowledges it keeps; "
-            "no trial of memory counts, so nothing is compared",
+            "Disk ran at 1,000 transactions/s (95 % CI 959 to 1,043). Disk keeps acknowledged commits. "
+            "No trial of memory counts, so nothing is compared.",
         ),
-        ({"disk": [None] * 5, "memory": [None] * 5}, "nothing was measured: no trial counts"),
+        ({"disk": [None] * 5, "memory": [None] * 5}, "Nothing was measured: no trial counts."),
     ],
 )
 def test_answer(tps: dict, answer: str) -> None:
@@ -312,13 +312,16 @@ def test_settings_make_a_variant_unsafe() -> None:
     contents = bundle({"disk": DISK, "tuned": TUNED})
     contents = replace(contents, servers={"disk": server_facts(), "tuned": server_facts(synchronous_commit="off")})
     analysis = analyse(contents)
-    assert analysis.answer == "tuned is 1.80x [1.77, 1.84] faster than disk; but it may lose recent commits"
+    assert (
+        analysis.answer
+        == "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84). Tuned may lose recent commits in a power failure."
+    )
 
 
 def test_what_was_never_read_is_not_called_safe() -> None:
     analysis = analyse(replace(bundle({"disk": DISK}), servers={}, storages={}))
     assert analysis.variants[0].safety.grade == "unknown"
-    assert analysis.answer.endswith("whether it keeps what it acknowledges is not known")
+    assert analysis.answer.endswith("Whether disk keeps acknowledged commits is not known.")
 
 
 def test_an_analysis_needs_no_scipy_stats_and_opens_nothing() -> None:
@@ -386,7 +389,7 @@ def test_an_answer_of_several_comparisons_names_the_command_that_would_decide_th
     analysis = analyse(bundle({**values, "other": values["memory"]}))
     assert [one.verdict for one in analysis.comparisons] == ["undecided", "undecided"]
     assert analysis.answer.endswith(
-        "of 2 compared, 2 undecided; about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`)"
+        "Of 2 compared, 2 undecided; about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`)."
     )
 
 

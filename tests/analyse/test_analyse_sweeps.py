@@ -1,8 +1,12 @@
 """Sweeps: the order of levels, which variants are compared with which, and what is corrected together."""
 
+import math
+import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from analyse_bundles import sweep
@@ -10,6 +14,7 @@ from plinth.analyse import analyse
 from plinth.model.analysis import Analysis
 from plinth.model.factors import design_of
 from plinth.model.plan import Variant
+from plinth.model.sweep import ScalingCurve
 from plinth.plan.variants import expand
 
 NOISE = (1.0, 1.03, 0.98, 1.01, 0.96)
@@ -165,3 +170,85 @@ def test_a_variant_alone_in_its_stratum_is_said_not_to_be_compared() -> None:
 def test_an_unsafe_storage_that_is_first_everywhere_is_one_warning() -> None:
     (said,) = [warning for warning in swept(STORAGES).warnings if "ranks first" in warning]
     assert said.startswith("memory, 1 client ranks first (and 2 other variants rank first in their strata), but ")
+
+
+def noise(variant: Variant, block: int, cv: float = 0.01) -> float:
+    """Lognormal, another one for each trial, and always the same."""
+    return math.exp(cv * np.random.default_rng(zlib.crc32(f"{variant.id} {block}".encode())).standard_normal())
+
+
+def clients_and_storages(variant: Variant, block: int) -> float:
+    """Disk is level from 16 clients on; memory is three times the disk from 4 clients on, and level from 8."""
+    clients, in_memory = variant.workload.clients, variant.levels["storage"] == "memory"
+    plateau = 8 if in_memory else 16
+    return (3 if in_memory and clients >= 4 else 1) * 100 * min(clients, plateau) * noise(variant, block)
+
+
+def test_the_answer_speaks_of_the_sweep() -> None:
+    matrix = {"storage": ["disk", "memory"], "workload.clients": [1, 2, 4, 8, 16, 32]}
+    analysis = analyse(sweep(matrix, clients_and_storages))
+    wins, disk, memory, safety = analysis.answer.removesuffix(".").split(". ")
+    assert wins.startswith("Memory wins from 4 clients on: 3.0")
+    assert wins.endswith("; it shows no difference up to 2 clients")
+    assert disk.startswith("Disk: throughput rises to 1") and disk.endswith("at 16 clients; above, nothing is gained")
+    assert memory.startswith("Memory: throughput rises to 2") and memory.endswith(
+        "at 8 clients; above, nothing is gained"
+    )
+    assert safety == "Memory can lose acknowledged commits in a power failure"
+    assert "(95 % CI " in wins and "(95 % CI " in disk
+    assert analysis.sweep is not None
+    assert [(curve.label, curve.gains_until) for curve in analysis.sweep.curves] == [
+        ("disk", "16 clients"),
+        ("memory", "8 clients"),
+    ]
+
+
+def test_a_working_set_that_outgrows_memory_is_a_fall() -> None:
+    def falls(variant: Variant, block: int) -> float:
+        rows = variant.workload.active_rows or 0
+        select = variant.workload.builtin == "select-only"
+        fall = min(1, 100_000 / rows) ** (0.7 if select else 0.3)
+        return (50_000 if select else 5000) * fall * noise(variant, block)
+
+    matrix = {
+        "workload.builtin": ["select-only", "tpcb-like"],
+        "workload.active_rows": [10_000, 30_000, 100_000, 1_000_000],
+    }
+    select, update = analyse(sweep(matrix, falls)).answer.removesuffix(".").split(". ")
+    assert select.startswith("select-only: throughput falls above 100000 active rows, to ")
+    assert update.startswith("tpcb-like: throughput falls above 100000 active rows, to ")
+
+
+def test_a_setting_without_effect_is_said_to_have_none() -> None:
+    matrix = {"server.settings.shared_buffers": ["1MB", "2MB", "4MB"]}
+    analysis = analyse(sweep(matrix, lambda variant, block: 1000 * noise(variant, block)))
+    text = "shared_buffers: no difference of more than 5 % from shared_buffers=1MB to shared_buffers=4MB."
+    assert analysis.answer.startswith(text)
+
+
+def test_two_trials_are_inconclusive_along_a_sweep() -> None:
+    analysis = swept(STORAGES, repeats=2)
+    assert analysis.answer.startswith("Memory is inconclusive from 1 client to 8 clients: ")
+    assert "Disk: inconclusive along clients: 8 clients ran at" in analysis.answer
+
+
+def test_a_fit_is_of_clients_in_a_closed_loop_only() -> None:
+
+    def only_curve(factor: str, tps: Callable[[int], float]) -> ScalingCurve:
+        found = analyse(
+            sweep({factor: [1, 2, 4, 8]}, lambda one, block: tps(int(str(one.levels[factor]))) * noise(one, block))
+        )
+        assert found.sweep is not None
+        (curve,) = found.sweep.curves
+        return curve
+
+    clients = only_curve("workload.clients", lambda n: 100 * n / (1 + 0.1 * (n - 1)))
+    assert clients.fit is not None and clients.fit.holds and clients.fit_missing is None
+    rows = only_curve("workload.active_rows", lambda n: 100)
+    assert (rows.fit, rows.fit_missing) == (None, None)
+
+
+def test_sixty_levels_are_a_curve_that_is_not_analysed() -> None:
+    (curve,) = (swept({"workload.clients": list(range(1, 61))}, repeats=3).sweep or pytest.fail("no sweep")).curves
+    assert len(curve.points) == 60
+    assert curve.knee_missing == "not looked for: 60 levels are more than 20"

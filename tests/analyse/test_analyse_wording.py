@@ -49,10 +49,10 @@ def test_ratio_has_the_digits_that_its_interval_allows(ratio: Estimate, text: st
 @pytest.mark.parametrize(
     ("figure", "text"),
     [
-        (estimate(1234.4, 1200, 1260.2), "1,234 transactions/s [1,200, 1,260]"),
-        (estimate(3.456, 3.2, 3.61), "3.46 transactions/s [3.20, 3.61]"),
+        (estimate(1234.4, 1200, 1260.2), "1,234 transactions/s (95 % CI 1,200 to 1,260)"),
+        (estimate(3.456, 3.2, 3.61), "3.46 transactions/s (95 % CI 3.20 to 3.61)"),
         (estimate(20000), "20,000 transactions/s"),
-        (estimate(0.0042, 0.0031, 0.0057), "0.0042 transactions/s [0.0031, 0.0057]"),
+        (estimate(0.0042, 0.0031, 0.0057), "0.0042 transactions/s (95 % CI 0.0031 to 0.0057)"),
         (estimate(0), "0 transactions/s"),
     ],
 )
@@ -99,16 +99,16 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             LOSES,
             KEEPS,
             None,
-            "memory is 3.1x [2.8, 3.4] faster than disk; but acknowledged commits can be lost in a power failure",
+            "Memory ran at 3.1x disk (95 % CI 2.8 to 3.4). Memory can lose acknowledged commits in a power failure.",
         ),
-        ("better", estimate(3.1, 2.8, 3.4), KEEPS, KEEPS, None, "memory is 3.1x [2.8, 3.4] faster than disk"),
+        ("better", estimate(3.1, 2.8, 3.4), KEEPS, KEEPS, None, "Memory ran at 3.1x disk (95 % CI 2.8 to 3.4)."),
         (
             "better",
             estimate(3.1, 2.8, 3.4),
             RECENT,
             KEEPS,
             None,
-            "memory is 3.1x [2.8, 3.4] faster than disk; but it may lose recent commits",
+            "Memory ran at 3.1x disk (95 % CI 2.8 to 3.4). Memory may lose recent commits in a power failure.",
         ),
         (
             "better",
@@ -116,7 +116,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             UNKNOWN,
             UNKNOWN,
             None,
-            "memory is 3.1x [2.8, 3.4] faster than disk; whether either keeps what it acknowledges is not known",
+            "Memory ran at 3.1x disk (95 % CI 2.8 to 3.4). Whether any of them keeps acknowledged commits is not known.",
         ),
         (
             "worse",
@@ -124,7 +124,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             LOSES,
             None,
-            "memory is 1.8x [1.6, 2.0] slower than disk; and memory keeps what it acknowledges, which disk does not do",
+            "Memory ran at 0.56x disk (95 % CI 0.49 to 0.62). Disk can lose acknowledged commits in a power failure.",
         ),
         (
             "worse",
@@ -132,7 +132,7 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             LOSES,
             KEEPS,
             None,
-            "memory is 2.0x [1.7, 2.5] slower than disk; and acknowledged commits can be lost in a power failure",
+            "Memory ran at 0.50x disk (95 % CI 0.40 to 0.60). Memory can lose acknowledged commits in a power failure.",
         ),
         (
             "no difference shown",
@@ -140,7 +140,8 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             LOSES,
             LOSES,
             None,
-            "no difference shown between memory and disk: 1.01x [0.98, 1.03], inside 5%; neither keeps what it acknowledges",
+            "No difference shown: memory ran at 1.01x disk (95 % CI 0.98 to 1.03), within 5 %. "
+            "Both can lose acknowledged commits in a power failure.",
         ),
         (
             "undecided",
@@ -148,8 +149,8 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             KEEPS,
             6,
-            "whether memory is faster or slower than disk is undecided: 1.08x [0.97, 1.20]; "
-            "about 6 more trials of each would be needed to tell (`plinth resume BUNDLE --more 6`)",
+            "Inconclusive: memory ran at 1.08x disk (95 % CI 0.97 to 1.20). "
+            "About 6 more trials of each would be needed to tell (`plinth resume BUNDLE --more 6`).",
         ),
         (
             "undecided",
@@ -157,8 +158,8 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             KEEPS,
             KEEPS,
             1,
-            "whether memory is faster or slower than disk is undecided: 1.3x [1.1, 1.6]; clear by itself, but not as one "
-            "of several comparisons; about 1 more trial of each would be needed to tell (`plinth resume BUNDLE --more 1`)",
+            "Inconclusive: memory ran at 1.3x disk (95 % CI 1.1 to 1.6); clear by itself, but not as one of several comparisons. "
+            "About 1 more trial of each would be needed to tell (`plinth resume BUNDLE --more 1`).",
         ),
         (
             "undecided",
@@ -166,8 +167,9 @@ FLOOR = NoiseFloor(ratio=estimate(1.0, 0.9, 1.11), smallest_ratio=1.11, alarm=Fa
             LOSES,
             KEEPS,
             3,
-            "whether memory is faster or slower than disk is undecided: 3x; not enough trials for an interval: it needs at least 3, not 2; "
-            "about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`); of memory: acknowledged commits can be lost in a power failure",
+            "Inconclusive: memory ran at 3x disk (not enough trials for an interval: it needs at least 3, not 2). "
+            "About 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`). "
+            "Memory can lose acknowledged commits in a power failure.",
         ),
     ],
 )

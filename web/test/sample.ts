@@ -159,6 +159,7 @@ export function report(changes: Partial<Report> = {}): Report {
     observation: "Observation took 0.7% of one core.",
     drive_life: "Drive life: n/a.",
     sections: {
+      sweep: text("Scaling"),
       published: text("Study"),
       bottlenecks: text("Bottlenecks"),
       server_work: text("Work"),

@@ -31,7 +31,7 @@ describe("ranking", () => {
       ...all.analysis,
       variants: [...all.analysis.variants, variant("tape", 10)],
       comparisons: [first, slower],
-      sweep: { factors: [], compared: [], strata: [] },
+      sweep: { factors: [], compared: [], strata: [], curves: [] },
     };
     expect(headline({ ...all, analysis })?.variant.id).toBe("tape");
   });

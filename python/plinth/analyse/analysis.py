@@ -3,8 +3,10 @@
 from plinth.analyse import comparison, wording
 from plinth.analyse.caveats import caveats
 from plinth.analyse.comparison import Ratio
+from plinth.analyse.curves import curves_of
 from plinth.analyse.endurance import stated_rating, variant_endurance
 from plinth.analyse.safety import judge
+from plinth.analyse.sweep_wording import sweep_answer
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
@@ -23,14 +25,15 @@ def analyse(contents: BundleContents) -> Analysis:
     noise = comparison.noise_floor(pair) if pair else None
     noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     comparisons = _compare({result.id: result for result in results}, _ratios(measured, design, seed), noise)
+    sweep = _sweep(design, measured, seed)
     return Analysis(
         run_id=contents.manifest.run_id,
         experiment=contents.plan.experiment.name,
         question=contents.plan.experiment.question,
-        answer=_answer(results, comparisons),
+        answer=_answer(results, comparisons, sweep),
         variants=tuple(results),
         comparisons=tuple(comparisons),
-        sweep=_sweep(design) if design.is_sweep else None,
+        sweep=sweep,
         noise=noise,
         noise_missing=noise_missing,
         rating=stated_rating(contents),
@@ -40,8 +43,15 @@ def analyse(contents: BundleContents) -> Analysis:
     )
 
 
-def _sweep(design: Design) -> Sweep:
-    return Sweep(factors=design.factors, compared=design.compared, strata=design.strata)
+def _sweep(design: Design, measured: dict[str, Measured], seed: int) -> Sweep | None:
+    if not design.is_sweep:
+        return None
+    return Sweep(
+        factors=design.factors,
+        compared=design.compared,
+        strata=design.strata,
+        curves=curves_of(design, measured, seed),
+    )
 
 
 def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantResult:
@@ -153,15 +163,17 @@ def _beside_medians(ratio: Estimate, variant: VariantResult, baseline: VariantRe
     return comparison.differs_from_medians(ratio, variant.tps, baseline.tps)
 
 
-def _answer(results: list[VariantResult], comparisons: list[Comparison]) -> str:
-    """One sentence: the effect and its interval, and what becomes of an acknowledged commit."""
+def _answer(results: list[VariantResult], comparisons: list[Comparison], sweep: Sweep | None) -> str:
+    """The effect and its interval, what a sweep shows along its levels, and what becomes of an acknowledged commit."""
+    if sweep is not None and (comparisons or sweep.curves):
+        return sweep_answer(results, comparisons, sweep)
     if len(comparisons) > 1:
         return wording.ranking_answer(results, comparisons)
     if comparisons:
         return comparisons[0].sentence
     fastest = results[0]
     if fastest.tps is None:
-        return "nothing was measured: no trial counts"
+        return "Nothing was measured: no trial counts."
     missing = [result.label for result in results if result.tps is None and not result.is_aa_twin]
-    compared = f"; no trial of {', '.join(missing)} counts, so nothing is compared" if missing else ""
+    compared = f" No trial of {', '.join(missing)} counts, so nothing is compared." if missing else ""
     return wording.single_sentence(fastest, fastest.tps) + compared

@@ -9,7 +9,7 @@ import numpy as np
 from plinth.analyse import permutation
 from plinth.analyse.bootstrap import LEVEL, MAX_TRIALS, MIN_TRIALS, Pivot, estimate, expected_half_widths, stated
 from plinth.model.analysis import NoiseFloor, Verdict
-from plinth.model.estimate import Estimate
+from plinth.model.estimate import Estimate, Interval
 from plinth.model.figures import number
 
 ALPHA = 1 - LEVEL
@@ -62,6 +62,14 @@ def stated_ratio(ratio: Ratio) -> Estimate:
     bounds = ratio.estimate.interval
     told_apart = bounds is not None and not bounds.low <= 1 <= bounds.high
     return ratio.estimate if told_apart else stated(ratio.estimate, ratio.pivot)
+
+
+def inverse(ratio: Estimate) -> Estimate:
+    """The same comparison seen from the other side."""
+    turned = ratio.interval and Interval(
+        low=1 / ratio.interval.high, high=1 / ratio.interval.low, level=ratio.interval.level
+    )
+    return ratio.model_copy(update={"value": 1 / ratio.value, "interval": turned})
 
 
 def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate) -> str | None:

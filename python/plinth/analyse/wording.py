@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from plinth.analyse.comparison import EQUIVALENCE, in_doubt
 from plinth.model.analysis import Comparison, NoiseFloor, SafetyGrade, VariantResult, Verdict
-from plinth.model.estimate import Estimate, Interval
-from plinth.model.figures import more_command, number, times
+from plinth.model.estimate import Estimate
+from plinth.model.figures import more_command, number, times_of
 
 
 @dataclass(frozen=True)
@@ -18,26 +18,14 @@ class Side:
     grade: SafetyGrade
 
 
-NEAR = f"{EQUIVALENCE - 1:.0%}"
+_SEVERITY: tuple[SafetyGrade, ...] = ("does not keep", "may lose recent commits", "unknown", "keeps")
+"""From the worst; what keeps its commits comes last."""
+NEAR = f"{EQUIVALENCE - 1:.0%}".replace("%", " %")
 _ALONE: dict[SafetyGrade, str] = {
     "keeps": "what it acknowledges it keeps",
     "unknown": "whether it keeps what it acknowledges is not known",
     "may lose recent commits": "it may lose recent commits",
     "does not keep": "acknowledged commits can be lost in a power failure",
-}
-_BOTH: dict[SafetyGrade, str] = {
-    "keeps": "both keep what they acknowledge",
-    "unknown": "whether either keeps what it acknowledges is not known",
-    "may lose recent commits": "both may lose recent commits",
-    "does not keep": "neither keeps what it acknowledges",
-}
-
-
-_ALL: dict[SafetyGrade, str] = {
-    "keeps": "all keep what they acknowledge",
-    "unknown": "whether any of them keeps what it acknowledges is not known",
-    "may lose recent commits": "all of them may lose recent commits",
-    "does not keep": "none of them keeps what it acknowledges",
 }
 
 
@@ -46,75 +34,89 @@ def commit_clause(grade: SafetyGrade) -> str:
     return _ALONE[grade]
 
 
+def sentence(text: str) -> str:
+    """With a capital letter and a full stop; names that are no plain word, such as ext4 or wal_sync_method=fsync, stay."""
+    first = text.split(maxsplit=1)[0].rstrip(",:.")
+    return (text[:1].upper() + text[1:] if first.isalpha() else text) + "."
+
+
+def commit_sentence(labels: Sequence[str], grade: SafetyGrade) -> str:
+    """What becomes of acknowledged commits, of variants of one grade: "Memory can lose acknowledged commits in a power failure."."""
+    who = " and ".join(labels) if len(labels) < 3 else f"{', '.join(labels[:-1])} and {labels[-1]}"
+    if grade == "unknown":
+        return sentence(f"whether {who} {'keeps' if len(labels) == 1 else 'keep'} acknowledged commits is not known")
+    if grade == "keeps":
+        return sentence(f"{who} {'keeps' if len(labels) == 1 else 'keep'} acknowledged commits")
+    can = "can lose acknowledged" if grade == "does not keep" else "may lose recent"
+    return sentence(f"{who} {can} commits in a power failure")
+
+
+def commits_of(sides: Sequence[Side]) -> list[str]:
+    """A sentence for each grade of those that do not keep their commits; none where all keep them."""
+    grades: list[SafetyGrade] = [
+        grade for grade in _SEVERITY if grade != "keeps" and any(side.grade == grade for side in sides)
+    ]
+    if len(sides) > 1 and all(side.grade == sides[0].grade for side in sides) and grades:
+        if grades[0] == "unknown":
+            return ["Whether any of them keeps acknowledged commits is not known."]
+        return [commit_sentence(["both" if len(sides) == 2 else "all of them"], grades[0])]
+    return [commit_sentence([side.label for side in sides if side.grade == grade], grade) for grade in grades]
+
+
 def rate(estimate: Estimate) -> str:
-    """A throughput with its interval: "1,234 transactions/s [1,200, 1,260]"."""
+    """A throughput with its interval: "1,234 transactions/s (95 % CI 1,200 to 1,260)"."""
     digits = 0 if estimate.value == 0 or estimate.value >= 99.95 else max(2, 1 - math.floor(math.log10(estimate.value)))
     text = f"{estimate.value:,.{digits}f} transactions/s"
     interval = estimate.interval
-    return f"{text} [{interval.low:,.{digits}f}, {interval.high:,.{digits}f}]" if interval else text
-
-
-def effect(variant: str, baseline: str, ratio: Estimate) -> str:
-    """ "memory is 3.1x [2.8, 3.4] faster than disk"; a ratio under 1 is turned round and called slower."""
-    if ratio.value >= 1:
-        return f"{variant} is {times(ratio)} faster than {baseline}"
-    return f"{variant} is {times(inverse(ratio))} slower than {baseline}"
-
-
-def inverse(ratio: Estimate) -> Estimate:
-    """The same comparison seen from the other side."""
-    interval = ratio.interval
-    turned = Interval(low=1 / interval.high, high=1 / interval.low, level=interval.level) if interval else None
-    return ratio.model_copy(update={"value": 1 / ratio.value, "interval": turned})
+    return f"{text} (95 % CI {interval.low:,.{digits}f} to {interval.high:,.{digits}f})" if interval else text
 
 
 def comparison_sentence(
     verdict: Verdict, ratio: Estimate, variant: Side, baseline: Side, floor: NoiseFloor | None, more: int | None
 ) -> str:
-    """One comparison in one sentence, with its safety clause."""
+    """One comparison: what was found, what would decide it, and what becomes of acknowledged commits."""
+    ran = f"{variant.label} ran at {times_of(ratio, baseline.label)}"
     if verdict in ("better", "worse"):
-        text = effect(variant.label, baseline.label, ratio)
+        said = [sentence(ran)]
     elif verdict == "no difference shown":
-        text = f"no difference shown between {variant.label} and {baseline.label}: {times(ratio)}, inside {NEAR}"
+        said = [sentence(f"no difference shown: {ran}, within {NEAR}")]
     else:
-        text = f"whether {variant.label} is faster or slower than {baseline.label} is undecided: {_open(ratio, floor, more)}"
-    return text + _safety_clause(verdict, variant, baseline)
+        said = [sentence(f"inconclusive: {ran}{_open(ratio, floor)}"), *_what_decides(ratio, more)]
+    return " ".join([*said, *commits_of([variant, baseline])])
 
 
 def single_sentence(result: VariantResult, tps: Estimate) -> str:
     """The answer where there is nothing to compare with."""
     few = f" ({tps.note})" if tps.note else ""
-    return f"{result.label} does {rate(tps)}{few}; {commit_clause(result.safety.grade)}"
+    return (
+        f"{sentence(f'{result.label} ran at {rate(tps)}{few}')} {commit_sentence([result.label], result.safety.grade)}"
+    )
 
 
 def ranking_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison]) -> str:
     """The answer of several comparisons: the best that keeps its commits, the fastest that does not, the rest counted."""
     by_id = {result.id: result for result in results}
-    baseline = by_id[comparisons[0].baseline].label
-    grades: set[SafetyGrade] = {by_id[id_].safety.grade for c in comparisons for id_ in (c.variant, c.baseline)}
+    baseline = by_id[comparisons[0].baseline]
     winners = sorted((c for c in comparisons if c.verdict == "better"), key=lambda c: -c.ratio.value)
-    if len(grades) == 1:
-        parts = [effect(by_id[winners[0].variant].label, baseline, winners[0].ratio)] if winners else []
-        parts = parts or [f"nothing is shown to be faster than {baseline}"]
-        parts += [_ALL[grade] for grade in grades if grade != "keeps"]
+    mixed = len({by_id[id_].safety.grade for c in comparisons for id_ in (c.variant, c.baseline)}) > 1
+    if not mixed:
+        top = winners[:1]
+        parts = [] if top else [f"nothing is shown to be faster than {baseline.label}"]
     else:
-        parts = _mixed_answer(by_id, baseline, winners)
+        safe = next((c for c in winners if by_id[c.variant].safety.grade == "keeps"), None)
+        unsafe = next((c for c in winners if by_id[c.variant].safety.grade != "keeps"), None)
+        top = [c for c in (safe, unsafe) if c and (c is safe or safe is None or c.ratio.value > safe.ratio.value)]
+        parts = [] if safe else [f"nothing that keeps its commits is shown to be faster than {baseline.label}"]
+    parts += [_ran(by_id[c.variant], c.ratio, baseline.label, keeps=mixed) for c in top]
     rest = _counted(comparisons, told=bool(winners))
-    return "; ".join([*parts, rest] if rest else parts)
+    named = [by_id[c.variant] for c in top] if mixed else list(by_id.values())
+    sides = [Side(one.label, one.safety.grade) for one in named if not one.is_aa_twin]
+    return " ".join([*map(sentence, [*parts, *([rest] if rest else [])]), *commits_of(sides)])
 
 
-def _mixed_answer(by_id: dict[str, VariantResult], baseline: str, winners: Sequence[Comparison]) -> list[str]:
-    """Where some keep their commits and some do not: never a winner without its safety."""
-    safe = next((c for c in winners if by_id[c.variant].safety.grade == "keeps"), None)
-    unsafe = next((c for c in winners if by_id[c.variant].safety.grade != "keeps"), None)
-    if safe:
-        parts = [f"{effect(by_id[safe.variant].label, baseline, safe.ratio)} and keeps its commits"]
-    else:
-        parts = [f"nothing that keeps its commits is shown to be faster than {baseline}"]
-    if unsafe and (not safe or unsafe.ratio.value > safe.ratio.value):
-        fastest = by_id[unsafe.variant]
-        parts.append(f"{fastest.label} is {times(unsafe.ratio)} faster, but {commit_clause(fastest.safety.grade)}")
-    return parts
+def _ran(variant: VariantResult, ratio: Estimate, baseline: str, *, keeps: bool) -> str:
+    kept = " and keeps its commits" if keeps and variant.safety.grade == "keeps" else ""
+    return f"{variant.label} ran at {times_of(ratio, baseline)}{kept}"
 
 
 def _counted(comparisons: Sequence[Comparison], *, told: bool) -> str | None:
@@ -134,38 +136,23 @@ def _deciding(comparisons: Sequence[Comparison]) -> str:
     if not known:
         return ""
     some = "" if len(known) == len(undecided) else f" of {len(known)} of them"
-    return f"; {_needed(max(known))}{some} ({more_command(max(known))})"
+    return f"; about {_needed(max(known))}{some} ({more_command(max(known))})"
 
 
 def _needed(more: int) -> str:
-    return f"about {more} more trial{'s' if more > 1 else ''} of each would be needed to tell"
+    return f"{more} more trial{'s' if more > 1 else ''} of each would be needed to tell"
 
 
-def _safety_clause(verdict: Verdict, variant: Side, baseline: Side) -> str:
-    if variant.grade == baseline.grade:
-        return "" if variant.grade == "keeps" else f"; {_BOTH[variant.grade]}"
-    if variant.grade == "keeps":
-        return f"; and {variant.label} keeps what it acknowledges, which {baseline.label} {_denied(baseline.grade)}"
-    if verdict in ("better", "worse"):
-        return f"; {'but' if verdict == 'better' else 'and'} {commit_clause(variant.grade)}"
-    return f"; of {variant.label}: {commit_clause(variant.grade)}"
-
-
-def _denied(grade: SafetyGrade) -> str:
-    return {"unknown": "is not known to do", "may lose recent commits": "may not do"}.get(grade, "does not do")
-
-
-def _open(ratio: Estimate, floor: NoiseFloor | None, more: int | None) -> str:
-    """What is known of an undecided ratio, and what it would take."""
-    parts = [times(ratio)]
-    if ratio.interval is None and ratio.note:
-        parts.append(ratio.note)
+def _open(ratio: Estimate, floor: NoiseFloor | None) -> str:
+    """Why a ratio is undecided, where its interval does not show it."""
     if floor and in_doubt(ratio, floor):
-        parts.append(f"the A/A pair, which is the same, was told apart by {number(floor.smallest_ratio)}x")
-    elif ratio.interval and not ratio.interval.low <= 1 <= ratio.interval.high:
-        parts.append("clear by itself, but not as one of several comparisons")
+        return f"; the A/A pair, which is the same, was told apart by {number(floor.smallest_ratio)}x"
+    if ratio.interval and not ratio.interval.low <= 1 <= ratio.interval.high:
+        return "; clear by itself, but not as one of several comparisons"
+    return ""
+
+
+def _what_decides(ratio: Estimate, more: int | None) -> list[str]:
     if more is not None:
-        parts.append(f"{_needed(more)} ({more_command(more)})")
-    elif ratio.interval:
-        parts.append("even a thousand more trials of each would hardly tell")
-    return "; ".join(parts)
+        return [sentence(f"about {_needed(more)} ({more_command(more)})")]
+    return ["Even a thousand more trials of each would hardly tell."] if ratio.interval else []

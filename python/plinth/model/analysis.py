@@ -208,7 +208,7 @@ class Comparison(Frozen):
         description="Why the ratio is not the quotient of the two medians of tps, where they are more than 5 % apart.",
     )
     sentence: str = Field(
-        description="memory is 3.1x [2.8, 3.4] faster than disk; but acknowledged commits can be lost in a power failure"
+        description="Memory ran at 3.1x disk (95 % CI 2.8 to 3.4). Memory can lose acknowledged commits in a power failure."
     )
 
 
@@ -227,7 +227,9 @@ class Analysis(Frozen):
     run_id: str
     experiment: str
     question: str
-    answer: str = Field(description="One sentence with effect, interval and safety.")
+    answer: str = Field(
+        description="In a few sentences: effect, interval and safety; of a sweep, what its levels show."
+    )
     variants: tuple[VariantResult, ...] = Field(
         description="By stratum; within one the fastest first, or by the levels of a numeric factor."
     )

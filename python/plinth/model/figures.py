@@ -21,15 +21,28 @@ def number(value: float) -> str:
 
 
 def times(estimate: Estimate) -> str:
-    """A ratio with its interval: "3.1x [2.8, 3.4]"; "3.1x" without one."""
+    """A ratio with its interval, for a table: "3.1x [2.8, 3.4]"; "3.1x" without one."""
+    value, interval = _times(estimate)
+    return f"{value}x [{', '.join(interval)}]" if interval else f"{value}x"
+
+
+def times_of(estimate: Estimate, base: str) -> str:
+    """A ratio with its interval, for a sentence: "3.1x disk (95 % CI 2.8 to 3.4)"; without one, why there is none."""
+    value, interval = _times(estimate)
+    if estimate.interval is None or interval is None:
+        return f"{value}x {base}" + (f" ({estimate.note})" if estimate.note else "")
+    return f"{value}x {base} ({estimate.interval.level:.0%} CI {' to '.join(interval)})".replace("% CI", " % CI")
+
+
+def _times(estimate: Estimate) -> tuple[str, tuple[str, str] | None]:
+    """A ratio and the bounds of its interval, with the digits that half the interval's width allows."""
     if estimate.interval is None:
-        return f"{number(estimate.value)}x"
+        return number(estimate.value), None
     low, high = estimate.interval.low, estimate.interval.high
     digits = _digits(low, high)
     while digits < 4 and any(bound != 1 and float(f"{bound:.{digits}f}") == 1 for bound in (low, high)):
         digits += 1  # a bound that is not 1 does not read as 1
-    value, low, high = (_at_least(figure, digits) for figure in (estimate.value, low, high))
-    return f"{value}x [{low}, {high}]"
+    return _at_least(estimate.value, digits), (_at_least(low, digits), _at_least(high, digits))
 
 
 def bounds(estimate: Estimate, text: Callable[[float], str]) -> str:

@@ -296,6 +296,7 @@ class SectionTexts(Frozen):
     """Of the sections that more than one form of the report has."""
 
     published: SectionText
+    sweep: SectionText
     bottlenecks: SectionText
     server_work: SectionText
     process_io: SectionText

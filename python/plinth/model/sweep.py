@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen
+from plinth.model.estimate import Estimate
 from plinth.model.experiment import Level
 
 LevelUnit = Literal["count", "bytes", "bytes_per_s", "ns"]
@@ -42,6 +43,56 @@ class Stratum(Frozen):
     variants: tuple[str, ...] = Field(description="The baseline among them, in the order of their levels.")
 
 
+class Knee(Frozen):
+    """Where the throughput of a curve bends downwards: two straight lines, of logarithms, meet there."""
+
+    at: Estimate = Field(description="The factor's value, with the interval of its place.")
+    slope_before: float = Field(
+        description="Percent more throughput for each percent more of the factor; where a level is 0, log(tps) per unit."
+    )
+    slope_after: float
+    p_value: float = Field(description="Of one straight line, by bootstrap from it.")
+
+
+class ScalabilityFit(Frozen):
+    """The Universal Scalability Law, X(N) = l N / (1 + s (N - 1) + k N (N - 1)), fitted to throughput over clients."""
+
+    one_client_per_s: Estimate = Field(description="l: throughput of one client.")
+    contention: Estimate = Field(description="s: the share of a client's work that waits in turn.")
+    coherency: Estimate = Field(description="k: what each pair of clients costs both.")
+    peak_clients: float | None = Field(
+        description="Where the fitted curve is highest; None where that is not within the measured levels."
+    )
+    r_squared: float = Field(description="Of the fit to the levels' medians.")
+    largest_error: float = Field(description="Measured over fitted, less 1, where it is furthest from 0.")
+    holds: bool = Field(description="No level is further from the law than 10 %, or than noise explains.")
+    reason: str | None = Field(description="Why it does not hold.")
+
+
+class ScalingPoint(Frozen):
+    """A level of a curve; its figures are the variant's."""
+
+    variant: str
+    value: float = Field(description="Of the factor, in its unit.")
+
+
+class ScalingCurve(Frozen):
+    """Throughput over the levels of a numeric factor, at one combination of levels of all others."""
+
+    factor: str
+    label: str = Field(description='The other levels, for people: "memory"; empty where there is no other factor.')
+    levels: dict[str, Level] = Field(description="Of the other factors.")
+    points: tuple[ScalingPoint, ...] = Field(description="Of the levels with a counted trial, in their order.")
+    gains_until: str | None = Field(
+        description="Label of the lowest level above which none is faster by more than 5 %; None where that is not decided."
+    )
+    knee: Knee | None
+    knee_missing: str | None = Field(description="Why no knee is given.")
+    fit: ScalabilityFit | None = Field(description="Of clients in a closed loop only.")
+    fit_missing: str | None = Field(description="Why there is no fit; None of factors other than clients.")
+    sentence: str = Field(description="What the curve shows, with a ratio and its interval.")
+
+
 class Sweep(Frozen):
     """What the variants of an experiment with several factors, or with a numeric one, say together."""
 
@@ -50,3 +101,6 @@ class Sweep(Frozen):
         description="Names of the factors along which variants are compared, with all others held fixed."
     )
     strata: tuple[Stratum, ...]
+    curves: tuple[ScalingCurve, ...] = Field(
+        default=(), description="Of each numeric factor, at each combination of levels of the others."
+    )

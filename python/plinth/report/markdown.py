@@ -7,6 +7,7 @@ from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
+from plinth.report.sweep import CURVE_HEADS, curve_rows
 from plinth.report.text import (
     bottleneck,
     client_cpu,
@@ -40,6 +41,7 @@ def render_markdown(report: Report) -> str:
         _ranking(report),
         _list(ratio_notes(analysis)),
         _text(report.noise),
+        _section(titles.sweep.title, _scaling(report)),
         _section(titles.published.title, _published(report.published)),
         _section("Differences between variants", _differences(report)),
         _section(titles.bottlenecks.title, _bottlenecks(report)),
@@ -114,6 +116,11 @@ def _ranking(report: Report) -> str:
     if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
         return _table(heads[1:], [row[1:] for row in rows])  # levels of a numeric factor have no rank
     return _table(heads, rows)
+
+
+def _scaling(report: Report) -> str:
+    rows = curve_rows(report.analysis.sweep)
+    return f"{_table(CURVE_HEADS, rows)}\n\n{_text(report.sections.sweep.note)}" if rows else ""
 
 
 def _differences(report: Report) -> str:

@@ -7,6 +7,12 @@ SECTIONS = SectionTexts(
         title="Comparison with the published study",
         note="The published results come from another machine: compare orders and ratios rather than transactions per second.",
     ),
+    sweep=SectionText(
+        title="Scaling",
+        note="Throughput over the levels of each number that was varied. The knee is where two straight lines through the "
+        "medians, on logarithmic axes, bend downwards; its interval is that of its place. The scalability law is Gunther's, "
+        "for clients in a closed loop: contention is work that waits in turn, coherency what each pair of clients costs both.",
+    ),
     bottlenecks=SectionText(
         title="Bottleneck by variant",
         note="Judged from where the clients' time went in the measured phase, sampled ten times a second, and from how busy "

@@ -15,6 +15,7 @@ from plinth.model.report import IoFigure, PublishedBeside, SectionText
 from plinth.model.terminal import ShowingConsole
 from plinth.report.io import io_lines
 from plinth.report.sections import SECTIONS
+from plinth.report.sweep import curve_rows
 from plinth.report.text import (
     bottleneck,
     ceiling,
@@ -107,6 +108,7 @@ def render_terminal(
         for note in ratio_notes(analysis)[:_MAX_VARIANTS]:
             console.print(Text(note, style="dim"))
         for line in (
+            *_scaling(analysis),
             *_bottlenecks(analysis),
             *_written(analysis),
             *_process_io(analysis),
@@ -120,6 +122,16 @@ def render_terminal(
         if (left := len(analysis.warnings) - _MAX_WARNINGS) > 0:
             console.print(Text(f"{left} more warning{'s' * (left > 1)}: see `plinth report`", style="yellow"))
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _scaling(analysis: Analysis) -> list[Text]:
+    """Where the curves of a sweep bend, and by what law they go; how throughput goes along them is in the answer."""
+    rows = curve_rows(analysis.sweep)
+    lines = [
+        Text.assemble((f"{name}: ", "bold"), f"knee {knee}", (f"; scalability law {law}" if law else "", "dim"))
+        for name, _, knee, law in rows[:_MAX_VARIANTS]
+    ]
+    return [_title(SECTIONS.sweep), *lines, *_more(len(rows), "curves")] if lines else []
 
 
 def _bottlenecks(analysis: Analysis) -> list[Text]:

@@ -84,7 +84,7 @@ export interface Analysis {
   experiment: string;
   question: string;
   /**
-   * One sentence with effect, interval and safety.
+   * In a few sentences: effect, interval and safety; of a sweep, what its levels show.
    */
   answer: string;
   /**
@@ -563,7 +563,7 @@ export interface Comparison {
    */
   note: string | null;
   /**
-   * memory is 3.1x [2.8, 3.4] faster than disk; but acknowledged commits can be lost in a power failure
+   * Memory ran at 3.1x disk (95 % CI 2.8 to 3.4). Memory can lose acknowledged commits in a power failure.
    */
   sentence: string;
 }
@@ -591,6 +591,10 @@ export interface Sweep {
    */
   compared: string[];
   strata: Stratum[];
+  /**
+   * Of each numeric factor, at each combination of levels of the others.
+   */
+  curves: ScalingCurve[];
 }
 /**
  * What is varied: a key of [matrix] that has more than one level among the variants.
@@ -659,6 +663,156 @@ export interface Stratum {
   variants: string[];
 }
 /**
+ * Throughput over the levels of a numeric factor, at one combination of levels of all others.
+ */
+export interface ScalingCurve {
+  factor: string;
+  /**
+   * The other levels, for people: "memory"; empty where there is no other factor.
+   */
+  label: string;
+  /**
+   * Of the other factors.
+   */
+  levels: {
+    [k: string]: boolean | number | string | string[];
+  };
+  /**
+   * Of the levels with a counted trial, in their order.
+   */
+  points: ScalingPoint[];
+  /**
+   * Label of the lowest level above which none is faster by more than 5 %; None where that is not decided.
+   */
+  gains_until: string | null;
+  knee: Knee | null;
+  /**
+   * Why no knee is given.
+   */
+  knee_missing: string | null;
+  /**
+   * Of clients in a closed loop only.
+   */
+  fit: ScalabilityFit | null;
+  /**
+   * Why there is no fit; None of factors other than clients.
+   */
+  fit_missing: string | null;
+  /**
+   * What the curve shows, with a ratio and its interval.
+   */
+  sentence: string;
+}
+/**
+ * A level of a curve; its figures are the variant's.
+ */
+export interface ScalingPoint {
+  variant: string;
+  /**
+   * Of the factor, in its unit.
+   */
+  value: number;
+}
+/**
+ * Where the throughput of a curve bends downwards: two straight lines, of logarithms, meet there.
+ */
+export interface Knee {
+  at: Estimate3;
+  /**
+   * Percent more throughput for each percent more of the factor; where a level is 0, log(tps) per unit.
+   */
+  slope_before: number;
+  slope_after: number;
+  /**
+   * Of one straight line, by bootstrap from it.
+   */
+  p_value: number;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate3 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
+ * The Universal Scalability Law, X(N) = l N / (1 + s (N - 1) + k N (N - 1)), fitted to throughput over clients.
+ */
+export interface ScalabilityFit {
+  one_client_per_s: Estimate4;
+  contention: Estimate5;
+  coherency: Estimate6;
+  /**
+   * Where the fitted curve is highest; None where that is not within the measured levels.
+   */
+  peak_clients: number | null;
+  /**
+   * Of the fit to the levels' medians.
+   */
+  r_squared: number;
+  /**
+   * Measured over fitted, less 1, where it is furthest from 0.
+   */
+  largest_error: number;
+  /**
+   * No level is further from the law than 10 %, or than noise explains.
+   */
+  holds: boolean;
+  /**
+   * Why it does not hold.
+   */
+  reason: string | null;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate4 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate5 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate6 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
  * What the A/A pair shows: the smallest ratio that this machine could have told from no difference.
  */
 export interface NoiseFloor {
@@ -684,6 +838,7 @@ export interface Rating {
  */
 export interface SectionTexts {
   published: SectionText;
+  sweep: SectionText;
   bottlenecks: SectionText;
   server_work: SectionText;
   process_io: SectionText;
@@ -1427,8 +1582,8 @@ export interface Noise {
 export interface WorkNoise {
   work: string;
   what: string;
-  rate_per_s: Estimate3;
-  pair: Estimate4;
+  rate_per_s: Estimate7;
+  pair: Estimate8;
   /**
    * The sides were told apart although they are the same.
    */
@@ -1438,7 +1593,7 @@ export interface WorkNoise {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate3 {
+export interface Estimate7 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -1452,7 +1607,7 @@ export interface Estimate3 {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate4 {
+export interface Estimate8 {
   value: number;
   interval: Interval | null;
   n: number;

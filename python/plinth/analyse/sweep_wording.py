@@ -1,0 +1,187 @@
+"""The sentences of a sweep: who wins from which level on, and up to which level anything is gained."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plinth.analyse.scaling import Levels
+from plinth.analyse.wording import NEAR, Side, commits_of, sentence
+from plinth.model.analysis import Comparison, VariantResult, Verdict
+from plinth.model.estimate import Estimate
+from plinth.model.figures import times_of
+from plinth.model.labels import levels_label
+from plinth.model.sweep import Sweep
+
+_MOST_NAMED = 3
+"""Levels or curves that are named one by one; the sections of the report have all."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What was found along a curve: labels of its levels, up to where throughput gains, and up to where it holds."""
+
+    title: str
+    labels: tuple[str, ...]
+    levels: Levels
+    gained: int | None
+    held: int | None
+
+
+def curve_sentence(course: Course) -> str:
+    """How throughput goes along a curve: "throughput rises to 5.1x 1 client (95 % CI 4.8 to 5.4) at 16 clients; above, nothing
+    is gained". Without a full stop."""
+    labels, last = course.labels, len(course.labels) - 1
+    if course.gained == 0 and course.held == last:
+        return f"{course.title}: no difference of more than {NEAR} from {labels[0]} to {labels[last]}"
+    if course.gained is not None and course.gained > 0:
+        return _risen(course, course.gained)
+    total = course.levels.ratio(last, 0)
+    if total is not None and _excludes_one(total):
+        if total.value > 1:
+            return f"throughput rises to {times_of(total, labels[0])} at {labels[last]}{_still(course)}"
+        above = f" above {labels[course.held]}," if course.held else ""
+        return f"throughput falls{above} to {times_of(total, labels[0])} at {labels[last]}"
+    ratio = "" if total is None else f": {labels[last]} ran at {times_of(total, labels[0])}"
+    return f"inconclusive along {course.title}{ratio}"
+
+
+def _risen(course: Course, until: int) -> str:
+    labels, last = course.labels, len(course.labels) - 1
+    rise, after = course.levels.ratio(until, 0), course.levels.ratio(last, until)
+    falls = after is not None and after.interval is not None and after.interval.high < 1
+    if rise is not None and _excludes_one(rise) and rise.value > 1:
+        above = (
+            f"above, it falls, to {times_of(after, 'that')} at {labels[last]}"
+            if after and falls
+            else "above, nothing is gained"
+        )
+        return f"throughput rises to {times_of(rise, labels[0])} at {labels[until]}; {above}"
+    if after is not None and falls:
+        return f"throughput falls above {labels[until]}, to {times_of(after, 'that')} at {labels[last]}"
+    return f"above {labels[until]} nothing is gained"
+
+
+def _still(course: Course) -> str:
+    """Whether the last step still gains."""
+    last = len(course.labels) - 1
+    step = course.levels.ratio(last, last - 1)
+    if step is not None and step.interval is not None and step.interval.low > 1:
+        return " and still rises there"
+    return f"; whether more than {course.labels[last - 1]} still gains is not decided"
+
+
+def _excludes_one(ratio: Estimate) -> bool:
+    return ratio.interval is not None and not ratio.interval.low <= 1 <= ratio.interval.high
+
+
+def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> str:
+    """What a sweep says: how the compared levels stand along the others, then how throughput goes along the numbers."""
+    by_id = {result.id: result for result in results}
+    compares_names = any(factor.unit is None for factor in sweep.factors if factor.name in sweep.compared)
+    parts = _contests(by_id, comparisons, sweep) if compares_names else []
+    numbers = [factor for factor in sweep.factors if factor.unit is not None]
+    along = [factor for factor in numbers if factor.name in sweep.compared] or numbers
+    for factor in along:
+        curves = [curve for curve in sweep.curves if curve.factor == factor.name]
+        parts += [
+            f"{curve.label}: {curve.sentence}" if curve.label else curve.sentence for curve in curves[:_MOST_NAMED]
+        ]
+        if len(curves) > _MOST_NAMED:
+            parts.append(f"{len(curves) - _MOST_NAMED} more curves of {factor.title} are in the report")
+    return " ".join([*map(sentence, parts), *commits_of(_sides(by_id.values(), sweep))])
+
+
+def _sides(results: Iterable[VariantResult], sweep: Sweep) -> list[Side]:
+    """Each combination of named levels once: what becomes of a commit does not depend on clients or rows."""
+    numbers = {factor.name for factor in sweep.factors if factor.unit is not None or factor.is_workload}
+    sides: dict[Side, None] = {}
+    for result in results:
+        if not result.is_aa_twin:
+            named = {name: level for name, level in result.levels.items() if name not in numbers}
+            sides[Side(levels_label(named) or "every variant", result.safety.grade)] = None
+    return list(sides)
+
+
+@dataclass(frozen=True)
+class _Contest:
+    """Compared levels beside the baseline's, along a fixed numeric factor or at every stratum."""
+
+    variant: str
+    baseline: str
+    at: str
+    is_along_number: bool
+    labels: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def largest(self) -> float:
+        """The ratio furthest from 1."""
+        return max(abs(math.log(one.ratio.value)) for one in self.comparisons)
+
+
+def _contests(by_id: dict[str, VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> list[str]:
+    """A sentence for each combination of compared levels beside the baseline's, the largest effects first."""
+    fixed = [factor for factor in sweep.factors if factor.name not in sweep.compared]
+    axis = next((factor.name for factor in fixed if factor.unit is not None), None)
+    found: dict[tuple[str, str, str], list[tuple[str, Comparison]]] = {}
+    for comparison in comparisons:
+        levels = by_id[comparison.variant].levels
+        sides = [
+            levels_label({name: level for name, level in by_id[id_].levels.items() if name in sweep.compared})
+            for id_ in (comparison.variant, comparison.baseline)
+        ]
+        held = {factor.name: levels[factor.name] for factor in fixed if factor.name in levels}
+        along = {name: level for name, level in held.items() if axis is None or name == axis}
+        at = {name: level for name, level in held.items() if name not in along}
+        found.setdefault((sides[0], sides[1], levels_label(at)), []).append((levels_label(along), comparison))
+    contests = [
+        _Contest(*sides, axis is not None, *(tuple(part) for part in zip(*members, strict=True)))
+        for sides, members in found.items()
+    ]
+    contests.sort(key=lambda contest: -contest.largest)
+    left = len(contests) - _MOST_NAMED
+    more = [f"{left} more comparisons along the levels are in the report"] if left > 0 else []
+    return [*map(_contest, contests[:_MOST_NAMED]), *more]
+
+
+_SAID: dict[Verdict, str] = {
+    "better": "wins",
+    "worse": "loses",
+    "no difference shown": "shows no difference",
+    "undecided": "is inconclusive",
+}
+
+
+def _contest(contest: _Contest) -> str:
+    """ "memory wins from 4 clients on: 2.1x disk (95 % CI 1.9 to 2.3) at 4 clients, ...; it is inconclusive up to 2 clients"."""
+    parts: list[str] = []
+    for verdict, words in _SAID.items():
+        places = [place for place, one in enumerate(contest.comparisons) if one.verdict == verdict]
+        if not places:
+            continue
+        text = f"{words} {_where(places, contest)}"
+        if verdict in ("better", "worse") or not parts:
+            by_size = sorted(places, key=lambda place: contest.comparisons[place].ratio.value)
+            named = sorted({by_size[0], by_size[-1]})
+            text += ": " + ", ".join(
+                f"{times_of(contest.comparisons[place].ratio, contest.baseline)} at {contest.labels[place]}"
+                for place in named
+            )
+        parts.append(text)
+    return f"{contest.at + ': ' if contest.at else ''}{contest.variant} {'; it '.join(parts)}"
+
+
+def _where(places: Sequence[int], contest: _Contest) -> str:
+    """Levels in words: "from 4 clients on", "up to 2 clients", "at 1 client and 8 clients"."""
+    labels, last = contest.labels, len(contest.labels) - 1
+    if contest.is_along_number and len(places) > 1 and places[-1] - places[0] == len(places) - 1:
+        if len(places) == len(labels):
+            return f"from {labels[0]} to {labels[last]}"
+        if places[-1] == last:
+            return f"from {labels[places[0]]} on"
+        if places[0] == 0:
+            return f"up to {labels[places[-1]]}"
+    named = [labels[place] for place in places[:_MOST_NAMED]]
+    more = [f"{len(places) - _MOST_NAMED} more"] if len(places) > _MOST_NAMED else []
+    *front, end = [*named, *more]
+    return f"at {', '.join(front)} and {end}" if front else f"at {end}"
