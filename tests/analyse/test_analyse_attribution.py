@@ -69,7 +69,7 @@ def found(rows: list[Sample], of: Trial | None = None, open_loop: bool = False) 
 
 
 def seen(rows: list[Sample], of: Trial) -> Window:
-    return measured_phase(of, rows, lambda sample: True)
+    return measured_phase(of, rows)
 
 
 C = "client backend/"

@@ -134,7 +134,7 @@ def test_what_postgresql_wrote_by_version(
         for key, value in counts.items()
         for t_ns, share in ((-SECOND_NS, 0), (SECOND_NS, 1))
     ]
-    written = postgres_writes(measured, measured_phase(measured, samples, lambda sample: True))
+    written = postgres_writes(measured, measured_phase(measured, samples))
     told = (written.data, written.wal, written.wal_written, written.full_page_images)
     assert told == tuple(
         None if value is None else pytest.approx(value / 2) for value in (data, wal, wal_written, images)
@@ -147,7 +147,7 @@ def test_what_the_views_do_not_tell_yet_is_none_and_the_position_of_the_wal_is_t
     measured = trial(1, 1, "disk", 100.0).trial
     late = {**V18, ("pg_wal", "all", "insert_lsn_bytes"): 600_000, ("pg_database", "pgbench", "xact_commit"): 1}
     samples = [Sample(t_ns, *key, value * t_ns / SECOND_NS) for key, value in late.items() for t_ns in (0, SECOND_NS)]
-    written = postgres_writes(measured, measured_phase(measured, samples, lambda sample: True))
+    written = postgres_writes(measured, measured_phase(measured, samples))
     assert written.wal == pytest.approx(600_000)
     assert (written.data, written.wal_written, written.full_page_images) == (None, None, None)
     assert set(written.missing) == {"data", "wal_written", "full_page_images"}
@@ -161,7 +161,7 @@ def test_a_counter_is_counted_from_the_last_reading_before_the_measured_phase_to
     ]
 
     def growth(samples: list[Sample], metric: str = "m") -> float | None:
-        return measured_phase(measured, samples, lambda sample: True).growth("s", "o", metric)
+        return measured_phase(measured, samples).growth("s", "o", metric)
 
     assert growth(samples) == 20
     assert growth(samples, "other") is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import noise_simulation as simulation
 from plinth.analyse import comparison
-from plinth.analyse.bootstrap import bootstrap, draws, estimate
+from plinth.analyse.bootstrap import bootstrap, draws, estimate, median
 
 REPLICAS = 1500
 SLACK = 2 * math.sqrt(0.03 * 0.97 / REPLICAS)
@@ -168,3 +168,9 @@ def test_as_many_trials_as_it_asks_for_mostly_decide() -> None:
     told, decided = simulation.decided_by_more_trials(difference=0.12, spread=0.15, replicas=60, seed=31)
     assert told >= 25
     assert decided >= 0.5 * told
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 10, 64, 65, 66])
+def test_medians_are_those_of_numpy_to_the_last_bit(n: int) -> None:
+    values = np.random.default_rng(n).standard_normal((3, 500, n))
+    assert np.array_equal(median(values), np.median(values, axis=-1))

@@ -69,7 +69,7 @@ def test_readings_that_do_not_stand_where_the_phase_begins_and_ends_make_no_tran
     (contents,) = bundle({"disk": [100.0]}, aa=False).trials
     short = contents.trial.model_copy(update={"warmup_ns": SECOND_NS, "measured_ns": 5 * SECOND_NS // 2})
     samples = [Sample(s * SECOND_NS + 2_000_000, "pg_wal", "all", "wal_bytes", 120_000 * s) for s in range(5)]
-    assert trial_work(short, measured_phase(short, samples, lambda sample: True)).wal_bytes == pytest.approx(1200)
+    assert trial_work(short, measured_phase(short, samples)).wal_bytes == pytest.approx(1200)
 
 
 def test_what_the_views_do_not_tell_yet_is_a_gap_and_no_zero() -> None:

@@ -32,6 +32,23 @@ SLOW = {"numpy", "duckdb", "scipy", "psycopg", "sqlalchemy", "jsonschema", "asyn
 """Each takes as long to import as all the rest of a command."""
 
 
+def collections_by(*words):
+    """How often the cyclic garbage collector ran while a command line did."""
+    program = (
+        "import gc, sys; from plinth.__main__ import main; sys.argv[0] = 'plinth'; "
+        "ran = lambda: sum(one['collections'] for one in gc.get_stats()); before = ran(); code = main(); "
+        "print(ran() - before, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *map(str, words)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stderr.splitlines()[-1])
+
+
+def test_a_short_command_is_not_slowed_by_the_garbage_collector(tmp_path):
+    (tmp_path / "x.toml").write_text(template("x", "x.toml"))
+    assert collections_by("plan", tmp_path / "x.toml") <= 5  # with Python's thresholds: some 150
+
+
 def test_help_imports_nothing_heavy():
     loaded = loaded_by("--help")
     assert not loaded & {*SLOW, "cyclopts", "pydantic", "rich", "plinth.model", "plinth.run"}

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from plinth.analyse.evidence import evidence_of
 from plinth.analyse.wait_classes import class_of, is_pause
-from plinth.analyse.window import Window, measured_phase, why_unread
+from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import CommitCeiling
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
-from plinth.model.trial import Sample, Trial
+from plinth.model.trial import Trial
 from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of
 
 KEPT = 0.98
@@ -27,9 +27,10 @@ CROWDED = 0.75
 MIN_LOOKS = 20
 """Looks at the wait events, under which nothing is said with more than low confidence."""
 _NO_WAIT = "without a wait event, by pg_stat_activity"
-_SOURCES = frozenset(
+SOURCES = frozenset(
     {SOURCE, "process_cpu", "process_delay", "host_cpu", "device", "pg_wal", "pg_io", "pg_database", "process_io"}
 )
+"""Of the samples that attribution, server work and I/O by process rest on."""
 
 
 class Where(NamedTuple):
@@ -54,15 +55,6 @@ class Where(NamedTuple):
     def share(self, kind: BottleneckKind) -> float:
         """The share of the clients' time that went to it."""
         return self.in_class.get(kind, 0.0) / self.clients if self.clients else 0.0
-
-
-def read_window(trial: Trial, samples: Iterable[Sample]) -> Window:
-    """The samples of a trial's measured phase that attribution, server work and I/O by process rest on."""
-    return measured_phase(trial, samples, _is_wanted)
-
-
-def _is_wanted(sample: Sample) -> bool:
-    return sample.source in _SOURCES
 
 
 def attribute(

@@ -28,12 +28,19 @@ MAX_TRIALS = 1000
 MIN_TRIALS = 3
 WIDEST = 10.0
 """Upper over lower bound from which on an interval is not stated: it does not even tell the order of magnitude."""
+_SHORT_ROW = 64
+"""Values up to which to sort a row is faster than to partition it."""
 METHOD = "95% interval by a smoothed bootstrap-t on the log scale"
 
 
 def median(values: Floats) -> Floats:
-    """Medians along the last axis."""
-    return np.median(values, axis=-1)
+    """Medians along the last axis, as `numpy.median` has them, which is three times as slow for many short rows. No NaN."""
+    n = values.shape[-1]
+    if n > _SHORT_ROW:
+        return np.median(values, axis=-1)
+    ordered = np.sort(values, axis=-1)
+    upper = ordered[..., n // 2]
+    return upper if n % 2 else (ordered[..., n // 2 - 1] + upper) / 2
 
 
 @dataclass(frozen=True)

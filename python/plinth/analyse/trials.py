@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from plinth.analyse.attribution import attribute, read_window, wait_shares
+from plinth.analyse.attribution import SOURCES as ATTRIBUTION_SOURCES
+from plinth.analyse.attribution import attribute, wait_shares
 from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements, merge_transactions
-from plinth.analyse.postgres_writes import SOURCES, PostgresWrites, postgres_writes
+from plinth.analyse.postgres_writes import SOURCES as WRITES_SOURCES
+from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
 from plinth.analyse.process_io import process_io
 from plinth.analyse.server_work import server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
@@ -209,9 +211,9 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         excluded = "no transaction was done in the measured phase"
     seen = work = bottleneck = writes = None
     if trial.status == "complete":
-        samples = contents.read_samples()
-        seen = read_window(trial, samples)
-        writes = postgres_writes(trial, measured_phase(trial, samples, lambda sample: sample.source in SOURCES))
+        phase = measured_phase(trial, contents.read_samples(), ATTRIBUTION_SOURCES | WRITES_SOURCES)
+        seen = phase.of_sources(ATTRIBUTION_SOURCES)
+        writes = postgres_writes(trial, phase.of_sources(WRITES_SOURCES))
         work = trial_work(trial, seen)
         ceiling = ceiling_of(bundle, variant, trial.tps, work.wal_bytes)
         is_open = workload.rate is not None

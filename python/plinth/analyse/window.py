@@ -1,7 +1,7 @@
 """The samples of a trial's measured phase as figures: growth and rates of counters, means of gauges."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,6 +20,10 @@ class Window:
 
     begin_ns: int
     samples: Mapping[Key, tuple[tuple[int, float], ...]]
+
+    def of_sources(self, sources: Container[str]) -> "Window":
+        """The same window with the samples of these sources only."""
+        return Window(self.begin_ns, {key: points for key, points in self.samples.items() if key[0] in sources})
 
     def growth(self, source: str, of: str, metric: str) -> float | None:
         """How far a counter advanced; None where it was not read twice, or began anew in between."""
@@ -61,13 +65,13 @@ class Window:
         return tuple(dict.fromkeys(of for name, of, _ in self.samples if name == source))
 
 
-def measured_phase(trial: Trial, samples: Iterable[Sample], wanted: Callable[[Sample], bool]) -> Window:
-    """From the end of a trial's warm-up to the end of its load; of its samples only those that are `wanted`."""
+def measured_phase(trial: Trial, samples: Iterable[Sample], sources: Container[str] | None = None) -> Window:
+    """From the end of a trial's warm-up to the end of its load; of its samples only those of `sources`, where they are given."""
     begin_ns, end_ns = trial.warmup_ns, trial.warmup_ns + trial.measured_ns
     before: dict[Key, tuple[int, float]] = {}
     within: dict[Key, list[tuple[int, float]]] = {}
     for sample in samples:
-        if sample.t_ns > end_ns or not wanted(sample):
+        if sample.t_ns > end_ns or (sources is not None and sample.source not in sources):
             continue
         key = (sample.source, sample.object, sample.metric)
         point = (sample.t_ns, sample.value)
