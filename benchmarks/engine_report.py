@@ -35,12 +35,12 @@ def table(row: Row, runs: Sequence[Run]) -> str:
         ratio = _median(runs, "plinth", figure) / _median(runs, "pgbench", figure)
         cells = [name, *(_cell(runs, engine, figure) for engine in BOTH), f"{ratio:.2f}"]
         aim = aims.get(figure)
-        cells += [str(aim).removeprefix(f"{name} "), told(aim.is_reached(ratio))] if aim else ["", ""]
+        cells += [str(aim).removeprefix(f"{name} "), reported(aim.is_reached(ratio))] if aim else ["", ""]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def told(is_reached: bool) -> str:
+def reported(is_reached: bool) -> str:
     """In words."""
     return "reached" if is_reached else "not reached"
 
@@ -124,7 +124,7 @@ def verdicts(raw: Runs) -> str:
             for aim in row.aims if row.name in rows else ():
                 runs = rows[row.name]
                 ratio = _median(runs, "plinth", aim.figure) / _median(runs, "pgbench", aim.figure)
-                lines.append(f"| {version} | {row.name} | {aim} | {ratio:.2f} | {told(aim.is_reached(ratio))} |")
+                lines.append(f"| {version} | {row.name} | {aim} | {ratio:.2f} | {reported(aim.is_reached(ratio))} |")
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 
-from engine_report import machine_facts, told
+from engine_report import machine_facts, reported
 
 PUBLISHED_ROWS = 100_000_000_000
 HOUR_S = 3600
@@ -120,8 +120,8 @@ def table(loads: Sequence[Load]) -> str:
 
 def text(loads: Sequence[Load]) -> str:
     """Table, aims and estimate."""
-    told_aims = [f"- {aim.text}: {aim.ratio:.2f}, {told(aim.is_reached)}" for aim in aims(loads)]
-    return "\n".join([table(loads), "", *told_aims, "", *(f"- {line}" for line in estimate(loads))])
+    aim_lines = [f"- {aim.text}: {aim.ratio:.2f}, {reported(aim.is_reached)}" for aim in aims(loads)]
+    return "\n".join([table(loads), "", *aim_lines, "", *(f"- {line}" for line in estimate(loads))])
 
 
 def write(folder: Path, day: str, facts: Mapping[str, object], raw: Mapping[str, Sequence[Load]], command: str) -> None:

@@ -81,9 +81,9 @@ def main() -> None:
     parser.add_argument("--ticks", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    told = cheapest(asked.clients, asked.ticks, asked.rounds)
-    whole = {"percent of one core": sum(told.values()) / 1e4}
-    print(json.dumps({name: round(value, 3) for name, value in (told | whole).items()}, indent=1))
+    reported = cheapest(asked.clients, asked.ticks, asked.rounds)
+    whole = {"percent of one core": sum(reported.values()) / 1e4}
+    print(json.dumps({name: round(value, 3) for name, value in (reported | whole).items()}, indent=1))
 
 
 if __name__ == "__main__":

@@ -150,14 +150,14 @@ def test_idle_backends_of_a_load_engine_without_cpu_are_its_doing(
     assert found(rows, trial(threads=8)).kind == "client limit", "the same of eight threads is little"
 
 
-def test_of_a_driver_it_is_told_as_its_processes_which_have_no_more_than_all_of_their_time() -> None:
+def test_of_a_driver_it_is_reported_as_its_processes_which_have_no_more_than_all_of_their_time() -> None:
     """Its foreman works beside them, and is counted with them."""
     engine = trial().engine
     assert engine is not None
     rows = samples({C + "CPU": 0.2}, {"load engine": 1.9}, {"load engine": 1.8})
-    told = found(rows, trial(engine=engine.model_copy(update={"driver": "psycopg 3"}).model_dump()))
-    assert told.sentence.startswith("client driver: ")
-    assert told.sentence.endswith("its processes worked or waited for a CPU 100% of theirs")
+    reported = found(rows, trial(engine=engine.model_copy(update={"driver": "psycopg 3"}).model_dump()))
+    assert reported.sentence.startswith("client driver: ")
+    assert reported.sentence.endswith("its processes worked or waited for a CPU 100% of theirs")
 
 
 def test_what_could_not_be_looked_at_is_not_claimed() -> None:
@@ -174,10 +174,10 @@ def test_cores_are_too_few_only_where_they_are_the_server_s() -> None:
     assert found(samples(waits)).kind == "client limit", "a server elsewhere has cores of its own"
 
 
-def test_waits_that_tell_of_no_limit_are_named_and_are_no_idleness() -> None:
+def test_waits_that_indicate_no_limit_are_named_and_are_no_idleness() -> None:
     bottleneck = found(samples({C + "IPC:ExecuteGather": 8, C + "IPC:BtreePage": 2, C + "CPU": 2}))
     assert bottleneck.sentence == (
-        "not known: 62% of the clients' time went to waits that tell of no limit, mostly IPC:ExecuteGather"
+        "not known: 62% of the clients' time went to waits that indicate no limit, mostly IPC:ExecuteGather"
     )
     assert bottleneck.confidence == "low"
     shares = {one.what: one.value for one in bottleneck.evidence}
@@ -269,7 +269,7 @@ def test_a_rate_is_of_the_whole_window_or_there_is_none(points: list[tuple[int, 
         assert rate == pytest.approx(expected)
 
 
-def test_wait_shares_are_means_over_trials_and_tell_the_kind() -> None:
+def test_wait_shares_are_means_over_trials_and_show_the_kind() -> None:
     one, other = (seen(samples(waits), trial()) for waits in ({C + "CPU": 4, "checkpointer/CPU": 1}, {C + "CPU": 2}))
     shares = [(share.kind, share.event, share.processes) for share in wait_shares([one, other])]
     assert shares == [("client backend", "CPU", 3.0), ("checkpointer", "CPU", 0.5)]

@@ -103,7 +103,7 @@ def test_answer(tps: dict, answer: str) -> None:
     assert analyse(bundle(tps)).answer == answer
 
 
-def test_where_the_same_is_told_apart_a_smaller_difference_is_undecided() -> None:
+def test_where_the_same_is_distinguished_a_smaller_difference_is_undecided() -> None:
     # The A/A pair differs by about 1.8x: something on this machine is not as it should be.
     other = [1.5 * value for value in (1001, 1039, 981, 1011, 959)]
     told_apart = analyse(bundle({"disk": DISK, "A/A": TUNED, "other": other}))
@@ -113,7 +113,7 @@ def test_where_the_same_is_told_apart_a_smaller_difference_is_undecided() -> Non
     assert analyse(bundle({"disk": DISK, "A/A": TWIN, "other": other})).comparisons[0].verdict == "better"
 
 
-def test_a_pair_that_is_told_apart_raises_an_alarm() -> None:
+def test_a_pair_that_is_distinguished_raises_an_alarm() -> None:
     analysis = analyse(bundle({"disk": DISK, "A/A": TUNED, "memory": MEMORY}))
     assert analysis.noise is not None and analysis.noise.alarm
     assert analysis.noise.smallest_ratio >= 1.8

@@ -116,7 +116,7 @@ def test_without_one_there_is_a_reason(variant: Variant, roles: dict[str, str], 
     assert (of.one_client_per_s, of.clients_per_s, of.reached) == (None, None, None)
 
 
-def test_settings_are_taken_as_asked_where_the_server_never_told():
+def test_settings_are_taken_as_asked_where_the_server_never_reported():
     asked = with_clients(8).model_copy(update={"settings": {"fsync": False}})
     of = commit_ceiling(asked, {"data": "disk"}, None, {"disk": PROBE}, None, None)
     assert "fsync is off" in (of.unavailable or "")
@@ -130,7 +130,7 @@ def test_only_what_writes_has_a_ceiling(builtin: str):
 
 
 @pytest.mark.parametrize(("wal_bytes", "has_one"), [(0.4, False), (33.0, False), (34.0, True), (None, True)])
-def test_of_a_script_of_ones_own_its_wal_tells_whether_it_writes(wal_bytes: float | None, has_one: bool):
+def test_of_a_script_of_ones_own_its_wal_shows_whether_it_writes(wal_bytes: float | None, has_one: bool):
     own = with_clients(8, builtin=None, script=("own.sql",))
     of = commit_ceiling(own, {"data": "disk"}, None, {"disk": PROBE}, None, wal_bytes)
     assert (of.clients_per_s is not None) == has_one

@@ -135,15 +135,15 @@ def test_what_postgresql_wrote_by_version(
         for t_ns, share in ((-SECOND_NS, 0), (SECOND_NS, 1))
     ]
     written = postgres_writes(measured, measured_phase(measured, samples))
-    told = (written.data, written.wal, written.wal_written, written.full_page_images)
-    assert told == tuple(
+    reported = (written.data, written.wal, written.wal_written, written.full_page_images)
+    assert reported == tuple(
         None if value is None else pytest.approx(value / 2) for value in (data, wal, wal_written, images)
     )
     assert set(written.missing) == {name for name in written.missing if getattr(written, name) is None}
     assert len(written.missing) == [data, wal, wal_written, images].count(None)
 
 
-def test_what_the_views_do_not_tell_yet_is_none_and_the_position_of_the_wal_is_there() -> None:
+def test_what_the_views_do_not_show_yet_is_none_and_the_position_of_the_wal_is_there() -> None:
     measured = trial(1, 1, "disk", 100.0).trial
     late = {**V18, ("pg_wal", "all", "insert_lsn_bytes"): 600_000, ("pg_database", "pgbench", "xact_commit"): 1}
     samples = [Sample(t_ns, *key, value * t_ns / SECOND_NS) for key, value in late.items() for t_ns in (0, SECOND_NS)]
@@ -260,7 +260,7 @@ def test_too_few_trials_have_no_interval_and_say_so() -> None:
     assert "it needs at least 3" in (account.devices[0].bytes_per_day.note or "")
 
 
-def test_a_trial_without_a_checkpoint_hardly_tells_of_data() -> None:
+def test_a_trial_without_a_checkpoint_hardly_shows_data() -> None:
     gaps = {gap.what: gap.reason for gap in only(one_disk(100, 100, 100, checkpoint=False)).gaps}
     assert "no checkpoint ended in the measured phase of trial 1, 2, 3" in gaps["data that checkpoints write"]
 
@@ -315,7 +315,7 @@ def test_a_storage_without_devices_is_a_gap_with_its_reason() -> None:
     }.items()
 
 
-def test_devices_of_a_pool_are_told_by_their_use() -> None:
+def test_devices_of_a_pool_are_reported_by_their_use() -> None:
     contents = one_disk(100, 100, 100)
     pool = ZfsStorage.model_validate({"kind": "zfs", "data": ["spinning"], "log": ["fast"], "log_layout": "stripe"})
     members = {
@@ -333,7 +333,7 @@ def test_devices_of_a_pool_are_told_by_their_use() -> None:
     }
 
 
-def test_nothing_measured_is_told() -> None:
+def test_nothing_measured_is_reported() -> None:
     contents = bundle({"disk": (None, None, None)}, repeats=3)
     (gap,) = only(contents).gaps
     assert (gap.what, gap.reason) == ("everything", "no trial counts")

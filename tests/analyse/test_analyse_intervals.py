@@ -34,7 +34,7 @@ def test_interval_of_a_ratio_covers_whatever_drift_the_blocks_share(n: int) -> N
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_a_pair_that_is_the_same_is_rarely_told_apart(n: int) -> None:
+def test_a_pair_that_is_the_same_is_rarely_distinguished(n: int) -> None:
     logs = simulation.ratios(simulation.lognormal(0.1), n, 2 * REPLICAS, seed=22)
     assert simulation.alarms(logs) <= 0.05
 
@@ -165,9 +165,9 @@ def test_more_trials_grow_with_the_spread_and_shrink_with_the_difference() -> No
 
 
 def test_as_many_trials_as_it_asks_for_mostly_decide() -> None:
-    told, decided = simulation.decided_by_more_trials(difference=0.12, spread=0.15, replicas=60, seed=31)
-    assert told >= 25
-    assert decided >= 0.5 * told
+    reported, decided = simulation.decided_by_more_trials(difference=0.12, spread=0.15, replicas=60, seed=31)
+    assert reported >= 25
+    assert decided >= 0.5 * reported
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 9, 10, 64, 65, 66])

@@ -75,7 +75,7 @@ def test_p_is_below_alpha_as_seldom_as_it_says() -> None:
     assert np.mean(np.array(found) <= 0.05) <= 0.065
 
 
-def test_the_test_is_chosen_by_the_number_of_trials_and_left_out_where_it_cannot_tell() -> None:
+def test_the_test_is_chosen_by_the_number_of_trials_and_left_out_where_it_cannot_decide() -> None:
     def p_value(n: int, family: int) -> float | None:
         clear = {block: 10.0 + 0.01 * block for block in range(n)}
         found = compare(clear, dict.fromkeys(range(n), 0.0), seed=1, family=family)

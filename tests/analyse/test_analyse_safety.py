@@ -71,7 +71,7 @@ def test_what_was_not_read_is_unknown_not_safe() -> None:
     assert judge(VARIANT, {}, server_facts(fsync="off")).grade == "does not keep"
 
 
-def test_settings_as_asked_count_where_the_server_never_told() -> None:
+def test_settings_as_asked_count_where_the_server_never_reported() -> None:
     asked = VARIANT.model_copy(update={"settings": {"fsync": False}})
     assert judge(asked, {"data": storage_facts("disk")}, None).grade == "does not keep"
     asked = VARIANT.model_copy(update={"settings": {"synchronous_commit": "off"}})

@@ -72,8 +72,8 @@ def test_readings_that_do_not_stand_where_the_phase_begins_and_ends_make_no_tran
     assert trial_work(short, measured_phase(short, samples)).wal_bytes == pytest.approx(1200)
 
 
-def test_what_the_views_do_not_tell_yet_is_a_gap_and_no_zero() -> None:
-    """A backend tells of its work at most once a second: of a phase of one second, nothing, or others' work alone."""
+def test_what_the_views_do_not_show_yet_is_a_gap_and_no_zero() -> None:
+    """A backend reports its work at most once a second: of a phase of one second, nothing, or others' work alone."""
     late = {("pg_wal", "wal_bytes"): 0.0, ("pg_wal", "wal_fpi"): 0.0, ("pg_database", "xact_commit"): 0.001}
     variant, _ = counted({**ALL, **late})
     work = variant.work
@@ -95,7 +95,7 @@ def test_what_writes_nothing_has_no_images() -> None:
     assert (work.wal_bytes.value, work.full_page_images.value, work.gaps) == (0, 0, ())
 
 
-def test_of_13_the_position_in_the_wal_tells_its_bytes_and_the_rest_is_a_gap_with_its_reason() -> None:
+def test_of_13_the_position_in_the_wal_shows_its_bytes_and_the_rest_is_a_gap_with_its_reason() -> None:
     reason = "PostgreSQL 13 does not have it; 14 and later do"
     variant, contents = counted(
         {("pg_wal", "insert_lsn_bytes"): 700.0}, gaps=(Gap(what="pg_size, pg_wal: wal_fpi", reason=reason),)

@@ -128,7 +128,9 @@ def test_a_factor_that_not_every_variant_has_cannot_be_held_fixed() -> None:
         ("server.version", [18, 17], None, ["18", "17"]),
     ],
 )
-def test_numbers_are_told_from_names(factor: str, levels: list[Any], unit: str | None, texts: list[str]) -> None:
+def test_numbers_are_distinguished_from_names(
+    factor: str, levels: list[Any], unit: str | None, texts: list[str]
+) -> None:
     (found,) = design_of(sweep({factor: levels}, rate).plan).factors
     assert (found.unit, [one.text for one in found.levels]) == (unit, texts)
     assert all((one.value is None) == (unit is None) for one in found.levels)

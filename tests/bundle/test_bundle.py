@@ -132,7 +132,7 @@ def test_a_bundle_is_read_back_as_it_was_written(tmp_path):
     assert contents.trials[0].series == ()
 
 
-def test_the_seal_tells_what_was_changed_added_and_taken_away(tmp_path):
+def test_the_seal_shows_what_was_changed_added_and_taken_away(tmp_path):
     path = tmp_path / "b"
     writer = BundleWriter.create(path, PLAN, "spec = 1\n", "0.1.0")
     folder = writer.write_trial(trial(), None, [], [])

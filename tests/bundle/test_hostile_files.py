@@ -146,10 +146,10 @@ def test_whatever_stands_in_place_of_a_file(tmp_path, bundle, precious, put):
         if file.parent.name == "logs" or name == "SHA256SUMS" or (put is empty and file.suffix in (".toml", ".jsonl")):
             read_all(bundle)  # which needs nothing of it
         elif file.suffix != ".toml" or put not in ORDINARY:
-            with pytest.raises(PlinthError) as told:
+            with pytest.raises(PlinthError) as reported:
                 read_all(bundle)
-            assert name in told.value.where or "observe" in told.value.where
-            assert put not in SPECIAL or SPECIAL[put] in told.value.message
+            assert name in reported.value.where or "observe" in reported.value.where
+            assert put not in SPECIAL or SPECIAL[put] in reported.value.message
         file.rmdir() if put is folder else file.unlink()
         file.write_bytes(content)
     assert precious.read_text() == PRECIOUS
@@ -167,9 +167,9 @@ def test_a_folder_that_is_a_link_leads_nowhere(tmp_path, bundle, name):
         verify_bundle(bundle)
     assert f"a symbolic link: {name}" in verified.value.details
     if name != "logs":
-        with pytest.raises(RunError, match="cannot read a part of the bundle") as told:
+        with pytest.raises(RunError, match="cannot read a part of the bundle") as reported:
             read_all(bundle)
-        assert name in told.value.where
+        assert name in reported.value.where
 
 
 def test_a_run_that_goes_on_writes_to_nothing_that_a_link_names(bundle, precious):
@@ -334,9 +334,9 @@ def test_a_table_of_the_wrong_shape_is_named(bundle):
     folder = BundleFolder(bundle)
     empty_second = second(0).model_copy(update={"done": None})
     Tables(folder).write_series(name, [empty_second])
-    with pytest.raises(RunError, match="not what it should be") as told:
+    with pytest.raises(RunError, match="not what it should be") as reported:
         read_all(bundle)
-    assert told.value.where.endswith(name)
+    assert reported.value.where.endswith(name)
     assert replace(read_bundle_without(bundle, name)).trials
 
 

@@ -106,7 +106,7 @@ def test_a_connection_takes_many_commands_and_many_connections_work_at_once(shar
     assert answers == [True] * 400
 
 
-def test_too_many_clients_are_told_so(shared: ServedDisk):
+def test_too_many_clients_get_an_error(shared: ServedDisk):
     idle = [socket.socket(socket.AF_UNIX) for _ in range(40)]
     for connection in idle:
         connection.settimeout(10)
@@ -319,7 +319,7 @@ class TestLies:
         assert 20 <= dropped <= 60
         assert lost == dropped
 
-    def test_the_truth_can_be_told_again(self, disk: ServedDisk):
+    def test_the_lie_can_be_switched_off(self, disk: ServedDisk):
         disk.control.set_lie(IgnoreFlush())
         disk.control.set_lie(None)
         with open_direct(disk.image) as fd:

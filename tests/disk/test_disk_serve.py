@@ -77,7 +77,7 @@ def test_after_kill_9_the_mount_is_dead_and_can_be_unmounted(disk: ServedDisk):
     assert not disk.is_mounted()
 
 
-def test_a_daemon_that_hangs_is_told_from_one_that_is_gone_and_its_connection_is_aborted(disk: ServedDisk):
+def test_a_daemon_that_hangs_is_distinguished_from_one_that_is_gone_and_its_connection_is_aborted(disk: ServedDisk):
     disk.signal(signal.SIGSTOP)
     hasty = DiskControl(disk.control.path, timeout_s=0.2)
     with pytest.raises(RunError, match="hangs"):

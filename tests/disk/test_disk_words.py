@@ -61,7 +61,7 @@ def test_a_fault_is_written_in_words_or_in_parts(words: str, fault: EioFault):
         (FAULTS, "flush,offset=0,length=512", "a flush has no place"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_told(adapter: TypeAdapter[Any], words: str, message: str):
+def test_what_makes_no_sense_is_reported(adapter: TypeAdapter[Any], words: str, message: str):
     with pytest.raises(ValidationError) as error:
         adapter.validate_python(words)
     assert message in str(error.value)

@@ -241,7 +241,7 @@ def test_an_old_kernel_may_lose_an_error_and_counts_no_flushes(tmp_path: Path) -
     ("swap_kib", "free_kib", "severities"),
     [(2000000, 2000000, ["ok", "note"]), (2000000, 1000000, ["warning", "note"]), (2000000, 1950000, ["ok", "note"])],
 )
-def test_swap_is_told_by_what_is_in_use_of_it(
+def test_swap_is_judged_by_what_is_in_use_of_it(
     tmp_path: Path, swap_kib: int, free_kib: int, severities: list[str]
 ) -> None:
     meminfo = MEMINFO.format(available=12000000, swap=swap_kib, free=free_kib)
@@ -361,7 +361,7 @@ def test_where_an_external_server_is_measured_one_that_runs_is_no_neighbour(tmp_
     assert "may be the one that is measured" in found.saw
 
 
-def test_another_postgresql_whose_directory_may_not_be_seen_is_told_so(tmp_path: Path) -> None:
+def test_another_postgresql_whose_directory_may_not_be_seen_is_reported(tmp_path: Path) -> None:
     found = worst(tmp_path, "neighbours.postgresql", process(400, "postgres", 1, 10))
     assert "/proc/400/cwd: No such file" in found.saw
 

@@ -32,12 +32,12 @@ def test_more_trials_show_less_and_twice_the_noise_shows_half_as_much() -> None:
         assert math.log(more.ratio) == pytest.approx(2 * math.log(less.ratio))
 
 
-def test_the_sides_are_rarely_told_apart_while_they_are_the_same() -> None:
+def test_the_sides_are_rarely_distinguished_while_they_are_the_same() -> None:
     apart = sum(work_noise("cpu", "", sides(0.05, seed), seed=1).told_apart for seed in range(40))
     assert apart <= 7  # 2 of 40 are expected; more than 7 come in one of a thousand
 
 
-def test_sides_that_differ_are_told_apart() -> None:
+def test_sides_that_differ_are_distinguished() -> None:
     first, second = sides(0.01, seed=3)
     assert work_noise("cpu", "", (first, {block: rate * 1.2 for block, rate in second.items()}), seed=1).told_apart
 
@@ -88,7 +88,7 @@ def plinth(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
 
 
-def test_the_command_tells_what_it_found_and_the_noise(scratch: Path) -> None:
+def test_the_command_shows_what_it_found_and_the_noise(scratch: Path) -> None:
     done = plinth(scratch, "--noise", "1.2")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("machine\n")

@@ -1,4 +1,4 @@
-"""Each check of a place and of the devices below it: good, bad, and not told."""
+"""Each check of a place and of the devices below it: good, bad, and not reported."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -179,7 +179,7 @@ def test_of_a_raw_member_only_its_device_is_examined(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("busy_ms", "severity"), [(1010, "ok"), (1100, "note"), (1500, "warning")])
-def test_a_device_that_others_use_is_told(tmp_path: Path, busy_ms: int, severity: str) -> None:
+def test_a_device_that_others_use_is_reported(tmp_path: Path, busy_ms: int, severity: str) -> None:
     made = machine(tmp_path, later={"/proc/diskstats": DISKSTATS.format(busy_ms=busy_ms)})
     made = replace(made, after=replace(made.after, at_s=made.before.at_s + 1))
     found = [one for one in of_place(examine(made, [Described(place(device()))])) if one.id == "device.at_rest"]
@@ -187,7 +187,7 @@ def test_a_device_that_others_use_is_told(tmp_path: Path, busy_ms: int, severity
 
 
 @pytest.mark.parametrize("missing", ["scheduler", "rotational", "write_cache", "read_ahead_kb"])
-def test_what_a_device_does_not_tell_is_a_gap_and_the_others_are_looked_at(tmp_path: Path, missing: str) -> None:
+def test_what_a_device_does_not_report_is_a_gap_and_the_others_are_looked_at(tmp_path: Path, missing: str) -> None:
     facts = {"scheduler": "none", missing: None}
     first = device("sda", **facts)
     if missing == "scheduler":  # one that tells no scheduler at all has no queue

@@ -273,7 +273,7 @@ def test_settings_of_the_load_that_wait_for_standbys(project, server, load, key)
     assert without.returncode == 0, without.stderr
 
 
-def test_a_script_that_the_engine_would_not_run_is_told_before_anything_is_made(project):
+def test_a_script_that_the_engine_would_not_run_is_reported_before_anything_is_made(project):
     (project.folder / "wrong.sql").write_text("SELECT 1;\nSELECT :row;\n")
     project.write((project.folder / "x.toml").read_text().replace('builtin = "tpcb-like"', 'script = "wrong.sql"'))
     done = fails(project, 2, "wrong.sql:2:1", 'undefined variable "row"')
@@ -282,8 +282,8 @@ def test_a_script_that_the_engine_would_not_run_is_told_before_anything_is_made(
 
 
 def test_memory_for_keys_that_the_server_would_refuse_once_the_rows_are_there(project):
-    told = "dataset.maintenance_work_mem: invalid value"
-    fails(project, 2, told, words=(*ONE, "--set", "dataset.maintenance_work_mem=9999TB"))
+    reported = "dataset.maintenance_work_mem: invalid value"
+    fails(project, 2, reported, words=(*ONE, "--set", "dataset.maintenance_work_mem=9999TB"))
 
 
 def test_a_bundle_folder_that_cannot_be(project):

@@ -28,7 +28,7 @@ size = "1GiB"
 HINT = "hint: the storage has space, but no inodes left for further files"
 
 
-def test_no_inodes_are_told_from_no_space_in_the_load_and_in_initdb(project, nothing_left) -> None:
+def test_no_inodes_are_distinguished_from_no_space_in_the_load_and_in_initdb(project, nothing_left) -> None:
     project.write(EXPERIMENT)
     done = project.run()
     assert done.returncode == 1, done.stderr

@@ -1,4 +1,4 @@
-"""Storages that this machine cannot make, each lost by itself: told with the step, the right exit code, and the others go on."""
+"""Storages that this machine cannot make, each lost by itself: reported with the step and the right exit code, while the others continue."""
 
 import json
 from collections.abc import Mapping, Sequence

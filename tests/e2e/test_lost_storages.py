@@ -1,4 +1,4 @@
-"""A storage that cannot be made, or that breaks in mid-run: the rest of the run goes on, and all of it is told."""
+"""A storage that cannot be made, or that breaks in mid-run: the rest of the run continues, and all of it is reported."""
 
 import json
 import os

@@ -30,13 +30,13 @@ probe = "0s"
 @pytest.fixture
 def scripted(project):
     """An experiment whose script starts commands; `told` is a folder that they can write to."""
-    told = project.folder / "told"
-    told.mkdir()
-    told.chmod(0o777)
+    reported = project.folder / "told"
+    reported.mkdir()
+    reported.chmod(0o777)
     (project.folder / "who.sql").write_text(
         "\\setshell me id -u\n"
         "SELECT :me;\n"
-        f"\\shell id > {told}/id; env > {told}/env; tty > {told}/tty; ps -o sid= -p $$ > {told}/session; echo from-the-shell\n"
+        f"\\shell id > {reported}/id; env > {reported}/env; tty > {reported}/tty; ps -o sid= -p $$ > {reported}/session; echo from-the-shell\n"
     )
     project.write(EXPERIMENT)
     return project
@@ -60,13 +60,13 @@ def test_root_has_them_run_as_the_user_of_the_server(scripted, nothing_left):
     owner = server_owner()
     done = scripted.run("--json", PLINTH_TEST_SECRET="hidden")
     assert done.returncode in (0, 3), done.stderr
-    told = scripted.folder / "told"
-    assert f"uid={owner.uid}(" in (told / "id").read_text()
-    assert "groups=0" not in (told / "id").read_text()
-    assert (told / "id").stat().st_uid == owner.uid
-    assert "PLINTH_TEST_SECRET" not in (told / "env").read_text()
-    assert f"USER={owner.name}" in (told / "env").read_text()
-    assert int((told / "session").read_text()) != os.getsid(0)
+    reported = scripted.folder / "told"
+    assert f"uid={owner.uid}(" in (reported / "id").read_text()
+    assert "groups=0" not in (reported / "id").read_text()
+    assert (reported / "id").stat().st_uid == owner.uid
+    assert "PLINTH_TEST_SECRET" not in (reported / "env").read_text()
+    assert f"USER={owner.name}" in (reported / "env").read_text()
+    assert int((reported / "session").read_text()) != os.getsid(0)
     assert "from-the-shell" not in done.stdout
     json.loads(done.stdout)
     nothing_left()

@@ -101,7 +101,7 @@ def transactions(bundle, trial, script):
     return sum(one.count for one in histograms if (one.scope, one.script) == ("transaction", script))
 
 
-def test_sql_that_cannot_be_run_is_told_before_anything_is_made(orders):
+def test_sql_that_cannot_be_run_is_reported_before_anything_is_made(orders):
     (orders.folder / "sql" / "load.sql").write_text("SELECT 1;\n\\copy orders FROM 'x'\n")
     planned = orders.plinth("plan", "x.toml")
     assert planned.returncode == 2, planned.stderr

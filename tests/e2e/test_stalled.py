@@ -1,4 +1,4 @@
-"""A run in which nothing goes on: it says what it waits for, and goes on when it can, or ends when it is told to."""
+"""A run in which nothing proceeds: it says what it waits for, and continues when it can, or ends when it is interrupted."""
 
 import signal
 

@@ -127,7 +127,7 @@ def test_what_cannot_be_made_is_undone_at_once(standalone, nothing_left):
     nothing_left()
 
 
-def test_a_name_that_the_file_has_not_is_told(standalone):
+def test_a_name_that_the_file_has_not_is_reported(standalone):
     failed = standalone.plinth("storage", "prepare", "x.toml", "fats")
     assert failed.returncode == 2
     assert "it has disk, memory, base, fast, part, pair" in failed.stderr

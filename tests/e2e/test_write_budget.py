@@ -1,4 +1,4 @@
-"""measure.max_written: a run ends before it is passed, and every run tells what it wrote to which disk."""
+"""measure.max_written: a run ends before it is passed, and every run reports what it wrote to which disk."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_a_run_that_would_write_too_much_ends_and_leaves_nothing(project, nothin
     nothing_left()
 
 
-def test_every_run_tells_what_it_wrote(project):
+def test_every_run_shows_what_it_wrote(project):
     done = project.run("--set", "measure.max_written=1TB", "--set", "measure.repeats=1")
     assert done.returncode in (0, 3), done.stderr
     wear = json.loads((project.bundle / "wear.json").read_text())

@@ -40,7 +40,7 @@ dataset.scale = 10
 DEEP = 20_000
 
 
-def told(text: str, folder: Path = Path(), overrides: tuple[str, ...] = ()) -> str:
+def reported(text: str, folder: Path = Path(), overrides: tuple[str, ...] = ()) -> str:
     with pytest.raises(UsageError) as caught:
         load_text(text, "x.toml", folder, overrides)
     error = caught.value
@@ -73,7 +73,7 @@ def told(text: str, folder: Path = Path(), overrides: tuple[str, ...] = ()) -> s
     ],
 )
 def test_what_a_parser_gives_up_on_is_an_error_with_its_place(text: str, words: str) -> None:
-    assert words in told(text)
+    assert words in reported(text)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_what_a_parser_gives_up_on_is_an_error_with_its_place(text: str, words: 
     ],
 )
 def test_a_hostile_override_is_an_error(override: str, words: str) -> None:
-    assert words in told(VALID, overrides=(override,))
+    assert words in reported(VALID, overrides=(override,))
 
 
 def scripted(path: str) -> str:
@@ -108,8 +108,8 @@ def test_only_regular_files_of_a_bounded_size_are_read(tmp_path: Path) -> None:
         "large.sql": "larger than 16 MiB",
         "nowhere.sql": "No such file",
     }.items():
-        assert f"workload.script: cannot read the file '{name}': " in told(scripted(name), tmp_path)
-        assert words in told(scripted(name), tmp_path)
+        assert f"workload.script: cannot read the file '{name}': " in reported(scripted(name), tmp_path)
+        assert words in reported(scripted(name), tmp_path)
     (tmp_path / "allowed.sql").write_bytes(b"--" + b" " * (MOST_BYTES - 2))
     assert len(load_text(scripted("allowed.sql"), "x.toml", tmp_path).files["allowed.sql"]) == MOST_BYTES
 
@@ -127,8 +127,8 @@ def test_an_experiment_is_a_regular_file(tmp_path: Path, name: str) -> None:
 def test_a_reference_is_a_regular_file_too(tmp_path: Path) -> None:
     (tmp_path / "zero.toml").symlink_to("/dev/zero")
     (tmp_path / "deep.toml").write_text("a = " + "[" * DEEP)
-    assert "not a regular file" in told('reference = "zero.toml"\n' + VALID, tmp_path)
-    assert "nested too deeply" in told('reference = "deep.toml"\n' + VALID, tmp_path)
+    assert "not a regular file" in reported('reference = "zero.toml"\n' + VALID, tmp_path)
+    assert "nested too deeply" in reported('reference = "deep.toml"\n' + VALID, tmp_path)
 
 
 DOCUMENT = tomllib.loads(VALID)

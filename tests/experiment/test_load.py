@@ -225,7 +225,7 @@ def test_an_external_server_is_not_changed(text, keys, words):
     assert all(words in message for _, _, message, _ in found)
 
 
-def test_servers_may_be_told_by_the_matrix_alone():
+def test_servers_may_be_given_by_the_matrix_alone():
     text = NO_STORAGE.replace("[matrix]", "[matrix]\nserver.connection = ['host=a', 'host=b']")
     assert load(text).matrix["server.connection"] == ["host=a", "host=b"]
 

@@ -68,7 +68,7 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("connection", "words"), UNREADABLE)
-def test_what_cannot_be_read_is_not_told(connection: str, words: str) -> None:
+def test_what_cannot_be_read_is_not_reported(connection: str, words: str) -> None:
     with pytest.raises(UnreadableConnection) as caught:
         split(connection)
     error = caught.value

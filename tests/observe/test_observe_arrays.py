@@ -46,10 +46,10 @@ def sys_block(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_arrays_tell_what_is_missing_and_how_far_a_recovery_is(sys_block: Path) -> None:
+def test_arrays_show_what_is_missing_and_how_far_a_recovery_is(sys_block: Path) -> None:
     readout = MdArrays(["md0", "md1", "md2", "vda", "nonesuch"], sys_block).read()
-    told = {(reading.object, reading.metric): reading.value for reading in readout.readings}
-    assert told == {
+    reported = {(reading.object, reading.metric): reading.value for reading in readout.readings}
+    assert reported == {
         ("md0", "degraded"): 1,
         ("md0", "mismatch_bytes"): 4096,
         ("md0", "syncing"): 1,
@@ -61,14 +61,14 @@ def test_arrays_tell_what_is_missing_and_how_far_a_recovery_is(sys_block: Path) 
     }
 
 
-def test_zfs_tells_of_cache_and_intent_log_and_what_it_does_not(tmp_path: Path) -> None:
+def test_zfs_reports_cache_and_intent_log_and_what_it_does_not(tmp_path: Path) -> None:
     (tmp_path / "arcstats").write_text(ARCSTATS)
     (tmp_path / "zil").write_text(ZIL)
     readout = Zfs([Pool("tank", by_fuse=False, files=0)], tmp_path).read()
-    told = {(reading.object, reading.metric): reading.value for reading in readout.readings}
-    assert told["arc", "hits"] == 4521
-    assert told["arc", "size_bytes"] == 536870912
-    assert told["zil", "zil_itx_metaslab_slog_bytes"] == 8192000
+    reported = {(reading.object, reading.metric): reading.value for reading in readout.readings}
+    assert reported["arc", "hits"] == 4521
+    assert reported["arc", "size_bytes"] == 536870912
+    assert reported["zil", "zil_itx_metaslab_slog_bytes"] == 8192000
     assert list(readout.missing) == ["arc: l2_hits, l2_misses"]
 
 
@@ -85,7 +85,7 @@ def test_what_cannot_be_had_of_a_pool_is_missing_with_the_reason(tmp_path: Path)
     assert readout.missing["ARC and ZIL of hidden"] == f"{tmp_path / 'none'} is not there"
 
 
-def test_pools_are_told_from_the_storages_that_were_described() -> None:
+def test_pools_are_known_from_the_storages_that_were_described() -> None:
     common = {"kind": "zfs", "path": "/p", "mount_options": (), "total_bytes": 1, "free_bytes": 1, "volatile": False}
     nodes = [("mount", "/p"), ("filesystem", "zfs"), ("zfs", "tank"), ("file", "/a"), ("loop", "loop1")]
     stack = tuple(StackNode(kind=kind, name=name) for kind, name in nodes)
@@ -97,7 +97,7 @@ def test_pools_are_told_from_the_storages_that_were_described() -> None:
     assert pools_of(storages) == (Pool("tank", True, 1), Pool("tank", False, 1))
 
 
-def test_a_host_without_either_has_nothing_to_tell(tmp_path: Path) -> None:
+def test_a_host_without_either_has_nothing_to_report(tmp_path: Path) -> None:
     for source in (MdArrays(["vda"], tmp_path), Zfs([], tmp_path / "none")):
         assert source.read().readings == []
         assert not source.read().missing

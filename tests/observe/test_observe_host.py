@@ -198,8 +198,8 @@ def test_host_facts_are_the_machines() -> None:
     assert facts.kernel == os.uname().release
     assert facts.is_root == (os.geteuid() == 0)
     assert facts.os and facts.cpu_model
-    told = {fact.name for fact in facts.facts} | {gap.what.removeprefix("host: ") for gap in facts.gaps}
-    assert told >= {"governor", "clocksource", "transparent_hugepage", "swap_total_bytes", "hypervisor", "mount"}
+    reported = {fact.name for fact in facts.facts} | {gap.what.removeprefix("host: ") for gap in facts.gaps}
+    assert reported >= {"governor", "clocksource", "transparent_hugepage", "swap_total_bytes", "hypervisor", "mount"}
     assert all(fact.source for fact in facts.facts) and all(gap.reason for gap in facts.gaps)
 
 

@@ -38,8 +38,8 @@ def test_every_version_gives_its_metrics_and_says_what_it_lacks(every_server: Cl
         assert given == set(query.metrics) or (view.absent != "gap" and given <= set(query.metrics)), view.source
         for part, reason in query.missing.items():
             assert watched.reason(part) == reason
-    told = " ".join(f"{gap.what}: {gap.reason}" for gap in watched.seen.gaps)
-    assert not re.search("error|exist|denied", told), "no query was refused"
+    reported = " ".join(f"{gap.what}: {gap.reason}" for gap in watched.seen.gaps)
+    assert not re.search("error|exist|denied", reported), "no query was refused"
     assert watched.values("pg_size", "postgres", "size_bytes")[0] > 1_000_000
     assert watched.values("pg_wal_files", "all", "size_bytes")[0] >= 16 << 20
     assert watched.values("pg_table", "public.written", "n_live_tup")[-1] >= 5000
@@ -56,7 +56,7 @@ def committed_by(cluster: Cluster, transactions: int) -> float:
         load = client(cluster)
         for _ in range(transactions):
             load.execute("SELECT 1", prepare=False)  # to prepare it would be a transaction more
-        load.close()  # a session tells of its last transactions when it ends
+        load.close()  # a session reports its last transactions when it ends
         gone = "SELECT numbackends FROM pg_stat_database WHERE datname = 'postgres'"
         wait_until(lambda: control.execute(gone).fetchall() == [(1,)], "the session's end: only the observer's is left")
     assert not watched.seen.shares_database
@@ -84,7 +84,7 @@ def test_wal_grows_by_what_the_server_itself_measured(every_server: Cluster) -> 
     assert grown > 1_000_000
 
 
-def test_waits_are_told_by_event_and_ours_are_not_among_them(every_server: Cluster) -> None:
+def test_waits_are_reported_by_event_and_ours_are_not_among_them(every_server: Cluster) -> None:
     with client(every_server) as holder, client(every_server) as waiter, client(every_server) as idle:
         holder.execute("SELECT pg_advisory_lock(1)")
         idle.execute("BEGIN")
@@ -105,7 +105,7 @@ def test_waits_are_told_by_event_and_ours_are_not_among_them(every_server: Clust
     assert all(1 <= idle <= 2 for idle in watched.values("pg_wait", ALL, "idle"))
 
 
-def test_waits_are_looked_at_ten_times_as_often_as_they_are_told(server: Cluster) -> None:
+def test_waits_are_looked_at_ten_times_as_often_as_they_are_reported(server: Cluster) -> None:
     with client(server) as sleeper, watching(server) as watched:
         sleeper.execute("SELECT pg_sleep(0.55)")
     looks = watched.values("pg_wait", ALL, "looks")
@@ -117,7 +117,7 @@ def test_waits_are_looked_at_ten_times_as_often_as_they_are_told(server: Cluster
     assert seen >= 0.4 * sum(looks)
 
 
-def test_sessions_that_tell_nothing_are_a_gap_and_no_smaller_sum(server: Cluster) -> None:
+def test_sessions_that_show_nothing_are_a_gap_and_no_smaller_sum(server: Cluster) -> None:
     with client(server) as quiet, watching(server) as watched:
         watched.wait_for_readings("pg_wait", 2)
         quiet.execute("SET track_activities = off")
@@ -151,7 +151,7 @@ def standby_of(cluster: Cluster) -> pq.abc.PGconn:
     return made[-1]
 
 
-def test_a_standby_a_slot_and_a_copy_under_way_are_told(every_server: Cluster) -> None:
+def test_a_standby_a_slot_and_a_copy_under_way_are_reported(every_server: Cluster) -> None:
     slot = "SELECT pg_create_physical_replication_slot('kept', true)"
     with client(every_server) as control, client(every_server) as copying:
         control.execute("CREATE TABLE IF NOT EXISTS streamed (payload text)")
@@ -214,7 +214,7 @@ def test_what_is_seldom_there_is_found_a_few_ticks_after_it_came(session: Sessio
     assert found == [set()] * 4 + [{"late"}] * 2
 
 
-def test_statements_are_told_where_the_extension_is_loaded(start_server: Callable[..., Cluster]) -> None:
+def test_statements_are_reported_where_the_extension_is_loaded(start_server: Callable[..., Cluster]) -> None:
     server = start_server("18", shared_preload_libraries="pg_stat_statements")
     with client(server) as load:
         with watching(server) as watched:

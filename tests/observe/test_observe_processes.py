@@ -55,7 +55,7 @@ def test_group_of_title(title: str, group: str | None) -> None:
     assert group_of_title(title.encode().replace(b" -D ", b"\0-D\0")) == group
 
 
-def test_groups_are_those_that_the_server_itself_tells(every_server: Cluster) -> None:
+def test_groups_are_those_that_the_server_itself_shows(every_server: Cluster) -> None:
     """Against pg_stat_activity, which has every process but postmaster and logger."""
     groups = {"client backend": "backends", "io worker": "io workers", "autovacuum launcher": "autovacuum"}
     with client(every_server):
@@ -141,7 +141,7 @@ def test_an_observer_that_has_ended_keeps_no_file_open(server: Cluster) -> None:
     assert open_files() <= before
 
 
-def test_files_are_kept_open_until_their_process_has_ended_and_no_more_than_told() -> None:
+def test_files_are_kept_open_until_their_process_has_ended_and_no_more_than_allowed() -> None:
     files = KeptFiles(2)
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
         mine, its = f"/proc/{os.getpid()}", f"/proc/{child.pid}"
@@ -188,19 +188,19 @@ def test_work_in_a_backend_is_its_groups(every_server: Cluster) -> None:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files of processes that were read, in their order."""
-    told: list[str] = []
+    reported: list[str] = []
     real = KeptFiles.read
 
     def read(files: KeptFiles, path: str) -> bytes:
-        told.append(path)
+        reported.append(path)
         return real(files, path)
 
     monkeypatch.setattr(KeptFiles, "read", read)
-    return told
+    return reported
 
 
 @pytest.mark.parametrize("has_schedstat", [True, False])
-def test_a_process_is_read_when_it_has_run_or_where_that_cannot_be_told(
+def test_a_process_is_read_when_it_has_run_or_where_that_is_unknown(
     server: Cluster, reads: list[str], has_schedstat: bool
 ) -> None:
     processes = Processes(
@@ -211,8 +211,8 @@ def test_a_process_is_read_when_it_has_run_or_where_that_cannot_be_told(
 
     def tick() -> set[str]:
         reads.clear()
-        told = [*cpu.read().readings, *io.read().readings]
-        assert {reading.object for reading in told} >= {*POSTGRES_GROUPS, "load engine"}
+        reported = [*cpu.read().readings, *io.read().readings]
+        assert {reading.object for reading in reported} >= {*POSTGRES_GROUPS, "load engine"}
         return {path for path in reads if path in files}
 
     with client(server) as idle:

@@ -107,7 +107,7 @@ def test_a_start_in_the_future_sets_the_same_clock() -> None:
     assert next(iter(to_samples(sampler, t0_ns))).t_ns < 0
 
 
-def test_ticks_that_passed_during_a_long_reading_are_missed_and_told() -> None:
+def test_ticks_that_passed_during_a_long_reading_are_missed_and_reported() -> None:
     sampler = run(Scripted(lambda look: threading.Event().wait(0.3 if look == 2 else 0) or one(look)), 4, 0.05)
     (gap,) = sampler.gaps(0)
     missed, rest = gap.what.split(" ", 1)
@@ -159,8 +159,8 @@ def test_looks_that_fail_are_a_gap_from_the_first_to_the_next_that_does_not() ->
     looked_ns = source.looked_ns
     assert looked_ns[6] < begin.seen_ns <= looked_ns[7], "it begins with the eighth look"
     assert looked_ns[17] < end.seen_ns <= looked_ns[18], "and ends with the nineteenth"
-    told = [reading.value for _, readings in sampler.series["looked at"] for reading in readings]
-    assert told == [look for look in range(1, source.looks + 1) if not 8 <= look < 19]
+    reported = [reading.value for _, readings in sampler.series["looked at"] for reading in readings]
+    assert reported == [look for look in range(1, source.looks + 1) if not 8 <= look < 19]
 
 
 def test_what_a_sparse_source_leaves_out_is_zero_wherever_it_was_read() -> None:

@@ -163,7 +163,7 @@ def _probe_one(place: Path, block_bytes: int) -> FsyncResult:
         (("--methods", "open_datasync", "--only", "ladder"), "nothing to measure"),
     ],
 )
-def test_wrong_usage_is_told(probe: Command, scratch: Path, words: tuple[str, ...], said: str):
+def test_wrong_usage_is_reported(probe: Command, scratch: Path, words: tuple[str, ...], said: str):
     done = probe("fsync", *words, *((scratch,) if words else ()))
     assert done.exit_code == 2
     assert said in done.stderr

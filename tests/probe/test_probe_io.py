@@ -176,7 +176,9 @@ def test_own_jobs_run_with_what_global_says(probe: Command, scratch: Path):
     ("beyond", "reason"),
     [("size=16m", "fit into --size"), ("offset=4m\nsize=8m", "fit into --size"), ("offset=16m", "valid offset=")],
 )
-def test_a_job_beyond_the_file_is_told_and_the_next_one_runs(probe: Command, scratch: Path, beyond: str, reason: str):
+def test_a_job_beyond_the_file_is_reported_and_the_next_one_runs(
+    probe: Command, scratch: Path, beyond: str, reason: str
+):
     jobs, place = scratch / "mine.fio", scratch / "place"
     jobs.write_text(f"[far]\nrw=write\n{beyond}\n[near]\nrw=write\noffset=4m\n[mapped]\nioengine=mmap\nrw=read\n")
     place.mkdir()
@@ -239,7 +241,7 @@ def test_whatever_a_job_says_the_probes_file_comes_last(scratch: Path):
 
 
 @pytest.mark.parametrize("text", ["", "[global]\nbs=4k\n", "bs=4k\n[a]\n", "[a\nbs=4k\n", "[]\n", "[a] b\n"])
-def test_a_job_file_that_is_none_is_told(scratch: Path, text: str):
+def test_a_job_file_that_is_none_is_reported(scratch: Path, text: str):
     jobs = scratch / "mine.fio"
     jobs.write_text(text)
     with pytest.raises(UsageError) as error:
@@ -247,7 +249,7 @@ def test_a_job_file_that_is_none_is_told(scratch: Path, text: str):
     assert not isinstance(error.value, Refused) and str(jobs) in (error.value.where or "")
 
 
-def test_usage_that_makes_no_sense_is_told(probe: Command, scratch: Path):
+def test_usage_that_makes_no_sense_is_reported(probe: Command, scratch: Path):
     for words, said in (
         (("--only", "positons"), "positions"),
         (("--only", "wal", "--grid"), "give one of --only, --grid and --job-file"),
@@ -258,7 +260,7 @@ def test_usage_that_makes_no_sense_is_told(probe: Command, scratch: Path):
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
 
-def test_places_that_cannot_be_measured_are_told(probe: Command, scratch: Path):
+def test_places_that_cannot_be_measured_are_reported(probe: Command, scratch: Path):
     (scratch / "file").touch()
     assert "no such directory" in probe("io", scratch / "nothing").stderr
     assert "not a directory" in probe("io", scratch / "file").stderr

@@ -16,8 +16,8 @@ DURABLE, IN_THE_CACHE = 0.03, 0.10
 @pytest.mark.long
 def test_each_case_is_as_fast_as_pg_test_fsync_has_it() -> None:
     command = [sys.executable, str(BENCHMARK), "--rounds", "9", "--bindir", str(BINDIR)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=1200).stdout
-    compared = json.loads(told)
+    reported = subprocess.run(command, check=True, capture_output=True, text=True, timeout=1200).stdout
+    compared = json.loads(reported)
     assert len(compared) == 16, "every case of pg_test_fsync that Linux has"
     apart = {
         case: figures

@@ -1,4 +1,4 @@
-"""Places that cannot be probed, or whose figures mean less than they seem: each is told, none is a zero."""
+"""Places that cannot be probed, or whose figures mean less than they seem: each is reported, none is a zero."""
 
 import json
 from collections.abc import Iterator
@@ -102,7 +102,7 @@ def test_tmpfs_forgets(probe: Command, scratch: Path):
     assert all(result.device_flushes is None for result in found.results)
 
 
-def test_an_overlay_is_told_with_its_layers(probe: Command, scratch: Path):
+def test_an_overlay_is_reported_with_its_layers(probe: Command, scratch: Path):
     for name in ("lower", "upper", "work"):
         (scratch / name).mkdir()
     layers = f"lowerdir={scratch}/lower,upperdir={scratch}/upper,workdir={scratch}/work"
@@ -112,7 +112,7 @@ def test_an_overlay_is_told_with_its_layers(probe: Command, scratch: Path):
     assert any("upper layer" in note for note in found.notes)
 
 
-def test_a_network_file_system_is_told():
+def test_a_network_file_system_is_reported():
     facts = place(StackNode(kind="network", name="server:/export"), filesystem="nfs4")
     assert any("server:/export" in meaning.words for meaning in meanings(facts))
     assert judge(facts, measured(median_us=900), None).verdict == "unknown"
@@ -161,7 +161,7 @@ def filesystem(scratch: Path, knobs: dict[str, str], *options: str) -> Iterator[
                 (queue / knob).write_text(value)
 
 
-def told_at_speed(probe: Command, point: Path) -> FsyncProbe:
+def probed_at_speed(probe: Command, point: Path) -> FsyncProbe:
     """A probe whose own figures show what a disk without a latency can do.
 
     On a machine that has no CPU for it there are few flushes, or slow ones, which any disk could do: no sign against it.
@@ -191,7 +191,7 @@ def test_flushes_that_cannot_be_true_are_suspicious(
     probe: Command, scratch: Path, knobs: dict[str, str], options: tuple[str, ...], said: str
 ):
     with filesystem(scratch, knobs, *options) as point:
-        found = told_at_speed(probe, point)
+        found = probed_at_speed(probe, point)
     verdict = found.plausibility
     assert verdict.verdict == "suspicious", verdict
     assert any(said in reason for reason in verdict.reasons), verdict

@@ -57,7 +57,7 @@ class TestCurve:
     def test_statements_are_not_transactions(self) -> None:
         assert latency_curve([histogram([(5, 1)], scope="statement")]) == ()
 
-    def test_goes_no_further_than_the_count_tells(self) -> None:
+    def test_goes_no_further_than_the_count_shows(self) -> None:
         curve = latency_curve([histogram([(5, 1000)])])
         assert curve[-2].quantile == pytest.approx(0.999)
 

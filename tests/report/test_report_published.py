@@ -92,7 +92,7 @@ def test_the_terminal_shows_both_where_ours_was_measured(studied: Reported) -> N
     assert "published" not in render_terminal(studied.analysis, width=200, color=False)
 
 
-def test_the_terminal_tells_apart_pairs_that_one_ratio_stands_beside(studied: Reported) -> None:
+def test_the_terminal_separates_pairs_that_one_ratio_stands_beside(studied: Reported) -> None:
     of = beside(studied)
     (first,) = [row for row in of.ratios if row.variant]
     of = of.model_copy(update={"ratios": (first, first.model_copy(update={"variant": "slower, memory"}))})

@@ -153,7 +153,7 @@ def test_what_cannot_be_counted_is_a_gap_and_keeps_no_budget() -> None:
         watching(Counters(vda=0), GB).add(remote)
 
 
-def test_a_drive_that_tells_no_wear_is_a_gap() -> None:
+def test_a_drive_that_shows_no_wear_is_a_gap() -> None:
     spent = WriteBudget(
         None, pytest.fail, read_smart=lambda disk: (None, "no such program"), read_written=Counters(vda=0)
     )

@@ -1,4 +1,4 @@
-"""The log of commands in the bundle: it tells of them, and never makes one fail."""
+"""The log of commands in the bundle: it records them, and never makes one fail."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ def test_each_command_is_a_line(tmp_path):
     assert (first["argv"], first["stdout_tail"], second["exit_code"]) == (["echo", "a\u2028b"], "a\nb", 1)
 
 
-def test_a_full_disk_is_told_once_and_fails_no_command(tmp_path, scratch):
+def test_a_full_disk_is_reported_once_and_fails_no_command(tmp_path, scratch):
     """Undoing is done by commands: where it failed for want of space, no space would ever come free."""
     notes = []
     small = scratch / "small"

@@ -50,7 +50,7 @@ def test_a_server_that_finds_no_room(scratch: Path, options: str, message: str, 
     assert error.hint is not None and error.hint.startswith(hint)
 
 
-def test_what_the_log_says_outweighs_what_the_client_was_told(scratch: Path) -> None:
+def test_what_the_log_says_outweighs_what_the_client_got(scratch: Path) -> None:
     """A client of a server that crashed only hears to connect again in a moment."""
     error = RunError("server closed the connection", hint="connect again in a moment")
     log = ['PANIC:  could not write to file "pg_wal/xlogtemp.9": No space left on device']

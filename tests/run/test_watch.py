@@ -1,4 +1,4 @@
-"""The watch over storages: a daemon that died is told at once, a device that hangs by the kernel's counters."""
+"""The watch over storages: a daemon that died is reported at once, a device that hangs by the kernel's counters."""
 
 import threading
 import time
@@ -41,8 +41,8 @@ def watch(disk):
     watch.close()
 
 
-class Told:
-    """What the watch told, and when."""
+class Reports:
+    """What the watch reported, and when."""
 
     def __init__(self):
         self.errors: list[StorageBroken] = []
@@ -54,12 +54,12 @@ class Told:
 
 
 def test_a_device_on_which_nothing_ends_hangs(watch, disk):
-    told = Told()
+    reports = Reports()
     watch.add(Watched("slow", lambda: None, ("loop1",), lambda: None))
-    with watch.over({"slow"}, told):
+    with watch.over({"slow"}, reports):
         disk.write(in_flight=3)
-        assert told.event.wait(10)
-    (error,) = told.errors
+        assert reports.event.wait(10)
+    (error,) = reports.errors
     assert error.storage == "slow"
     assert "its device loop1 hangs: 3 requests are under way" in error.message
     assert watch.trouble({"slow"}) is not None
@@ -70,15 +70,15 @@ def test_a_device_on_which_nothing_ends_hangs(watch, disk):
 
 
 def test_a_device_that_is_slow_or_idle_does_not_hang(watch, disk):
-    told = Told()
+    reports = Reports()
     watch.add(Watched("slow", lambda: None, ("loop1",), lambda: None))
-    with watch.over({"slow"}, told):
+    with watch.over({"slow"}, reports):
         disk.write(in_flight=64)
         for ended in range(10):  # one request after the other, for longer than it takes to be stuck
-            assert not told.event.wait(STUCK_S / 4)
+            assert not reports.event.wait(STUCK_S / 4)
             disk.write(ended=ended + 1)
         disk.write(in_flight=0)
-        assert not told.event.wait(2 * STUCK_S)
+        assert not reports.event.wait(2 * STUCK_S)
 
 
 def test_the_cause_is_reported_and_not_what_is_stored_on_it(watch, disk):
@@ -87,22 +87,22 @@ def test_the_cause_is_reported_and_not_what_is_stored_on_it(watch, disk):
     def failure():
         return "its daemon died" if died.is_set() else None
 
-    told = Told()
+    reports = Reports()
     watch.add(Watched("base", failure, (), detached.set))
     watch.add(Watched("upper", failure, ("loop1",), lambda: None))
-    with watch.over({"upper", "base"}, told):
+    with watch.over({"upper", "base"}, reports):
         died.set()
-        assert told.event.wait(10)
+        assert reports.event.wait(10)
         assert detached.wait(10), "who waits for it is let go"
-    assert [(error.storage, error.reason) for error in told.errors] == [("base", "its daemon died")]
+    assert [(error.storage, error.reason) for error in reports.errors] == [("base", "its daemon died")]
 
 
 def test_only_what_is_in_use_calls_work_off(watch, disk):
-    told, detached = Told(), threading.Event()
+    reports, detached = Reports(), threading.Event()
     watch.add(Watched("broken", lambda: "it is gone", (), detached.set))
     watch.add(Watched("fine", lambda: None, ("loop1",), lambda: None))
-    with watch.over({"fine"}, told):
-        assert not told.event.wait(0.1)
+    with watch.over({"fine"}, reports):
+        assert not reports.event.wait(0.1)
     assert not detached.is_set()
     watch.remove("broken")
     assert watch.trouble({"broken", "fine"}) is None

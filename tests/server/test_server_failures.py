@@ -1,4 +1,4 @@
-"""What goes wrong with managed clusters: told clearly, noticed, and nothing left behind."""
+"""What goes wrong with managed clusters: reported clearly, noticed, and nothing left behind."""
 
 import os
 import signal

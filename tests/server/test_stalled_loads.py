@@ -50,7 +50,7 @@ def silent_s(note: str) -> float:
     return float(figure) * {"ms": 1e-3, "s": 1.0}[unit]
 
 
-def test_who_waits_for_a_lock_and_who_holds_it_is_told_at_growing_intervals(held: Connection) -> None:
+def test_who_waits_for_a_lock_and_who_holds_it_is_reported_at_growing_intervals(held: Connection) -> None:
     notes: queue.Queue[str] = queue.Queue()
     with closing(connect(replace(held, application_name="somebody"))) as other:
         other.execute(LOCK)
@@ -58,22 +58,22 @@ def test_who_waits_for_a_lock_and_who_holds_it_is_told_at_growing_intervals(held
         threads = waiting_sessions(held, 2)
         try:
             with StallWatch("load into 1-disk", held, notes.put, local=True, after_s=AFTER_S):
-                told = notes.get(timeout=30)
-                while "2 sessions wait" not in told:  # both have come to the lock
-                    told = notes.get(timeout=30)
+                reported = notes.get(timeout=30)
+                while "2 sessions wait" not in reported:  # both have come to the lock
+                    reported = notes.get(timeout=30)
                 again = notes.get(timeout=30)
         finally:
             other.execute("ROLLBACK")
         for thread in threads:
             thread.join()
-    assert told.startswith("load into 1-disk: no progress for ")
-    assert f": 2 sessions wait for Lock:relation; blocked by pid {blocker}" in told
-    assert "(somebody control, idle in transaction)" in told
-    assert silent_s(told) >= AFTER_S
-    assert silent_s(again) >= 2 * AFTER_S and silent_s(again) > silent_s(told)
+    assert reported.startswith("load into 1-disk: no progress for ")
+    assert f": 2 sessions wait for Lock:relation; blocked by pid {blocker}" in reported
+    assert "(somebody control, idle in transaction)" in reported
+    assert silent_s(reported) >= AFTER_S
+    assert silent_s(again) >= 2 * AFTER_S and silent_s(again) > silent_s(reported)
 
 
-def test_nothing_is_told_of_a_load_that_goes_on(held: Connection) -> None:
+def test_nothing_is_reported_of_a_load_that_proceeds(held: Connection) -> None:
     notes: list[str] = []
     passed: list[Progress] = []
     with StallWatch("load", held, notes.append, local=True, after_s=5) as stalls:
@@ -93,7 +93,9 @@ def test_the_same_progress_again_and_again_is_none(held: Connection) -> None:
     assert "load (wait for what a load before has begun): no progress for " in notes.get()
 
 
-def test_a_commit_that_waits_for_a_standby_is_told_and_the_load_ends_when_it_waits_no_more(held: Connection) -> None:
+def test_a_commit_that_waits_for_a_standby_is_reported_and_the_load_ends_when_it_waits_no_more(
+    held: Connection,
+) -> None:
     notes: list[str] = []
 
     def end_waiting(note: str) -> None:
@@ -116,9 +118,13 @@ def test_a_commit_that_waits_for_a_standby_is_told_and_the_load_ends_when_it_wai
         assert control.execute("SELECT count(*) FROM numbers").fetchone() == (100,)
 
 
-def test_a_server_that_takes_no_connection_is_told(held: Connection) -> None:
+def test_a_server_that_takes_no_connection_is_reported(held: Connection) -> None:
     notes: queue.Queue[str] = queue.Queue()
     nobody = replace(held, host="/nowhere")
     with StallWatch("trial 7", nobody, notes.put, local=False, after_s=AFTER_S):
-        told = notes.get(timeout=30)
-    assert "trial 7: no progress for " in told and "what it waits for cannot be read: " in told and "/nowhere" in told
+        reported = notes.get(timeout=30)
+    assert (
+        "trial 7: no progress for " in reported
+        and "what it waits for cannot be read: " in reported
+        and "/nowhere" in reported
+    )

@@ -1,4 +1,4 @@
-"""Machines that cannot make what is asked, and file systems that cannot take it: told with step and exit code, undone."""
+"""Machines that cannot make what is asked, and file systems that cannot take it: reported with step and exit code, undone."""
 
 import os
 import shutil
@@ -18,8 +18,8 @@ from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
 
 
-class Told:
-    """What a storage that could not be made told, and which of its steps were left in the journal."""
+class Failed:
+    """What a storage that could not be made failed, and which of its steps were left in the journal."""
 
     def __init__(self, error: PlinthError, left: list[str]) -> None:
         self.kind = type(error)
@@ -28,7 +28,7 @@ class Told:
         self.left = left
 
 
-def failing(toml: str) -> Told:
+def failing(toml: str) -> Failed:
     """Make the storages of `toml`, the last of which cannot be made; undo the others."""
     journal = Journal.create("t1", UNDO_HANDLERS)
     *others, last = from_toml(toml).values()
@@ -39,11 +39,11 @@ def failing(toml: str) -> Told:
     left = [entry.step.id for entry in journal.entries if entry.step.id.startswith(last.step_id(""))]
     assert journal.undo_all(Runner()) == ()
     journal.close()
-    return Told(caught.value, left)
+    return Failed(caught.value, left)
 
 
 @pytest.fixture
-def undone(state_dir: Path, made) -> Iterator[Callable[[str], Told]]:
+def undone(state_dir: Path, made) -> Iterator[Callable[[str], Failed]]:
     """`failing`, where nothing may be left afterwards: see the fixture `made`, of which only that is used."""
     made.journal.close()
     yield failing
@@ -60,14 +60,14 @@ def undone(state_dir: Path, made) -> Iterator[Callable[[str], Told]]:
     ],
 )
 def test_a_tool_that_is_missing_is_named_with_its_package(undone, scratch: Path, toml, program, package) -> None:
-    def without() -> Told:
+    def without() -> Failed:
         without_program(program, scratch)
         return failing(toml)
 
-    told = in_private_mounts(without)
-    assert (told.kind, told.exit_code, told.left) == (MissingCapability, 5, [])
-    assert told.message == f"storage s: {program}: there is no such program"
-    assert told.hint == f"Debian and Ubuntu have it in package {package}"
+    failed = in_private_mounts(without)
+    assert (failed.kind, failed.exit_code, failed.left) == (MissingCapability, 5, [])
+    assert failed.message == f"storage s: {program}: there is no such program"
+    assert failed.hint == f"Debian and Ubuntu have it in package {package}"
 
 
 @pytest.mark.parametrize(
@@ -77,29 +77,31 @@ def test_a_tool_that_is_missing_is_named_with_its_package(undone, scratch: Path,
         ("fuse", '[storage.s]\nkind = "emulated"\nprofile = "ideal"\nsize = "64MiB"\n', "this system has no FUSE"),
     ],
 )
-def test_a_device_of_the_kernel_that_is_missing_is_told_before_anything_is_made(undone, device, toml, message) -> None:
-    def without() -> Told:
+def test_a_device_of_the_kernel_that_is_missing_is_reported_before_anything_is_made(
+    undone, device, toml, message
+) -> None:
+    def without() -> Failed:
         dev_without(device)
         return failing(toml)
 
-    told = in_private_mounts(without)
-    assert (told.kind, told.exit_code, told.left) == (MissingCapability, 5, [])
-    assert message in told.message
-    assert told.hint
+    failed = in_private_mounts(without)
+    assert (failed.kind, failed.exit_code, failed.left) == (MissingCapability, 5, [])
+    assert message in failed.message
+    assert failed.hint
 
 
 def test_no_loop_device_left(undone) -> None:
     """The kernel hands out number after number; with no node in /dev for them, as in a container, none can be had."""
 
-    def without() -> Told:
+    def without() -> Failed:
         dev_without("loop[0-9]*")
         return failing(loop("ext4"))
 
-    told = in_private_mounts(without)
-    assert (told.kind, told.exit_code, told.left) == (MissingCapability, 5, [])
-    assert "storage s: attach " in told.message
-    assert "no loop device can be had" in told.message
-    assert any("losetup" in line for line in told.details)
+    failed = in_private_mounts(without)
+    assert (failed.kind, failed.exit_code, failed.left) == (MissingCapability, 5, [])
+    assert "storage s: attach " in failed.message
+    assert "no loop device can be had" in failed.message
+    assert any("losetup" in line for line in failed.details)
 
 
 @pytest.mark.parametrize(
@@ -115,34 +117,34 @@ def test_no_loop_device_left(undone) -> None:
         (loop("btrfs", mount_options='["compress=bogus"]'), "mount it on", "compress"),
     ],
 )
-def test_what_mkfs_or_mount_refuses_is_told_in_their_words_or_the_kernels(undone, toml, step, words) -> None:
-    told = undone(toml)
-    assert (told.exit_code, told.left) == (5, [])
-    assert told.message.startswith(f"storage s: {step} ")
-    assert told.where.split()[0] in ("mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "mount")
-    assert any(words in line for line in told.details), told.details
+def test_what_mkfs_or_mount_refuses_is_reported_in_their_words_or_the_kernels(undone, toml, step, words) -> None:
+    failed = undone(toml)
+    assert (failed.exit_code, failed.left) == (5, [])
+    assert failed.message.startswith(f"storage s: {step} ")
+    assert failed.where.split()[0] in ("mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "mount")
+    assert any(words in line for line in failed.details), failed.details
 
 
 def test_a_name_that_is_taken_is_refused(undone, state_dir: Path) -> None:
     folder = work_dir() / "plinth-t1-s"
     folder.mkdir(parents=True)
     (folder / "file").write_text("precious")
-    told = undone('[storage.s]\nkind = "loop"\nsize = "64MiB"\n')
-    assert (told.kind, told.exit_code, told.left) == (Refused, 4, [])
-    assert "it is there already" in told.message
+    failed = undone('[storage.s]\nkind = "loop"\nsize = "64MiB"\n')
+    assert (failed.kind, failed.exit_code, failed.left) == (Refused, 4, [])
+    assert "it is there already" in failed.message
     assert (folder / "file").read_text() == "precious"
     shutil.rmtree(folder)
 
 
-def test_a_place_without_room_for_the_file_system_tells_what_the_kernel_said(undone) -> None:
+def test_a_place_without_room_for_the_file_system_shows_what_the_kernel_said(undone) -> None:
     """The file is sparse: that there is no room shows when mkfs writes to it."""
-    told = undone(loop("ext4").replace("64MiB", "1GiB").replace("2GiB", "8MiB"))
-    assert (told.kind.__name__, told.exit_code, told.left) == ("CommandError", 1, [])
-    assert told.message.startswith("storage s: make the file system ext4 on ")
-    assert any("error" in line.lower() for line in told.details), told.details
+    failed = undone(loop("ext4").replace("64MiB", "1GiB").replace("2GiB", "8MiB"))
+    assert (failed.kind.__name__, failed.exit_code, failed.left) == ("CommandError", 1, [])
+    assert failed.message.startswith("storage s: make the file system ext4 on ")
+    assert any("error" in line.lower() for line in failed.details), failed.details
 
 
-def test_a_place_that_fills_up_later_is_told_as_the_reason(made) -> None:
+def test_a_place_that_fills_up_later_is_reported_as_the_reason(made) -> None:
     made.prepare(loop("ext4").replace("64MiB", "256MiB").replace("2GiB", "64MiB"))
     storage = made.storages["s"]
     assert storage.failure() is None
@@ -160,8 +162,8 @@ def test_a_file_system_that_cannot_do_direct_io_says_what_to_set(undone, scratch
     (scratch / "old").mkdir()
     subprocess.run(["mount", "-t", "ramfs", "old", scratch / "old"], check=True)
     try:
-        told = undone(f'[storage.s]\nkind = "loop"\nsize = "8MiB"\npath = "{scratch / "old"}"\n')
-        assert told.left == []
-        assert "direct_io = false" in (told.hint or "")
+        failed = undone(f'[storage.s]\nkind = "loop"\nsize = "8MiB"\npath = "{scratch / "old"}"\n')
+        assert failed.left == []
+        assert "direct_io = false" in (failed.hint or "")
     finally:
         subprocess.run(["umount", scratch / "old"], check=True)

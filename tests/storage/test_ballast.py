@@ -60,19 +60,19 @@ def test_memory_is_filled_and_free_again_afterwards(made: Made) -> None:
     assert not point.exists()
 
 
-def test_it_is_the_last_step_and_tells_how_far_it_is(made: Made) -> None:
-    told: list[Progress] = []
+def test_it_is_the_last_step_and_shows_how_far_it_is(made: Made) -> None:
+    reported: list[Progress] = []
     made.storages = from_toml(LOOP.format("192MiB", "ext4", 0.85))
     for storage in made.storages.values():
-        storage.prepare(made.runner, made.journal, report=told.append)
+        storage.prepare(made.runner, made.journal, report=reported.append)
     filled = made.storages["s"]
     last = filled.steps()[-1]
     assert (last.id, last.argv) == ("storage.s.fill", None)
     assert "until 0.85 of it is in use" in last.title
-    assert {progress.task for progress in told} == {"fill storage s"}
-    assert [progress.done for progress in told] == sorted({progress.done for progress in told})
-    assert len(told) > 1
-    assert told[-1].done == told[-1].total == (filled.mount_point / BALLAST_FILE).stat().st_size
+    assert {progress.task for progress in reported} == {"fill storage s"}
+    assert [progress.done for progress in reported] == sorted({progress.done for progress in reported})
+    assert len(reported) > 1
+    assert reported[-1].done == reported[-1].total == (filled.mount_point / BALLAST_FILE).stat().st_size
 
 
 def test_more_in_use_by_the_empty_file_system_than_asked_for_is_an_error_and_all_is_undone(made: Made) -> None:

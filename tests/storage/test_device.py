@@ -85,9 +85,9 @@ def test_without_the_word_nothing_is_touched(state_dir: Path, scratch: Path) -> 
             assert list(work_dir().iterdir()) == []
             return f"{refused.value.message}; {refused.value.hint}"
 
-    told = in_private_mounts(attempt)
-    assert "nobody has said on the command line" in told
-    assert f"--destroy {WORD}" in told
+    reported = in_private_mounts(attempt)
+    assert "nobody has said on the command line" in reported
+    assert f"--destroy {WORD}" in reported
 
 
 def test_the_disk_of_the_state_directory_is_not_taken(state_dir: Path, scratch: Path) -> None:

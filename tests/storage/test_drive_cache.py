@@ -198,6 +198,6 @@ def _hdparm(scratch: Path):
 def test_without_the_tool_its_package_is_named(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(scratch))
     for program, package in (("hdparm", "hdparm"), ("sdparm", "sdparm"), ("nvme", "nvme-cli")):
-        with pytest.raises(PlinthError) as told:
+        with pytest.raises(PlinthError) as reported:
             Runner().require(program)
-        assert f"package {package}" in (told.value.hint or "")
+        assert f"package {package}" in (reported.value.hint or "")

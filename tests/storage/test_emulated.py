@@ -87,7 +87,7 @@ def test_disks_that_are_alike_have_seeds_of_their_own_and_are_members(made) -> N
     assert all(after - before > 2**22 for before, after in zip(written, now, strict=True)), "both have a copy"
 
 
-def test_a_daemon_that_died_is_told_and_everything_is_undone(made) -> None:
+def test_a_daemon_that_died_is_reported_and_everything_is_undone(made) -> None:
     made.prepare(disk())
     storage = made.storages["s"]
     os.kill(daemon_pid(storage), signal.SIGKILL)
@@ -96,7 +96,7 @@ def test_a_daemon_that_died_is_told_and_everything_is_undone(made) -> None:
     made.undo()
 
 
-def test_a_daemon_that_hangs_is_told_and_everything_is_undone_in_time(made, monkeypatch) -> None:
+def test_a_daemon_that_hangs_is_reported_and_everything_is_undone_in_time(made, monkeypatch) -> None:
     monkeypatch.setattr("plinth.storage.kinds.emulated.ANSWER_TIMEOUT_S", 0.2)
     monkeypatch.setattr("plinth.storage.devices.disk_daemon.ANSWER_TIMEOUT_S", 0.2)
     made.prepare(disk())
@@ -141,7 +141,7 @@ def test_eio_in_the_middle_of_making_it_names_the_step_and_undoes_it(made) -> No
     assert [entry.step.id for entry in made.journal.entries if ".s." in entry.step.id] == []
 
 
-def test_eio_later_is_told_by_the_file_system_and_everything_is_undone(made) -> None:
+def test_eio_later_is_reported_by_the_file_system_and_everything_is_undone(made) -> None:
     made.prepare(disk())
     storage = made.storages["s"]
     (control,) = storage.controls()
@@ -168,7 +168,7 @@ def test_how_fast_it_will_be_is_known_beforehand_also_of_what_is_stored_on_it(st
     assert storages["memory"].pace() is None
 
 
-def test_a_profile_that_is_unknown_is_told_before_anything_is_made(made) -> None:
+def test_a_profile_that_is_unknown_is_reported_before_anything_is_made(made) -> None:
     with pytest.raises(UsageError, match="hdd-9000") as error:
         made.prepare(disk("hdd-9000"))
     assert error.value.exit_code == 2
@@ -177,7 +177,7 @@ def test_a_profile_that_is_unknown_is_told_before_anything_is_made(made) -> None
     assert [entry.step.id for entry in made.journal.entries if ".s." in entry.step.id] == []
 
 
-def test_a_socket_path_that_is_too_long_is_told_before_anything_is_made(made, scratch: Path, monkeypatch) -> None:
+def test_a_socket_path_that_is_too_long_is_reported_before_anything_is_made(made, scratch: Path, monkeypatch) -> None:
     monkeypatch.setenv("PLINTH_STATE_DIR", str(scratch / ("long" * 20)))
     with pytest.raises(
         UsageError, match=r"the path of its control socket has \d+ bytes; a Unix socket's has at most 107"

@@ -258,7 +258,7 @@ def test_a_disk_without_serial_is_refused(scratch: Path) -> None:
         with disk(scratch, serial=None) as target:
             return found_guards(target, Wanted(str(target.id), SERIAL, target.size_bytes))
 
-    assert "tells no serial number" in in_private_mounts(attempt)["serial"]
+    assert "reports no serial number" in in_private_mounts(attempt)["serial"]
 
 
 @pytest.mark.parametrize("words", [(), ("51234",), ("12345",), ("S4EVNF0M512345",), ("yes", "--yes"), ("512345 ",)])
@@ -332,7 +332,7 @@ def test_only_links_in_by_id_are_taken(scratch: Path) -> None:
     assert "no link to a device" in said["to-node"]
 
 
-def test_every_reason_is_told_at_once(scratch: Path) -> None:
+def test_every_reason_is_reported_at_once(scratch: Path) -> None:
     def attempt() -> tuple[str, ...]:
         with disk(scratch) as target, ExitStack() as undo:
             mounted_here(target, scratch, undo)
@@ -340,15 +340,15 @@ def test_every_reason_is_told_at_once(scratch: Path) -> None:
                 DeviceGuard("nvme", Wanted(str(target.id), "other", 1), [], []).check(Runner())
             return (refused.value.message, *refused.value.details)
 
-    told = "\n".join(in_private_mounts(attempt))
+    reported = "\n".join(in_private_mounts(attempt))
     for part in ("serial number", "bytes), not", "ext4 on", "in use", "bears a signature", "command line"):
-        assert part in told
+        assert part in reported
 
 
 # What we cannot see
 
 
-def test_processes_that_cannot_be_seen_are_told(scratch: Path) -> None:
+def test_processes_that_cannot_be_seen_are_reported(scratch: Path) -> None:
     """In a container /proc does not show the processes outside; they might have the disk open without any claim."""
     (scratch / "read.py").write_text(
         "import sys\n"
@@ -361,7 +361,7 @@ def test_processes_that_cannot_be_seen_are_told(scratch: Path) -> None:
     assert inside == "['processes outside this container']"
 
 
-def test_processes_that_are_closed_to_us_are_told(scratch: Path) -> None:
+def test_processes_that_are_closed_to_us_are_reported(scratch: Path) -> None:
     """Without the capability to look into processes that have it, as in a container with few rights."""
     (scratch / "read.py").write_text(
         "from plinth.storage.guards.openers import opened_by\n"
@@ -372,12 +372,12 @@ def test_processes_that_are_closed_to_us_are_told(scratch: Path) -> None:
     )
     with waiting("unshare", "--mount", "sh", "-c", "echo ready; read end") as pid:
         drop = ("setpriv", "--inh-caps=-sys_ptrace", "--bounding-set=-sys_ptrace")
-        told = command(*drop, sys.executable, scratch / "read.py").splitlines()
-        assert f"('mounts of process {pid} (sh)', 'Permission denied')" in told
-        assert f"('open files of process {pid} (sh)', 'Permission denied')" in told
+        reported = command(*drop, sys.executable, scratch / "read.py").splitlines()
+        assert f"('mounts of process {pid} (sh)', 'Permission denied')" in reported
+        assert f"('open files of process {pid} (sh)', 'Permission denied')" in reported
 
 
-def test_descriptors_in_flight_are_told(scratch: Path) -> None:
+def test_descriptors_in_flight_are_reported(scratch: Path) -> None:
     """Sent over a socket, closed, and not received yet: of such a file nothing is known but that there is one."""
     program = (
         "import os, socket, sys\n"

@@ -64,7 +64,7 @@ def test_every_other_signature_is_refused(scratch: Path, content: Callable[[int]
     assert f"bears a signature: {signature_bytes.ALL[content]} " in reasons(scratch, write)
 
 
-def test_a_signature_inside_a_partition_is_told_too(scratch: Path) -> None:
+def test_a_signature_inside_a_partition_is_reported_too(scratch: Path) -> None:
     def attempt() -> str:
         with disk(scratch, size_bytes=DISK_BYTES) as target, ExitStack() as undo:
             with target.node.open("r+b") as device:
@@ -77,9 +77,9 @@ def test_a_signature_inside_a_partition_is_told_too(scratch: Path) -> None:
                 DeviceGuard("nvme", target.wanted, [], [WORD]).check(Runner())
             return "; ".join([refused.value.message, *refused.value.details])
 
-    told = in_private_mounts(attempt)
-    assert "p1 bears a signature: ext4 labelled 'photographs'" in told
-    assert "it has partitions" in told
+    reported = in_private_mounts(attempt)
+    assert "p1 bears a signature: ext4 labelled 'photographs'" in reported
+    assert "it has partitions" in reported
 
 
 def test_a_blank_file_bears_nothing_and_a_labelled_one_its_label(scratch: Path) -> None:

@@ -53,7 +53,7 @@ def slow_from_now_on(storage: Emulated) -> None:
     control.set_physics(Physics.model_validate(SLOW))
 
 
-def test_one_that_hangs_while_its_file_system_is_made_is_told_with_the_step_and_undone(made) -> None:
+def test_one_that_hangs_while_its_file_system_is_made_is_reported_with_the_step_and_undone(made) -> None:
     toml = disk(further="".join(f"physics.{key} = {json.dumps(value)}\n" for key, value in SLOW.items()))
     storage = from_toml(toml)["s"]
     with stopped_once(runs("mkfs.ext4", str(storage.folder)), storage), pytest.raises(RunError) as error:
@@ -64,7 +64,7 @@ def test_one_that_hangs_while_its_file_system_is_made_is_told_with_the_step_and_
     assert [entry.step.id for entry in made.journal.entries if ".s." in entry.step.id] == []
 
 
-def test_one_that_hangs_beneath_a_storage_that_is_made_is_told_by_that_one(made) -> None:
+def test_one_that_hangs_beneath_a_storage_that_is_made_is_reported_by_that_one(made) -> None:
     made.prepare(disk())
     upper = from_toml(LOOP_ON_IT + disk())["upper"]
     slow_from_now_on(made.storages["s"])

@@ -45,7 +45,7 @@ def write_as_owner(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spec", [directory(), tmpfs()], ids=["directory", "tmpfs"])
-def test_making_one_touches_nothing_and_tells_all(make_storage, state_dir: Path, spec) -> None:
+def test_making_one_touches_nothing_and_shows_all(make_storage, state_dir: Path, spec) -> None:
     storage = make_storage(spec)
     assert storage.mount_point == work_dir() / "plinth-t1-s"
     assert storage.steps()[0].undo is not None

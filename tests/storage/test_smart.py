@@ -1,11 +1,11 @@
-"""Wear as drives tell it. What smartctl prints is given here in its documented form, cut to the fields that are read."""
+"""Wear as drives report it. What smartctl prints is given here in its documented form, cut to the fields that are read."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from plinth.storage.inspect.smart import NotTold, read_smart, wear_told
+from plinth.storage.inspect.smart import NotReported, read_smart, reported_wear
 from plinth.system.runner import Runner
 
 NVME = {
@@ -40,11 +40,11 @@ def ata(*rows: tuple[int, str, int]) -> dict:
         ),
     ],
 )
-def test_each_kind_of_drive_tells_it_in_its_way(document: dict, used: int, written_bytes: int, source: str) -> None:
-    told = wear_told(document, "smartctl --json")
-    assert (told.percentage_used, told.lifetime_written_bytes) == (used, written_bytes)
-    assert told.source.startswith("smartctl --json: ")
-    assert source in told.source
+def test_each_kind_of_drive_shows_it_in_its_way(document: dict, used: int, written_bytes: int, source: str) -> None:
+    reported = reported_wear(document, "smartctl --json")
+    assert (reported.percentage_used, reported.lifetime_written_bytes) == (used, written_bytes)
+    assert reported.source.startswith("smartctl --json: ")
+    assert source in reported.source
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_each_kind_of_drive_tells_it_in_its_way(document: dict, used: int, writt
         (ata((9, "Power_On_Hours", 99)), "may be a hard disk"),
         ({"device": {"protocol": "ATA"}}, "may be a hard disk"),
         ({"device": {"protocol": "NVMe"}}, "no health log"),
-        ({"device": {"protocol": "SCSI"}}, "tells no wear"),
+        ({"device": {"protocol": "SCSI"}}, "reports no wear"),
         (
             {"smartctl": {"messages": [{"string": "Unable to detect device type", "severity": "error"}]}},
             "Unable to detect",
@@ -61,9 +61,9 @@ def test_each_kind_of_drive_tells_it_in_its_way(document: dict, used: int, writt
         ({}, "of no known protocol"),
     ],
 )
-def test_a_drive_that_tells_nothing_is_no_zero(document: dict, reason: str) -> None:
-    with pytest.raises(NotTold, match=reason):
-        wear_told(document, "smartctl")
+def test_a_drive_that_shows_nothing_is_no_zero(document: dict, reason: str) -> None:
+    with pytest.raises(NotReported, match=reason):
+        reported_wear(document, "smartctl")
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_a_drive_that_tells_nothing_is_no_zero(document: dict, reason: str) -> N
         ("echo Segmentation fault", "unknown form"),
     ],
 )
-def test_what_smartctl_could_not_read_is_told_with_its_words(
+def test_what_smartctl_could_not_read_is_reported_with_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
 ) -> None:
     program = tmp_path / "smartctl"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(NotTold, match=reason):
+    with pytest.raises(NotReported, match=reason):
         read_smart("vda", Runner())
 
 
@@ -94,11 +94,11 @@ def test_a_failing_drive_is_read_nevertheless(tmp_path: Path, monkeypatch: pytes
     program.write_text(f"#!/bin/sh\necho '{json.dumps(NVME)}'\nexit 88\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    told = read_smart("nvme0n1", Runner())
-    assert told.source == "smartctl --json --info --attributes /dev/nvme0n1: percentage_used"
+    reported = read_smart("nvme0n1", Runner())
+    assert reported.source == "smartctl --json --info --attributes /dev/nvme0n1: percentage_used"
 
 
 def test_without_smartctl_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plinth.system.runner._environment", lambda owner: {"PATH": "/nowhere"})
-    with pytest.raises(NotTold, match="smartmontools"):
+    with pytest.raises(NotReported, match="smartmontools"):
         read_smart("vda", Runner())

@@ -343,7 +343,7 @@ def test_a_member_in_memory_makes_the_whole_array_volatile(sysfs: Sysfs, scratch
     assert stack_on(sysfs, scratch).volatile_reason == "zram0 keeps its blocks in memory"
 
 
-def test_what_a_driver_does_not_tell_is_a_gap_with_the_file_and_never_a_zero(sysfs: Sysfs, scratch: Path) -> None:
+def test_what_a_driver_does_not_report_is_a_gap_with_the_file_and_never_a_zero(sysfs: Sysfs, scratch: Path) -> None:
     sysfs.device("virtual/vdb", mount_of(scratch).device, serial="", queue=False)
     stack = stack_on(sysfs, scratch)
     folder = sysfs.folder / "devices/virtual/vdb"

@@ -212,7 +212,7 @@ def test_a_copy_of_the_mount_in_another_namespace_does_not_keep_the_pool(made: M
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_daemon_that_dies_or_hangs_is_told_and_everything_is_undone(
+def test_a_daemon_that_dies_or_hangs_is_reported_and_everything_is_undone(
     made: Made, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zfs_pool, "_ASK_TIMEOUT_S", 1.0)
@@ -223,13 +223,13 @@ def test_a_daemon_that_dies_or_hangs_is_told_and_everything_is_undone(
     os.kill(pid, how)
     if how == signal.SIGKILL:
         os.waitpid(pid, 0)
-    told = "has died" if how == signal.SIGKILL else f"(pid {pid}) does not answer"
-    assert told in (storage.failure() or "")
+    reported = "has died" if how == signal.SIGKILL else f"(pid {pid}) does not answer"
+    assert reported in (storage.failure() or "")
     made.undo()
     assert ZfsFuse(storage.folder).pids() == []
 
 
-def test_a_daemon_that_does_not_start_is_told_with_its_words(made: Made, scratch: Path) -> None:
+def test_a_daemon_that_does_not_start_is_reported_with_its_words(made: Made, scratch: Path) -> None:
     (scratch / "bin").mkdir()
     (scratch / "bin/zfs-fuse").write_text("#!/bin/sh\necho no such luck\nexit 3\n")
     (scratch / "bin/zfs-fuse").chmod(0o755)

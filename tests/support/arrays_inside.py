@@ -147,7 +147,7 @@ def test_a_name_that_is_taken_and_members_that_bear_something_are_refused(bench:
     bench.runner.run(("wipefs", "-q", "-a", str(member)))
 
 
-def test_what_mdadm_and_lvm_refuse_is_told_with_their_words_and_undone(bench: Bench, journal: Journal) -> None:
+def test_what_mdadm_and_lvm_refuse_is_reported_with_their_words_and_undone(bench: Bench, journal: Journal) -> None:
     for kind, members, more, step, words in (
         ("md", "a", "level = 5\n", "make a RAID 5", "'1' is an unusual number of drives"),
         ("lvm", "a", 'size = "1GiB"\n', "make a linear volume", "insufficient free space"),

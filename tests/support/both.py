@@ -16,7 +16,7 @@ PGBENCH = str(Path(_wheel.submodule_search_locations[0]) / "pginstall" / "bin" /
 
 
 @dataclass(frozen=True)
-class Told:
+class ProgramOutput:
     """An exit code, and what was said."""
 
     code: int
@@ -31,7 +31,7 @@ class Both:
         self._environment = environment | {"LC_ALL": "C"}
         self._pgbench = pgbench
 
-    def pgbench(self, *words: str) -> Told:
+    def pgbench(self, *words: str) -> ProgramOutput:
         """What pgbench says."""
         done = subprocess.run(
             [self._pgbench, *words],
@@ -42,7 +42,7 @@ class Both:
             timeout=120,
             check=False,
         )
-        return Told(done.returncode, done.stdout, done.stderr)
+        return ProgramOutput(done.returncode, done.stdout, done.stderr)
 
     def start_plinth(self, *words: str) -> "subprocess.Popen[str]":
         """plinth bench as a process of its own, its output in pipes."""
@@ -54,7 +54,7 @@ class Both:
             env=os.environ | self._environment,
         )
 
-    def plinth(self, *words: str) -> Told:
+    def plinth(self, *words: str) -> ProgramOutput:
         """What plinth bench says."""
         out, err = io.StringIO(), io.StringIO()
         kept = dict(os.environ)
@@ -64,4 +64,4 @@ class Both:
         finally:
             os.environ.clear()
             os.environ.update(kept)
-        return Told(code, out.getvalue(), err.getvalue())
+        return ProgramOutput(code, out.getvalue(), err.getvalue())

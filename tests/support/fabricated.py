@@ -81,13 +81,13 @@ def machine(root: Path, files: Files = NOTHING, later: Files = NOTHING) -> Machi
 
 def device(name: str = "sda", kind: str = "disk", **facts: object) -> StackNode:
     """A device with a queue, as good as can be but for `facts`; one that is None is not told."""
-    told = {"rotational": False, "scheduler": "none", "write_cache": "write back", "read_ahead_kb": 128, **facts}
+    reported = {"rotational": False, "scheduler": "none", "write_cache": "write back", "read_ahead_kb": 128, **facts}
     return StackNode(
         kind=kind,
         name=name,
         facts=tuple(
             Fact(name=fact, value=value, source=f"/sys/block/{name}/queue/{fact}")  # type: ignore[arg-type]
-            for fact, value in told.items()
+            for fact, value in reported.items()
             if value is not None
         ),
     )

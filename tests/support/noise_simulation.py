@@ -113,7 +113,7 @@ def verdicts(noise: Noise, n: int, ratio: float, replicas: int, seed: int) -> di
 
 def decided_by_more_trials(difference: float, spread: float, replicas: int, seed: int) -> tuple[int, int]:
     """Of experiments undecided after five trials: how many were told a number of trials, how many these then decided."""
-    rng, told, decided = np.random.default_rng(seed), 0, 0
+    rng, reported, decided = np.random.default_rng(seed), 0, 0
     for _ in range(replicas):
         logs = difference + spread * rng.standard_normal(5 + comparison.MAX_TRIALS)
 
@@ -125,9 +125,9 @@ def decided_by_more_trials(difference: float, spread: float, replicas: int, seed
         first = undecided(5)
         more = comparison.more_trials(first, family=1) if first else None
         if more is not None and more <= 200:
-            told += 1
+            reported += 1
             decided += undecided(5 + more) is None
-    return told, decided
+    return reported, decided
 
 
 def false_after_more_trials(spread: float, additions: int, most: int, replicas: int, seed: int) -> tuple[float, float]:
@@ -220,9 +220,9 @@ def _print_verdicts(replicas: int) -> None:
             )
     _table(["CV", "n", *(f"truth {ratio}x" for ratio in true)], rows)
     for difference, spread in ((0.05, 0.1), (0.12, 0.15), (0.3, 0.5)):
-        told, decided = decided_by_more_trials(difference, spread, replicas, 10)
+        reported, decided = decided_by_more_trials(difference, spread, replicas, 10)
         print(
-            f"difference {difference}, spread {spread}: of {told} told how many more trials, {decided} were then decided"
+            f"difference {difference}, spread {spread}: of {reported} told how many more trials, {decided} were then decided"
         )
     for spread, additions in ((0.03, 1), (0.03, 5), (0.1, 1)):
         first, last = false_after_more_trials(spread, additions, 50, replicas, 3)

@@ -90,5 +90,5 @@ def trials_of(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def storage_facts(folder: Path, name: str) -> dict[str, Any]:
-    """What the bundle tells of a storage."""
+    """What the bundle says about a storage."""
     return json.loads((folder / "bundle" / "env" / f"storage-{name}.json").read_text())

@@ -1,4 +1,4 @@
-"""Waiting for what nobody tells of."""
+"""Waiting for what sends no notification."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the operating system refuses, told by its reason."""
+"""What the operating system refuses, with its reason."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ from plinth.system.failures import from_os_error
     ("options", "words"),
     [("size=8m,nr_inodes=5", "no inodes left"), ("size=64k,nr_inodes=100", "no space left")],
 )
-def test_a_lack_of_inodes_is_told_from_a_lack_of_space(scratch: Path, options: str, words: str) -> None:
+def test_a_lack_of_inodes_is_distinguished_from_a_lack_of_space(scratch: Path, options: str, words: str) -> None:
     place = scratch / "small"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "plinth-test", place], check=True)

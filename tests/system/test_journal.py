@@ -268,10 +268,10 @@ def test_undo_goes_backwards_and_reports(state_dir: Path) -> None:
     outer = made(journal, "outer")
     journal.record(directory_step(outer / "inner", journal))
     make_directory(outer / "inner", journal.label, server_owner())
-    told: list[Progress] = []
-    assert journal.undo_all(Runner(), told.append) == ()
-    assert [progress.detail for progress in told] == ["make inner", "make outer", ""]
-    assert [(p.done, p.total, p.unit) for p in told] == [(0, 2, "steps"), (1, 2, "steps"), (2, 2, "steps")]
+    reported: list[Progress] = []
+    assert journal.undo_all(Runner(), reported.append) == ()
+    assert [progress.detail for progress in reported] == ["make inner", "make outer", ""]
+    assert [(p.done, p.total, p.unit) for p in reported] == [(0, 2, "steps"), (1, 2, "steps"), (2, 2, "steps")]
     assert not outer.exists()
     journal.close()
 

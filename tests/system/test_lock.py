@@ -10,7 +10,7 @@ from plinth.model.errors import MissingCapability, Refused, UsageError
 from plinth.system.lock import LOCK_FILE, DirectoryLock
 
 
-def test_a_second_one_is_refused_and_told_who_holds_it(scratch: Path) -> None:
+def test_a_second_one_is_refused_and_shown_who_holds_it(scratch: Path) -> None:
     with DirectoryLock(scratch):
         with pytest.raises(
             Refused, match=rf"another Plinth is working in this directory \(pid {os.getpid()}\)"

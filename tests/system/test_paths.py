@@ -113,7 +113,7 @@ def test_root_runs_servers_as_postgres_or_else_as_nobody_and_says_why(
     assert owner.reason.endswith(reason)
 
 
-def test_root_with_nobody_to_run_servers_is_told_how_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_with_nobody_to_run_servers_is_shown_how_to_make_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pwd, "getpwnam", {}.__getitem__)
     with pytest.raises(MissingCapability, match="neither a user postgres nor a user nobody") as error:
         server_owner()

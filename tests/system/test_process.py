@@ -48,7 +48,7 @@ def no_longer_than(seconds: float) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("script", "exit_code"), [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", -signal.SIGTERM), ("kill -9 $$", -9)]
 )
-def test_the_end_is_seen_before_it_is_waited_for_and_told_more_than_once(
+def test_the_end_is_seen_before_it_is_waited_for_and_reported_more_than_once(
     tmp_path: Path, script: str, exit_code: int
 ) -> None:
     process = child(tmp_path, script)
@@ -83,13 +83,13 @@ def test_a_daemon_of_ours_is_known_by_its_arguments_and_its_user(user: str | Non
         process.communicate()
 
 
-def test_arguments_are_told_of_a_process_in_the_midst_of_exec() -> None:
+def test_arguments_are_read_of_a_process_during_exec() -> None:
     """The kernel tells none between the former and the new ones: a daemon would be missed that is just there to be ended."""
     script = 'exec sh -c "$0" "$0"'
     with subprocess.Popen(["sh", "-c", script, script]) as process:
-        told = {tuple(arguments(Path(f"/proc/{process.pid}"))) for _ in range(_EXECS)}
+        reported = {tuple(arguments(Path(f"/proc/{process.pid}"))) for _ in range(_EXECS)}
         process.kill()
-    assert told == {("sh", "-c", script, script)}
+    assert reported == {("sh", "-c", script, script)}
 
 
 def test_whoever_comes_while_others_are_killed_is_killed_too() -> None:

@@ -92,7 +92,7 @@ def test_a_missing_program_names_the_package_that_has_it(scratch: Path) -> None:
         Runner().run([str(not_a_program)])
 
 
-def test_what_cannot_be_left_running_is_told_as_what_cannot_be_run(scratch: Path) -> None:
+def test_what_cannot_be_left_running_is_reported_as_what_cannot_be_run(scratch: Path) -> None:
     log = scratch / "log"
     with pytest.raises(MissingCapability, match="no-such-program: there is no such program"):
         Runner().spawn(["no-such-program"], log=LogFile(log))

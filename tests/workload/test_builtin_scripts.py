@@ -77,7 +77,7 @@ def test_a_builtin_may_be_several_transactions_that_are_compiled_in():
     )
 
 
-def test_what_a_compiled_workload_cannot_do_is_told_before_anything_is_made():
+def test_what_a_compiled_workload_cannot_do_is_reported_before_anything_is_made():
     for change, words in (
         ({"protocol": "simple"}, "protocol: got simple"),
         ({"active_rows": 1}, "at least 2 are needed"),

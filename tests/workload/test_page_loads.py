@@ -90,10 +90,10 @@ def cluster_of(layout: ClusterLayout) -> Iterator[Cluster]:
 
 
 def load(cluster: Cluster, spec: dict[str, Any], session: type[LoadSession] = LoadSession) -> list[Progress]:
-    told: list[Progress] = []
+    reported: list[Progress] = []
     with session(connect(cluster.connection), cluster.connection, cluster) as server:
-        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(server, told.append)
-    return told
+        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(server, reported.append)
+    return reported
 
 
 def row(to: Connection, query: str) -> tuple[Any, ...]:
@@ -139,11 +139,13 @@ def test_pages_are_what_one_frozen_copy_leaves(
             load(cluster, {**spec, "streams": 1})
             copied = [looked_at(to, table) for table in tables]
             drop(to)
-            told = load(cluster, {**spec, "loader": "pages"})
+            reported = load(cluster, {**spec, "loader": "pages"})
             assert [looked_at(to, table) for table in tables] == copied, name
             for table in tables:
                 check_unharmed(to, table, has_key=name != "without a key")
-            assert [one for one in told if one.task == "write pages"][-1].done == sum(found[0][0] for found in copied)
+            assert [one for one in reported if one.task == "write pages"][-1].done == sum(
+                found[0][0] for found in copied
+            )
             assert load(cluster, {**spec, "loader": "pages"}) == []
             assert list(layout.data_directory.rglob("*.plinth")) == []
             drop(to)
@@ -208,10 +210,10 @@ def test_a_load_that_was_killed_goes_on(
     assert (at == "writing") == bool(list(layout.data_directory.rglob("*.plinth")))
     subprocess.run(["rm", "-rf", layout.socket_directory], check=True)
     with cluster_of(layout) as cluster:
-        told = load(cluster, MANY)
+        reported = load(cluster, MANY)
         assert row(cluster.connection, MANY_FIGURES) == (1_000_000, 1_000_000, 1, 1_000_000)
         assert row(cluster.connection, "INSERT INTO numbers (operator) VALUES (1) RETURNING number") == (1_000_001,)
-        assert "write pages" in {one.task for one in told} and "build keys" not in {one.task for one in told}
+        assert "write pages" in {one.task for one in reported} and "build keys" not in {one.task for one in reported}
     assert {path: path.stat().st_ino for path in whole} == whole
     assert not list(layout.data_directory.rglob("*.plinth"))
 
@@ -222,7 +224,7 @@ def written(layout: ClusterLayout) -> list[Path]:
     return [path for path in new if path.stat().st_size > 2**20]
 
 
-def test_a_full_disk_is_told_and_what_is_there_goes_on_once_there_is_room(
+def test_a_full_disk_is_reported_and_what_is_there_goes_on_once_there_is_room(
     scratch: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLINTH_STATE_DIR", str(scratch / "state"))

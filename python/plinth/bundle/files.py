@@ -301,7 +301,7 @@ class BundleFolder:
         try:
             self.remove(partial)
         except PlinthError:
-            return  # what kept it from being written is told; nobody reads what is left
+            return  # what kept it from being written is reported; nobody reads what is left
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:

@@ -203,13 +203,13 @@ def fault(
 
     control = _control(socket)
     armed = [_valid(Fault, words, {"": "fault"}) for words in faults]
-    told = None if lie in (None, "none") else _valid(Lie, lie, {"": "--lie"})
+    reported = None if lie in (None, "none") else _valid(Lie, lie, {"": "--lie"})
     if clear:
         control.clear_faults()
     for one in armed:
         control.arm(one)
     if lie is not None:
-        control.set_lie(told)
+        control.set_lie(reported)
     found = control.status()
     print_plain(f"lie: {found.lie.words if found.lie else 'none'}")
     for state in found.faults:
@@ -256,7 +256,7 @@ def _value(text: str) -> Any:
 
 
 def _valid(kind: Any, value: Any, names: dict[str, str]) -> Any:
-    """`value` as `kind`, a type that pydantic knows; what is wrong is told by the names that the user has written."""
+    """`value` as `kind`, a type that pydantic knows; errors use the names that the user has written."""
     from pydantic import TypeAdapter, ValidationError
 
     try:

@@ -127,7 +127,7 @@ def _listener(quiet: bool):
 
 
 def _results(folder: Path, listener: "Listener") -> "Results":
-    """Analyse the bundle and write its HTML report; the listener is told of both, which may take seconds."""
+    """Analyse the bundle and write its HTML report; both are announced to the listener, since they may take seconds."""
     from plinth.cli.results import Results, write_html
     from plinth.tasks.analysis import analyse_bundle
 

@@ -78,7 +78,7 @@ def show_plan(plan: Plan, console: Console) -> None:
 
 
 def _variants(plan: Plan) -> RenderableType:
-    """What tells the variants apart as columns; what all have in common once, below."""
+    """What differs between the variants as columns; what all have in common once, below."""
     clusters = {cluster.id: cluster for cluster in plan.clusters}
     baselines = {stratum.baseline for stratum in design_of(plan).strata}
     described = [_described(variant, clusters[variant.cluster]) for variant in plan.variants]

@@ -109,5 +109,5 @@ def _cpu(root: Path) -> tuple[float, float | None, str | None]:
     except ValueError as error:
         return 0, None, f"/proc/stat: {error}"
     if first[:1] != ["cpu"] or len(times) <= _STEAL:
-        return 0, None, "/proc/stat: it has no line of all processors that tells stolen time"
+        return 0, None, "/proc/stat: it has no line of all processors that shows stolen time"
     return sum(times[:_GUESTS]), times[_STEAL], None

@@ -21,7 +21,7 @@ def _queue(device: StackNode, name: str) -> str:
 
 
 def _each(look: Callable[[Place, StackNode], Seen]) -> Callable[[Place], Iterator[Seen | NotSeen]]:
-    """A check of every device with a queue: what one does not tell is a gap, and the others are still looked at."""
+    """A check of every device with a queue: what one does not report is a gap, and the others are still examined."""
 
     def look_at_all(place: Place) -> Iterator[Seen | NotSeen]:
         devices = place.queues()
@@ -59,7 +59,7 @@ def _scheduler(place: Place, device: StackNode) -> Seen:
 
 
 def _is_hardware(place: Place, device: StackNode) -> bool:
-    """A virtio disk says that it turns when nobody has told it."""
+    """A virtio disk reports itself as rotating unless it is configured otherwise."""
     return not device.name.startswith(("vd", "xvd"))
 
 

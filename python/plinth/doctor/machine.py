@@ -19,7 +19,7 @@ class Unreadable(Exception):
 class Machine:
     """Reads files by their usual path. Whatever goes wrong is Unreadable, which names the path.
 
-    `own_pid` is left out of the neighbours, with all that it started. `measures_a_server` tells that a PostgreSQL which was
+    `own_pid` is left out of the neighbours, with all that it started. `measures_a_server` says that a PostgreSQL which was
     there before may be the one that is measured. `before` and `after` are what the processes and
     devices had done by the beginning and the end of a window in which they were watched.
     """

@@ -51,7 +51,7 @@ class Place:
                 return fact
         what = f"{node.name}: {name}"
         reasons = [gap.reason for gap in self.facts.gaps if gap.what == what]
-        raise Unreadable(f"{what}: {reasons[0] if reasons else 'it is not told'}")
+        raise Unreadable(f"{what}: {reasons[0] if reasons else 'it is not reported'}")
 
     @property
     def is_raw(self) -> bool:
@@ -100,7 +100,7 @@ _ANSWERS: Mapping[MeaningKind, _Answer] = {
     ),
     "program": _Answer("warning", "warning", "measure on what is below it"),
 }
-"""Of the other meanings, checks of their own tell: place.kept, device.emulated."""
+"""The other meanings have their own checks: place.kept, device.emulated."""
 
 
 def _filesystem(place: Place) -> Iterator[Seen]:
@@ -124,7 +124,7 @@ def _filesystem(place: Place) -> Iterator[Seen]:
 
 
 def _kept(place: Place) -> Iterator[Seen]:
-    """Whether a flush is honoured, as far as the layers tell."""
+    """Whether a flush is honoured, as far as the layers show."""
     facts = place.facts
     if facts.volatile:
         yield Seen(
@@ -224,7 +224,7 @@ def _writable(place: Place) -> Iterator[Seen]:
 def _room(place: Place) -> Iterator[Seen | NotSeen]:
     total, free = place.facts.total_bytes, place.facts.free_bytes
     if total == 0:
-        raise Unreadable("statvfs(3) tells no size of this file system")
+        raise Unreadable("statvfs(3) reports no size of this file system")
     share = free / total
     readings = (
         Fact(name="free_bytes", value=free, source="statvfs(3)"),

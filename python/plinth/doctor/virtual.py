@@ -73,7 +73,7 @@ def _hypervisor(machine: Machine) -> Iterator[Seen]:
     if machine.exists("/sys/hypervisor/type"):
         hypervisor, source = machine.text("/sys/hypervisor/type"), "/sys/hypervisor/type"
     elif flags is None:
-        raise Unreadable(f"{_CPUINFO} has no flags, which tell of a hypervisor on x86 only")
+        raise Unreadable(f"{_CPUINFO} has no flags, which show a hypervisor on x86 only")
     elif "hypervisor" not in flags[1].split():
         yield Seen("ok", "no hypervisor below", (machine.fact("hypervisor", False, _CPUINFO),))
         return
@@ -87,7 +87,7 @@ def _product(machine: Machine) -> tuple[str, str]:
     try:
         parts = [machine.text(f"{_DMI}/{name}") for name in ("sys_vendor", "product_name")]
     except Unreadable as error:
-        return f"of whom is not told: {error}", f"{_CPUINFO}, flag hypervisor"
+        return f"its maker is unknown: {error}", f"{_CPUINFO}, flag hypervisor"
     return " ".join(parts), f"{_DMI}/sys_vendor, product_name"
 
 

@@ -144,8 +144,8 @@ def _parse(text: str, file: str) -> dict[str, Any]:
 
 def _error(problems: list[Problem], text: str, file: str, overrides: tuple[str, ...]) -> ExperimentError:
     placed = [_placed(problem, text, file, overrides) for problem in problems]
-    told = {(problem.where, problem.key, problem.message): problem for problem in placed}
-    return ExperimentError(file, sorted(told.values(), key=_line))
+    reported = {(problem.where, problem.key, problem.message): problem for problem in placed}
+    return ExperimentError(file, sorted(reported.values(), key=_line))
 
 
 def _line(problem: Problem) -> int:

@@ -142,7 +142,7 @@ def _check_storage_factor(document: dict[str, Any], factor: str, levels: list[An
         )
     specs = valid_storages(tables)
     if len(specs) < len(tables):
-        return None  # what is wrong with them is told with the storages themselves
+        return None  # what is wrong with them is reported with the storages themselves
     for other, factors in factors_by_storage(specs, [factor]).items():
         if factors and len(levels) > 1 and specs[other].kind == "device":
             return Problem(

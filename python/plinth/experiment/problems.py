@@ -13,7 +13,7 @@ UNKNOWN_KEY = "unknown key"
 """How the message of a key that does not exist begins."""
 
 _TAG_KEYS = ("kind", "do")
-"""Keys by which unions tell their models apart."""
+"""Discriminators of the unions."""
 
 
 def problems_of(error: ValidationError, document: dict[str, Any], model: type[BaseModel]) -> list[Problem]:
@@ -159,6 +159,6 @@ def _tags(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
 
 
 def _own_tags(model: type[BaseModel]) -> tuple[str, ...]:
-    """The values of the key by which a union tells this model from its others."""
+    """The discriminator's values that select this model in a union."""
     fields = (model.model_fields[key] for key in _TAG_KEYS if key in model.model_fields)
     return tuple(tag for field in fields for tag in _literal(field.annotation))

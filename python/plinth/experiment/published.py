@@ -37,19 +37,19 @@ def load_reference(name: str, folder: Path) -> Reference:
     except tomllib.TOMLDecodeError as error:
         raise _problem(f"{name!r} is not valid TOML: {error}") from error
     except Problem as problem:
-        raise _problem(f"{name!r} cannot be taken: {_told(problem, name)}") from problem
+        raise _problem(f"{name!r} cannot be taken: {_described(problem, name)}") from problem
     try:
         reference = Reference.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
         found = problems_of(error, document, Reference)
         raise _problem(
-            "; ".join(_told(problem, f"{name}:{locate(text, problem.path)}") for problem in found)
+            "; ".join(_described(problem, f"{name}:{locate(text, problem.path)}") for problem in found)
         ) from error
     _check_levels(name, reference)
     return reference
 
 
-def _told(problem: Problem, where: str) -> str:
+def _described(problem: Problem, where: str) -> str:
     return ": ".join(filter(None, [where, problem.key, problem.message]))
 
 

@@ -213,7 +213,7 @@ class Comparison(Frozen):
 
 
 class NoiseFloor(Frozen):
-    """What the A/A pair shows: the smallest ratio that this machine could have told from no difference."""
+    """What the A/A pair shows: the smallest ratio that this machine could have distinguished from no difference."""
 
     ratio: Estimate
     smallest_ratio: float

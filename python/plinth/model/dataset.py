@@ -13,7 +13,7 @@ from plinth.model.files import Files
 from plinth.model.units import SizeBytes
 
 LEDGER = "plinth_load"
-"""The table beside those that Plinth fills, which tells what is in them."""
+"""The table beside those that Plinth fills, which records what is in them."""
 _SYSTEM_COLUMNS = {"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"}
 _MOST_COLUMNS = 1600
 MOST_ROWS = 10_000_000_000_000

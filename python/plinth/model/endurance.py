@@ -72,5 +72,7 @@ class Endurance(Frozen):
     rate: str = Field(description="At which rate a day's bytes are worked out: as measured, or the one that was given.")
     rating: Rating | None
     variants: tuple[VariantEndurance, ...]
-    drives: tuple[DiskWear, ...] = Field(description="What the drives below told of themselves (SMART) in the run.")
+    drives: tuple[DiskWear, ...] = Field(
+        description="What the drives below reported about themselves (SMART) in the run."
+    )
     gaps: tuple[Gap, ...] = ()

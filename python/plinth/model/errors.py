@@ -5,7 +5,7 @@ from typing import Self
 
 
 class PlinthError(Exception):
-    """Anything that Plinth tells its user as an error.
+    """Anything that Plinth reports to its user as an error.
 
     `message` says what failed and what was got; `where` names file, key, line or command; `hint` says what to do;
     `details` are further lines, such as the last lines of a server's log.
@@ -23,7 +23,7 @@ class PlinthError(Exception):
         self.details = tuple(details)
 
     def during(self, step: str) -> Self:
-        """This error, telling also the step that it came up in."""
+        """This error, with the step that it came up in."""
         self.message = f"{step}: {self.message}"
         self.args = (self.message,)
         return self

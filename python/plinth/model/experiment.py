@@ -201,7 +201,7 @@ class WorkloadSpec(Frozen):
 
     @property
     def is_read_only(self) -> bool | None:
-        """Whether its transactions write no row; None where some may and only the server can tell: of mixes, and of scripts."""
+        """Whether its transactions write no row; None where some may and only the server knows: of mixes, and of scripts."""
         if self.builtin is None or (writes := BUILTINS[self.builtin].writes) is None:
             return None
         return not writes

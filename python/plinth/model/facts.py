@@ -53,14 +53,14 @@ class StorageFacts(Frozen):
     volatile_reason: str | None = None
     flushes_withheld: str | None = Field(
         default=None,
-        description="Why the kernel sends no flushes to a device of it that has a cache, because it was told so.",
+        description="Why the kernel sends no flushes to a device of it that has a cache, because it was configured so.",
     )
     block_devices: tuple[str, ...] = Field(
         default=(), description="Kernel names, as in /proc/diskstats, of every device of the stack."
     )
     stack: tuple[StackNode, ...] = ()
     notes: tuple[str, ...] = Field(
-        default=(), description="What a reader must be told, such as a stand-in for what was asked."
+        default=(), description="What a reader must know, such as a stand-in for what was asked."
     )
     gaps: tuple[Gap, ...] = ()
 

@@ -1,4 +1,4 @@
-"""What the load engine is told and what it gives back: the JSON of `plinth._native.LoadRun` and `BulkLoad`."""
+"""The load engine's input and output: the JSON of `plinth._native.LoadRun` and `BulkLoad`."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What the load engine is told to do: the JSON that `plinth._native.LoadRun` takes.
+"""The load engine's configuration: the JSON that `plinth._native.LoadRun` takes.
 
 Defaults and bounds are declared here. docs/reference/load.schema.json is made of them, and crates/load/tests/schema.rs holds
 the engine's own to it.
@@ -109,7 +109,7 @@ class ShellUser(Frozen):
 
 
 class LoadConfig(Finite):
-    """A load: who connects where and runs what, for how long, and what is told of it."""
+    """A load: who connects where and runs what, for how long, and what is reported."""
 
     connection: Connection
     scripts: Sequence[LoadScript | NativeTransaction] = Field(

@@ -17,7 +17,7 @@ class Failure(Gap):
 
 
 class Manifest(Frozen):
-    """manifest.json. Whether a trial counts is told by its folder, not by this file."""
+    """manifest.json. Whether a trial counts is recorded in its folder, not in this file."""
 
     schema_version: int = BUNDLE_VERSION
     plinth_version: str

@@ -26,7 +26,7 @@ class AccountMix(Frozen):
 
 
 NativeWorkload = AccountMix
-"""The parameters of a workload. A second kind makes of this a union that `workload` tells apart."""
+"""The parameters of a workload. A second kind makes of this a union with `workload` as its discriminator."""
 
 
 class NativeTransaction(Frozen):

@@ -41,7 +41,7 @@ class FsyncCase(Frozen):
     """One kind of operation: `writes` writes of `block_bytes`, made durable by `method`."""
 
     group: Group
-    label: str = Field(description="What tells it from the others of its group.")
+    label: str = Field(description="What distinguishes it from the others of its group.")
     method: Literal[SyncMethod, "none"]
     direct: bool = Field(description="Past the page cache (O_DIRECT).")
     block_bytes: int
@@ -99,7 +99,7 @@ class Plausibility(Frozen):
     """Whether flushes can have reached a medium that keeps them.
 
     plausible: nothing speaks against it. suspicious: they did not, or a cache answered that is protected or lies.
-    volatile: the place forgets at a power cut whatever is flushed. unknown: from here it cannot be told.
+    volatile: the place forgets at a power cut whatever is flushed. unknown: it cannot be determined from here.
     """
 
     verdict: Literal["plausible", "suspicious", "volatile", "unknown"]

@@ -20,7 +20,7 @@ class IoJob(Frozen):
     name: str
     shape: IoShape | Literal["grid", "job_file"] = Field(description="What it belongs to.")
     title: str = Field(description="What of PostgreSQL it is like, or of which study.")
-    parameters: dict[str, str] = Field(description="fio's, but for the file and for how results are told.")
+    parameters: dict[str, str] = Field(description="fio's, but for the file and for how results are reported.")
     block_bytes: int | None = Field(default=None, description="None where there is no one block size.")
     depth: int | None = Field(default=None, description="Requests under way of one thread; None if it is a user's job.")
     target: Literal["file", "emptied_file", "device"] = Field(
@@ -42,7 +42,7 @@ class IoSide(Frozen):
     min_ns: int
     mean_ns: float
     max_ns: int
-    percentiles_ns: dict[str, int] = Field(description="By percentile, as fio's histogram tells them.")
+    percentiles_ns: dict[str, int] = Field(description="By percentile, as fio's histogram reports them.")
 
 
 class IoSyncs(Frozen):

@@ -1,4 +1,4 @@
-"""How long work tells how far it is."""
+"""The progress of long work."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -8,13 +8,13 @@ WEAR_VERSION = 1
 
 
 class SmartReading(Frozen):
-    """What a drive told of its wear (SMART), and where it was read."""
+    """The wear that a drive reports (SMART), and where it was read."""
 
     percentage_used: float | None = Field(
-        description="Of the endurance that its maker rates it for; may be above 100. None where it does not tell."
+        description="Of the endurance that its maker rates it for; may be above 100. None where it does not report it."
     )
     lifetime_written_bytes: int | None = Field(description="Written to it in its life, where it counts that in bytes.")
-    source: str = Field(description="The command, and the field or attribute that tells the percentage.")
+    source: str = Field(description="The command, and the field or attribute that gives the percentage.")
 
 
 class DiskWear(Frozen):

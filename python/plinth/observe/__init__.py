@@ -36,7 +36,7 @@ end in `_s`, sizes in bytes; a figure that moved between versions has its newest
 | pg_table      | schema.table       | (gauges) heap_bytes index_bytes total_bytes n_live_tup n_dead_tup n_mod_since_analyze n_ins_since_vacuum; counts of pg_stat_user_tables |
 | pg_statements | id, user, text     | the columns of pg_stat_statements, where it is loaded |
 
-Everything is read once a second, but for pg_wait, which is the mean of ten looks a second (`looks` tells how many), and
+Everything is read once a second, but for pg_wait, which is the mean of ten looks a second (`looks` says how many), and
 sizes, tables and statements, which are read every ten seconds. Of pg_io, pg_slru, pg_aios and pg_wait, what was zero
 throughout is left out; what was seen once is there at every reading.
 

@@ -1,4 +1,4 @@
-"""Software RAID: the state of md arrays, and what ZFS tells of its cache and its intent log."""
+"""Software RAID: the state of md arrays, and what ZFS reports about its cache and its intent log."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -92,12 +92,12 @@ class Zfs:
             known = kstat_values((self._kstat / file).read_text())
             readings += [Reading(of, _ARC_SIZES.get(name, name), known[name]) for name in names if name in known]
             if absent := [name for name in names if name not in known]:
-                missing[f"{of}: {', '.join(absent)}"] = f"this ZFS does not tell it in {self._kstat / file}"
+                missing[f"{of}: {', '.join(absent)}"] = f"this ZFS does not report it in {self._kstat / file}"
         return Readout(readings, missing)
 
 
 def _untold(pools: Sequence[Pool], no_kstat: str | None) -> dict[str, str]:
-    """What no reading can tell of the pools: part -> reason."""
+    """What no reading can show about the pools: part -> reason."""
     untold: dict[str, str] = {}
     for pool in pools:
         if reason := _NO_KSTAT_OF_FUSE if pool.by_fuse else no_kstat:

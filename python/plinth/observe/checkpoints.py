@@ -1,4 +1,4 @@
-"""Checkpoints as events: from the server's log where it tells of them, else from the counters."""
+"""Checkpoints as events: from the server's log where it has them, else from the counters."""
 
 import errno
 import os
@@ -28,7 +28,7 @@ class Happening(NamedTuple):
 
 
 class ServerLog:
-    """The server's log file, followed from its present end. What it tells of checkpoints is in `happenings`."""
+    """The server's log file, followed from its present end. The checkpoints that it reports are in `happenings`."""
 
     name = "server log"
     sparse = False

@@ -135,7 +135,7 @@ def _find_virtualisation(readings: Readings, cpuinfo: str) -> None:
     elif platform.machine() in ("x86_64", "i686"):
         readings.add("hypervisor", False, f"{_CPUINFO}, no flag hypervisor")
     else:
-        readings.gap("hypervisor", f"{_CPUINFO} tells of one on x86 only")
+        readings.gap("hypervisor", f"{_CPUINFO} shows one on x86 only")
     for mark, kind in _CONTAINER_MARKS.items():
         if Path(mark).exists():
             readings.add("container", kind, mark)

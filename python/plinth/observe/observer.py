@@ -55,7 +55,7 @@ class Observer:
     `devices` are kernel names as in /proc/diskstats; none given means all real ones. `postmaster_pid` is None when
     the server is not on this host; `engine_pid` is the process of the load engine, which may be this one, and
     `further_engines` are a driver's processes, as soon as there are any. With `log`, the file that the server
-    writes its log to, checkpoints are told from there. `storages` are what the server uses, as they were described.
+    writes its log to, checkpoints are read from there. `storages` are what the server uses, as they were described.
 
     The host is read by a thread of its own, so that a server that hangs takes nothing else with it. A source that
     fails is a gap, and is tried again at the next tick.

@@ -104,7 +104,7 @@ def read_once(path: str) -> bytes:
 
 
 def stat_fields(path: str, read: Callable[[str], bytes] = read_once) -> list[bytes]:
-    """What `path`/stat, of a process or thread, tells after the command's name, which may hold anything.
+    """What `path`/stat, of a process or thread, has after the command's name, which may hold anything.
 
     Raises ProcessLookupError for a process that has ended, though its parent has not yet looked.
     """

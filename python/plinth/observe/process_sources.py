@@ -66,7 +66,7 @@ class _Groups:
         self._processes = processes
         self._children: dict[int, Member] = {}
         self._ran: dict[int, bytes | None] = {}
-        self._told: dict[str, tuple[Counters, list[Reading]]] = {}
+        self._last_reported: dict[str, tuple[Counters, list[Reading]]] = {}
         self.sums = GroupSums(len(family.metrics), heir=OTHER_POSTGRES if family.inherited else None)
 
     def read_server(self) -> dict[str, str]:
@@ -145,10 +145,10 @@ class _Groups:
     def _of_group(self, group: str) -> list[Reading]:
         """A group's readings: those of the last time where nothing came on top, as of most groups mostly nothing does."""
         counters = self.sums.shown(group)
-        told, readings = self._told.get(group, (None, []))
-        if told != counters:
+        reported, readings = self._last_reported.get(group, (None, []))
+        if reported != counters:
             readings = [Reading(group, *pair) for pair in zip(self._family.metrics, counters, strict=True)]
-            self._told[group] = counters, readings
+            self._last_reported[group] = counters, readings
         return readings
 
 
@@ -165,7 +165,7 @@ class ProcessIo:
         """The groups; one of which any process cannot be read is missing as a whole."""
         missing = self._groups.read_server() | self._groups.read_ourselves()
         return Readout(
-            self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER)), _told(missing)
+            self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER)), _reported(missing)
         )
 
 
@@ -185,7 +185,7 @@ class ProcessDelay:
         if not self._kept:
             raise Unreadable("this kernel keeps no /proc/PID/schedstat")
         missing = self._groups.read_server() | self._read_engine()
-        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE)), _told(missing))
+        return Readout(self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE)), _reported(missing))
 
     def _read_engine(self) -> dict[str, str]:
         try:
@@ -223,7 +223,7 @@ class ProcessCpu:
             Reading(group, "processes", self._groups.processes(group))
             for group in _without(server_missing, *POSTGRES_GROUPS)
         ]
-        return Readout(readings + self._rest(), _told(missing))
+        return Readout(readings + self._rest(), _reported(missing))
 
     def _rest(self) -> list[Reading]:
         mode = dict(zip(CPU_MODES, cpu_seconds(self._host.seen()), strict=False))
@@ -233,7 +233,7 @@ class ProcessCpu:
         return [Reading(REST_OF_HOST, metric, value) for metric, value in zip(_CPU.metrics, rest, strict=True)]
 
 
-def _told(missing: dict[str, str]) -> dict[str, str]:
+def _reported(missing: dict[str, str]) -> dict[str, str]:
     """`missing`, where a server that is missing as a whole is one thing and not ten."""
     reasons = {missing.get(group) for group in POSTGRES_GROUPS}
     reason = reasons.pop()

@@ -24,7 +24,7 @@ class Member(NamedTuple):
 class Processes:
     """The processes that are told apart.
 
-    `postmaster_pid` is None when the server is not on this host. `own_backends` and `own_threads` tell what is the
+    `postmaster_pid` is None when the server is not on this host. `own_backends` and `own_threads` say what is the
     observer's, which is neither the server's work nor the load engine's. All else in the engine's process, such as
     the progress display, counts as the load engine.
     """

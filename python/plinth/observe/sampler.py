@@ -132,7 +132,7 @@ class Sampler:
         read_ns = time.monotonic_ns()
         try:
             readings, missing = source.read()
-        except Exception as error:  # noqa: BLE001 - the observer must not end the run; the gap tells of what nobody foresaw
+        except Exception as error:  # noqa: BLE001 - the observer must not end the run; the gap reports what nobody foresaw
             self.outages.lost(source.name, tick_ns, reason_of(error))
             return
         self.outages.read(source.name, tick_ns, missing)

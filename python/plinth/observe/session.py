@@ -168,7 +168,7 @@ class Session:
             try:
                 return self._connect_to(database)
             except psycopg.OperationalError:
-                continue  # not there, or not for us: the last one, which the load itself uses, tells why
+                continue  # not there, or not for us: the last one, which the load itself uses, says why
         return self._connect_to(self._databases[-1])
 
     def _connect_to(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
@@ -247,7 +247,7 @@ class Session:
         try:
             return self._name_of(wire, sql)
         except Unreadable:
-            return None  # to be asked for alone, which tells why
+            return None  # to be asked for alone, which shows why
 
     def _name_of(self, wire: pq.abc.PGconn, sql: str) -> bytes:
         name = self._prepared.get(sql)
@@ -268,8 +268,8 @@ class Session:
         assert self._connection is not None
         if result.status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
             return result
-        told = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message.partition(b"\n")[0]
-        reason = told.decode(errors="replace").strip()
+        reported = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message.partition(b"\n")[0]
+        reason = reported.decode(errors="replace").strip()
         if self._connection.pgconn.status == pq.ConnStatus.BAD:
             raise self._lost(reason)
         raise Unreadable(reason)

@@ -29,15 +29,15 @@ def session_waits(session: Session, application_name: str) -> str:
     rows = [row for row in rows_of(session.answer(_SESSIONS)) if row[0] in ours]
     if not rows:
         return "it has no session at the server"
-    told = ", ".join(_told(rows))
+    reported = ", ".join(_described(rows))
     if not any((wait or "").startswith("Lock:") for _, _, wait, _ in rows):
-        return told
+        return reported
     blockers = list(dict.fromkeys(_blockers(rows_of(session.answer(_BLOCKERS)), ours)))
     more = [f"{len(blockers) - _MOST_BLOCKERS} more"] if len(blockers) > _MOST_BLOCKERS else []
-    return f"{told}; blocked by {', '.join([*blockers[:_MOST_BLOCKERS], *more])}" if blockers else told
+    return f"{reported}; blocked by {', '.join([*blockers[:_MOST_BLOCKERS], *more])}" if blockers else reported
 
 
-def _told(rows: Iterable[Row]) -> Iterator[str]:
+def _described(rows: Iterable[Row]) -> Iterator[str]:
     for _, state, wait, count in rows:
         sessions = format_count(int(count or 0), "session")
         verb = "waits" if count == "1" else "wait"

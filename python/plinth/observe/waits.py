@@ -66,7 +66,7 @@ class WaitProfile:
 def profile(looks: Sequence[Iterable[Row]]) -> Readout:
     """Of looks with rows of (kind, state, wait, processes) the mean. The server hides from us what is another role's.
 
-    Raises Unreadable when the state of a client's session is not told: without it sums would be too small.
+    Raises Unreadable when the state of a client's session is not shown: without it sums would be too small.
     """
     states = {ACTIVE: 0, IDLE: 0, IDLE_IN_TRANSACTION: 0}
     waits: dict[str, int] = {}

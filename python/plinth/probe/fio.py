@@ -44,17 +44,17 @@ def run_job(job: IoJob, file: Path, runner: Runner) -> IoResult:
     read_only = ["--readonly"] if job.target == "device" else []
     command = [PROGRAM, "--output-format=json", *read_only, "-"]
     done = runner.run(command, input_bytes=job_text(job, file).encode(), allowed_exit_codes=_EXIT_CODES)
-    told = _told(done)
-    if told is None or done.exit_code != 0 or told["error"] != 0:
-        return IoResult(job=job, unavailable=_reason(done, told))
-    read, write = _side(told["read"]), _side(told["write"])
+    reported = _parsed(done)
+    if reported is None or done.exit_code != 0 or reported["error"] != 0:
+        return IoResult(job=job, unavailable=_reason(done, reported))
+    read, write = _side(reported["read"]), _side(reported["write"])
     if read is None and write is None:
         return IoResult(job=job, unavailable="not one request ended in the time given")
-    runtime_ms = max(told["read"]["runtime"], told["write"]["runtime"])
-    return IoResult(job=job, duration_s=runtime_ms / 1e3, read=read, write=write, syncs=_syncs(told["sync"]))
+    runtime_ms = max(reported["read"]["runtime"], reported["write"]["runtime"])
+    return IoResult(job=job, duration_s=runtime_ms / 1e3, read=read, write=write, syncs=_syncs(reported["sync"]))
 
 
-def _told(done: Completed) -> dict[str, Any] | None:
+def _parsed(done: Completed) -> dict[str, Any] | None:
     """The job of fio's JSON, which notes may stand before; None when there is none."""
     _, brace, rest = done.stdout.partition("{")
     if not brace:
@@ -65,22 +65,22 @@ def _told(done: Completed) -> dict[str, Any] | None:
         raise RunError(f"fio's JSON is not what it should be: {error}", where=" ".join(done.argv)) from error
 
 
-def _reason(done: Completed, told: dict[str, Any] | None) -> str:
+def _reason(done: Completed, reported: dict[str, Any] | None) -> str:
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    if told is not None and told["error"]:
-        reason = os.strerror(told["error"])
+    if reported is not None and reported["error"]:
+        reason = os.strerror(reported["error"])
         return f"fio: {reason}" + (f" ({lines[0].removeprefix('fio: ')})" if lines else "")
     return lines[0] if lines else f"fio ended with exit code {done.exit_code} and said nothing"
 
 
-def _side(told: dict[str, Any]) -> IoSide | None:
-    if not told["total_ios"]:
+def _side(reported: dict[str, Any]) -> IoSide | None:
+    if not reported["total_ios"]:
         return None
-    latency = told["lat_ns"]
+    latency = reported["lat_ns"]
     return IoSide(
-        ios=told["total_ios"],
-        iops=told["iops"],
-        bytes_per_s=told["bw_bytes"],
+        ios=reported["total_ios"],
+        iops=reported["iops"],
+        bytes_per_s=reported["bw_bytes"],
         min_ns=latency["min"],
         mean_ns=latency["mean"],
         max_ns=latency["max"],
@@ -88,8 +88,8 @@ def _side(told: dict[str, Any]) -> IoSide | None:
     )
 
 
-def _syncs(told: dict[str, Any]) -> IoSyncs | None:
-    latency = told["lat_ns"]
+def _syncs(reported: dict[str, Any]) -> IoSyncs | None:
+    latency = reported["lat_ns"]
     if not latency.get("N"):
         return None
     return IoSyncs(
@@ -102,7 +102,7 @@ def _syncs(told: dict[str, Any]) -> IoSyncs | None:
 
 
 def _percentiles(latency: dict[str, Any]) -> dict[str, int]:
-    # fio tells the middle of a bucket, which may lie beyond what was ever seen.
+    # fio reports the middle of a bucket, which may lie beyond what was ever seen.
     within = {
         share: min(max(round(value), latency["min"]), latency["max"])
         for share, value in latency.get("percentile", {}).items()

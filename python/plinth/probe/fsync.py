@@ -14,7 +14,7 @@ from plinth.system.failures import from_os_error
 
 
 class Round(NamedTuple):
-    """One measurement of a case: what `_native.FsyncProbe.measure` tells, or why there is none."""
+    """One measurement of a case: what `_native.FsyncProbe.measure` returns, or why there is none."""
 
     figure: dict[str, Any] | None
     unavailable: str | None
@@ -69,7 +69,7 @@ def cases(options: FsyncOptions) -> tuple[FsyncCase, ...]:
 
 
 def check_directory(path: Path) -> None:
-    """Raise a PlinthError unless `path` is a directory that new files can be made in, as far as can be told before."""
+    """Raise a PlinthError unless `path` is a directory that new files can be made in, as far as can be checked before."""
     try:
         is_directory = path.is_dir()
         if not is_directory:
@@ -93,9 +93,9 @@ def _not_made(error: _native.ProbeError, directory: Path) -> PlinthError:
             hint="the device under it gives errors: see `dmesg`, and `plinth storage describe` for which device it is",
             details=_left(error),
         )
-    told = from_os_error(OSError(error.errno or 0, error.message), "probe", directory)
-    told.details = _left(error)
-    return told
+    reported = from_os_error(OSError(error.errno or 0, error.message), "probe", directory)
+    reported.details = _left(error)
+    return reported
 
 
 def _left(error: _native.ProbeError) -> tuple[str, ...]:

@@ -35,9 +35,9 @@ def judge(facts: StorageFacts, results: Sequence[FsyncResult], flush_device: str
     warnings = [*_too_fast(facts, fastest), *_none_seen(facts, alone, flush_device)]
     if warnings:
         return Plausibility(verdict="suspicious", reasons=tuple(warnings))
-    if unknown := _cannot_tell(facts, fastest, flush_device):
+    if unknown := _reasons_for_doubt(facts, fastest, flush_device):
         return Plausibility(verdict="unknown", reasons=unknown)
-    return Plausibility(verdict="plausible", reasons=(_told_plausible(fastest, alone, flush_device),))
+    return Plausibility(verdict="plausible", reasons=(_plausible_reason(fastest, alone, flush_device),))
 
 
 def _is_durable(result: FsyncResult) -> bool:
@@ -88,7 +88,7 @@ def _none_seen(facts: StorageFacts, alone: Sequence[FsyncResult], flush_device: 
     return [f"{said}: what lies above it answers, and is protected, or lies"]
 
 
-def _cannot_tell(facts: StorageFacts, fastest: FsyncResult, flush_device: str | None) -> tuple[str, ...]:
+def _reasons_for_doubt(facts: StorageFacts, fastest: FsyncResult, flush_device: str | None) -> tuple[str, ...]:
     if any(node.kind == NETWORK for node in facts.stack):
         return ("another machine answers; whether it keeps what it acknowledges is seen there only",)
     rate = 1e9 / _median_ns(fastest)
@@ -103,7 +103,7 @@ def _cannot_tell(facts: StorageFacts, fastest: FsyncResult, flush_device: str | 
     return ()
 
 
-def _told_plausible(fastest: FsyncResult, alone: Sequence[FsyncResult], flush_device: str | None) -> str:
+def _plausible_reason(fastest: FsyncResult, alone: Sequence[FsyncResult], flush_device: str | None) -> str:
     took = format_duration(_median_ns(fastest) / 1e9)
     said = f"a durable write takes {took} at best ({fastest.case.label}), which a device can do"
     seen = sum(result.device_flushes or 0 for result in alone)

@@ -17,7 +17,7 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import StorageFacts
 from plinth.model.units import format_size
 from plinth.model.wear import DiskWear, RunWear, SmartReading
-from plinth.storage.inspect.smart import NotTold, read_smart
+from plinth.storage.inspect.smart import NotReported, read_smart
 from plinth.system.runner import Runner
 
 DISKSTATS = Path("/proc/diskstats")
@@ -27,7 +27,7 @@ _LOOK_AHEAD_INTERVALS = 2
 _REMEMBERED_INTERVALS = 10
 
 ReadSmart = Callable[[str], tuple[SmartReading | None, str | None]]
-"""Kernel name of a disk -> what it tells of its wear, or why it tells none."""
+"""Kernel name of a disk -> the wear that it reports, or why it reports none."""
 
 
 def written_bytes(diskstats: Path = DISKSTATS) -> dict[str, int]:
@@ -74,7 +74,7 @@ class WriteBudget:
     def of(
         cls, measure: MeasureSpec, stop: Callable[[BudgetSpent], None], runner: Runner, earlier: RunWear | None
     ) -> Self:
-        """The budget of an experiment; what drives tell of their wear is asked by `runner`."""
+        """The budget of an experiment; the wear that drives report is read by `runner`."""
         return cls(measure.max_written_bytes, stop, read_smart=lambda disk: _smart(disk, runner), earlier=earlier)
 
     def __enter__(self) -> Self:
@@ -180,5 +180,5 @@ class WriteBudget:
 def _smart(disk: str, runner: Runner) -> tuple[SmartReading | None, str | None]:
     try:
         return read_smart(disk, runner), None
-    except NotTold as error:
+    except NotReported as error:
         return None, str(error)

@@ -11,7 +11,7 @@ from plinth.system.runner import CommandRecord
 class CommandLog:
     """Appends one line of JSON for each command: argv, user, exit code, duration, ends of its output.
 
-    A command that was done is done, though the disk with the bundle be full: `note` is told once, and no command fails by it.
+    A command that was done is done, though the disk with the bundle be full: `note` is called once, and no command fails because of it.
     """
 
     def __init__(self, log: LogFile, note: Callable[[str], None]) -> None:

@@ -16,7 +16,7 @@ WINDOW_S = 0.25
 def examine_for_run(
     storages: Iterable[StorageFacts], specs: Mapping[str, StorageSpec], has_external_server: bool, listener: Listener
 ) -> Examination:
-    """Examine this machine and the storages of a run before it measures; what is wrong is told in a line each.
+    """Examine this machine and the storages of a run before it measures; what is wrong is shown in a line each.
 
     `specs` are the storages as the experiment asks for them, by name: what it asks for is not advised against.
     """

@@ -29,5 +29,5 @@ def hint_at_full_storage(error: PlinthError, log: Iterable[str], mount_points: I
         return
     if any(lacks_inodes(place, said) for place in mount_points):
         error.hint = _NO_INODES
-    elif logged or error.hint is None:  # a client is told to connect again in a moment, or nothing
+    elif logged or error.hint is None:  # a client is asked to connect again in a moment, or gets no hint
         error.hint = full_hint(DISK_FULL)

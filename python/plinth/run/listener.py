@@ -1,4 +1,4 @@
-"""What a run tells while it goes on; the command line shows it, tests record it."""
+"""What a run reports while it is running; the command line shows it, tests record it."""
 
 from dataclasses import dataclass
 from typing import Protocol

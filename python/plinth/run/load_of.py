@@ -1,4 +1,4 @@
-"""The load of a trial, as the engine and drivers are told; and whether they would take it, before anything is made."""
+"""The load of a trial, as configured for the engine and drivers; and whether they would take it, before anything is made."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,7 +33,7 @@ def load_of(
         clients=workload.clients,
         threads=min(workload.threads or min(cores, _MOST_THREADS), workload.clients),
         protocol=workload.protocol,
-        scripts=[_told(one) for one in scripts],
+        scripts=[_configured(one) for one in scripts],
         variables={**variables, **{name: str(value) for name, value in workload.variables.items()}},
         warmup_s=measure.warmup_s,
         duration_s=measure.duration_s,
@@ -56,7 +56,7 @@ def check_load(
     load.check_load(workload, scripts, variables, config)
 
 
-def _told(transaction: TransactionText) -> LoadScript | NativeTransaction:
+def _configured(transaction: TransactionText) -> LoadScript | NativeTransaction:
     if isinstance(transaction, ScriptText):
         return LoadScript(name=transaction.name, source=transaction.source, weight=transaction.weight)
     return transaction

@@ -141,7 +141,7 @@ class _Planner:
                 continue
             lacks = {problem.message: problem for problem in probe.lacking(variant.settings)}
             if lacks:
-                lacking[variant.id] = "; ".join(f"{told} ({problem.hint})" for told, problem in lacks.items())
+                lacking[variant.id] = "; ".join(f"{reported} ({problem.hint})" for reported, problem in lacks.items())
             for problem in probe.problems(variant.settings):
                 if problem.message not in lacks or len(lacking) == len(expanded.variants):
                     problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))

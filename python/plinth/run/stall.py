@@ -71,11 +71,11 @@ class StallWatch:
         while not self._ending.wait(left_s):
             silent_s = time.monotonic() - self._heard_at_s
             if silent_s >= self._due_s:
-                self._tell(silent_s)
+                self._report(silent_s)
                 self._due_s *= 2
             left_s = max(0.0, self._heard_at_s + self._due_s - time.monotonic())
 
-    def _tell(self, silent_s: float) -> None:
+    def _report(self, silent_s: float) -> None:
         # psycopg takes long to import, and most loads never stall.
         from plinth.observe.session import Session
         from plinth.observe.session_waits import session_waits

@@ -256,7 +256,7 @@ class TrialRunner:
             while not load.wait(_POLL_S):
                 cancel.check()
                 progress = load.progress()
-                self._tell(progress, total_s, observer)
+                self._report(progress, total_s, observer)
                 if progress.done + progress.failed > ended:
                     ended = progress.done + progress.failed
                     stalls.heard()
@@ -269,7 +269,7 @@ class TrialRunner:
             raise
         return load.result(), failure
 
-    def _tell(self, progress: LoadProgress, total_s: float, observer: Observer) -> None:
+    def _report(self, progress: LoadProgress, total_s: float, observer: Observer) -> None:
         for second in progress.seconds:
             figures = observer.latest() | self._provision.figures()
             self._listener.second(LiveSecond(second, progress.elapsed_ns / 1e9, total_s, figures))

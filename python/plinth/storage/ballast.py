@@ -24,7 +24,7 @@ BALLAST_FILE = ".plinth-ballast"
 """In the root of the file system, where no data directory is: those have directories of their own."""
 _CHUNK_BYTES = 4 * 2**20
 _SYNC_BYTES = 64 * 2**20
-"""Fsynced so often, that what is told of the progress is on the disk, and little memory is dirty."""
+"""Fsynced so often, that the progress reported is on the disk, and little memory is dirty."""
 _TOLERANCE = 0.02
 """How far from the share that was asked for a file system may be: metadata of the ballast itself is not known before."""
 _ACCOUNTING_S = 40.0

@@ -32,7 +32,7 @@ _WRITE_ALL_NOW = ("-E", "lazy_itable_init=0,lazy_journal_init=0")
 def _requirements(name: str, *optional_programs: str) -> Requirements:
     return Requirements(
         root=True,
-        # wipefs(8) tells before mkfs writes to a device that it is blank.
+        # wipefs(8) shows before mkfs writes to a device that it is blank.
         programs=("wipefs", f"mkfs.{name}", "mount", "umount"),
         kernel=(kernel_filesystem(name),),
         # blkid(8) reads a label where a file system is too old to be asked for it.

@@ -33,11 +33,11 @@ def check_answers(specs: Mapping[str, StorageSpec]) -> None:
             except TimeoutError as error:
                 raise from_os_error(error, f"make storage {name} in the directory", Path(path)) from error
             except OSError:
-                continue  # an answer, which is told with the storage
+                continue  # an answer, which is reported with the storage
 
 
 def check_places(specs: Mapping[str, StorageSpec]) -> None:
-    """Raise Problem for a path of a storage that is no directory, before anything is made. What else is wrong is told with it."""
+    """Raise Problem for a path of a storage that is no directory, before anything is made. What else is wrong is reported with it."""
     for name, spec in specs.items():
         path = getattr(spec, "path", None)
         try:
@@ -73,7 +73,7 @@ def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
         raise MissingCapability(
             "we may not write to the directory for a storage", where=str(parent), hint=f"give {_us()} the right to"
         )
-    is_full = space.f_blocks and space.f_bavail == 0  # some, such as ramfs, do not tell how much there is
+    is_full = space.f_blocks and space.f_bavail == 0  # some, such as ramfs, do not report how much there is
     if is_full or (space.f_files and space.f_favail == 0):
         what = "space" if is_full else "inodes"
         raise MissingCapability(

@@ -81,7 +81,7 @@ class Storage(ABC, Generic[Spec]):
         self.owner = context.owner
         self.work_root = context.work_root
         self.label = label_of(context.run_id)
-        self._tell_progress: Report = lambda progress: None
+        self._report_progress: Report = lambda progress: None
 
     @classmethod
     def make(cls, name: str, spec: Spec, context: StorageContext) -> "Storage[Spec]":
@@ -150,7 +150,7 @@ class Storage(ABC, Generic[Spec]):
         """Make whatever waits for it fail at once. Called when it has failed: else undoing it would wait, too."""
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the report must be told of it."""
+        """What a reader of the report must know about it."""
         return ()
 
     def requires(self) -> list[str]:
@@ -215,7 +215,7 @@ class Storage(ABC, Generic[Spec]):
             return self.actions()
         return [
             *self.actions(),
-            fill_action(self.step_id("fill"), self.name, self.mount_point, share, self._tell_progress),
+            fill_action(self.step_id("fill"), self.name, self.mount_point, share, self._report_progress),
         ]
 
     def prepare(
@@ -230,7 +230,7 @@ class Storage(ABC, Generic[Spec]):
         `tell` is called with each step that is about to be done, `report` with how far a long one is.
         A daemon that hangs meanwhile, its own or of what it is built on, is ended; the error reports it.
         """
-        self._tell_progress = report or self._tell_progress
+        self._report_progress = report or self._report_progress
         with journal.nothing_hangs() as ended:
             try:
                 return self._make(runner, journal, tell or (lambda step: None))

@@ -13,7 +13,7 @@ COREUTILS = ("test", "sync")
 
 
 class KernelFeature(NamedTuple):
-    """A part of the kernel. `module` is what modprobe calls it, `is_there` tells whether it can be used now."""
+    """A part of the kernel. `module` is what modprobe calls it, `is_there` returns whether it can be used now."""
 
     module: str
     is_there: Callable[[], bool]
@@ -34,7 +34,7 @@ class Requirements(NamedTuple):
     """Those without which none can be made."""
     kernel: tuple[KernelFeature, ...] = ()
     optional_programs: tuple[str, ...] = ()
-    """Those that only some settings, some machines, or facts need. Who needs one tells what is missing without it."""
+    """Those that only some settings, some machines, or facts need. Its user reports what is missing without it."""
 
     def plus(self, *others: "Requirements") -> "Requirements":
         """All that this one and the others name."""

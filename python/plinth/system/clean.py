@@ -45,7 +45,7 @@ class CleanResult(NamedTuple):
     unreadable: tuple[PlinthError, ...] = ()
 
     def error(self) -> PlinthError | None:
-        """What to tell, and exit with, when something is left that should not be."""
+        """The error to report, and to exit with, when something is left that should not be."""
         problems = [kept.error for run in self.runs for kept in run.kept] + list(self.unreadable)
         if not problems:
             return None

@@ -54,7 +54,7 @@ def _first_that_connects(
         try:
             return _connect_once(attempt, timeout_s, open_one)
         except psycopg.OperationalError:
-            continue  # the next host may do; when none does, the last one's error is the one that is told
+            continue  # the next host may do; when none does, the last one's error is reported
     return _connect_once(last, timeout_s, open_one)
 
 

@@ -13,7 +13,7 @@ from plinth.system.owner import Owner
 
 LABEL_FILE = ".plinth-label"
 _NO_LABEL = (errno.ENOENT, errno.ELOOP, errno.EISDIR, errno.ENXIO, errno.EACCES)
-"""None of that name, or none that we wrote: a link, a directory, a socket, somebody else's. All else tells of the disk."""
+"""None of that name, or none that we wrote: a link, a directory, a socket, somebody else's. All other errors come from the disk."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -1,4 +1,4 @@
-"""What the operating system refused, told as an error with a place, an exit code and a hint."""
+"""What the operating system refused, as an error with a place, an exit code and a hint."""
 
 import errno
 import os
@@ -49,7 +49,7 @@ def lacks_inodes(path: Path, said: Iterable[str] = ()) -> bool:
         try:
             found = os.statvfs(place)
         except OSError:
-            continue  # the file that could not be made: its folder's file system tells
+            continue  # the file that could not be made: its folder's file system decides
         return found.f_files > 0 and found.f_favail <= most_left and found.f_bavail > 0
     return False
 

@@ -47,7 +47,7 @@ def nothing_hangs(made: Callable[[], Iterable[Undo]], handlers: UndoHandlers) ->
 
 
 def _end_hung(what: Undo, handlers: UndoHandlers, left: threading.Event, tell: Callable[[str], None]) -> None:
-    """End what hangs, unless that is nobody's affair any more. Told before: whoever waits for it gets its error at once."""
+    """End what hangs, unless nobody needs that any more. Reported before, since whoever waits for it gets its error at once."""
     handler = handlers.get(what.kind)
     hung = handler.find_hung(what) if handler is not None and handler.find_hung is not None else None
     if hung is not None and not left.is_set():

@@ -202,7 +202,7 @@ class Journal:
         """Undo every step, the last one first; returns what could not be undone.
 
         A step is kept when something that is stored on it (a path below its own) could not be undone, or when its id
-        begins with one of `left_alone`, which tells why.
+        begins with one of `left_alone`, which gives the reason.
         """
         return self._undo(lambda step: True, runner, report, left_alone)
 

@@ -31,7 +31,7 @@ class _Namespace(NamedTuple):
 
 
 def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
-    """Unmount what `ours` tells to be a mount of ours from every other namespace."""
+    """Unmount what `ours` recognises as a mount of ours from every other namespace."""
     for namespace in _other_namespaces():
         for mount in reversed([mount for mount in namespace.mounts if ours(mount)]):
             try:

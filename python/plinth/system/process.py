@@ -108,7 +108,7 @@ def arguments(process: Path, uid: int = _ROOT) -> list[str]:
 def _has_no_arguments(process: Path) -> bool:
     """Whether it will not have any either: it has no memory, as kernel threads and zombies, or has room for none in it.
 
-    Of a process of root's that is told to nobody but root.
+    Only root can read that of a process of root's.
     """
     if os.geteuid() not in (_ROOT, process.stat().st_uid):
         return True

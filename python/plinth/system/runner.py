@@ -86,7 +86,7 @@ class CommandError(RunError):
 class Runner:
     """Starts commands, in sessions of their own so that a Ctrl-C at the terminal does not reach them.
 
-    Inherited PG* variables are stripped and LC_ALL is C. `record` is told of every command.
+    Inherited PG* variables are stripped and LC_ALL is C. `record` is called with every command.
     """
 
     def __init__(self, record: Callable[[CommandRecord], None] | None = None) -> None:
@@ -171,7 +171,7 @@ class Runner:
         """Start `argv` and leave it running, its output appended to `log`; `pass_fds` are open in it, too.
 
         It outlives us: journal it first. When we die before it has become `argv`, it ends without having done anything
-        (`gate`). MissingCapability when there is no such program; that its owner may not execute it is told by its log.
+        (`gate`). MissingCapability when there is no such program; that its owner may not execute it is said in its log.
         """
         other = _other(owner)
         _check_program(argv, _environment(other) | dict(env or {}), owner, cwd)
@@ -266,7 +266,7 @@ def _hint_for(program: str) -> str | None:
 def die_with_parent(parent_pid: int) -> None:
     """For a process that process `parent_pid` has just forked: it is killed when the thread that forked it ends.
 
-    It ends at once when that has happened already, which no signal tells of.
+    It ends at once when that has happened already, which no signal reports.
     """
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:

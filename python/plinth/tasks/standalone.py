@@ -79,7 +79,7 @@ def prepare_standalone(
 ) -> Prepared:
     """Make a storage and leave it; `tell` is called with each step that is about to be done.
 
-    When it cannot be made, or is interrupted, what was made of it is undone; `note` is told what could not be.
+    When it cannot be made, or is interrupted, what was made of it is undone; `note` is called with what could not be.
     """
     storages = standalone_storages(loaded, name, destroy)
     check_destroy(destructive_targets(storages.values(), runner), destroy)

@@ -109,8 +109,8 @@ def copy(
         raise _failure(result["errors"], size_key)
 
 
-def others_told(errors: list[dict[str, Any]]) -> list[str]:
-    """What the first error does not say: each thread or stream tells its own, often the same."""
+def other_messages(errors: list[dict[str, Any]]) -> list[str]:
+    """What the first error does not say: each thread or stream has its own, often the same."""
     first, *others = (str(error["message"]) for error in errors)
     return [message for message in dict.fromkeys(others) if message != first][:3]
 
@@ -121,5 +121,5 @@ def _failure(errors: list[dict[str, Any]], size_key: str) -> RunError:
         f"loading the dataset failed: {first.get('message')}",
         where=f"COPY, SQLSTATE {first.get('sqlstate')}" if first.get("sqlstate") else "COPY",
         hint=full_hint(first.get("sqlstate"), f"take a smaller {size_key}"),
-        details=others_told(errors),
+        details=other_messages(errors),
     )

@@ -1,4 +1,4 @@
-"""What of a dataset is there already: told by a table beside its tables, which is written to in the same transactions.
+"""What of a dataset is there already: recorded in a table beside its tables, which is written to in the same transactions.
 
 So whatever ends a load, and however (kill -9 of Plinth, of the server, of both), a piece of rows or a finished step is in the
 ledger exactly when it is in the database. The ledger is unlogged where the tables are: recovery from a crash empties both.
@@ -39,7 +39,7 @@ class Ledger:
         self._control.execute(f"SELECT pg_advisory_unlock({_LOCK})".encode())
 
     def is_begun(self) -> bool:
-        """Whether the tables are there, and the ledger still tells what is in them.
+        """Whether the tables are there, and the ledger still records what is in them.
 
         Refused when it is the ledger of something else.
         """

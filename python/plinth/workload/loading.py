@@ -206,7 +206,7 @@ class Recipe:
                     yield {"table": part.table, "into": part.name, "first_row": start, "rows": count}
 
     def _make_logged(self, server: LoadServer, ledger: Ledger, report: Report) -> None:
-        """All at once, with the ledger: either all survive a crash, or it tells that none did."""
+        """All at once, with the ledger: either all survive a crash, or it shows that none did."""
         sql = [f"ALTER TABLE {table} SET LOGGED" for table in (*self.stores, LEDGER)]
         self._run(server, ledger, report, "make logged", {"logged": ("; ".join(sql),)})
 

@@ -1,7 +1,7 @@
 """Rows and keys that are written into the files of a stopped server, page by page, instead of being sent to it.
 
 The tables and their keys are there, and empty. Which files are theirs, and what a row looks like in them, the server's
-catalogs tell while it still runs.
+catalogs show while it still runs.
 """
 
 import json
@@ -12,7 +12,7 @@ from plinth.model.generator import as_json
 from plinth.model.progress import Report
 from plinth.system.capacity import processors
 from plinth.system.database import DISK_FULL, full_hint
-from plinth.workload.bulk import others_told, watched
+from plinth.workload.bulk import other_messages, watched
 from plinth.workload.server import LoadServer
 
 if TYPE_CHECKING:
@@ -98,5 +98,5 @@ def _failure(errors: list[dict[str, Any]], size_key: str) -> RunError:
         f"loading the dataset failed: {first['message']}",
         where=first["path"] or f"pages of {first['table']}",
         hint=full_hint(DISK_FULL if first["kind"] == "no_space" else None, f"take a smaller {size_key}"),
-        details=others_told(errors),
+        details=other_messages(errors),
     )

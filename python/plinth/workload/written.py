@@ -19,7 +19,7 @@ _POLL_S = 0.005
 def await_sessions(control: "psycopg.Connection", application_name: str) -> None:
     """Wait until the sessions of a load have ended at the server too: only then have they reported what they did.
 
-    Those that hang are not waited for longer than 10 s; what they have not reported, the checks tell.
+    Those that hang are not waited for longer than 10 s; what they have not reported, the checks find.
     """
     query = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "

@@ -138,7 +138,7 @@ def test_every_abbreviation_means_what_it_means_to_pgbench() -> None:
     assert len(abbreviations) > 300
     others = {}
     for abbreviation in sorted(abbreviations):
-        theirs, ours = (told([f"--{abbreviation}=x"]) for told in (_pgbench, _plinth))
+        theirs, ours = (reported([f"--{abbreviation}=x"]) for reported in (_pgbench, _plinth))
         if theirs != ours:
             others[abbreviation] = (theirs, ours)
     assert not others
@@ -146,9 +146,9 @@ def test_every_abbreviation_means_what_it_means_to_pgbench() -> None:
 
 @pytest.mark.parametrize("name", [option.name for option in OURS])
 def test_our_own_options_are_written_in_full(name: str) -> None:
-    told = _plinth([f"--{name[:-1]}=x"])
-    assert told.code == 1
-    assert f"--{name}" not in told.lines[0]
+    reported = _plinth([f"--{name[:-1]}=x"])
+    assert reported.code == 1
+    assert f"--{name}" not in reported.lines[0]
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ def test_our_own_options_are_written_in_full(name: str) -> None:
     ],
 )
 def test_a_rate_in_stages_that_cannot_be(rate: str, detail: str) -> None:
-    told = _plinth([f"--rate={rate}"])
-    assert told.code == 1
-    assert told.lines[:2] == (f' error: invalid rate limit: "{rate}"', f" detail: {detail}")
+    reported = _plinth([f"--rate={rate}"])
+    assert reported.code == 1
+    assert reported.lines[:2] == (f' error: invalid rate limit: "{rate}"', f" detail: {detail}")
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_a_rate_in_stages_that_cannot_be(rate: str, detail: str) -> None:
     ],
 )
 def test_arrivals_that_cannot_be(words: str, message: str) -> None:
-    told = _plinth(words.split())
-    assert (told.code, told.lines[0]) == (1, message)
+    reported = _plinth(words.split())
+    assert (reported.code, reported.lines[0]) == (1, message)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def test_connections_are_refused_in_the_words_of_libpq(engine: str, libpq: str) 
 @pytest.mark.parametrize(
     "lost", ["the server closed the connection unexpectedly", "the connection was lost: Broken pipe"]
 )
-def test_a_lost_connection_is_told_as_pgbench_does(lost: str) -> None:
-    told: list[str] = []
-    teller = EventTeller(BenchOptions(tell=told.append), [["SQL", "gset"]])
+def test_a_lost_connection_is_reported_as_pgbench_does(lost: str) -> None:
+    reported: list[str] = []
+    teller = EventTeller(BenchOptions(tell=reported.append), [["SQL", "gset"]])
     event = {
         "kind": "aborted",
         "client": 3,
@@ -230,7 +230,7 @@ def test_a_lost_connection_is_told_as_pgbench_does(lost: str) -> None:
     }
     teller.tell([event | {"sqlstate": None, "message": lost}], 0)
     words = "client 3 aborted in command 1 (gset) of script 0; perhaps the backend died while processing"
-    assert told == [f"error: {words}"]
+    assert reported == [f"error: {words}"]
 
 
 @pytest.mark.parametrize("protocol", MODES)
@@ -245,7 +245,7 @@ def test_the_line_of_an_error_is_shown(tmp_path: Path) -> None:
     """Where lines end as pgbench has it, and not also where Python's do."""
     script = tmp_path / "script"
     script.write_text("select '\f\x1c\u0085\u2028';\n\\set x (\n", encoding="utf-8")
-    theirs, ours = (told(["-f", str(script)]) for told in (_pgbench, _plinth))
+    theirs, ours = (reported(["-f", str(script)]) for reported in (_pgbench, _plinth))
     assert (ours.code, ours.lines[:2]) == (theirs.code, theirs.lines[:2])
     assert ours.lines[1] == "\\set x ("
 
@@ -253,14 +253,14 @@ def test_the_line_of_an_error_is_shown(tmp_path: Path) -> None:
 def test_a_command_behind_a_statement_is_shown_without_it(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("select 1 \\; select 2 \\gset a b\n")
-    theirs, ours = (told(["-f", str(script)]) for told in (_pgbench, _plinth))
+    theirs, ours = (reported(["-f", str(script)]) for reported in (_pgbench, _plinth))
     assert (ours.code, ours.lines[:2]) == (theirs.code, theirs.lines[:2])
     assert ours.lines[1:] == ("\\gset a b", "        ^ error found here")
 
 
 def test_a_database_that_is_not_utf8() -> None:
-    told = _plinth(["caf\udce9"])
-    assert told == Refusal(1, (""" error: dbname: invalid byte sequence for encoding "UTF8": b'caf\\xe9'""",))
+    reported = _plinth(["caf\udce9"])
+    assert reported == Refusal(1, (""" error: dbname: invalid byte sequence for encoding "UTF8": b'caf\\xe9'""",))
 
 
 @pytest.mark.parametrize("clients", [61, 62])
@@ -286,19 +286,19 @@ def test_more_clients_than_files_may_be_open(clients: int) -> None:
 )
 def test_refuses_sooner_or_more_plainly(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "script").write_text(text)
-    told = _plinth(["-f", str(tmp_path / "script")])
-    assert told.code == 1
-    assert message in told.lines[0]
+    reported = _plinth(["-f", str(tmp_path / "script")])
+    assert reported.code == 1
+    assert message in reported.lines[0]
 
 
 def _pgbench(words: list[str]) -> Refusal:
-    told = NOWHERE.pgbench(*words)
-    return Refusal(told.code, _normal(told.err))
+    reported = NOWHERE.pgbench(*words)
+    return Refusal(reported.code, _normal(reported.err))
 
 
 def _plinth(words: list[str]) -> Refusal:
-    told = NOWHERE.plinth(*words)
-    return Refusal(told.code, _normal(told.err))
+    reported = NOWHERE.plinth(*words)
+    return Refusal(reported.code, _normal(reported.err))
 
 
 def _normal(text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from both import Both, Told
+from both import Both, ProgramOutput
 from native_server import PASSWORD, Server
 from waiting import until
 
@@ -109,10 +109,10 @@ select pg_sleep(0.01);
 
 
 def test_every_command_is_timed_as_pgbench_does(both: Both, tmp_path: Path) -> None:
-    script, told = tmp_path / "own.sql", tmp_path / "told.json"
+    script, reported = tmp_path / "own.sql", tmp_path / "told.json"
     script.write_text(COMMANDS)
     words = ("-n", "-f", str(script), "-t", "3", "-M", "extended", "-r")
-    ours, theirs = both.plinth(*words, f"--json={told}"), both.pgbench(*words)
+    ours, theirs = both.plinth(*words, f"--json={reported}"), both.pgbench(*words)
     assert shape(ours.out) == shape(theirs.out)
     at_least_ms = {"sleep 20": 20, "pg_sleep(0.03)": 30, "shell sleep": 20, "setshell": 20, "endpipeline": 10}
     for said in (ours, theirs):
@@ -124,7 +124,7 @@ def test_every_command_is_timed_as_pgbench_does(both: Both, tmp_path: Path) -> N
         (skipped_ms,) = [ms for ms, text in commands if text == "select 2;"]
         assert skipped_ms == "0.000"
 
-    histograms = json.loads(told.read_text())["histograms"]
+    histograms = json.loads(reported.read_text())["histograms"]
     timed = {one["line"]: one for one in histograms if one["scope"] == "command"}
     assert {line: one["count"] for line, one in timed.items()} == dict.fromkeys([1, 2, 3, 5, 8, 9, 10, 12], 3)
     (all_of_it,) = [one for one in histograms if one["scope"] == "transaction"]
@@ -153,10 +153,10 @@ def test_a_client_whose_script_cannot_go_on(both: Both, tmp_path: Path) -> None:
 def test_going_on_after_errors(both: Both, tmp_path: Path) -> None:
     script = tmp_path / "bad.sql"
     script.write_text("SELECT 1 / 0;\n")
-    told = both.plinth("-n", "-f", str(script), "-t", "3", "--continue-on-error", "--failures-detailed")
-    assert told.code == 0
-    assert "number of failed transactions: 3 (100.000%)\n" in told.out
-    assert "number of other failures: 3 (100.000%)\n" in told.out
+    reported = both.plinth("-n", "-f", str(script), "-t", "3", "--continue-on-error", "--failures-detailed")
+    assert reported.code == 0
+    assert "number of failed transactions: 3 (100.000%)\n" in reported.out
+    assert "number of other failures: 3 (100.000%)\n" in reported.out
 
 
 def test_exit_on_abort(both: Both, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ RETRIED = {
 
 @pytest.mark.parametrize("tries", ["2", "3"])
 @pytest.mark.parametrize("name", RETRIED)
-def test_every_error_is_told(server: Server, both: Both, name: str, tries: str, tmp_path: Path) -> None:
+def test_every_error_is_reported(server: Server, both: Both, name: str, tries: str, tmp_path: Path) -> None:
     protocol, text = RETRIED[name]
     script = tmp_path / "script"
     script.write_text(text)
@@ -208,8 +208,8 @@ def test_every_error_is_told(server: Server, both: Both, name: str, tries: str, 
     try:
         for program in (both.plinth, both.pgbench):
             server.execute("alter sequence turn restart")
-            told = program(*words, "--failures-detailed")
-            said.append((told.code, shape(told.out), words_of(told.err)))
+            reported = program(*words, "--failures-detailed")
+            said.append((reported.code, shape(reported.out), words_of(reported.err)))
     finally:
         server.execute("drop function flaky; drop sequence turn")
     assert said[0] == said[1]
@@ -239,7 +239,7 @@ def test_of_a_long_statement_its_beginning_is_shown(both: Both, tmp_path: Path) 
     script.write_text(text, newline="")
     words = ("-n", "-f", str(script), "-t", "1", "-r")
     ours, theirs = both.plinth(*words), both.pgbench(*words)
-    commands = [re.findall(r"^ +[0-9.]+ +0 (.*)", told.out, re.MULTILINE) for told in (ours, theirs)]
+    commands = [re.findall(r"^ +[0-9.]+ +0 (.*)", reported.out, re.MULTILINE) for reported in (ours, theirs)]
     assert commands[0] == commands[1]
     assert len(commands[0]) == 5
 
@@ -265,8 +265,8 @@ def test_an_empty_prefix_of_logs(both: Both, tmp_path: Path, monkeypatch: pytest
 
 def test_ctrl_c_shows_what_there_is_and_ends_by_the_signal(both: Both, tmp_path: Path) -> None:
     """So that a shell's loop around it ends, too. pgbench ends without a word."""
-    told = tmp_path / "told.json"
-    words = ["-n", "-S", "-T", "999999999", "-P", "1", f"--json={told}"]
+    reported = tmp_path / "told.json"
+    words = ["-n", "-S", "-T", "999999999", "-P", "1", f"--json={reported}"]
     child = both.start_plinth(*words)
     assert child.stderr is not None
     while not child.stderr.readline().startswith("progress:"):
@@ -275,7 +275,7 @@ def test_ctrl_c_shows_what_there_is_and_ends_by_the_signal(both: Both, tmp_path:
     out, err = child.communicate(timeout=30)
     assert child.returncode == -signal.SIGINT
     (done,) = re.findall(r"^number of transactions actually processed: (\d+)$", out, re.MULTILINE)
-    assert json.loads(told.read_text())["measured"]["done"] == int(done) > 0
+    assert json.loads(reported.read_text())["measured"]["done"] == int(done) > 0
     assert err.endswith("error: Run was interrupted; the above results are incomplete.\n")
 
 
@@ -293,17 +293,17 @@ def test_what_is_empty_is_not_given(both: Both) -> None:
 
 
 def test_a_place_for_json_that_cannot_be_written(both: Both, tmp_path: Path) -> None:
-    told = both.plinth("-n", "-S", "-T", "60", f"--json={tmp_path}/nowhere/told.json")
-    assert told.code == 1
-    assert 'told.json": No such file or directory' in told.err
+    reported = both.plinth("-n", "-S", "-T", "60", f"--json={tmp_path}/nowhere/told.json")
+    assert reported.code == 1
+    assert 'told.json": No such file or directory' in reported.err
 
 
 def test_json_on_standard_output_has_it_to_itself(both: Both) -> None:
-    told = both.plinth("-n", "-S", "-t", "3", "--json=-")
-    assert told.code == 0
-    assert json.loads(told.out)["measured"]["done"] == 3
-    assert "number of transactions actually processed: 3/3\n" in told.err
-    assert told.err.splitlines()[0].startswith("plinth bench (")
+    reported = both.plinth("-n", "-S", "-t", "3", "--json=-")
+    assert reported.code == 0
+    assert json.loads(reported.out)["measured"]["done"] == 3
+    assert "number of transactions actually processed: 3/3\n" in reported.err
+    assert reported.err.splitlines()[0].startswith("plinth bench (")
 
 
 def test_the_lag_of_nothing_is_no_number(both: Both, tmp_path: Path) -> None:
@@ -312,8 +312,8 @@ def test_the_lag_of_nothing_is_no_number(both: Both, tmp_path: Path) -> None:
     words = ("-n", "-f", str(script), "-t", "3", "-R", "1000")
     ours, theirs = both.plinth(*words), both.pgbench(*words)
     assert (ours.code, shape(ours.out)) == (theirs.code, shape(theirs.out))
-    for told in (ours, theirs):
-        assert "\nrate limit schedule lag: avg NaN (max 0.000) ms\n" in told.out
+    for reported in (ours, theirs):
+        assert "\nrate limit schedule lag: avg NaN (max 0.000) ms\n" in reported.out
 
 
 PIPELINE = ("-M", "prepared")
@@ -362,9 +362,9 @@ def test_a_client_is_aborted_in_the_words_of_pgbench(both: Both, name: str, tmp_
     script.write_text(text)
     words = ("-n", "-f", str(script), "-t", "1", *more)
     ours, theirs = both.plinth(*words), both.pgbench(*words)
-    told = without_shell_user(ours.err)
-    assert (told != ours.err) == (name in ("shell", "setshell"))
-    assert (ours.code, words_of(told)) == (theirs.code, words_of(theirs.err))
+    reported = without_shell_user(ours.err)
+    assert (reported != ours.err) == (name in ("shell", "setshell"))
+    assert (ours.code, words_of(reported)) == (theirs.code, words_of(theirs.err))
     assert ours.code == 2
 
 
@@ -397,7 +397,7 @@ def test_what_pgbench_finds_in_the_run_is_found_in_the_run(server: Server, name:
         theirs.code,
         sorted(words_of(theirs.err).splitlines()),
     )
-    processed = [re.findall(r"actually processed: (\S+)", told.out) for told in (ours, theirs)]
+    processed = [re.findall(r"actually processed: (\S+)", reported.out) for reported in (ours, theirs)]
     assert processed[0] == processed[1]
 
 
@@ -432,19 +432,19 @@ def test_a_client_that_gets_no_connection_of_its_own(server: Server, both: Both,
         role = f"{program.__name__}_{os.getpid()}"
         server.execute(f"create role {role} login superuser")
         script.write_text(f"alter role {role} nologin;\n")
-        told = program("-n", "-f", str(script), "-C", "-t", "3", "-U", role)
-        assert told.code == 2
-        assert "number of transactions actually processed: 1/3\n" in told.out
-        said.append(words_of(told.err).replace(role, "ROLE"))
+        reported = program("-n", "-f", str(script), "-C", "-t", "3", "-U", role)
+        assert reported.code == 2
+        assert "number of transactions actually processed: 1/3\n" in reported.out
+        said.append(words_of(reported.err).replace(role, "ROLE"))
     assert said[0] == said[1]
     assert " error: client 0 aborted while establishing connection\n" in said[0]
 
 
 def test_one_transaction_has_no_spread_and_no_percentile_above_it(both: Both) -> None:
-    told = both.plinth("-n", "-S", "-t", "1", "-P", "5", "--percentiles=1,100").out
-    (mean,) = re.findall(r"^latency average = (\S+) ms$", told, re.MULTILINE)
-    assert "latency stddev = 0.000 ms\n" in told
-    assert re.findall(r"^latency p\S+ = (\S+) ms$", told, re.MULTILINE) == [mean, mean]
+    reported = both.plinth("-n", "-S", "-t", "1", "-P", "5", "--percentiles=1,100").out
+    (mean,) = re.findall(r"^latency average = (\S+) ms$", reported, re.MULTILINE)
+    assert "latency stddev = 0.000 ms\n" in reported
+    assert re.findall(r"^latency p\S+ = (\S+) ms$", reported, re.MULTILINE) == [mean, mean]
 
 
 def test_a_log_that_cannot_be_written(both: Both, tmp_path: Path) -> None:
@@ -481,13 +481,13 @@ def test_a_password_is_asked_for(server: Server) -> None:
     assert b"number of transactions actually processed: 3/3" in said
 
 
-def test_rows_are_told_once_when_all_are_there(both: Both) -> None:
-    told = both.plinth("-i", "-s", "2", "-I", "dtg")
-    assert len(re.findall(r"\(100%\)", told.err)) == 1, told.err
+def test_rows_are_reported_once_when_all_are_there(both: Both) -> None:
+    reported = both.plinth("-i", "-s", "2", "-I", "dtg")
+    assert len(re.findall(r"\(100%\)", reported.err)) == 1, reported.err
     assert both.plinth("-i", "-q").code == 0
 
 
-def test_debug_tells_the_circumstances(both: Both) -> None:
+def test_debug_shows_the_circumstances(both: Both) -> None:
     words = ("-n", "-S", "-c", "2", "-T", "1", "--debug")
     ours, theirs = both.plinth(*words), both.pgbench(*words)
     assert words_of(ours.err).splitlines()[0] == words_of(theirs.err).splitlines()[0]
@@ -499,7 +499,7 @@ def test_tables_that_are_not_there(both: Both) -> None:
     assert (ours.code, shape(ours.err)) == (theirs.code, shape(theirs.err))
 
 
-def test_vacuum_that_cannot_be_is_told_and_passed_over(both: Both, tmp_path: Path) -> None:
+def test_vacuum_that_cannot_be_is_reported_and_passed_over(both: Both, tmp_path: Path) -> None:
     script = tmp_path / "own.sql"
     script.write_text("SELECT 1;\n")
     words = ("-f", str(script), "-t", "1", "template1")
@@ -509,8 +509,8 @@ def test_vacuum_that_cannot_be_is_told_and_passed_over(both: Both, tmp_path: Pat
 
 def test_what_pgbench_has_not(both: Both, tmp_path: Path) -> None:
     place = tmp_path / "result.json"
-    told = both.plinth("-n", "-S", "-t", "20", "--percentiles=50,99.9", "--warmup=0.2", f"--json={place}")
-    assert re.search(r"^latency p50 = \d+\.\d{3} ms\nlatency p99.9 = \d+\.\d{3} ms$", told.out, re.MULTILINE)
+    reported = both.plinth("-n", "-S", "-t", "20", "--percentiles=50,99.9", "--warmup=0.2", f"--json={place}")
+    assert re.search(r"^latency p50 = \d+\.\d{3} ms\nlatency p99.9 = \d+\.\d{3} ms$", reported.out, re.MULTILINE)
     result = json.loads(place.read_text())
     assert result["measured"]["done"] == 20
     assert result["warmup_ns"] >= 200_000_000
@@ -520,13 +520,13 @@ def test_a_rate_that_steps_and_ramps(both: Both, tmp_path: Path) -> None:
     """100 in the first second, from 100 to 300 in the next, then 50 a second."""
     place = tmp_path / "result.json"
     words = ("-n", "-S", "-c", "4", "-T", "3", "--rate=100:1,100..300:1,50", "--arrivals=uniform", f"--json={place}")
-    told = both.plinth(*words)
-    assert told.code == 0, told.err
+    reported = both.plinth(*words)
+    assert reported.code == 0, reported.err
     result = json.loads(place.read_text())
     done = [row["done"] for row in result["series"] if row["phase"] == "measure"]
     assert sum(done) == pytest.approx(350, abs=4)
     assert done[:3] == pytest.approx([100, 200, 50], abs=4)
-    assert "rate limit schedule lag: avg" in told.out
+    assert "rate limit schedule lag: avg" in reported.out
 
 
 @pytest.mark.parametrize(
@@ -551,9 +551,9 @@ def test_initialisation_leaves_what_pgbench_leaves(server: Server, both: Both, o
     for name, program in (("theirs", both.pgbench), ("ours", both.plinth)):
         server.execute(f"CREATE DATABASE {name}")
         try:
-            told = program(*words, name)
-            assert told.code == 0, told.err
-            left.append((_catalogue(server, name), steps(told)))
+            reported = program(*words, name)
+            assert reported.code == 0, reported.err
+            left.append((_catalogue(server, name), steps(reported)))
         finally:
             server.execute(f"DROP DATABASE {name} WITH (FORCE)")
     assert left[0] == left[1]
@@ -621,9 +621,9 @@ def _query(server: Server, database: str, sql: str) -> list[tuple[object, ...]]:
         return connection.execute(sql.encode()).fetchall()
 
 
-def steps(told: Told) -> list[str]:
+def steps(reported: ProgramOutput) -> list[str]:
     """What was done, without the rows on the way."""
-    return [re.sub(r"\d+\.\d+", "N", line) for line in told.err.splitlines() if "tuples" not in line]
+    return [re.sub(r"\d+\.\d+", "N", line) for line in reported.err.splitlines() if "tuples" not in line]
 
 
 def shape(text: str) -> list[str]:

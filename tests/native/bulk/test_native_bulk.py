@@ -240,7 +240,7 @@ def piece(table: int, first_row: int, rows: int, into: str | None = None) -> dic
     return {"table": table, "first_row": first_row, "rows": rows, "into": into}
 
 
-def test_pieces_are_what_is_sent_and_the_ledger_tells_them(server: Server, database: Database, bulk: Bulk) -> None:
+def test_pieces_are_what_is_sent_and_the_ledger_shows_them(server: Server, database: Database, bulk: Bulk) -> None:
     database.create_tables()
     database.execute(LEDGER)
     pieces = [piece(2, 0, 10), piece(2, 500, 1_000), piece(1, 3, 1)]

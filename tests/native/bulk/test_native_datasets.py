@@ -194,7 +194,9 @@ def test_rows_to_upsert_have_text_that_repeats_and_a_time(place: Place) -> None:
     assert indexes == pytest.approx(dataset.size().indexes_bytes, rel=0.02)
 
 
-def test_an_error_that_the_function_swallows_is_told_by_the_check(place: Place, load: Load, finished: Finished) -> None:
+def test_an_error_that_the_function_swallows_is_reported_by_the_check(
+    place: Place, load: Load, finished: Finished
+) -> None:
     dataset = place.load(kind="upsert", rows=1_000)
     place.control.execute("ALTER TABLE upserted ADD CHECK (id < 2000)")
     (check,), result = worked(place, dataset, load, finished, builtin="upsert-function")

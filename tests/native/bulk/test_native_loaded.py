@@ -30,11 +30,11 @@ def control(server: Server) -> Iterator[psycopg.Connection[Any]]:
 
 
 def load(server: Server, control: psycopg.Connection[Any], **spec: Any) -> tuple[Dataset, list[Progress]]:
-    told: list[Progress] = []
+    reported: list[Progress] = []
     dataset = dataset_of(DATASETS.validate_python(spec))
     target = Connection(**server.connection(database="loaded"))
-    dataset.load(LoadSession(control, target), told.append)
-    return dataset, told
+    dataset.load(LoadSession(control, target), reported.append)
+    return dataset, reported
 
 
 def test_sizes_levels_and_pages_are_those_of_the_server(server: Server, control: psycopg.Connection[Any]) -> None:
@@ -81,7 +81,7 @@ def test_keys_of_any_type_are_looked_up(control: psycopg.Connection[Any], type_:
     assert ([index.lookup_buffers for index in table.indexes], gaps) == ([2], ())
 
 
-def test_a_full_disk_is_told_as_such_whatever_the_server_hints(control: psycopg.Connection[Any]) -> None:
+def test_a_full_disk_is_reported_as_such_whatever_the_server_hints(control: psycopg.Connection[Any]) -> None:
     raising = "DO $$ BEGIN RAISE 'no space' USING ERRCODE = 'disk_full', HINT = 'Check free disk space.'; END $$"
     with pytest.raises(RunError) as caught, database_errors("load the dataset", "1-disk"):
         control.execute(raising)
@@ -105,8 +105,8 @@ def test_updates_after_loading_leave_dead_rows_in_a_larger_table(
     server: Server, control: psycopg.Connection[Any]
 ) -> None:
     rows = 30_000
-    dataset, told = load(server, control, kind="numbers", rows=rows, updates_per_row=1.5, vacuum=False)
-    assert told[-1] == Progress("update rows at random", 1.5 * rows, 1.5 * rows, "rows")
+    dataset, reported = load(server, control, kind="numbers", rows=rows, updates_per_row=1.5, vacuum=False)
+    assert reported[-1] == Progress("update rows at random", 1.5 * rows, 1.5 * rows, "rows")
     assert [step.id for step in dataset.steps()][-1] == "dataset.updates"
     assert control.execute("SELECT count(*), min(number), max(number) FROM numbers").fetchone() == (rows, 1, rows)
     control.execute("SELECT pg_stat_force_next_flush()" if control.info.server_version >= 150_000 else "SELECT 1")

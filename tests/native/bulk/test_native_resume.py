@@ -82,10 +82,10 @@ def crash(server: Server) -> None:
 
 def resumed(target: Connection, spec: dict[str, Any]) -> list[Progress]:
     """Load again, to the end."""
-    told: list[Progress] = []
+    reported: list[Progress] = []
     with connect(target) as control:
-        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(LoadSession(control, target), told.append)
-    return told
+        dataset_of(TypeAdapter(DatasetSpec).validate_python(spec)).load(LoadSession(control, target), reported.append)
+    return reported
 
 
 def row(target: Connection, query: str) -> tuple[Any, ...]:
@@ -137,9 +137,9 @@ def go_on(
     for step in steps:
         target = place()
         killed(own_server, target, spec, step, server_too=server_too)
-        told = resumed(target, spec)
+        reported = resumed(target, spec)
         check_numbers(target, wanted)
-        there = next((progress.done for progress in told if progress.task == "load rows"), 300_000)
+        there = next((progress.done for progress in reported if progress.task == "load rows"), 300_000)
         if server_too and "unlogged" in spec and step in ("load rows", "make logged"):
             assert there == 0  # recovery has emptied table and ledger
         elif step == "load rows":
@@ -184,7 +184,7 @@ def test_a_statement_that_outlives_its_loader_is_waited_for(
     """The backend goes on with the key of a loader that is gone: it must not be built twice."""
     target = place()
     killed(own_server, target, TPCB, "build keys", server_too=False)
-    told: list[str] = []
+    reported: list[str] = []
     with connect(target) as other, connect(target) as control:
         other.execute("BEGIN")
         other.execute("LOCK TABLE pgbench_accounts IN ROW EXCLUSIVE MODE")
@@ -196,13 +196,13 @@ def test_a_statement_that_outlives_its_loader_is_waited_for(
         child.communicate()
 
         def report(progress: Progress) -> None:
-            if not told:
+            if not reported:
                 other.execute("COMMIT")
-            told.append(progress.task)
+            reported.append(progress.task)
 
         dataset_of(TypeAdapter(DatasetSpec).validate_python(TPCB)).load(LoadSession(control, target), report)
-    assert told[0] == "wait for what a load before has begun"
-    assert "load rows" not in told
+    assert reported[0] == "wait for what a load before has begun"
+    assert "load rows" not in reported
     assert row(target, "SELECT count(*) FROM pg_index WHERE indrelid = 'pgbench_accounts'::regclass") == (1,)
 
 

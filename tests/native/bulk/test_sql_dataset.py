@@ -1,4 +1,4 @@
-"""The sql dataset in a real server: loaded, prepared for trials, and its failures told by file and line."""
+"""The sql dataset in a real server: loaded, prepared for trials, and its failures reported by file and line."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -115,7 +115,7 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("files", "spec", "where", "message"), FAILURES, ids=[row[2] for row in FAILURES])
-def test_what_fails_is_told_by_file_and_line(
+def test_what_fails_is_reported_by_file_and_line(
     place: Place, files: dict[str, str], spec: dict[str, Any], where: str, message: str
 ) -> None:
     with pytest.raises(RunError) as caught:

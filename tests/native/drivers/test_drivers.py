@@ -188,7 +188,7 @@ def test_a_lost_connection_ends_its_client_and_the_others_go_on(here: Server, be
     assert result.series[-1].t_ns + result.series[-1].length_ns > 900_000_000 and result.totals.done > 20
 
 
-def test_a_client_that_is_killed_is_told_and_its_transaction_is_open(here: Server, begun: Begun) -> None:
+def test_a_client_that_is_killed_is_reported_and_its_transaction_is_open(here: Server, begun: Begun) -> None:
     load = begun(config(here, "SELECT pg_sleep(0.01);", duration_s=1.5))
     _, first, _ = load.processes
     os.kill(first, signal.SIGKILL)
@@ -280,7 +280,7 @@ def test_who_cannot_connect_says_why(here: Server, begun: Begun) -> None:
         begun(full, "sqlalchemy")
 
 
-def test_more_clients_than_the_server_takes_are_told(here: Server, begun: Begun) -> None:
+def test_more_clients_than_the_server_takes_are_reported(here: Server, begun: Begun) -> None:
     here.execute("DROP ROLE IF EXISTS few; CREATE ROLE few LOGIN CONNECTION LIMIT 1")
     of = config(here, "SELECT 1;", clients=3)
     few = replace(of.connection, user="few")

@@ -117,7 +117,7 @@ def test_a_retry_draws_the_same_numbers(server: Server, load: Load, finished: Fi
     assert len(set(drawn)) == 5
 
 
-def test_deadlocks_are_told_apart(server: Server, load: Load, finished: Finished) -> None:
+def test_deadlocks_are_distinguished(server: Server, load: Load, finished: Finished) -> None:
     contended(server)
     script = (
         "\\set first random(1, 2)\nbegin;\n"

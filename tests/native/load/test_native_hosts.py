@@ -181,7 +181,7 @@ def test_load_is_balanced(primary: Server, read_only: Server, load: Load, finish
     assert 0 < error.count < 40
 
 
-def test_all_reasons_are_told(load: Load) -> None:
+def test_all_reasons_are_reported(load: Load) -> None:
     string = f"host=127.0.0.1,/nonexistent port={free_port()} user=u dbname=d"
     with pytest.raises(_native.ConnectError) as raised:
         load(resolve(string).for_engine(), "select 1;").start()

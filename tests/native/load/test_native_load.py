@@ -77,7 +77,7 @@ def test_books_agree_with_one_another(server: Server, load: Load, finished: Fini
     assert result.engine.bytes_received > 20 * result.totals.done
 
 
-def test_progress_tells_the_same_series(server: Server, load: Load) -> None:
+def test_progress_shows_the_same_series(server: Server, load: Load) -> None:
     run = load(server.connection(), "select 1;", clients=2, threads=2, warmup_s=0.5, duration_s=2.0)
     run.start()
     seen, phases = [], []

@@ -114,7 +114,7 @@ def test_a_client_that_ends_ends_the_run_if_asked_for(server: Server, load: Load
     assert (result.clients_aborted, result.interrupted) == (1, True)
 
 
-def test_every_error_is_told_if_asked_for(server: Server, load: Load, finished: Finished) -> None:
+def test_every_error_is_reported_if_asked_for(server: Server, load: Load, finished: Finished) -> None:
     server.execute(
         "create or replace function fail() returns void language plpgsql as"
         " $$ begin raise exception using errcode = '40001'; end $$"

@@ -186,7 +186,7 @@ def test_errors_in_scripts_have_a_place(load: Load) -> None:
     assert (raised.value.line, raised.value.hint) == (2, "did you mean :aid?")
 
 
-def test_parse_script_tells_what_is_in_it() -> None:
+def test_parse_script_shows_what_is_in_it() -> None:
     parsed = json.loads(_native.parse_script("s", "\\set a :scale\nselect :a,\n :b;\nselect 2;\n", ["scale"]))
     assert parsed["variables_used"] == ["scale", "a", "b"]
     assert [(one["index"], one["line"]) for one in parsed["statements"]] == [(0, 2), (1, 4)]

@@ -323,7 +323,7 @@ def finished(load: _native.PageLoad) -> dict[str, Any]:
     return json.loads(load.result())
 
 
-def test_a_full_disk_is_told_and_nothing_unfinished_is_left(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_nothing_unfinished_is_left(tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "tmpfs", tmp_path], check=True)
     try:
         load = _native.PageLoad(json.dumps(empty_table(tmp_path)))

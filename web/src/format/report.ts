@@ -813,7 +813,7 @@ export interface Estimate6 {
   more_trials: number | null;
 }
 /**
- * What the A/A pair shows: the smallest ratio that this machine could have told from no difference.
+ * What the A/A pair shows: the smallest ratio that this machine could have distinguished from no difference.
  */
 export interface NoiseFloor {
   ratio: Estimate;
@@ -1048,7 +1048,7 @@ export interface StorageFacts {
   volatile: boolean;
   volatile_reason: string | null;
   /**
-   * Why the kernel sends no flushes to a device of it that has a cache, because it was told so.
+   * Why the kernel sends no flushes to a device of it that has a cache, because it was configured so.
    */
   flushes_withheld: string | null;
   /**
@@ -1057,7 +1057,7 @@ export interface StorageFacts {
   block_devices: string[];
   stack: StackNode[];
   /**
-   * What a reader must be told, such as a stand-in for what was asked.
+   * What a reader must know, such as a stand-in for what was asked.
    */
   notes: string[];
   gaps: Gap[];
@@ -1122,11 +1122,11 @@ export interface DiskWear {
   gaps: Gap[];
 }
 /**
- * What a drive told of its wear (SMART), and where it was read.
+ * The wear that a drive reports (SMART), and where it was read.
  */
 export interface SmartReading {
   /**
-   * Of the endurance that its maker rates it for; may be above 100. None where it does not tell.
+   * Of the endurance that its maker rates it for; may be above 100. None where it does not report it.
    */
   percentage_used: number | null;
   /**
@@ -1134,7 +1134,7 @@ export interface SmartReading {
    */
   lifetime_written_bytes: number | null;
   /**
-   * The command, and the field or attribute that tells the percentage.
+   * The command, and the field or attribute that gives the percentage.
    */
   source: string;
 }

@@ -1,4 +1,4 @@
-"""The process that a load by a driver is run in: `python -m plinth.load.drivers FD`, where what to do is told."""
+"""The process that a load by a driver is run in: `python -m plinth.load.drivers FD`, which reads its task from the pipe FD."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from plinth.load.drivers.messages import Order
 
 
 def main(number: int) -> int:
-    """Do what is told through the pipe with this number."""
+    """Run the load whose configuration comes through the pipe with this number."""
     os.set_inheritable(number, False)
     pipe = Connection(number)
     try:

@@ -1,4 +1,4 @@
-"""What drivers need, and which scripts they take: told before anything is made."""
+"""What drivers need, and which scripts they take: checked before anything is made."""
 
 import importlib.util
 import json

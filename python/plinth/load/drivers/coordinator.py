@@ -35,7 +35,7 @@ class Client:
 
 
 class Coordinator:
-    """Does what it is told over `conductor`: Started, LoadProgress and LoadResult go there."""
+    """Runs what it is sent over `conductor`: Started, LoadProgress and LoadResult go there."""
 
     def __init__(self, conductor: Connection, order: Order) -> None:
         self._conductor = conductor
@@ -62,13 +62,13 @@ class Coordinator:
         connect_ns = time.monotonic_ns() - forked_ns
         if self._stopped or not self._working:
             failure = first.message if first else "it was stopped before it began"
-            self._tell("failed", Started(failure=failure, sqlstate=first.sqlstate if first else None))
+            self._send("failed", Started(failure=failure, sqlstate=first.sqlstate if first else None))
             return
         started_unix_ns = time.time_ns()
         self._begin()
-        self._tell("started", Started(processes=(os.getpid(), *(client.pid for client in self._working))))
+        self._send("started", Started(processes=(os.getpid(), *(client.pid for client in self._working))))
         self._await_ends()
-        self._tell("result", self._result(started_unix_ns, connect_ns))
+        self._send("result", self._result(started_unix_ns, connect_ns))
 
     def _fork(self) -> None:
         coordinator = os.getpid()
@@ -112,7 +112,7 @@ class Coordinator:
         """Take reports until no client works any more; those that do not end in time are cut off, and then killed."""
         deadlines = self._deadlines()
         due_ns, number = next(deadlines)
-        told_ns = 0
+        sent_ns = 0
         while self._working:
             was_stopped = self._stopped
             for client in self._heard(self._working):
@@ -125,8 +125,8 @@ class Coordinator:
                 self._signal(number)
                 later_ns, number = next(deadlines)
                 due_ns = now_ns + later_ns
-            if now_ns - told_ns >= _TICK_S * 1e9:
-                told_ns = now_ns
+            if now_ns - sent_ns >= _TICK_S * 1e9:
+                sent_ns = now_ns
                 self._progress(self._aggregates.close_rows(self._passed()))
 
     def _deadlines(self) -> Iterator[tuple[int, signal.Signals]]:
@@ -186,7 +186,7 @@ class Coordinator:
         totals = self._aggregates.totals()
         now_ns = self._now_ns()
         phase: Phase = "warmup" if now_ns < self._timeline.warmup_ns else "measure"
-        self._tell(
+        self._send(
             "progress",
             LoadProgress(
                 elapsed_ns=now_ns,
@@ -233,7 +233,7 @@ class Coordinator:
             ),
         )
 
-    def _tell(self, kind: str, what: Started | LoadProgress | LoadResult) -> None:
+    def _send(self, kind: str, what: Started | LoadProgress | LoadResult) -> None:
         self._conductor.send_bytes(f"{kind} {what.model_dump_json()}".encode())
 
 

@@ -58,7 +58,7 @@ class DriverLoad:
             # It need not be in the journal: it ends when nobody holds the other end of the pipe any more.
             self._process = self._runner.spawn(argv, log=self._log, pass_fds=[number])
         self._pipe = ours
-        with contextlib.suppress(BrokenPipeError):  # why is told by what it said last
+        with contextlib.suppress(BrokenPipeError):  # its last output says why
             self._pipe.send_bytes(self._order.model_dump_json().encode())
         while self._started is None:
             self._hear(_POLL_S)

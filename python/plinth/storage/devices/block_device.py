@@ -28,7 +28,7 @@ _VPD_HEADER_BYTES = 4
 
 
 class Identity(NamedTuple):
-    """What names a disk, or a partition, for as long as this boot lasts; None where the kernel tells none.
+    """What names a disk, or a partition, for as long as this boot lasts; None where the kernel gives none.
 
     `number` is "major:minor"; `serial` and `diskseq` of a partition are those of its disk; `start_sector` is where on it a
     partition begins, in sectors of 512 bytes, None of a whole disk.
@@ -160,7 +160,7 @@ def _not_opened(error: OSError, path: Path) -> PlinthError:
         return Refused(
             "the kernel says that the device is in use: mounted in some namespace, swap, or part of an array",
             where=str(path),
-            hint="lsblk and /proc/mounts may tell by whom; free it, or name another device",
+            hint="lsblk and /proc/mounts may show by whom; free it, or name another device",
         )
     if error.errno in (errno.ENXIO, errno.ENOMEDIUM):
         return Refused("no disk is behind it", where=str(path), hint="name a device of /dev/disk/by-id")

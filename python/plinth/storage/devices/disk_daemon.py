@@ -58,7 +58,7 @@ class Daemon(NamedTuple):
 
 
 def daemons(mount: Path, label: str | None = None) -> list[Daemon]:
-    """The processes that were told to serve a disk on `mount` (with `label`, if one is given)."""
+    """The processes that were started to serve a disk on `mount` (with `label`, if one is given)."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         words = arguments(process)

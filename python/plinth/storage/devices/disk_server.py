@@ -72,14 +72,14 @@ def serve(config: DiskConfig, ready: Callable[[DiskStatus], object]) -> None:
             )
         server.wait(10.0)
     except _native.DiskError as error:
-        raise _told(error) from error
+        raise _as_plinth_error(error) from error
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
 
 def _check(config: DiskConfig) -> None:
-    """What can be told better before than after."""
+    """What is better checked before the start than reported after it."""
     if not FUSE_DEVICE.exists():
         raise MissingCapability(
             "this system has no FUSE, which emulated disks are served by",
@@ -97,7 +97,7 @@ def _check(config: DiskConfig) -> None:
         raise Refused("the directory to mount on is not empty", where=config.mount, hint="name an empty one")
 
 
-def _told(error: _native.DiskError) -> PlinthError:
+def _as_plinth_error(error: _native.DiskError) -> PlinthError:
     if error.usage:
         return UsageError(error.message, hint="`plinth disk serve --help` explains the options")
     if error.errno is not None:

@@ -17,7 +17,7 @@ from plinth.system.undo_state import read_undo_state, write_undo_state
 
 _ANY_EXIT_CODE = range(256)
 _TIMEOUT_S = 60.0
-"""A drive that is told to cease caching writes first what it has."""
+"""A drive whose cache is switched off first writes what is in it."""
 
 
 class CacheCommands(NamedTuple):
@@ -26,11 +26,11 @@ class CacheCommands(NamedTuple):
     program: str
     get: Callable[[str], tuple[str, ...]]
     set: Callable[[str, bool], tuple[str, ...]]
-    told: re.Pattern[str]
+    reported: re.Pattern[str]
 
     def is_on(self, output: str) -> bool | None:
         """Whether the cache is on, by the output of `get`."""
-        match = self.told.search(output)
+        match = self.reported.search(output)
         return None if match is None else bool(int(match[1], 16))
 
 

@@ -110,7 +110,7 @@ def _detach(device: Path, image: Path, label: str, runner: Runner) -> None:
 
 
 def _within_timeout(happened: Callable[[], bool]) -> bool:
-    """Whether something that nobody tells us of comes true in time."""
+    """Whether something that sends no notification becomes true within the timeout."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not happened():
         if time.monotonic() > deadline:

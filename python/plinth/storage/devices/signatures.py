@@ -26,7 +26,7 @@ class Signature(NamedTuple):
 
 
 def signatures_command(device: Path) -> tuple[str, ...]:
-    """The command that tells what `device` bears; it changes nothing."""
+    """The command that shows the signatures on `device`; it changes nothing."""
     return ("wipefs", "--no-act", "--json", str(device))
 
 
@@ -40,7 +40,7 @@ def signatures_of(device: Path, runner: Runner) -> tuple[Signature, ...]:
         return tuple(Signature(row["type"], int(row["offset"], 16), row["label"], row["uuid"]) for row in rows)
     except (ValueError, KeyError, TypeError) as error:
         raise Refused(
-            f"cannot tell what the device bears: wipefs answered in an unknown form ({error})",
+            f"cannot determine what is on the device: wipefs answered in an unknown form ({error})",
             where=" ".join(completed.argv),
             details=completed.stdout.splitlines()[:5],
         ) from error

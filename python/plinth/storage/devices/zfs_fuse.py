@@ -74,7 +74,7 @@ class ZfsFuse:
             raise from_os_error(error, f"link to the mount namespace of {PROGRAM}", self._namespace) from error
 
     def pids(self) -> list[int]:
-        """The processes that were told to be it: one, or none."""
+        """The processes that were started as it: one, or none."""
         return [int(process.name) for process in Path("/proc").glob("[0-9]*") if self._is_it(process)]
 
     def is_running(self) -> bool:

@@ -19,7 +19,7 @@ _BLOCK = Path("/sys/block")
 
 
 def add_zram(undo_state: Path) -> Path:
-    """Add a device of no size yet, as /dev/zram1; `undo_state` tells whoever undoes it which one it is."""
+    """Add a device of no size yet, as /dev/zram1; `undo_state` says which one it is to the process that undoes it."""
     write_undo_state(undo_state, {"boot_id": boot_id(), "there_before": _devices()})
     try:
         number = (CONTROL / "hot_add").read_text().strip()

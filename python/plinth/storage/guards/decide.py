@@ -97,7 +97,7 @@ def _not_the_one(state: DeviceState, wanted: Wanted) -> list[Reason]:
         found.append(Reason("partition", text, "mend the partition table: fdisk --list shows it"))
     serial = state.identity.serial
     if serial is None:
-        found.append(Reason("serial", f"{state.name} tells no serial number to compare", "use a file instead: loop"))
+        found.append(Reason("serial", f"{state.name} reports no serial number to compare", "use a file instead: loop"))
     elif serial != wanted.serial:
         found.append(Reason("serial", f"its serial number is {serial!r}, not {wanted.serial!r}", hint))
     size_bytes = state.identity.size_bytes
@@ -128,7 +128,7 @@ def _in_use(state: DeviceState) -> list[Reason]:
         for other in state.twins
     ]
     if state.claimed is not None:
-        found.append(Reason("claim", state.claimed, "lsblk may tell by whom; end that use first"))
+        found.append(Reason("claim", state.claimed, "lsblk may show by whom; end that use first"))
     return found
 
 

@@ -1,8 +1,8 @@
-"""Which processes have a block device open or mapped, as far as /proc tells: proc(5), proc_pid_fdinfo(5), proc_pid_map_files(5).
+"""Which processes have a block device open or mapped, as far as /proc shows: proc(5), proc_pid_fdinfo(5), proc_pid_map_files(5).
 
 Each thread is asked, since each may have a table of open files of its own (unshare(2), CLONE_FILES), and a leader that has
 ended (a zombie) has none while its threads go on. A mapping outlives the descriptor that it was made from, and so does a file
-registered with io_uring. What cannot be told: docs/concepts/guards.md.
+registered with io_uring. What it cannot find: docs/concepts/guards.md.
 """
 
 import errno
@@ -45,12 +45,12 @@ class _Look:
         """What has been looked at of what processes map, most of which is the same libraries."""
 
     def at(self, process: Path) -> None:
-        with self._told(f"threads of {who(process)}"):
+        with self._noting_errors(f"threads of {who(process)}"):
             threads = [int(thread.name) for thread in (process / "task").iterdir()]
             for thread in threads:
-                with self._told(f"open files of {who(process)}"):
+                with self._noting_errors(f"open files of {who(process)}"):
                     self._open_files(process, process / "task" / str(thread))
-            with self._told(f"mappings of {who(process)}"):
+            with self._noting_errors(f"mappings of {who(process)}"):
                 # The memory is shared by all of them, and reached by each that lives.
                 next((True for thread in threads if self._mappings(process, self._proc / str(thread))), None)
 
@@ -91,8 +91,8 @@ class _Look:
             self.found[Use(name, f"{who(process)}{how}")] = None
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        """What cannot be looked at is told; whoever has ended meanwhile needs no look."""
+    def _noting_errors(self, what: str) -> Iterator[None]:
+        """What cannot be examined is reported; processes that have ended meanwhile need not be."""
         try:
             yield
         except OSError as error:

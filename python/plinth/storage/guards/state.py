@@ -104,7 +104,7 @@ def _numbers(folders: Iterable[Path]) -> Numbers:
 
 
 def _overlapping(folder: Path) -> tuple[str, ...]:
-    """The other partitions of its disk that share sectors with a partition, of which the kernel's claims do not tell."""
+    """The other partitions of its disk that share sectors with a partition, which the kernel's claims do not show."""
 
     def sectors(part: Path) -> range:
         start = int((part / "start").read_text())

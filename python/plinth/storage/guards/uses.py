@@ -55,7 +55,7 @@ def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], l
             continue
         seen.add(namespace)
         for mount in mounts:
-            # btrfs numbers its mounts itself: there only the source tells the device.
+            # btrfs numbers its mounts itself: there only the source names the device.
             if name := numbers.get(mount.device) or named(mount.source, numbers):
                 where = "" if namespace == ours else f" in the mount namespace of {who(folder)}"
                 found.append(Use(name, f"{mount.filesystem} on {mount.point}{where}"))

@@ -1,4 +1,4 @@
-"""Wear of a drive as it tells itself, read with smartctl(8) of smartmontools.
+"""Wear of a drive as it reports itself, read with smartctl(8) of smartmontools.
 
 Fields: NVM Express base specification 2.0, figure 207 (percentage used, data units of 512,000 bytes); ACS-4 attributes,
 whose normalised value counts down from 100; SBC-4's percentage used endurance indicator.
@@ -20,30 +20,30 @@ _ATA_ENDURANCE_LEFT = (231, 233, 177, 202, 173, 169)
 _READ_NOTHING = 0b11
 
 
-class NotTold(Exception):
-    """A drive, or what is in the place of one, that tells nothing of its wear; the text says why."""
+class NotReported(Exception):
+    """A drive, or what is in the place of one, that reports no wear; the text says why."""
 
 
 def read_smart(disk: str, runner: Runner) -> SmartReading:
-    """What the disk of a kernel name tells of its wear. Raises NotTold, also where smartctl is not installed."""
+    """The wear that the disk of a kernel name reports. Raises NotReported, also where smartctl is not installed."""
     argv = ("smartctl", "--json", "--info", "--attributes", str(Path("/dev") / disk))
     try:
         completed = runner.run(argv, allowed_exit_codes=range(256), timeout_s=30)
     except CommandError as error:
-        raise NotTold(error.message) from error
+        raise NotReported(error.message) from error
     except PlinthError as error:
-        raise NotTold("; ".join(filter(None, (error.message, error.hint)))) from error
+        raise NotReported("; ".join(filter(None, (error.message, error.hint)))) from error
     try:
         document = json.loads(completed.stdout)
     except ValueError as error:
-        raise NotTold(f"smartctl answered in an unknown form: {error}") from error
+        raise NotReported(f"smartctl answered in an unknown form: {error}") from error
     if completed.exit_code & _READ_NOTHING:
-        raise NotTold(_messages(document) or f"smartctl failed with exit code {completed.exit_code}")
-    return wear_told(document, " ".join(argv))
+        raise NotReported(_messages(document) or f"smartctl failed with exit code {completed.exit_code}")
+    return reported_wear(document, " ".join(argv))
 
 
-def wear_told(document: Mapping[str, Any], command: str) -> SmartReading:
-    """The wear in what `smartctl --json` printed. Raises NotTold when there is none."""
+def reported_wear(document: Mapping[str, Any], command: str) -> SmartReading:
+    """The wear in what `smartctl --json` printed. Raises NotReported when there is none."""
     match document.get("device", {}).get("protocol"):
         case "NVMe":
             return _nvme(document.get("nvme_smart_health_information_log") or {}, command)
@@ -53,12 +53,14 @@ def wear_told(document: Mapping[str, Any], command: str) -> SmartReading:
             field = "scsi_percentage_used_endurance_indicator"
             return SmartReading(percentage_used=used, lifetime_written_bytes=None, source=f"{command}: {field}")
         case protocol:
-            raise NotTold(_messages(document) or f"the drive ({protocol or 'of no known protocol'}) tells no wear")
+            raise NotReported(
+                _messages(document) or f"the drive ({protocol or 'of no known protocol'}) reports no wear"
+            )
 
 
 def _nvme(log: Mapping[str, Any], command: str) -> SmartReading:
     if "percentage_used" not in log:
-        raise NotTold("the drive gave no health log")
+        raise NotReported("the drive gave no health log")
     units = log.get("data_units_written")
     return SmartReading(
         percentage_used=log["percentage_used"],
@@ -75,7 +77,7 @@ def _ata(table: list[Mapping[str, Any]], command: str) -> SmartReading:
             source = f"{command}: attribute {number} {row.get('name', '')}".rstrip()
             used = max(0, 100 - row["value"])
             return SmartReading(percentage_used=used, lifetime_written_bytes=None, source=source)
-    raise NotTold("the drive has no attribute that counts its endurance: it may be a hard disk")
+    raise NotReported("the drive has no attribute that counts its endurance: it may be a hard disk")
 
 
 def _messages(document: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What ZFS tells of a pool: its devices, how much went to each, and every property that is not at its default."""
+"""What ZFS reports about a pool: its devices, how much went to each, and every property that is not at its default."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

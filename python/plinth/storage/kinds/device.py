@@ -143,7 +143,7 @@ class Device(BlockStorage[DeviceStorage]):
         try:
             return cache_commands_of(self.spec.id)
         except PlinthError:
-            return None  # `check` tells why
+            return None  # `check` says why
 
     def _cache_is_fixed(self, runner: Runner) -> str | None:
         """Why the drive's cache cannot be switched although that is asked for."""

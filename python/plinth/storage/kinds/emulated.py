@@ -82,7 +82,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         ]
 
     def controls(self) -> list[DiskControl]:
-        """What each daemon is asked and told by."""
+        """The control of each daemon."""
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
 
     def needs_from(self) -> Path | Storage[Any]:
