@@ -5,6 +5,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,16 @@ def test_results_as_a_table_of_a_bundle_that_verifies(finished):
     assert table.returncode == 0
     assert "memory" in table.stdout
     assert finished.plinth("verify", finished.bundle).returncode == 0
+
+
+def test_a_report_loads_nothing_that_runs(finished):
+    program = "import sys, plinth.cli; code = plinth.cli.main(sys.argv[1:]); print(*sys.modules, file=sys.stderr); sys.exit(code)"
+    words = [sys.executable, "-c", program, "report", str(finished.bundle)]
+    done = subprocess.run(words, env=finished.environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.splitlines()[-1].split())
+    assert "plinth.analyse" in loaded
+    assert not loaded & {"plinth.run", "plinth.storage", "plinth.server", "plinth.observe", "psycopg", "asyncio"}
 
 
 def test_results_as_html(finished):
