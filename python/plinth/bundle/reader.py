@@ -160,4 +160,11 @@ def _parsed(folder: BundleFolder, name: str, text: str, model: type[Artefact], n
 
 
 def _not_valid(folder: BundleFolder, name: str, error: ValidationError) -> RunError:
-    return RunError(f"a part of the bundle is not what it should be: {error}", where=str(folder.path / name))
+    first, *others = error.errors(include_url=False)
+    key = ".".join(map(str, first["loc"]))
+    more = f", and {len(others)} more" if others else ""
+    return RunError(
+        f"a part of the bundle is not what it should be: {key and f'{key}: '}{first['msg']}{more}",
+        where=str(folder.path / name),
+        hint="it is damaged, or another version of Plinth wrote it: manifest.json has plinth_version",
+    )
