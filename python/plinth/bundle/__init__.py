@@ -5,6 +5,7 @@ from plinth.bundle.files import BundleFolder
 from plinth.bundle.reader import (
     read_bundle,
     read_doctor,
+    read_host,
     read_io,
     read_loaded,
     read_manifest,
@@ -24,6 +25,7 @@ __all__ = [
     "read_authentic",
     "read_bundle",
     "read_doctor",
+    "read_host",
     "read_io",
     "read_loaded",
     "read_manifest",

@@ -47,6 +47,11 @@ def parse_plan(folder: BundleFolder, text: str) -> Plan:
     return _parsed(folder, "plan.json", text, Plan, PLAN_VERSION)
 
 
+def read_host(bundle: Path | BundleFolder) -> HostFacts:
+    """The machine that a bundle is from."""
+    return _read(folder_of(bundle), "env/host.json", HostFacts)
+
+
 def read_wear(bundle: Path | BundleFolder) -> RunWear | None:
     """What the run of a bundle wrote to its disks; None where that was never written down."""
     return _read_if_there(folder_of(bundle), "wear.json", RunWear, WEAR_VERSION)
@@ -83,7 +88,7 @@ def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
         manifest=manifest,
         experiment_toml=folder.read_text("experiment.toml"),
         plan=read_plan(folder),
-        host=_read(folder, "env/host.json", HostFacts),
+        host=read_host(folder),
         storages={facts.name: facts for facts in _read_each(folder, "storage", StorageFacts).values()},
         wear=read_wear(folder),
         doctor=read_doctor(folder),

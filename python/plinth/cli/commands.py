@@ -17,6 +17,7 @@ COMMANDS = (
     Command("run", "plinth.cli.measure:run", "Run an experiment: storages, servers, load, verdict, report."),
     Command("resume", "plinth.cli.measure:resume", "Finish a run that was cut short."),
     Command("report", "plinth.cli.results:report", "Show a bundle's results as table, HTML, Markdown, CSV or JSON."),
+    Command("history", "plinth.cli.history:history", "List the bundles below a directory, and what each of them says."),
     Command(
         "endurance", "plinth.cli.endurance:endurance", "Show what a run wrote to its disks, and how long they last."
     ),

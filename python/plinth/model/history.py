@@ -1,0 +1,29 @@
+"""What a catalogue of bundles says of each: a view of their folders, worked out anew whenever it is asked for."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.base import Frozen
+from plinth.model.manifest import RunStatus
+
+
+class ListedBundle(Frozen):
+    """One folder that is a bundle, or that looks like one and cannot be read as such."""
+
+    folder: str = Field(description="Its path; bytes that are not UTF-8 are written as \\xNN.")
+    status: RunStatus | Literal["unreadable"]
+    reason: str | None = Field(default=None, description="Why it is unreadable, or why its run ended before its end.")
+    experiment: str | None = None
+    question: str | None = None
+    answer: str | None = None
+    answer_missing: str | None = Field(default=None, description="Why there is no answer.")
+    machine: str | None = Field(default=None, description="CPU, memory and operating system.")
+    created_unix_ns: int | None = Field(default=None, description="When the run began.")
+
+
+class History(Frozen):
+    """The bundles below a directory, the newest first; those of unknown date last."""
+
+    directory: str
+    bundles: tuple[ListedBundle, ...]

@@ -1,0 +1,106 @@
+"""The bundles below a directory, whatever state they are in."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from plinth.bundle import BundleFolder, read_host, read_manifest, read_plan
+from plinth.model.errors import PlinthError
+from plinth.model.facts import HostFacts
+from plinth.model.history import History, ListedBundle
+from plinth.model.manifest import Manifest
+from plinth.model.units import format_size
+from plinth.tasks.analysis import analyse_bundle
+
+MAX_DEPTH = 6
+"""How many folders deep bundles are looked for, so that a large tree does not take for ever."""
+_INCONSISTENT = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, StopIteration)
+"""What the analysis raises where each part of a bundle is valid by itself, and they contradict one another."""
+
+
+def history_of(directory: Path, *, with_answers: bool = True) -> History:
+    """All bundles below `directory`, or that one if it is a bundle itself; symbolic links are not followed.
+
+    Answers are worked out by analysing each bundle, which takes most of the time. A bundle that cannot be read is listed with
+    the reason; UsageError only when there is no such directory.
+    """
+    root = BundleFolder(directory)
+    listed = [
+        _unreadable(directory / name, problem) if problem else _listed(directory / name, with_answers)
+        for name, problem in _found(root, "", 0)
+    ]
+    listed.sort(key=lambda one: (one.created_unix_ns is None, -(one.created_unix_ns or 0), one.folder))
+    return History(directory=_printable(str(directory)), bundles=tuple(listed))
+
+
+def _found(root: BundleFolder, folder: str, depth: int) -> Iterator[tuple[str, str | None]]:
+    """The names of bundles, and why one of them is not to be read."""
+    try:
+        entries = root.entries(folder)
+    except PlinthError as error:
+        yield folder, error.message
+        return
+    kinds = {entry.name.rpartition("/")[2]: entry for entry in entries}
+    if "manifest.json" in kinds:
+        yield folder, None
+    elif "trials" in kinds and kinds["trials"].is_folder and ("experiment.toml" in kinds or "plan.json" in kinds):
+        yield folder, "it is half-written: it has no manifest.json"
+    elif depth < MAX_DEPTH:
+        for entry in entries:
+            if entry.is_folder:
+                yield from _found(root, entry.name, depth + 1)
+
+
+def _unreadable(path: Path, reason: str) -> ListedBundle:
+    return ListedBundle(folder=_printable(str(path)), status="unreadable", reason=_printable(reason))
+
+
+def _listed(path: Path, with_answers: bool) -> ListedBundle:
+    try:
+        folder = BundleFolder(path)
+        manifest = read_manifest(folder)
+        plan, host = read_plan(folder), read_host(folder)
+    except PlinthError as error:
+        return _unreadable(path, _reason(error, path))
+    answer, missing = _answer(path) if with_answers else (None, "not asked for")
+    return ListedBundle(
+        folder=_printable(str(path)),
+        status=manifest.status,
+        reason=_ending(manifest),
+        experiment=manifest.experiment,
+        question=plan.experiment.question,
+        answer=answer,
+        answer_missing=missing,
+        machine=_machine(host),
+        created_unix_ns=manifest.created_unix_ns,
+    )
+
+
+def _ending(manifest: Manifest) -> str | None:
+    if manifest.status == "running":
+        return "its run has not ended, or was killed"
+    return manifest.reason
+
+
+def _answer(path: Path) -> tuple[str | None, str | None]:
+    try:
+        return analyse_bundle(path)[1].answer, None
+    except PlinthError as error:
+        return None, _reason(error, path)
+    except _INCONSISTENT as error:
+        return None, _printable(f"the parts of the bundle contradict one another: {type(error).__name__}: {error}")
+
+
+def _machine(host: HostFacts) -> str:
+    return f"{host.cpu_model}, {host.cores} cores, {format_size(host.memory_total_bytes)}, {host.os}"
+
+
+def _reason(error: PlinthError, bundle: Path) -> str:
+    """What is wrong, with the file of the bundle that it is in."""
+    part = os.path.relpath(error.where, bundle) if error.where and error.where != str(bundle) else None
+    return _printable(f"{part}: {error.message}" if part else error.message)
+
+
+def _printable(text: str) -> str:
+    """Text as it can be written in any encoding of Unicode: names of files may have any bytes."""
+    return text.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -1,0 +1,187 @@
+"""`plinth history`: bundles of every state are listed, and none of them ends the command."""
+
+import json
+import os
+import shutil
+
+import pytest
+from test_command_line import SLOW, loaded_by, plinth
+
+from plinth.bundle import BundleFolder, BundleWriter
+from plinth.bundle.tables import Tables
+from plinth.model.plan import Plan
+from report_bundles import ramdisk
+
+CONTENTS = ramdisk(repeats=2, seconds=3)
+
+
+def written(path, plan: Plan = CONTENTS.plan, *, trials=True, created_unix_ns=None, finished=True):
+    """A bundle of invented figures, as a run writes it."""
+    writer = BundleWriter.create(path, plan, CONTENTS.experiment_toml, "0.1.0")
+    for facts in CONTENTS.storages.values():
+        writer.write_storage(facts)
+    for variant, facts in CONTENTS.servers.items():
+        writer.write_server(variant, facts)
+    for each in CONTENTS.trials if trials else ():
+        folder = writer.write_trial(each.trial, None, each.read_samples(), each.events)
+        tables = Tables(BundleFolder(folder))
+        tables.write_series("series.parquet", each.series)
+        tables.write_histograms("hist.parquet", each.histograms)
+    if finished:
+        writer.finish("complete")
+    if created_unix_ns is not None:
+        change(path / "manifest.json", created_unix_ns=created_unix_ns)
+    return path
+
+
+def change(file, **fields):
+    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+
+
+def listed(directory, *options):
+    done = plinth("history", directory, "--json", *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["bundles"]
+
+
+def test_bundles_are_listed_with_question_answer_and_machine_the_newest_first(tmp_path):
+    written(tmp_path / "old", created_unix_ns=10**18)
+    written(tmp_path / "deeper" / "new", created_unix_ns=2 * 10**18)
+    bundles = listed(tmp_path)
+    assert [one["folder"] for one in bundles] == [str(tmp_path / "deeper" / "new"), str(tmp_path / "old")]
+    for one in bundles:
+        assert one["status"] == "complete"
+        assert one["question"] == CONTENTS.plan.experiment.question
+        assert "memory" in one["answer"]
+        assert CONTENTS.host.cpu_model in one["machine"]
+    shown = plinth("history", tmp_path).stdout
+    assert "2033-05-1" in shown
+    assert bundles[0]["answer"].split()[0] in shown
+    assert "2 bundles" in shown
+
+
+def test_without_answers_nothing_is_analysed(tmp_path):
+    written(tmp_path / "b", trials=False)
+    (one,) = listed(tmp_path, "--no-answers")
+    assert (one["answer"], one["answer_missing"]) == (None, "not asked for")
+    assert not loaded_by("history", tmp_path, "--no-answers") & SLOW
+
+
+def truncated(bundle):
+    text = (bundle / "manifest.json").read_bytes()
+    (bundle / "manifest.json").write_bytes(text[: len(text) // 2])
+
+
+def newer(bundle):
+    change(bundle / "manifest.json", schema_version=99)
+
+
+def foreign(bundle):
+    shutil.rmtree(bundle)
+    bundle.mkdir()
+    (bundle / "manifest.json").write_text('{"name": "an extension of a browser", "manifest_version": 3}')
+
+
+def half_written(bundle):
+    (bundle / "manifest.json").unlink()
+
+
+def without_plan(bundle):
+    (bundle / "plan.json").unlink()
+
+
+def nested_too_deep(bundle):
+    (bundle / "plan.json").write_text("[" * 100_000)
+
+
+def a_fifo(bundle):
+    (bundle / "plan.json").unlink()
+    os.mkfifo(bundle / "plan.json")
+
+
+def a_link(bundle):
+    (bundle / "manifest.json").rename(bundle.with_name("elsewhere.json"))
+    (bundle / "manifest.json").symlink_to(bundle.with_name("elsewhere.json"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (truncated, "manifest.json: cannot read"),
+        (newer, "version 99"),
+        (foreign, "version None"),
+        (half_written, "half-written"),
+        (without_plan, "plan.json"),
+        (nested_too_deep, "plan.json"),
+        (a_fifo, "a FIFO"),
+        (a_link, "a symbolic link"),
+    ],
+)
+def test_what_cannot_be_read_is_listed_with_the_reason_beside_what_can(tmp_path, spoil, reason):
+    written(tmp_path / "whole", trials=False)
+    spoil(written(tmp_path / "spoilt", trials=False))
+    by_folder = {one["folder"]: one for one in listed(tmp_path, "--no-answers")}
+    assert by_folder[str(tmp_path / "whole")]["status"] == "complete"
+    spoilt = by_folder[str(tmp_path / "spoilt")]
+    assert spoilt["status"] == "unreadable"
+    assert reason in spoilt["reason"]
+    shown = plinth("history", tmp_path, "--no-answers")
+    assert shown.returncode == 0
+    assert reason in " ".join(shown.stdout.split())
+
+
+def test_a_trial_that_is_corrupted_leaves_the_bundle_without_an_answer(tmp_path):
+    bundle = written(tmp_path / "b")
+    (next((bundle / "trials").iterdir()) / "hist.parquet").write_bytes(b"PAR1 of another kind PAR1")
+    (one,) = listed(tmp_path)
+    assert one["status"] == "complete"
+    assert one["answer"] is None
+    assert "hist.parquet" in one["answer_missing"]
+
+
+def test_parts_that_contradict_one_another_are_no_traceback(tmp_path):
+    bundle = written(tmp_path / "b")
+    change(next((bundle / "trials").iterdir()) / "trial.json", variant="of another experiment")
+    (one,) = listed(tmp_path)
+    assert one["question"] == CONTENTS.plan.experiment.question
+    assert one["answer"] or one["answer_missing"]
+
+
+def test_a_run_that_has_not_ended_is_listed_as_running(tmp_path):
+    written(tmp_path / "b", trials=False, finished=False)
+    (one,) = listed(tmp_path)
+    assert one["status"] == "running"
+    assert "not ended" in one["reason"]
+
+
+def test_links_to_folders_are_not_followed(tmp_path):
+    written(tmp_path / "outside" / "b", trials=False)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "outside")
+    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in")
+    assert listed(tmp_path / "in") == []
+
+
+def test_hostile_names_and_dates_are_shown_escaped(tmp_path):
+    name = os.fsencode(tmp_path) + b"/\x1b]0;x\x07<b>$(id)\xff"
+    written(tmp_path / "b", trials=False, created_unix_ns=10**40)
+    (tmp_path / "b").rename(os.fsdecode(name))
+    (one,) = listed(tmp_path, "--no-answers")
+    assert one["folder"].endswith("<b>$(id)\\xff")
+    shown = plinth("history", tmp_path, "--no-answers")
+    assert shown.returncode == 0
+    assert "\x1b" not in shown.stdout
+    assert "\\x1b]0;x\\x07<b>$(id)\\xff" in shown.stdout
+    assert "not a date" in shown.stdout
+
+
+def test_a_bundle_given_itself_is_listed(tmp_path):
+    assert [one["folder"] for one in listed(written(tmp_path / "b", trials=False), "--no-answers")] == [
+        str(tmp_path / "b")
+    ]
+
+
+def test_a_directory_that_is_not_there_is_an_error_that_names_it(tmp_path):
+    done = plinth("history", tmp_path / "none")
+    assert done.returncode == 2
+    assert str(tmp_path / "none") in done.stderr
