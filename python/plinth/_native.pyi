@@ -67,9 +67,10 @@ def parse_script(name: str, source: str, known_variables: list[str] | None) -> s
     """Checks a script in pgbench's language.
 
     `known_variables` are set from outside, None if variables are not to be checked; the engine's own (client_id, random_seed, default_seed) are known anyway.
-    A variable that an expression reads and nothing sets is an error; one that only SQL reads is not, since in the
-    simple protocol it stays as written (`LoadRun` refuses it in the others). What \\gset and \\aset set is not known
-    before they run: for them, every name counts that begins with their prefix.
+    Unless it is None, a name that no variable can have is an error, and a variable that an expression reads and nothing
+    sets; one that only SQL reads is not, since in the simple protocol it stays as written (`LoadRun` refuses it in the
+    others). What \\gset and \\aset set is not known before they run: for them, every name counts that begins with their
+    prefix.
 
     Returns JSON: {"commands": [{"name", "line", "text"}], "statements": [{"index", "line", "text"}],
     "variables_used": [name, ...]}. Commands are all statements and meta commands, numbered as pgbench numbers them

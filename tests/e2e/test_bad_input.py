@@ -273,10 +273,18 @@ def test_settings_of_the_load_that_wait_for_standbys(project, server, load, key)
     assert without.returncode == 0, without.stderr
 
 
-def test_a_script_that_the_engine_would_not_run_is_reported_before_anything_is_made(project):
-    (project.folder / "wrong.sql").write_text("SELECT 1;\nSELECT :row;\n")
+@pytest.mark.parametrize(
+    ("script", "place", "message"),
+    [
+        ("SELECT 1;\nSELECT :row;\n", "2:1", 'undefined variable "row"'),
+        ("SELECT 1;\n\\set a-b 1\n", "2:6", 'invalid variable name: "a-b" in command "set"'),
+        ("SELECT 1 \\gset a-\n", "1:16", 'invalid variable name: "a-" in command "gset"'),
+    ],
+)
+def test_a_script_that_the_engine_would_not_run_is_reported_before_anything_is_made(project, script, place, message):
+    (project.folder / "wrong.sql").write_text(script)
     project.write((project.folder / "x.toml").read_text().replace('builtin = "tpcb-like"', 'script = "wrong.sql"'))
-    done = fails(project, 2, "wrong.sql:2:1", 'undefined variable "row"')
+    done = fails(project, 2, f"wrong.sql:{place}", message)
     assert "make storage" not in done.stderr
     assert not project.bundle.exists()
 

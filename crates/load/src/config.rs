@@ -59,8 +59,9 @@ pub struct Config {
     /// Nothing begins unless every client has a connection, as pgbench has it; otherwise those that have one begin.
     #[serde(default)]
     pub require_all_clients: bool,
-    /// A variable that nothing sets is an error before anything begins; otherwise only of the client that reaches it, as
-    /// pgbench has it, and as a parameter of the extended and the prepared protocol it is a null.
+    /// A variable that nothing sets, or a name that no variable can have, is an error before anything begins; otherwise only
+    /// of the client that reaches it, as in pgbench, where an unset parameter of the extended and the prepared protocol is a
+    /// null.
     #[serde(default = "yes")]
     pub check_variables: bool,
     /// An aborted client ends the run.

@@ -97,15 +97,16 @@ impl ScriptDraws {
         let drawn = PyList::empty(py);
         for (command, written) in self.script.commands.iter().zip(&self.script.written) {
             match command {
-                Command::Set { slot, expr } => {
+                Command::Set { target, expr } => {
                     let value = expr.eval(&self.variables, &mut self.random);
-                    let value = value.map_err(|error| {
+                    let set = |value| Ok((target.slot("set")?, value));
+                    let (slot, value) = value.and_then(set).map_err(|error| {
                         EngineError::new_err(format!(
                             "{}:{}: {error}",
                             self.script.name, written.line
                         ))
                     })?;
-                    self.variables.set(*slot, value);
+                    self.variables.set(slot, value);
                 }
                 Command::Sql(sql) => {
                     let values = sql.params.iter().map(|&slot| self.value(py, slot));

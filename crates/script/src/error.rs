@@ -95,6 +95,14 @@ pub enum EvalReason {
     /// The size given to `permute` is not positive.
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,
+    /// A command sets a variable whose name no variable can have.
+    #[error("{command}: invalid variable name: \"{name}\"")]
+    InvalidName {
+        /// Name of the command.
+        command: &'static str,
+        /// Name of the variable.
+        name: Box<str>,
+    },
     /// The variable of `\sleep` is not an integer.
     #[error("sleep: invalid sleep time \"{text}\" for variable \"{name}\"")]
     SleepTime {

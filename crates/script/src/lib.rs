@@ -34,7 +34,7 @@ pub use functions::Function;
 pub use options::{OptionError, SeedOption, find_builtin, script_weight};
 pub use parse::{check_parameters, check_variables, parse};
 pub use prng::Prng;
-pub use script::{Command, Keep, Read, Script, Segment, SqlCommand, Written};
+pub use script::{Command, Keep, Read, Script, Segment, SqlCommand, Target, Written};
 pub use seeding::{Seeds, ThreadSeeds, choose_script};
 pub use shell::{SHELL_OUTPUT_BYTES, ShellCommand};
 pub use sleep::Sleep;

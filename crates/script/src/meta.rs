@@ -3,7 +3,7 @@
 use crate::error::ParseError;
 use crate::expr::Expr;
 use crate::grammar::parse_expression;
-use crate::script::{Command, Keep, Read};
+use crate::script::{Command, Keep, Read, Script, Target};
 use crate::source::{Source, continuation_length, did_you_mean, is_blank, is_name};
 use crate::variables::Symbols;
 use crate::{shell, sleep};
@@ -46,7 +46,8 @@ pub(crate) struct Reader<'a, 'p> {
     /// Where reading continues.
     offset: usize,
     symbols: &'p mut Symbols,
-    reads: &'p mut Vec<Read>,
+    /// The script being read.
+    script: &'p mut Script,
 }
 
 /// Parses the meta command after the backslash before `offset`. Returns it, unless the line is empty, and the offset of
@@ -55,13 +56,13 @@ pub(crate) fn meta_command(
     source: Source<'_>,
     offset: usize,
     symbols: &mut Symbols,
-    reads: &mut Vec<Read>,
+    script: &mut Script,
 ) -> Result<(Option<Meta>, usize), ParseError> {
     let mut reader = Reader {
         source,
         offset,
         symbols,
-        reads,
+        script,
     };
     let Some(name) = reader.word() else {
         return Ok((None, reader.offset));
@@ -96,9 +97,9 @@ impl<'a> Reader<'a, '_> {
             }
             Some("setshell") => {
                 const USAGE: &str = "\\setshell name command";
-                let slot = self.variable(USAGE)?;
+                let target = self.target(USAGE)?;
                 let shell = shell::parse(self, 2, "missing argument", USAGE)?;
-                Command::SetShell { slot, shell }
+                Command::SetShell { target, shell }
             }
             Some("else") => self.alone(Command::Else { end: 0 })?,
             Some("endif") => self.alone(Command::EndIf)?,
@@ -151,7 +152,7 @@ impl<'a> Reader<'a, '_> {
     pub(crate) fn read(&mut self, name: &str, start: usize) -> usize {
         let slot = self.symbols.slot(name);
         let (line, column) = self.source.position(start);
-        self.reads.push(Read {
+        self.script.reads.push(Read {
             slot,
             line,
             column,
@@ -181,27 +182,36 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Slot of the variable that the command sets.
-    fn variable(&mut self, usage: &str) -> Result<usize, ParseError> {
+    /// The variable that the command sets.
+    fn target(&mut self, usage: &str) -> Result<Target, ParseError> {
         let Some(name) = self.word() else {
             return Err(self.missing("missing argument", usage));
         };
         if is_name(name.text) {
-            return Ok(self.symbols.slot(name.text));
+            return Ok(Target::Slot(self.symbols.slot(name.text)));
         }
-        let message = format!("invalid variable name: \"{}\"", name.text);
-        let error = self.source.error(name.start, message);
-        Err(error.with_hint(match name.text.strip_prefix(':') {
+        let hint = match name.text.strip_prefix(':') {
             Some(bare) if is_name(bare) => format!("to set it, write {bare} without the colon"),
             _ => "names are letters, digits and underscores, and do not begin with a digit"
                 .to_owned(),
-        }))
+        };
+        self.invalid_name(name, hint);
+        Ok(Target::Invalid(name.text.into()))
+    }
+
+    /// Records a name that no variable can have, or the prefix of such names.
+    fn invalid_name(&mut self, name: Word<'_>, hint: impl Into<String>) {
+        let source = self.source;
+        self.script.invalid_name.get_or_insert_with(|| {
+            let message = format!("invalid variable name: \"{}\"", name.text);
+            source.error(name.start, message).with_hint(hint)
+        });
     }
 
     fn set(&mut self) -> Result<Command, ParseError> {
-        let slot = self.variable("\\set name expression")?;
+        let target = self.target("\\set name expression")?;
         let expr = self.expression()?;
-        Ok(Command::Set { slot, expr })
+        Ok(Command::Set { target, expr })
     }
 
     /// The rest of the line.
@@ -218,16 +228,13 @@ impl<'a> Reader<'a, '_> {
         if let Some(extra) = self.word() {
             return Err(self.too_many(extra, "\\gset [prefix] or \\aset [prefix]"));
         }
-        let prefix = match prefix {
-            None => String::new(),
-            Some(prefix) if is_name(prefix.text) => prefix.text.to_owned(),
-            Some(prefix) => {
-                let message = format!("invalid variable name: \"{}\"", prefix.text);
-                return Err(self.source.error(prefix.start, message).with_hint(
-                    "a prefix is letters, digits and underscores, and does not begin with a digit",
-                ));
-            }
-        };
+        if let Some(prefix) = prefix.filter(|prefix| !is_name(prefix.text)) {
+            self.invalid_name(
+                prefix,
+                "a prefix is letters, digits and underscores, and does not begin with a digit",
+            );
+        }
+        let prefix = prefix.map_or_else(String::new, |prefix| prefix.text.to_owned());
         Ok(Keep { all, prefix })
     }
 }

@@ -27,6 +27,7 @@ pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, 
             commands: Vec::new(),
             written: Vec::new(),
             reads: Vec::new(),
+            invalid_name: None,
         },
     };
     let mut scanner = Scanner::new(source);
@@ -80,7 +81,7 @@ impl Draft<'_> {
     fn meta_command(&mut self, offset: usize, symbols: &mut Symbols) -> Result<usize, ParseError> {
         let start = offset - 1;
         let line = self.source.line(start);
-        let (meta, end) = meta_command(self.source, offset, symbols, &mut self.script.reads)?;
+        let (meta, end) = meta_command(self.source, offset, symbols, &mut self.script)?;
         match meta {
             None => {}
             Some(Meta::Command(command)) => {
@@ -127,20 +128,27 @@ impl Draft<'_> {
     }
 }
 
-/// Checks that every variable that is read is `known` from outside or set by one of the scripts. What `\gset` and
-/// `\aset` set is known only after their statements have run, so every name with their prefix counts as set.
+/// Checks that every name is one that a variable can have, and that every variable that is read is `known` from outside or
+/// set by one of the scripts. What `\gset` and `\aset` set is known only after their statements have run, so every name with
+/// their prefix counts as set.
 ///
 /// With `in_sql`, variables that only statements read are checked too. The simple protocol does not need that: it sends
 /// an unset `:name` as written, which may be intended, for example in JSON.
 ///
 /// # Errors
-/// The first variable that nothing sets, at the position where it is read.
+/// The first invalid name; else the first variable that nothing sets, at the position where it is read.
 pub fn check_variables(
     scripts: &[Script],
     symbols: &Symbols,
     known: &[&str],
     in_sql: bool,
 ) -> Result<(), ParseError> {
+    if let Some(error) = scripts
+        .iter()
+        .find_map(|script| script.invalid_name.clone())
+    {
+        return Err(error);
+    }
     let mut is_set_by_script = vec![false; symbols.names().len()];
     for slot in scripts.iter().flat_map(Script::sets) {
         is_set_by_script[slot] = true;

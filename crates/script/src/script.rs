@@ -1,5 +1,6 @@
 //! A script as the load engine runs it: a list of commands over numbered variables.
 
+use crate::error::{EvalError, EvalReason, ParseError};
 use crate::expr::Expr;
 use crate::shell::ShellCommand;
 use crate::sleep::Sleep;
@@ -16,13 +17,19 @@ pub struct Script {
     pub written: Vec<Written>,
     /// Every place where a variable is read, in order.
     pub reads: Vec<Read>,
+    /// The first name in `\set` or `\setshell`, or prefix in `\gset` or `\aset`, that no variable can have. As in pgbench, it
+    /// ends the clients that come to it.
+    pub invalid_name: Option<ParseError>,
 }
 
 impl Script {
     /// Slots of the variables that `\set` and `\setshell` give values to.
     pub fn sets(&self) -> impl Iterator<Item = usize> {
         self.commands.iter().filter_map(|command| match command {
-            Command::Set { slot, .. } | Command::SetShell { slot, .. } => Some(*slot),
+            Command::Set { target, .. } | Command::SetShell { target, .. } => match target {
+                Target::Slot(slot) => Some(*slot),
+                Target::Invalid(_) => None,
+            },
             _ => None,
         })
     }
@@ -58,14 +65,41 @@ pub struct Read {
     pub in_sql: bool,
 }
 
+/// The variable that `\set` or `\setshell` sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Slot of the variable.
+    Slot(usize),
+    /// A name that no variable can have.
+    Invalid(Box<str>),
+}
+
+impl Target {
+    /// Slot of the variable that `command` sets.
+    ///
+    /// # Errors
+    /// When no variable can have the name.
+    #[inline]
+    pub fn slot(&self, command: &'static str) -> Result<usize, EvalError> {
+        match self {
+            Self::Slot(slot) => Ok(*slot),
+            Self::Invalid(name) => Err(EvalReason::InvalidName {
+                command,
+                name: name.clone(),
+            }
+            .into()),
+        }
+    }
+}
+
 /// One step of a script.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Command {
     /// `\set name expression`
     Set {
-        /// Slot of the variable that gets the value.
-        slot: usize,
+        /// The variable that gets the value.
+        target: Target,
         /// The expression to evaluate.
         expr: Expr,
     },
@@ -102,8 +136,8 @@ pub enum Command {
     Shell(ShellCommand),
     /// `\setshell name command`
     SetShell {
-        /// Slot of the variable that is set to the integer that the command prints.
-        slot: usize,
+        /// The variable that is set to the integer that the command prints.
+        target: Target,
         /// The command to run.
         shell: ShellCommand,
     },

@@ -233,11 +233,11 @@ fn run(
 ) -> Result<Value, EvalError> {
     let mut last = Value::Null;
     for command in commands {
-        let Command::Set { slot, expr, .. } = command else {
+        let Command::Set { target, expr } = command else {
             panic!("not a \\set: {command:?}")
         };
         last = expr.eval(variables, rng)?;
-        variables.set(*slot, last);
+        variables.set(target.slot("set")?, last);
     }
     Ok(last)
 }

@@ -91,9 +91,9 @@ fn simple_texts(script: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for command in &script.commands {
         match command {
-            Command::Set { slot, expr, .. } => {
+            Command::Set { target, expr } => {
                 let value: Value = expr.eval(&variables, &mut rng).expect("a value");
-                variables.set(*slot, value);
+                variables.set(target.slot("set").expect("a name"), value);
             }
             Command::Sql(sql) => {
                 let mut text = Vec::new();

@@ -242,6 +242,48 @@ fn variables_that_nothing_sets_are_found() {
 }
 
 #[test]
+fn names_that_no_variable_can_have_are_found_by_the_check() {
+    let name = "names are letters, digits and underscores, and do not begin with a digit";
+    let prefix = "a prefix is letters, digits and underscores, and does not begin with a digit";
+    let table = [
+        (
+            "\\set :x 1",
+            6,
+            ":x",
+            "set",
+            "to set it, write x without the colon",
+        ),
+        ("\\set 1x 1", 6, "1x", "set", name),
+        ("\\set a-b :unset", 6, "a-b", "set", name),
+        ("\\set a-b 1\n\\set c-d 1", 6, "a-b", "set", name),
+        ("\\setshell 1x echo 1", 11, "1x", "setshell", name),
+        ("SELECT 1 \\gset 1x", 16, "1x", "gset", prefix),
+        ("SELECT 1 \\aset a-", 16, "a-", "aset", prefix),
+    ];
+    for (source, column, name, command, hint) in table {
+        let mut symbols = Symbols::new();
+        let scripts = [
+            parse("right", "\\set x 1", &mut symbols).unwrap(),
+            parse("wrong.sql", source, &mut symbols).unwrap(),
+        ];
+        for in_sql in [false, true] {
+            let error = check_variables(&scripts, &symbols, &[], in_sql).unwrap_err();
+            let message = format!(
+                "wrong.sql:1:{column}: invalid variable name: \"{name}\" in command \"{command}\""
+            );
+            assert_eq!(error.to_string(), message, "{source}");
+            assert_eq!(error.hint.as_deref(), Some(hint), "{source}");
+        }
+        let pgbench = newest_pgbench();
+        assert_eq!(
+            refusal(&pgbench, source),
+            None,
+            "pgbench finds it in the run"
+        );
+    }
+}
+
+#[test]
 fn a_variable_that_another_script_sets_is_set() {
     let mut symbols = Symbols::new();
     let scripts = [

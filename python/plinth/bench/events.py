@@ -34,7 +34,9 @@ class EventTeller:
             self._asked.tell(f"warning: {dropped} further errors came too fast to be told one by one")
 
     def _lines(self, event: dict[str, Any]) -> Iterable[str]:
-        client, script, command = event["client"], event["script"], event["command"]
+        client: int = event["client"]
+        script: int = event["script"]
+        command: int = event["command"]
         name = self._names[script][command] if command < len(self._names[script]) else "SQL"
         said = event["in_full"] or as_libpq(event["message"])
         is_lost = said.startswith(_LOST)
@@ -61,11 +63,10 @@ class EventTeller:
             where = f"client {client} script {script} command {command} query {query}"
             yield from (f"error: {line}" for line in _not_stored(where, said))
         else:
-            what = "execution" if name in _EXECUTED else "evaluation"
             yield f"error: {said}"
             yield (
                 f"error: client {client} aborted in command {command} ({name}) of script {script}; "
-                f"{what} of meta-command failed"
+                f"{_failed_part(name, said)} of meta-command failed"
             )
 
     def _tries(self, event: dict[str, Any]) -> str:
@@ -77,6 +78,13 @@ class EventTeller:
             used = event["latency_ns"] / (self._asked.latency_limit_ms * 1e6) * 100
             tries += f", {used:.3f}% of the maximum time of tries was used"
         return f"client {event['client']} {what} ({tries})"
+
+
+def _failed_part(name: str, said: str) -> str:
+    """The part of the meta command `name` that failed with the message `said`."""
+    if name in _EXECUTED:
+        return "execution"
+    return "assignment" if said.startswith("set: invalid variable name") else "evaluation"
 
 
 def _not_stored(where: str, said: str) -> Iterable[str]:

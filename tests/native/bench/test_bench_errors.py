@@ -275,20 +275,12 @@ def test_more_clients_than_files_may_be_open(clients: int) -> None:
     assert said[0][0] == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        # pgbench finds out when a client comes to it.
-        ("\\set a-b 1\n", 'invalid variable name: "a-b" in command "set"'),
-        # pgbench speaks of \gset.
-        ("\\aset\n", "\\aset must follow an SQL command"),
-    ],
-)
-def test_refuses_sooner_or_more_plainly(text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "script").write_text(text)
+def test_refuses_aset_more_plainly(tmp_path: Path) -> None:
+    """pgbench speaks of \\gset."""
+    (tmp_path / "script").write_text("\\aset\n")
     reported = _plinth(["-f", str(tmp_path / "script")])
     assert reported.code == 1
-    assert message in reported.lines[0]
+    assert "\\aset must follow an SQL command" in reported.lines[0]
 
 
 def _pgbench(words: list[str]) -> Refusal:

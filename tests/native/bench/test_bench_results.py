@@ -380,6 +380,22 @@ FOUND_IN_THE_RUN = {
     "block-open": ("begin;\nselect 1;\n", ()),
     "block-open-of-several": ("begin;\nselect 1;\n", ("-c", "2", "-t", "3")),
     "pipeline-open": ("\\startpipeline\nselect 1;\n", ("-M", "extended")),
+    "set-name": ("select 1;\n\\set a-b 1\n", ()),
+    "set-name-with-colon": ("\\set x 1\n\\set :x 2\nselect 1;\n", ()),
+    "set-name-with-digit": ("\\set 1x 1\nselect 1;\n", ()),
+    "set-name-after-the-value": ("\\set a-b 1 / 0\nselect 1;\n", ()),
+    "set-name-in-a-branch-not-taken": ("\\if false\n\\set a-b 1\n\\endif\nselect 1;\n", ()),
+    "set-name-in-a-pipeline": ("\\startpipeline\nselect 1;\n\\set a-b 1\n\\endpipeline\n", PIPELINE),
+    "setshell-name": ("\\setshell a-b echo 5\nselect 1;\n", ()),
+    "setshell-name-after-the-command": ("\\setshell a-b echo five\nselect 1;\n", ()),
+    "setshell-name-in-a-branch-not-taken": ("\\if false\n\\setshell a-b exit 1\n\\endif\nselect 1;\n", ()),
+    "gset-prefix": ("select 1 \\gset a-\n", ()),
+    "gset-prefix-of-a-digit": ("select 1 as x, 2 as y \\gset 1\n", PIPELINE),
+    "gset-prefix-after-the-rows": ("select 1 as x where false \\gset a-\n", ()),
+    "gset-prefix-after-an-error": ("select 1 / 0 \\gset a-\n", ()),
+    "gset-prefix-in-a-branch-not-taken": ("\\if false\nselect 1 as x \\gset a-\n\\endif\nselect 1;\n", ()),
+    "aset-prefix": ("select 1 as x \\; select 2 as y \\aset a-\n", ()),
+    "aset-prefix-without-rows": ("select 1 as x where false \\aset a-\n", ()),
 }
 
 

@@ -302,6 +302,13 @@ def test_what_a_driver_does_not_run_is_refused_with_its_line() -> None:
     with pytest.raises(UsageError, match='undefined variable "row"') as caught:
         check_driver(spec, [ours.model_copy(update={"source": "SELECT 1;\nSELECT :row;"})], {"rows": "1"})
     assert (caught.value.where, caught.value.hint) == ("x.sql:2:1", "did you mean :rows?")
+    for source, message in (
+        ("\\set a-b 1\nSELECT 1;", 'invalid variable name: "a-b"'),
+        ("\\set a :nothing\nSELECT 1;", 'undefined variable "nothing"'),
+        ("\\set a 1 +\nSELECT 1;", "syntax error"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            check_driver(spec, [ours.model_copy(update={"source": source})], {})
     with pytest.raises(UsageError, match=r"runs one script; got x\.sql, y\.sql"):
         check_driver(spec, [ours, ours.model_copy(update={"name": "y.sql"})], {"rows": "1"})
     for key, value in (("rate", 5), ("reconnect", True), ("threads", 2)):

@@ -2,7 +2,7 @@
 
 use std::process::ExitStatus;
 
-use plinth_script::{Command, EvalError, ShellCommand, Value};
+use plinth_script::{Command, EvalError, ShellCommand, Target, Value};
 
 use crate::client::{Client, State};
 use crate::context::Context;
@@ -38,14 +38,17 @@ impl Client {
         }
     }
 
-    /// The shell command of the current step, and the slot of its variable if it is `\setshell`.
-    fn shell_step<'c>(&self, context: &Context<'c>) -> Option<(&'c ShellCommand, Option<usize>)> {
+    /// The shell command of the current step, and its variable if it is `\setshell`.
+    fn shell_step<'c>(
+        &self,
+        context: &Context<'c>,
+    ) -> Option<(&'c ShellCommand, Option<&'c Target>)> {
         match context.programs.programs[self.script]
             .steps
             .get(self.step)?
         {
             Step::Meta(Command::Shell(shell)) => Some((shell, None)),
-            Step::Meta(Command::SetShell { slot, shell }) => Some((shell, Some(*slot))),
+            Step::Meta(Command::SetShell { target, shell }) => Some((shell, Some(target))),
             _ => None,
         }
     }
@@ -54,7 +57,7 @@ impl Client {
         let Some(mut shell) = self.shell.take() else {
             return Ok(());
         };
-        let Some((command, slot)) = self.shell_step(context) else {
+        let Some((command, target)) = self.shell_step(context) else {
             return Ok(());
         };
         let polled = shell.poll();
@@ -64,9 +67,11 @@ impl Client {
             self.shell = Some(shell);
             return Ok(());
         };
-        let value = outcome(command, slot.is_some(), status, output);
+        let value = outcome(command, target.is_some(), status, output);
         let value = value.map_err(|error| self.error(context, error))?;
-        if let Some(slot) = slot {
+        if let Some(target) = target {
+            let slot = target.slot("setshell");
+            let slot = slot.map_err(|error| self.error(context, error))?;
             self.variables.set(slot, value);
         }
         self.command_ended(context);

@@ -29,10 +29,12 @@ impl Client {
                 self.command_began_ns = context.clock.now_ns();
             }
             match program.steps.get(self.step) {
-                Some(Step::Meta(Command::Set { slot, expr })) => {
+                Some(Step::Meta(Command::Set { target, expr })) => {
                     let value = self.evaluate(self.step, expr, program.debugs);
                     let value = value.map_err(|error| self.error(context, error))?;
-                    self.variables.set(*slot, value);
+                    let slot = target.slot("set");
+                    let slot = slot.map_err(|error| self.error(context, error))?;
+                    self.variables.set(slot, value);
                     self.step += 1;
                 }
                 Some(Step::Statement(id)) if self.pipeline.is_open() => {

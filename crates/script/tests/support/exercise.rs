@@ -37,9 +37,10 @@ fn run(source: &str, script: &Script, symbols: &Symbols) {
     for (at, command) in script.commands.iter().enumerate() {
         match command {
             Command::Sql(sql) => statement(sql, symbols),
-            Command::Set { slot, expr } => {
-                if let Ok(value) = expr.eval(&variables, &mut rng) {
-                    variables.set(*slot, value);
+            Command::Set { target, expr } => {
+                let value = expr.eval(&variables, &mut rng);
+                if let (Ok(slot), Ok(value)) = (target.slot("set"), value) {
+                    variables.set(slot, value);
                 }
             }
             Command::If {

@@ -48,14 +48,15 @@ def check_driver(workload: WorkloadSpec, scripts: Sequence[TransactionText], var
 def _check_script(script: ScriptText, driver: str, variables: Mapping[str, str]) -> None:
     from plinth._native import ScriptDraws, ScriptError, parse_script
 
-    for command in json.loads(parse_script(script.name, script.source, [*variables]))["commands"]:
-        if command["name"] not in _TAKEN:
-            raise UsageError(
-                f"driver {driver!r} does not run \\{command['name']}: it takes SQL and \\set only",
-                where=f"{script.name}:{command['line']}",
-                hint='driver = "plinth" runs all of pgbench\'s language',
-            )
     try:
+        commands = json.loads(parse_script(script.name, script.source, [*variables]))["commands"]
+        for command in commands:
+            if command["name"] not in _TAKEN:
+                raise UsageError(
+                    f"driver {driver!r} does not run \\{command['name']}: it takes SQL and \\set only",
+                    where=f"{script.name}:{command['line']}",
+                    hint='driver = "plinth" runs all of pgbench\'s language',
+                )
         ScriptDraws(script.name, script.source, dict(variables), 1, 1, 0)
     except ScriptError as error:
         raise UsageError(
