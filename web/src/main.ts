@@ -22,6 +22,7 @@ import { masthead } from "./views/masthead";
 import { publishedView } from "./views/published";
 import { rankingView } from "./views/ranking";
 import { reproduceView } from "./views/reproduce";
+import { scalingView } from "./views/scaling";
 import { settingsView } from "./views/settings";
 import { storageView } from "./views/storage";
 import { timelineView } from "./views/timeline";
@@ -38,6 +39,7 @@ function page(report: Report): HTMLElement[] {
   const start = initialFocus(report);
   const focus = start && new Store(start);
   const sections = [
+    scalingView(report),
     rankingView(report),
     publishedView(report),
     focus && trialsView(report, focus),

@@ -158,6 +158,7 @@ export function report(changes: Partial<Report> = {}): Report {
     noise: "",
     observation: "Observation took 0.7% of one core.",
     drive_life: "Drive life: n/a.",
+    curves: [],
     sections: {
       sweep: text("Scaling"),
       published: text("Study"),

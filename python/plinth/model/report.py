@@ -266,6 +266,15 @@ class Version(Frozen):
     version: str
 
 
+class CurveText(Frozen):
+    """A curve of a sweep in words, in the order of analysis.sweep.curves."""
+
+    name: str
+    throughput: str = Field(description="How it goes along the levels.")
+    knee: str = Field(description="Where it bends, with the interval of that place; or why that is not known.")
+    law: str = Field(description="The scalability law; empty of what is not about clients.")
+
+
 class Reproduction(Frozen):
     """How to run it again."""
 
@@ -322,6 +331,7 @@ class Report(Frozen):
     variants: tuple[ReportVariant, ...] = Field(description="In the order of analysis.variants.")
     servers: tuple[ReportServer, ...]
     settings: tuple[SettingRow, ...]
+    curves: tuple[CurveText, ...] = Field(default=(), description="Of a sweep.")
     panels: tuple[Panel, ...]
     series: tuple[SeriesInfo, ...]
     bin_s: int

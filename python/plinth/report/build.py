@@ -31,6 +31,7 @@ from plinth.report.io import io_figures
 from plinth.report.published import published_beside
 from plinth.report.sections import SECTIONS
 from plinth.report.settings import setting_rows
+from plinth.report.sweep import curve_texts
 from plinth.report.text import noise_sentence, observer_sentence
 from plinth.report.timeline import Timelines, timelines
 from plinth.report.written import rating_sentence
@@ -53,6 +54,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         variants=tuple(_variant(planned[variant], contents) for variant in ranked),
         servers=_servers(contents.servers),
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),
+        curves=curve_texts(analysis.sweep),
         panels=binned.panels,
         series=binned.series,
         bin_s=binned.bin_s,

@@ -7,7 +7,7 @@ from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
-from plinth.report.sweep import CURVE_HEADS, curve_rows
+from plinth.report.sweep import CURVE_HEADS
 from plinth.report.text import (
     bottleneck,
     client_cpu,
@@ -119,7 +119,7 @@ def _ranking(report: Report) -> str:
 
 
 def _scaling(report: Report) -> str:
-    rows = curve_rows(report.analysis.sweep)
+    rows = [(one.name, one.throughput, one.knee, one.law) for one in report.curves]
     return f"{_table(CURVE_HEADS, rows)}\n\n{_text(report.sections.sweep.note)}" if rows else ""
 
 

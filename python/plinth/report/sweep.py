@@ -1,6 +1,7 @@
 """What a sweep shows, for people: curves with their knee and the scalability law; the same in the terminal and in Markdown."""
 
 from plinth.model.figures import NOT_AVAILABLE, number
+from plinth.model.report import CurveText
 from plinth.model.sweep import Factor, LevelUnit, ScalingCurve, Sweep
 from plinth.model.units import format_size
 from plinth.report.text import latency
@@ -8,20 +9,20 @@ from plinth.report.text import latency
 CURVE_HEADS = ("Curve", "Throughput", "Knee (95 % CI)", "Scalability law")
 
 
-def curve_rows(sweep: Sweep | None) -> list[tuple[str, str, str, str]]:
+def curve_texts(sweep: Sweep | None) -> tuple[CurveText, ...]:
     """For each curve: what it is, how throughput goes, where it bends, and by what law it goes."""
     if sweep is None:
-        return []
+        return ()
     factors = {factor.name: factor for factor in sweep.factors}
-    return [
-        (
-            curve_name(curve, factors[curve.factor]),
-            curve.sentence,
-            knee_text(curve, factors[curve.factor]),
-            fit_text(curve),
+    return tuple(
+        CurveText(
+            name=curve_name(curve, factors[curve.factor]),
+            throughput=curve.sentence,
+            knee=knee_text(curve, factors[curve.factor]),
+            law=fit_text(curve),
         )
         for curve in sweep.curves
-    ]
+    )
 
 
 def curve_name(curve: ScalingCurve, factor: Factor) -> str:

@@ -15,7 +15,7 @@ from plinth.model.report import IoFigure, PublishedBeside, SectionText
 from plinth.model.terminal import ShowingConsole
 from plinth.report.io import io_lines
 from plinth.report.sections import SECTIONS
-from plinth.report.sweep import curve_rows
+from plinth.report.sweep import curve_texts
 from plinth.report.text import (
     bottleneck,
     ceiling,
@@ -126,12 +126,14 @@ def render_terminal(
 
 def _scaling(analysis: Analysis) -> list[Text]:
     """Where the curves of a sweep bend, and by what law they go; how throughput goes along them is in the answer."""
-    rows = curve_rows(analysis.sweep)
+    curves = curve_texts(analysis.sweep)
     lines = [
-        Text.assemble((f"{name}: ", "bold"), f"knee {knee}", (f"; scalability law {law}" if law else "", "dim"))
-        for name, _, knee, law in rows[:_MAX_VARIANTS]
+        Text.assemble(
+            (f"{one.name}: ", "bold"), f"knee {one.knee}", (f"; scalability law {one.law}" if one.law else "", "dim")
+        )
+        for one in curves[:_MAX_VARIANTS]
     ]
-    return [_title(SECTIONS.sweep), *lines, *_more(len(rows), "curves")] if lines else []
+    return [_title(SECTIONS.sweep), *lines, *_more(len(curves), "curves")] if lines else []
 
 
 def _bottlenecks(analysis: Analysis) -> list[Text]:

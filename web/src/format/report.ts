@@ -26,6 +26,10 @@ export interface Report {
   variants: ReportVariant[];
   servers: ReportServer[];
   settings: SettingRow[];
+  /**
+   * Of a sweep.
+   */
+  curves: CurveText[];
   panels: Panel[];
   series: SeriesInfo[];
   bin_s: number;
@@ -927,6 +931,24 @@ export interface SettingCell {
    */
   source: string;
   variants: string[];
+}
+/**
+ * A curve of a sweep in words, in the order of analysis.sweep.curves.
+ */
+export interface CurveText {
+  name: string;
+  /**
+   * How it goes along the levels.
+   */
+  throughput: string;
+  /**
+   * Where it bends, with the interval of that place; or why that is not known.
+   */
+  knee: string;
+  /**
+   * The scalability law; empty of what is not about clients.
+   */
+  law: string;
 }
 /**
  * One chart of the time series.

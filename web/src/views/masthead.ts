@@ -34,10 +34,18 @@ export function masthead(report: Report): HTMLElement {
         `This run is ${run.status}${run.reason ? `: ${run.reason}` : ""}. Results are incomplete.`,
       ),
     h("p", { class: "question" }, analysis.question),
-    h("h1", {}, analysis.answer),
+    ...answer(analysis.answer),
     keyFigures(report),
     analysis.warnings.length > 0 && warnings(analysis.warnings),
   );
+}
+
+/** A long answer, as of a sweep, has its first sentence as the headline; the others stand below. */
+const MOST_HEADLINE = 200;
+
+function answer(text: string): HTMLElement[] {
+  const [first = "", ...rest] = text.length > MOST_HEADLINE ? text.split(/(?<=\.) /) : [text];
+  return [h("h1", {}, first), ...(rest.length > 0 ? [h("p", { class: "answer" }, rest.join(" "))] : [])];
 }
 
 function keyFigures(report: Report): HTMLElement {

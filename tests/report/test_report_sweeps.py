@@ -1,0 +1,113 @@
+"""A sweep in every form of the report: the curves in words, drawn in a real browser, beside what was published."""
+
+import math
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analyse_bundles import sweep
+from browser import check_report
+from plinth.model.plan import Variant
+from plinth.model.published import PublishedFigure, Reference
+from plinth.report import render_html, render_markdown, render_terminal
+from report_bundles import with_reference
+from reported import Reported, reported
+
+
+def saturating(variant: Variant, block: int) -> float:
+    """One core's worth of work for eight clients; memory is twice as fast; a rate is kept up to 2,000 a second."""
+    rng = np.random.default_rng(zlib.crc32(f"{variant.id} {block}".encode()))
+    levels = variant.levels
+    place = 2.0 if levels.get("storage") == "memory" else 1.0
+    size = 1.0 if levels.get("server.settings.shared_buffers", "1MB") == "1MB" else 1.3
+    done = 500 * place * size * min(variant.workload.clients, 8)
+    rate = levels.get("workload.rate")
+    return min(done, float(str(rate)) if rate is not None else done) * math.exp(0.005 * rng.standard_normal())
+
+
+def made(matrix: dict[str, Sequence[Any]], figures: Sequence[PublishedFigure] = ()) -> Reported:
+    contents = sweep(matrix, saturating)
+    if figures:
+        study = Reference(
+            spec=1, title="A study", source="x", date="1999", machine="x", conditions="x", figure=tuple(figures)
+        )
+        contents = with_reference(contents, study)
+    return reported(contents)
+
+
+def drawn(run: Reported, folder: Path) -> dict[str, Any]:
+    """What the check finds in the page. The trials' seconds are invented and alike, so that a change of the trial in focus is
+    not to be seen in the time series: that alone may be found wrong."""
+    file = folder / "report.html"
+    file.write_text(render_html(run.report), encoding="utf-8")
+    _, found = check_report(file)
+    wrong = [text for text in found["failures"] if not text.startswith(("cursor", "selector"))]
+    assert wrong == []
+    return found
+
+
+CLIENTS = {"storage": ["disk", "memory"], "workload.clients": [1, 2, 4, 8, 16, 32]}
+
+
+@pytest.fixture(scope="module")
+def clients() -> Reported:
+    published = [PublishedFigure(levels={"storage": "disk", "workload.clients": n}, tps=100.0 * n) for n in (1, 4, 16)]
+    return made(CLIENTS, published)
+
+
+def test_the_curves_in_words_are_the_same_in_every_form(clients: Reported) -> None:
+    disk, memory = clients.report.curves
+    assert (disk.name, memory.name) == ("disk, over clients", "memory, over clients")
+    assert disk.throughput.endswith("at 8 clients; above, nothing is gained")
+    assert " (95 % CI " in disk.knee
+    assert disk.law.startswith("does not hold: at ")
+    markdown = render_markdown(clients.report)
+    terminal = " ".join(render_terminal(clients.analysis, width=80, color=False).split())
+    assert "## Scaling" in markdown
+    for curve in (disk, memory):
+        assert curve.throughput in markdown and curve.knee in markdown
+        assert f"{curve.name}: knee {curve.knee}; scalability law {curve.law}" in terminal
+
+
+def test_a_published_figure_is_beside_the_baseline_of_its_own_stratum(clients: Reported) -> None:
+    beside = clients.report.published
+    assert beside is not None
+    ratios = {row.label: (row.published_ratio, row.ratio and row.ratio.value) for row in beside.figures}
+    assert ratios == {f"disk, {n} client{'s' * (n > 1)}": (1.0, 1.0) for n in (1, 4, 16)}
+
+
+def test_the_page_draws_curves_intervals_and_what_was_published(clients: Reported, tmp_path: Path) -> None:
+    found = drawn(clients, tmp_path)
+    charts = {chart["id"]: chart for chart in found["charts"]}
+    # Two curves with their intervals, and the published one of the disk.
+    assert charts["scaling-0"]["series"] == 5
+    assert charts["scaling-0"]["points"] == 2 * 6 + 2 * 2 * 6 + 3
+    rows = found["tables"]["Curves in words"]
+    assert [row[0] for row in rows] == ["disk, over clients", "memory, over clients"]
+
+
+def test_an_open_loop_has_latency_over_throughput(tmp_path: Path) -> None:
+    found = drawn(made({"workload.rate": [500, 1000, 2000, 4000, 8000]}), tmp_path)
+    points = {chart["id"]: chart["points"] for chart in found["charts"]}
+    assert points["latency-over-throughput-0"] == 5
+
+
+def test_two_numbers_are_a_heat_map_and_three_factors_small_multiples(tmp_path: Path) -> None:
+    two = {"server.settings.shared_buffers": ["1MB", "8MB"], "workload.clients": [1, 2, 4, 16]}
+    found = drawn(made(two), tmp_path)
+    heat = found["tables"]["Throughput over shared_buffers and clients"]
+    assert [row[0] for row in heat] == ["1MB", "8MB"] and [len(row) for row in heat] == [5, 5]
+    three = drawn(made({"storage": ["disk", "memory"], **two}), tmp_path)
+    drawings = [chart["id"] for chart in three["charts"] if chart["id"].startswith("scaling-")]
+    assert len(drawings) == 4, "shared_buffers on each storage, and clients on each"
+    assert not any("Throughput over" in name for name in three["tables"])
+
+
+def test_a_plain_comparison_has_no_curves() -> None:
+    plain = made({"storage": ["disk", "memory"]})
+    assert plain.report.curves == () and plain.analysis.sweep is None
+    assert "## Scaling" not in render_markdown(plain.report)

@@ -1,0 +1,110 @@
+/** Curves of a sweep as they are drawn: their panels, points and axes. */
+import type { Factor, Interval, Report, ScalingCurve } from "../format/report";
+import { PALETTE } from "./colours";
+
+/** A level of a curve: ours, with its interval, and the published figure where there is one. */
+export interface CurveLevel {
+  readonly x: number;
+  readonly tps: number;
+  readonly interval: Interval | null;
+  readonly p99_ns: number | null;
+  readonly published: number | null;
+}
+
+export interface DrawnCurve {
+  readonly name: string;
+  /** Place in the palette. */
+  readonly colour: number;
+  readonly levels: readonly CurveLevel[];
+  readonly knee: Interval | null;
+}
+
+/** Curves over one factor that share a chart; of many factors, one chart for each combination of levels of the others. */
+export interface CurvePanel {
+  readonly factor: Factor;
+  readonly title: string;
+  readonly curves: readonly DrawnCurve[];
+}
+
+/** Small multiples: within each, curves differ in the last of their other factors only. */
+export function curvePanels(report: Report): CurvePanel[] {
+  const { sweep } = report.analysis;
+  if (!sweep) return [];
+  return sweep.factors
+    .filter((factor) => factor.unit !== null)
+    .flatMap((factor) => {
+      const groups = new Map<string, ScalingCurve[]>();
+      for (const curve of sweep.curves.filter((each) => each.factor === factor.name)) {
+        const shared = Object.entries(curve.levels).slice(0, -1);
+        const title = shared.map(([name, level]) => levelLabel(sweep.factors, name, level)).join(", ");
+        groups.set(title, [...(groups.get(title) ?? []), curve]);
+      }
+      return [...groups].map(([title, curves]) => ({
+        factor,
+        title,
+        curves: curves.map((curve, place) => drawnCurve(report, curve, place)),
+      }));
+    });
+}
+
+function levelLabel(factors: readonly Factor[], name: string, level: unknown): string {
+  const factor = factors.find((each) => each.name === name);
+  const found = factor?.levels.find((each) => JSON.stringify(each.level) === JSON.stringify(level));
+  return found?.label ?? String(level);
+}
+
+function drawnCurve(report: Report, curve: ScalingCurve, place: number): DrawnCurve {
+  const results = new Map(report.analysis.variants.map((variant) => [variant.id, variant]));
+  const published = new Map(report.published?.figures.map((row) => [row.variant, row.published_tps]));
+  return {
+    name: curve.label || "throughput",
+    colour: place % PALETTE.length,
+    knee: curve.knee?.at.interval ?? null,
+    levels: curve.points.flatMap(({ variant, value }) => {
+      const result = results.get(variant);
+      if (!result?.tps) return [];
+      return [
+        {
+          x: value,
+          tps: result.tps.value,
+          interval: result.tps.interval,
+          p99_ns: result.latency?.p99_ns ?? null,
+          published: published.get(variant) ?? null,
+        },
+      ];
+    }),
+  };
+}
+
+/** Logarithmic where all is above 0 and spans more than a decade. */
+export function isLogarithmic(values: readonly number[]): boolean {
+  return Math.min(...values) > 0 && Math.max(...values) > 10 * Math.min(...values);
+}
+
+/** A heat map: throughput at each combination of levels of two numeric factors. */
+export interface HeatMap {
+  readonly rows: Factor;
+  readonly columns: Factor;
+  /** By row, then column; null where nothing was measured. `shade` is 0 for the lowest and 1 for the highest, of logarithms. */
+  readonly cells: readonly (readonly ({ readonly tps: number; readonly shade: number } | null)[])[];
+}
+
+/** Of experiments that vary two numbers and nothing else; null of all others. */
+export function heatMap(report: Report): HeatMap | null {
+  const factors = report.analysis.sweep?.factors ?? [];
+  const [rows, columns] = factors;
+  if (factors.length !== 2 || !rows?.unit || !columns?.unit) return null;
+  const at = (row: unknown, column: unknown) =>
+    report.analysis.variants.find(
+      (each) => !each.is_aa_twin && each.levels[rows.name] === row && each.levels[columns.name] === column,
+    )?.tps?.value ?? null;
+  const figures = rows.levels.map((row) => columns.levels.map((column) => at(row.level, column.level)));
+  const logs = figures.flat().flatMap((tps) => (tps ? [Math.log(tps)] : []));
+  const [low, high] = [Math.min(...logs), Math.max(...logs)];
+  const shade = (tps: number) => (high > low ? (Math.log(tps) - low) / (high - low) : 0);
+  return {
+    rows,
+    columns,
+    cells: figures.map((row) => row.map((tps) => (tps ? { tps, shade: shade(tps) } : null))),
+  };
+}

@@ -1,0 +1,100 @@
+/** Curves of a sweep: their panels, axes, published figures, and the heat map. */
+import { describe, expect, test } from "vitest";
+import type { Factor, Report, ScalingCurve } from "../src/format/report";
+import { curvePanels, heatMap, isLogarithmic } from "../src/model/scaling";
+import { report, variant } from "./sample";
+
+function factor(name: string, values: readonly (number | string)[]): Factor {
+  const isNumeric = values.every((value) => typeof value === "number");
+  return {
+    name,
+    title: name,
+    unit: isNumeric ? "count" : null,
+    is_workload: false,
+    levels: values.map((level) => ({
+      level,
+      label: `${name} ${level}`,
+      text: String(level),
+      value: typeof level === "number" ? level : null,
+    })),
+  };
+}
+
+function curve(
+  of: string,
+  label: string,
+  levels: ScalingCurve["levels"],
+  ids: readonly string[],
+): ScalingCurve {
+  return {
+    factor: of,
+    label,
+    levels,
+    points: ids.map((id, place) => ({ variant: id, value: place + 1 })),
+    gains_until: null,
+    knee: null,
+    knee_missing: "too few",
+    fit: null,
+    fit_missing: null,
+    sentence: "",
+  };
+}
+
+function swept(
+  factors: Factor[],
+  curves: ScalingCurve[],
+  levels: Record<string, Record<string, number>>,
+): Report {
+  const all = report();
+  const variants = Object.entries(levels).map(([id, own], place) =>
+    variant(id, 100 * 10 ** place, { levels: own }),
+  );
+  const sweep = { factors, compared: [], strata: [], curves };
+  return { ...all, analysis: { ...all.analysis, variants, sweep } };
+}
+
+describe("panels", () => {
+  test("there is none without a sweep", () => {
+    expect(curvePanels(report())).toEqual([]);
+  });
+
+  test("curves that differ in one other factor share a chart, those of a third factor have one each", () => {
+    const factors = [factor("clients", [1, 2]), factor("place", ["a", "b"]), factor("memory", ["x", "y"])];
+    const curves = ["a", "b"].flatMap((place) =>
+      ["x", "y"].map((memory) => curve("clients", `${place} ${memory}`, { place, memory }, [])),
+    );
+    const panels = curvePanels(swept(factors, curves, {}));
+    expect(panels.map(({ title, curves: own }) => [title, own.map((each) => each.name)])).toEqual([
+      ["place a", ["a x", "a y"]],
+      ["place b", ["b x", "b y"]],
+    ]);
+  });
+
+  test("a level that was not measured has no point", () => {
+    const made = swept([factor("clients", [1, 2])], [curve("clients", "", {}, ["one", "gone"])], { one: {} });
+    expect(curvePanels(made)[0]?.curves[0]?.levels.map(({ x, tps }) => [x, tps])).toEqual([[1, 100]]);
+  });
+});
+
+test("an axis is logarithmic over more than a decade, and never with a 0", () => {
+  expect(isLogarithmic([1, 10])).toBe(false);
+  expect(isLogarithmic([1, 10.1])).toBe(true);
+  expect(isLogarithmic([0, 100])).toBe(false);
+});
+
+test("a heat map is of two numbers, shaded by their logarithms", () => {
+  const factors = [factor("rows", [1, 2]), factor("clients", [1, 2])];
+  const made = swept(factors, [], {
+    a: { rows: 1, clients: 1 },
+    b: { rows: 1, clients: 2 },
+    c: { rows: 2, clients: 2 },
+  });
+  expect(heatMap(made)?.cells).toEqual([
+    [
+      { tps: 100, shade: 0 },
+      { tps: 1000, shade: expect.closeTo(0.5) },
+    ],
+    [null, { tps: 10_000, shade: expect.closeTo(1) }],
+  ]);
+  expect(heatMap(swept([factor("rows", [1, 2]), factor("place", ["a", "b"])], [], {}))).toBeNull();
+});
