@@ -3,7 +3,7 @@
 Configurations go in and results come out as JSON; `plinth.model.load` has their types. A run has threads of its
 own: it is started, polled, stopped if need be, and waited for. Its methods may be called from any thread;
 none but `start` and `wait` blocks, these release the GIL, and a signal's handler (Ctrl-C) ends them with its
-exception: call `stop()` then, and go on waiting for the end.
+exception: call `stop()` then, and continue to wait for the end.
 
 In loads and scripts, a byte that is not UTF-8 is a lone surrogate (PEP 383), in what goes in and in what comes out.
 """
@@ -112,9 +112,9 @@ class LoadRun:
 
     Clients and threads get the random numbers that pgbench gives them for the same `--random-seed`. When the
     duration is over, running transactions are finished and counted. A statement's error fails its transaction, and
-    the client goes on with the next; serialization failures and deadlocks are tried again up to `max_tries` times.
+    the client continues with the next; serialization failures and deadlocks are tried again up to `max_tries` times.
     A client ends when its connection is lost, when it gets what it cannot understand (COPY among it), and when
-    its script cannot go on; the others go on.
+    its script cannot continue; the others continue.
     """
 
     def __new__(cls, config_json: str) -> LoadRun:
@@ -237,7 +237,7 @@ class PageLoad:
     """The page writer: generated rows, written into the files of empty tables of a server that does not run.
 
     It leaves what COPY FREEZE and ADD PRIMARY KEY leave. A file is put in place when it is whole and durable; one that is
-    there, of the right size, is kept, so that a load that was killed is gone on with by the same configuration.
+    there, of the right size, is kept, so that a load that was killed can be resumed by the same configuration.
     """
 
     def __new__(cls, config_json: str) -> PageLoad:

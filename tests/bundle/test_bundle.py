@@ -198,7 +198,7 @@ def test_keys_of_earlier_builds_are_still_read(tmp_path):
     assert contents.manifest.failures == failures
 
 
-def test_going_on_with_a_bundle_drops_half_a_trial_and_breaks_the_seal(tmp_path):
+def test_resuming_a_bundle_drops_half_a_trial_and_breaks_the_seal(tmp_path):
     path = tmp_path / "b"
     writer = BundleWriter.create(path, PLAN, "", "0.1.0")
     writer.write_trial(trial(1), None, [], [])

@@ -172,7 +172,7 @@ def test_a_folder_that_is_a_link_leads_nowhere(tmp_path, bundle, name):
         assert name in reported.value.where
 
 
-def test_a_run_that_goes_on_writes_to_nothing_that_a_link_names(bundle, precious):
+def test_a_resumed_run_writes_to_nothing_that_a_link_names(bundle, precious):
     manifest = read_manifest(bundle)
     for name in (".manifest.json.partial", "SHA256SUMS", ".SHA256SUMS.partial", "logs/drivers.log", "wear.json"):
         (bundle / name).unlink(missing_ok=True)

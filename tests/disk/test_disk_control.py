@@ -71,7 +71,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.mark.parametrize(("line", "error"), NONSENSE, ids=[repr(line[:40]) for line, _ in NONSENSE])
-def test_nonsense_is_refused_and_the_disk_goes_on(shared: ServedDisk, line: bytes, error: str):
+def test_nonsense_is_refused_and_the_disk_continues(shared: ServedDisk, line: bytes, error: str):
     answer = ask(shared, line)
     assert answer["ok"] is False
     assert error in str(answer["error"])

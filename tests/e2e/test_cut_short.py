@@ -24,7 +24,7 @@ def test_interrupted_in_every_phase(project, nothing_left, phase, number):
     code, said = running.end()
     assert code == 130, said
     assert f"interrupted by {number.name}" in said
-    assert f"`plinth resume {project.bundle}` goes on" in said
+    assert f"`plinth resume {project.bundle}` finishes the run" in said
     assert "Traceback" not in said
     assert project.status() == "interrupted"
     nothing_left()
@@ -109,7 +109,7 @@ def test_resume_cleans_up_by_itself_and_a_complete_bundle_has_nothing_to_resume(
     assert resumed.returncode in (0, 3), resumed.stderr
     nothing_left()
     doctor = json.loads((project.bundle / "env" / "doctor.json").read_text())
-    assert len(doctor["examinations"]) == 2  # before the run, and before it went on
+    assert len(doctor["examinations"]) == 2  # before the run, and before it was resumed
     trials = project.trials()
     once_more = project.plinth("resume", project.bundle)
     assert once_more.returncode in (0, 3), once_more.stderr

@@ -25,7 +25,7 @@ class Lost(NamedTuple):
     said: str
 
 
-def lost_but_the_rest_goes_on(project, storages: str, lost: Mapping[str, Lost], *words: str, prefix=()) -> None:
+def lost_but_the_rest_continues(project, storages: str, lost: Mapping[str, Lost], *words: str, prefix=()) -> None:
     """Run an experiment all of whose storages but `fine` are lost, the first of them telling how it ends."""
     project.write(HEAD.replace("LEVELS", json.dumps([*lost, "fine"])) + storages)
     done = project.run(*words, prefix=prefix)
@@ -68,7 +68,7 @@ def test_what_is_in_use_or_refused_or_not_installed(project, tmp_path) -> None:
                 "bad-mount": Lost(5, "storage bad-mount: mount it on "),
             }
             try:
-                lost_but_the_rest_goes_on(project, storages, lost, "--destroy", WORD)
+                lost_but_the_rest_continues(project, storages, lost, "--destroy", WORD)
             finally:
                 command("umount", tmp_path / "used")
 
@@ -81,7 +81,7 @@ def test_no_fuse_and_no_loop_device_left(project) -> None:
         storages = '[storage.served]\nkind = "emulated"\nprofile = "ideal"\nsize = "400MiB"\n'
         storages += '[storage.looped]\nkind = "loop"\nsize = "400MiB"\n'
         lost = {"served": Lost(5, "this system has no FUSE"), "looped": Lost(5, "no loop device can be had")}
-        lost_but_the_rest_goes_on(project, storages, lost)
+        lost_but_the_rest_continues(project, storages, lost)
 
     in_private_mounts(attempt)
 
@@ -91,4 +91,4 @@ def test_no_right_to_mount(project) -> None:
     said = "needs the right to make and mount block devices"
     storages = '[storage.looped]\nkind = "loop"\nsize = "400MiB"\n' + zram("zram")
     lost = {"looped": Lost(5, f"storage looped {said}"), "zram": Lost(5, f"storage zram {said}")}
-    lost_but_the_rest_goes_on(project, storages, lost, prefix=without)
+    lost_but_the_rest_continues(project, storages, lost, prefix=without)

@@ -7,7 +7,7 @@ IO_URING = '\n[matrix.server.settings]\nio_method = ["sync", "io_uring"]\n'
 """The server of the wheel is built without it."""
 
 
-def test_the_others_go_on_and_the_reason_is_everywhere(project, nothing_left) -> None:
+def test_the_others_continue_and_the_reason_is_everywhere(project, nothing_left) -> None:
     project.write(project.experiment + IO_URING)
     planned = project.plinth("plan", "x.toml", *CHANGES)
     assert planned.returncode == 0, planned.stderr

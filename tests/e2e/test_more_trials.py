@@ -125,7 +125,7 @@ def test_what_was_altered_gets_no_more_trials(complete):
         file.write_text(text)
 
 
-def test_a_run_that_goes_on_gets_no_more_trials(project, nothing_left):
+def test_a_resumed_run_gets_no_more_trials(project, nothing_left):
     running = project.start()
     running.wait_for("trial 1 of")
     done = project.plinth("resume", project.bundle, "--more", 1)

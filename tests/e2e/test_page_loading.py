@@ -1,4 +1,4 @@
-"""`plinth run` with loader = "pages": cut short while it writes, gone on with, and what the report says of it."""
+"""`plinth run` with loader = "pages": interrupted while it writes, resumed, and what the report says about it."""
 
 import json
 import signal
@@ -62,11 +62,11 @@ def test_ctrl_c_while_pages_are_written_undoes_everything(project, nothing_left)
     nothing_left()
 
 
-def test_a_run_that_is_killed_while_pages_are_written_goes_on_and_reports_the_load(project, nothing_left):
+def test_a_run_that_is_killed_while_pages_are_written_is_resumed_and_reports_the_load(project, nothing_left):
     while_it_writes(project, signal.SIGKILL)
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode in (0, 3), resumed.stderr
-    assert "go on with cluster" in resumed.stderr
+    assert "resume with cluster" in resumed.stderr
     (path,) = (project.bundle / "env").glob("dataset-*.json")
     loaded = json.loads(path.read_text())
     assert "write pages" in [task["name"] for task in loaded["tasks"]]

@@ -62,7 +62,7 @@ def test_it_is_measured_at_each_moment_and_shown_in_every_form(project, nothing_
     nothing_left()
 
 
-def test_without_fio_it_is_a_gap_with_its_reason_and_the_run_goes_on(project, nothing_left):
+def test_without_fio_it_is_a_gap_with_its_reason_and_the_run_continues(project, nothing_left):
     def attempt() -> None:
         without_program("fio", project.folder)
         project.write(EXPERIMENT)

@@ -12,7 +12,7 @@ import pytest
 EXPERIMENT = """\
 spec = 1
 name = "load"
-question = "Does it go on?"
+question = "Is it resumed?"
 
 [storage.{storage}
 
@@ -49,7 +49,7 @@ STORAGES = {
         pytest.param("loop", True, marks=pytest.mark.long),
     ],
 )
-def test_a_load_goes_on_where_it_was_killed(project, nothing_left, storage, server_too):
+def test_a_load_is_resumed_where_it_was_killed(project, nothing_left, storage, server_too):
     project.write(EXPERIMENT.format(storage=STORAGES[storage]))
     running = project.start()
     running.wait_for("load numbers into", timeout_s=120)
@@ -66,7 +66,7 @@ def test_a_load_goes_on_where_it_was_killed(project, nothing_left, storage, serv
 
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode in (0, 3), resumed.stderr
-    assert "go on with storage" in resumed.stderr and "go on with cluster" in resumed.stderr
+    assert "resume with storage" in resumed.stderr and "resume with cluster" in resumed.stderr
     (path,) = (project.bundle / "env").glob("dataset-*.json")
     loaded = json.loads(path.read_text())
     assert [gap["what"] for gap in loaded["gaps"]] == ["time to load"]

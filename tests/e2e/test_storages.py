@@ -186,7 +186,7 @@ def _wait_for_load(disk: DiskControl) -> None:
     ],
     ids=["dies", "hangs", "gives EIO"],
 )
-def test_a_disk_that_fails_in_a_trial_fails_that_and_the_others_go_on(
+def test_a_disk_that_fails_in_a_trial_fails_that_and_the_others_continue(
     project, nothing_left, harm: Callable[[Path], object], reason: str
 ) -> None:
     project.write(experiment(["shaky", "sound"], SHAKY).replace('"500ms"', '"4s"'))

@@ -1,4 +1,4 @@
-"""Servers that die, restart or hang while they are observed: gaps, and the host goes on being seen."""
+"""Servers that die, restart or hang while they are observed: gaps, while the host is still observed."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def cluster(breakable: Cluster) -> Cluster:
     return breakable
 
 
-def test_a_killed_server_is_a_gap_and_the_host_goes_on(cluster: Cluster) -> None:
+def test_a_killed_server_is_a_gap_and_the_host_is_still_observed(cluster: Cluster) -> None:
     with watching(cluster) as watched:
         cluster.kill()
         killed_ns = time.monotonic_ns() - watched.started_ns
@@ -116,7 +116,7 @@ def test_a_strangers_template1_is_left_alone(server: Cluster) -> None:
 
 
 def test_a_statement_that_fails_costs_its_source_alone(server: Cluster) -> None:
-    """The load's database goes away: its row is missing, all other views go on."""
+    """The load's database goes away: its row is missing, all other views continue."""
     with client(server) as control:
         control.execute("CREATE DATABASE short_lived")
         gone = replace(server.connection, database="short_lived")

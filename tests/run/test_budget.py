@@ -107,7 +107,7 @@ def test_it_stops_before_the_budget_is_passed(fast: None) -> None:
     assert 6 * GB <= counters.counted["vda"] <= 10 * GB
 
 
-def test_below_the_budget_it_goes_on(fast: None) -> None:
+def test_below_the_budget_it_continues(fast: None) -> None:
     counters = Counters(vda=0)
     with watching(counters, 10 * GB) as spent:
         spent.add(storage("disk", "disk:vda"))

@@ -89,7 +89,7 @@ def test_what_is_being_undone_is_not_ended_by_another_thread():
         cancel.check()
 
 
-def test_a_storage_that_broke_cancels_a_trial_and_what_follows_goes_on():
+def test_a_storage_that_broke_cancels_a_trial_and_what_follows_continues():
     held_back = []
     with InterruptGuard(held_back.append):
         reason = StorageBroken("slow", "its daemon died")

@@ -46,7 +46,7 @@ def test_the_key_is_ours_alone(bundle):
     assert key.read_bytes() not in b"".join(file.read_bytes() for file in bundle.rglob("*") if file.is_file())
 
 
-def test_it_goes_on_where_it_was_moved_to_on_the_same_machine(tmp_path, state_dir, capsys):
+def test_it_is_resumed_where_it_was_moved_to_on_the_same_machine(tmp_path, state_dir, capsys):
     begun(tmp_path / "b")
     (tmp_path / "b").rename(tmp_path / "moved")
     resume_bundle(tmp_path / "moved", PlainLines())

@@ -1,4 +1,4 @@
-"""Processes that hold a device in every way that a look at open files may miss. Each goes on until its test is over."""
+"""Processes that hold a device in every way that a look at open files may miss. Each runs until its test is over."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from disks import Disk
 
 @contextmanager
 def waiting(*argv: str) -> Iterator[int]:
-    """The pid of a process that has said that it is ready, and goes on until it is left."""
+    """The pid of a process that has said that it is ready, and runs until the block is left."""
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None

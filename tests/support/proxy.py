@@ -17,7 +17,7 @@ class Harm:
     """What is done to the bytes from the server (or to those from the client), counted over one connection.
 
     `after_bytes` pass unharmed. Then comes `kind`: "close" ends the connection, "reset" ends it with RST, "half-close"
-    says that nothing more will come and lets the other direction go on, "silence" passes nothing more, "corrupt" changes
+    says that nothing more will come and keeps the other direction open, "silence" passes nothing more, "corrupt" changes
     the next byte, "drip" passes the rest byte by byte, `pause_s` apart.
     """
 

@@ -42,7 +42,7 @@ class Watched:
         return self.observation
 
     def live(self, source: str) -> Series:
-        """The readings of a source so far, which go on growing."""
+        """The readings of a source so far, which keep growing."""
         return next(s.series[source] for s in self.observer._samplers if source in s.series)
 
     def wait_for_readings(self, source: str, further: int) -> None:

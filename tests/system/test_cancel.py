@@ -162,7 +162,7 @@ def test_what_a_command_said_before_its_timeout_is_kept():
 
 
 def test_nobody_sleeps_where_no_token_reaches():
-    """`time.sleep` goes on after a signal's handler has returned: `cancel.sleep` is what ends."""
+    """`time.sleep` continues after a signal's handler has returned: `cancel.sleep` ends."""
     package = Path(plinth.__file__).parent
     found = set()
     for file in package.rglob("*.py"):

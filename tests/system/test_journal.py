@@ -72,7 +72,7 @@ def test_closing_keeps_the_file_only_while_something_is_left_to_undo(state_dir: 
     assert pending_journals() == ()
 
 
-def test_who_goes_on_with_a_run_is_its_owner(state_dir: Path) -> None:
+def test_the_process_that_resumes_a_run_is_its_owner(state_dir: Path) -> None:
     journal = Journal.create("r1", UNDO_HANDLERS)
     entry = journal.record(directory_step(state_dir / "a", journal))
     journal.path.write_text(re.sub(r'"pid": \d+', '"pid": 1', journal.path.read_text()))
@@ -89,7 +89,7 @@ def test_who_goes_on_with_a_run_is_its_owner(state_dir: Path) -> None:
     again.close()
 
 
-def test_numbers_go_on_after_a_take_over(state_dir: Path) -> None:
+def test_numbers_continue_after_a_run_is_resumed(state_dir: Path) -> None:
     journal = Journal.create("r1", UNDO_HANDLERS)
     first = journal.record(directory_step(state_dir / "a", journal))
     journal.record(directory_step(state_dir / "b", journal))

@@ -193,7 +193,7 @@ MANY_FIGURES = "SELECT count(*), count(DISTINCT number), min(number), max(number
 
 
 @pytest.mark.parametrize("at", ["writing", "written", "started"])
-def test_a_load_that_was_killed_goes_on(
+def test_a_load_that_was_killed_is_resumed(
     folder: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     layout = layout_in(folder, installations["18"], owner)
@@ -224,7 +224,7 @@ def written(layout: ClusterLayout) -> list[Path]:
     return [path for path in new if path.stat().st_size > 2**20]
 
 
-def test_a_full_disk_is_reported_and_what_is_there_goes_on_once_there_is_room(
+def test_a_full_disk_is_reported_and_what_is_there_is_kept_until_there_is_room(
     scratch: Path, installations: dict[str, Installation], owner: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLINTH_STATE_DIR", str(scratch / "state"))

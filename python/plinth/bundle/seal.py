@@ -23,7 +23,7 @@ def seal_bundle(folder: BundleFolder) -> None:
 
 
 def unseal_bundle(folder: BundleFolder) -> None:
-    """Take the seal off, because the run goes on."""
+    """Remove the seal, because the run is resumed."""
     folder.remove(SEAL)
 
 

@@ -59,7 +59,7 @@ class BundleWriter:
             raise Refused(
                 "the folder for the bundle is not empty",
                 where=str(folder.path),
-                hint="give another --bundle, or `plinth resume` to go on with a bundle that was cut short",
+                hint="give another --bundle, or `plinth resume` to finish a run that was interrupted",
             )
         manifest = Manifest(
             plinth_version=plinth_version,
@@ -87,7 +87,7 @@ class BundleWriter:
 
     @classmethod
     def reopen(cls, bundle: Path | BundleFolder, manifest: Manifest) -> "BundleWriter":
-        """Go on with a bundle: what is half-written is dropped, the seal is broken."""
+        """Resume writing a bundle: what is half-written is dropped, the seal is broken."""
         folder = folder_of(bundle)
         unseal_bundle(folder)
         for entry in folder.entries("trials"):

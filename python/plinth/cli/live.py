@@ -1,4 +1,4 @@
-"""The run, as it goes on: a live display on a terminal, plain lines elsewhere. All on stderr."""
+"""The progress of a run: a live display on a terminal, plain lines elsewhere. All on stderr."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Standard error for what goes on for hours: who reads it may go before we are done."""
+"""Standard error of commands that run for hours: its reader may end before they do."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from typing import IO, Any, cast
 def stderr() -> IO[str]:
     """sys.stderr, whose writes never fail: once its pipe is closed or its terminal is gone, they go nowhere.
 
-    Progress is for whoever looks at it. A run goes on without, and what it made must be undone without, too.
+    Nobody has to read the progress. A run continues without a reader, and what it made must be undone without one, too.
     """
     return cast(IO[str], _Lasting())
 

@@ -39,7 +39,7 @@ class Machine:
         wait: Callable[[float], None] = cancel.sleep,
         measures_a_server: bool = False,
     ) -> "Machine":
-        """The machine, after what goes on there has been watched for `window_s`."""
+        """The machine, after its activity has been watched for `window_s`."""
         before = read_activity(root)
         wait(window_s)
         own_pid = os.getpid() if own_pid is None else own_pid

@@ -1,4 +1,4 @@
-"""Checks of what else goes on: other processes, other PostgreSQLs, other guests of the same host."""
+"""Checks of other activity: other processes, other PostgreSQLs, other guests of the same host."""
 
 import shlex
 from collections import Counter

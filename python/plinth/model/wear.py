@@ -23,7 +23,7 @@ class DiskWear(Frozen):
     disk: str = Field(description="Kernel name, as in /proc/diskstats.")
     model: str | None
     storages: tuple[str, ...] = Field(description="The storages of the experiment that are built on it.")
-    written_bytes: int = Field(description="By the kernel's counter, while the run went on, by whomever.")
+    written_bytes: int = Field(description="By the kernel's counter, during the run, including writes of others.")
     before: SmartReading | None = None
     after: SmartReading | None = None
     gaps: tuple[Gap, ...] = ()

@@ -46,8 +46,8 @@ class Sampler:
         self._close = close
         self._first_read = threading.Event()
         # A lock that end() lets go of: to wait for an Event takes several times as much CPU, ten times a second.
-        self._going_on = threading.Lock()
-        self._going_on.acquire()
+        self._may_read = threading.Lock()
+        self._may_read.acquire()
         self._unseen: set[str] = set()
         self._missed = 0
         self._longest_ns = 0
@@ -68,8 +68,8 @@ class Sampler:
 
     def end(self) -> None:
         """Have the last reading taken, and the thread end after it."""
-        if self._going_on.locked():
-            self._going_on.release()
+        if self._may_read.locked():
+            self._may_read.release()
 
     def interrupt(self) -> None:
         """End a wait for what is being read."""
@@ -93,7 +93,7 @@ class Sampler:
         self.start_cpu_ns = time.thread_time_ns()
         self._first_read.set()
         due_ns = self._next_after(time.monotonic_ns())
-        while not self._going_on.acquire(timeout=max(0, due_ns - time.monotonic_ns()) / 1e9):
+        while not self._may_read.acquire(timeout=max(0, due_ns - time.monotonic_ns()) / 1e9):
             if (due_ns + self._step_ns - self._t0_ns) % self._interval_ns == 0:
                 self._tick()
             else:

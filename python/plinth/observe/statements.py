@@ -18,7 +18,7 @@ _SCHEMA = "SELECT convert_to(quote_ident(nspname), 'SQL_ASCII') FROM pg_extensio
 def find_statements(connection: psycopg.Connection[tuple[Any, ...]], *, ours: bool) -> dict[str, Extension]:
     """The extension in the connection's database. `ours`: the cluster is Plinth's, so that it may be created there.
 
-    The connection is in a transaction, which goes on. Raises psycopg.Error.
+    The connection is in a transaction, which stays open. Raises psycopg.Error.
     """
     return {STATEMENTS_EXTENSION: _find(connection, ours)}
 

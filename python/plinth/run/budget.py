@@ -1,4 +1,4 @@
-"""The write budget: bytes written to the disks under the storages are counted as a run goes on, and end it in time.
+"""The write budget: bytes written to the disks under the storages are counted during a run, which ends before the budget is exceeded.
 
 Counted are disks, with hardware or a hypervisor behind them, and not what is built on them, so that a write to a loop
 file counts once. The kernel counts per disk and not per writer: what others write to it meanwhile is in the sum.

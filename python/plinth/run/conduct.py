@@ -89,11 +89,11 @@ def conduct(
     destroy: Collection[str],
     connections: Mapping[str, str] | None = None,
     *,
-    goes_on: bool = False,
+    resuming: bool = False,
 ) -> RunStatus:
     """Run the trials of `plan` that are not `done`, undo what was made for them, and close the bundle of `writer`.
 
-    `goes_on`: a run that was killed may have left things behind, which are used or undone.
+    `resuming`: a run that was killed may have left things behind, which are used or undone.
     """
     owner = server_owner()
     context = RunContext.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder)
@@ -101,7 +101,7 @@ def conduct(
         listener.note(owner.reason)
     runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
     journal = (
-        recovery.resume(plan, context, runner, listener) if goes_on else Journal.create(plan.run_id, UNDO_HANDLERS)
+        recovery.resume(plan, context, runner, listener) if resuming else Journal.create(plan.run_id, UNDO_HANDLERS)
     )
     begun_at = writer.path
     budget = WriteBudget.of(plan.experiment.measure, guard.stop, runner, read_wear(writer.folder))
@@ -120,7 +120,7 @@ def conduct(
     except Interrupted as error:
         with guard.shielded():
             end("interrupted", error.message)
-        error.hint = error.hint or f"finished trials are kept: `plinth resume {writer.path}` goes on"
+        error.hint = error.hint or f"finished trials are kept: `plinth resume {writer.path}` finishes the run"
         raise error from None
     except BaseException as error:
         with guard.shielded():

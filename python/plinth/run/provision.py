@@ -268,7 +268,7 @@ class Provision:
         self._managed[planned.id] = cluster
         whole = cluster.layout.whole_step()
         stands = self._journal.has(whole.id)  # as a run that was killed has made it
-        self._listener.phase(f"{'go on with' if stands else 'initialise'} cluster {planned.id}")
+        self._listener.phase(f"{'resume with' if stands else 'initialise'} cluster {planned.id}")
         if not stands:
             cluster.initdb()
         cluster.start({**settings, **load_settings(planned.dataset)})
@@ -276,7 +276,7 @@ class Provision:
             cluster.make_tablespaces()
             self._journal.record(whole)
         with StallWatch(f"load into {planned.id}", cluster.connection, self._listener.note, local=True) as stalls:
-            self._load(planned, cluster.connection, writer, stalls, goes_on=stands)
+            self._load(planned, cluster.connection, writer, stalls, resuming=stands)
         cluster.stop()
 
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter) -> None:
@@ -288,21 +288,21 @@ class Provision:
         self._external[planned.id] = external
         target = external.connection
         with StallWatch(f"load into {planned.id}", target, self._listener.note, local=False) as stalls:
-            goes_on = external.open(self._journal)
-            self._load(planned, target, writer, stalls, goes_on=goes_on)
+            resuming = external.open(self._journal)
+            self._load(planned, target, writer, stalls, resuming=resuming)
 
     def _load(
-        self, planned: PlannedCluster, target: Connection, writer: BundleWriter, stalls: StallWatch, *, goes_on: bool
+        self, planned: PlannedCluster, target: Connection, writer: BundleWriter, stalls: StallWatch, *, resuming: bool
     ) -> None:
-        """Load what is not there; `goes_on`: a run that was killed may have begun."""
+        """Load what is not there; `resuming`: a run that was killed may have begun."""
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
         cluster = self._managed.get(planned.id)
         with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, cluster) as server:
             dataset = dataset_of(planned.dataset, self.plan.dataset_files)
             loaded = load_dataset(planned, dataset, server, stalls.passing_on(self._listener.progress))
-        if goes_on and planned.id in read_loaded(writer.folder):
+        if resuming and planned.id in read_loaded(writer.folder):
             return  # it was looked at when all of it had been loaded
-        if goes_on:
+        if resuming:
             gap = Gap(what="time to load", reason="a run was killed while it loaded; this is what was left to do")
             loaded = loaded.model_copy(update={"gaps": (*loaded.gaps, gap)})
         writer.write_loaded(loaded)

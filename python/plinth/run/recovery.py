@@ -16,7 +16,7 @@ from plinth.system.directory import found_label
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal, NotUndone, journal_path
 from plinth.system.runner import Runner
-from plinth.workload import goes_on
+from plinth.workload import is_resumable
 
 
 def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) -> Journal:
@@ -69,13 +69,13 @@ def _undo_halves(plan: Plan, context: RunContext, journal: Journal, runner: Runn
         layout = context.layout(cluster)
         kept += journal.undo_steps(layout.start_step().id, runner)
         kept += journal.undo_steps(layout.sockets_step().id, runner)
-        if not kept and not (journal.has(layout.whole_step().id) and goes_on(cluster.dataset)):
+        if not kept and not (journal.has(layout.whole_step().id) and is_resumable(cluster.dataset)):
             kept += journal.undo_steps(f"server.{cluster.id}.", runner)
             _remove_half(cluster, context, runner)
         elif not kept:
             _remove_lock(layout, runner)
     for cluster in plan.clusters:
-        if cluster.storage is None and not goes_on(cluster.dataset):
+        if cluster.storage is None and not is_resumable(cluster.dataset):
             kept += journal.undo_steps(external_step(plan.run_id, cluster.id).id, runner)
     for storage in reversed(context.used_storages(plan.clusters)):
         if not journal.has(storage.step_id("made")):

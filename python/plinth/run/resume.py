@@ -79,7 +79,7 @@ def resume_bundle(
             with guard.shielded():
                 _clean_up(plan.run_id, listener)
             writer = BundleWriter.extend(folder, manifest, key, authentic, plan)
-        status = conduct(plan, writer, progress.done, listener, guard, destroy, connections, goes_on=True)
+        status = conduct(plan, writer, progress.done, listener, guard, destroy, connections, resuming=True)
         return RunStatus(
             status.failed_trials + progress.failed_trials, status.bundle, progress.failure_before or status.error
         )

@@ -14,7 +14,7 @@ from plinth.storage import Storage, describe
 
 
 class StorageIoProbe:
-    """What measure.probe_io asks for, kept in the bundle. Done once at each moment: a run that goes on has it already."""
+    """What measure.probe_io asks for, kept in the bundle. Done once at each moment: a resumed run has it already."""
 
     def __init__(self, plan: Plan, writer: BundleWriter, listener: Listener) -> None:
         self._measure = plan.experiment.measure

@@ -19,7 +19,7 @@ from plinth.storage import Storage, describe
 
 
 class StorageProbe:
-    """Probes storages of a run, and keeps what was found in its bundle. Done once: a run that goes on has it already."""
+    """Probes storages of a run, and keeps what was found in its bundle. Done once: a resumed run has it already."""
 
     def __init__(self, plan: Plan, writer: BundleWriter, listener: Listener) -> None:
         self._plan = plan

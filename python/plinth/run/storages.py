@@ -44,7 +44,7 @@ class Storages:
             return None
         made = Step(id=storage.step_id("made"), title=f"storage {storage.name} is there")
         stands = self._journal.has(made.id)  # as a run that was killed has made it
-        self._listener.phase(f"{'go on with' if stands else 'make'} storage {storage.name}")
+        self._listener.phase(f"{'resume with' if stands else 'make'} storage {storage.name}")
         try:
             if stands:
                 facts = storage.facts(self._runner)

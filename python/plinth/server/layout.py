@@ -111,7 +111,7 @@ class ClusterLayout:
         )
 
     def whole_step(self) -> Step:
-        """The mark that the cluster and its tablespaces are there, for a run that goes on after a kill."""
+        """The mark that the cluster and its tablespaces are there, for a run that is resumed after a kill."""
         return self._step("whole", "the cluster is there with its tablespaces")
 
     def sockets_step(self) -> Step:

@@ -151,7 +151,7 @@ def _run(argv: tuple[str, ...], runner: Runner) -> None:
 
 
 def _before_usage(stderr: str) -> list[str]:
-    """What a program says before it goes on to list all of its options."""
+    """What a program says before it lists all of its options."""
     lines = stderr.splitlines()
     usage = next((index for index, line in enumerate(lines) if line.lower().startswith("usage")), None)
     return lines[:usage] if usage else []

@@ -30,7 +30,7 @@ class Conversation:
     def until_it_ends(self, timeout_s: float | None) -> bool:
         """Whether it has closed its pipes and ended within `timeout_s`; None waits for as long as it takes.
 
-        Raises the reason when the work is cancelled; the command goes on.
+        Raises the reason when the work is cancelled; the command keeps running.
         """
         deadline = None if timeout_s is None else monotonic() + timeout_s
         while self._open:

@@ -22,7 +22,7 @@ def abort_hung(what: Undo, handlers: UndoHandlers) -> None:
 def nothing_hangs(made: Callable[[], Iterable[Undo]], handlers: UndoHandlers) -> Iterator[list[str]]:
     """While it is entered, a thread looks after the daemons of what is `made`, and ends each that hangs.
 
-    Whoever waits for it, in whatever call, then goes on with an error. Yields what was ended and why, for people.
+    A process that waits for it, in whatever call, then continues with an error. Yields what was ended and why, for people.
     """
     ended: list[str] = []
     left = threading.Event()

@@ -1,6 +1,6 @@
 """Built-in datasets and workloads: what is loaded, what the clients run, and what must hold afterwards."""
 
-from plinth.workload.dataset import Dataset, dataset_of, goes_on, load_settings
+from plinth.workload.dataset import Dataset, dataset_of, is_resumable, load_settings
 from plinth.workload.loaded import loaded_tables
 from plinth.workload.scripts import check_scripts, check_working_set, scripts_of, shell_commands
 from plinth.workload.server import LoadServer
@@ -13,7 +13,7 @@ __all__ = [
     "check_scripts",
     "check_working_set",
     "dataset_of",
-    "goes_on",
+    "is_resumable",
     "load_settings",
     "loaded_tables",
     "scripts_of",

@@ -104,8 +104,8 @@ class Nothing:
         return []
 
 
-def goes_on(spec: DatasetSpec) -> bool:
-    """Whether `load` goes on where another was killed; SQL files of one's own do not know what is there."""
+def is_resumable(spec: DatasetSpec) -> bool:
+    """Whether `load` resumes a load that was killed; the user's own SQL files do not know what is there."""
     return not isinstance(spec, SqlDataset)
 
 

@@ -32,7 +32,7 @@ class Ledger:
         self._dataset = dataset
 
     def await_others(self, report: Report) -> None:
-        """Wait until no session of another load works here: a server goes on with a statement whose client was killed."""
+        """Wait until no session of another load works here: a server continues with a statement whose client was killed."""
         while self._control.execute(f"SELECT pg_try_advisory_lock({_LOCK})".encode()).fetchone() != (True,):
             report(Progress("wait for what a load before has begun", 0, None, "statements"))
             cancel.sleep(_POLL_S)

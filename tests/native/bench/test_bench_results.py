@@ -142,7 +142,7 @@ def test_a_client_that_fails_ends_and_the_exit_code_is_2(both: Both, tmp_path: P
     assert sorted(set(shape(ours.err))) == sorted(set(shape(theirs.err)))
 
 
-def test_a_client_whose_script_cannot_go_on(both: Both, tmp_path: Path) -> None:
+def test_a_client_whose_script_cannot_continue(both: Both, tmp_path: Path) -> None:
     script = tmp_path / "bad.sql"
     script.write_text("SELECT 1;\n\\set x 1 / 0\n")
     words = ("-n", "-f", str(script), "-t", "3")
@@ -150,7 +150,7 @@ def test_a_client_whose_script_cannot_go_on(both: Both, tmp_path: Path) -> None:
     assert (ours.code, shape(ours.err)) == (theirs.code, shape(theirs.err)) == (2, shape(theirs.err))
 
 
-def test_going_on_after_errors(both: Both, tmp_path: Path) -> None:
+def test_continue_after_errors(both: Both, tmp_path: Path) -> None:
     script = tmp_path / "bad.sql"
     script.write_text("SELECT 1 / 0;\n")
     reported = both.plinth("-n", "-f", str(script), "-t", "3", "--continue-on-error", "--failures-detailed")

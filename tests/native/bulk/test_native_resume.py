@@ -1,4 +1,4 @@
-"""A load that is killed in any of its steps, with or without its server, goes on where it was: no row twice, none missing."""
+"""A load that is killed in any of its steps, with or without its server, is resumed where it was: no row twice, none missing."""
 
 import json
 import os
@@ -109,24 +109,24 @@ def check_numbers(target: Connection, wanted: tuple[Any, ...]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("server_too", [False, True], ids=["loader", "loader and server"])
 @pytest.mark.parametrize("spec", [NUMBERS, PARTITIONED, UNLOGGED], ids=["plain", "partitioned", "unlogged"])
-def test_numbers_go_on_from_every_step(
+def test_numbers_resume_from_every_step(
     own_server: Server, place: Callable[[], Connection], spec: dict[str, Any], server_too: bool
 ) -> None:
     steps = [*STEPS, "make logged"] if "unlogged" in spec else [*STEPS, "analyze"] if "partitions" in spec else STEPS
-    go_on(own_server, place, spec, steps, server_too)
+    resume(own_server, place, spec, steps, server_too)
 
 
 @pytest.mark.parametrize(
     ("spec", "step", "server_too"),
     [(NUMBERS, "load rows", False), (NUMBERS, "build keys", True), (UNLOGGED, "load rows", True)],
 )
-def test_numbers_go_on_where_they_were(
+def test_numbers_resume_where_they_were(
     own_server: Server, place: Callable[[], Connection], spec: dict[str, Any], step: str, server_too: bool
 ) -> None:
-    go_on(own_server, place, spec, [step], server_too)
+    resume(own_server, place, spec, [step], server_too)
 
 
-def go_on(
+def resume(
     own_server: Server, place: Callable[[], Connection], spec: dict[str, Any], steps: Sequence[str], server_too: bool
 ) -> None:
     """In each of `steps`, kill and resume."""
@@ -154,7 +154,7 @@ def go_on(
 @pytest.mark.long
 @pytest.mark.parametrize("server_too", [False, True], ids=["loader", "loader and server"])
 @pytest.mark.parametrize("streams", [1, 2])
-def test_tpcb_and_upsert_go_on_where_they_were(
+def test_tpcb_and_upsert_resume_where_they_were(
     own_server: Server, place: Callable[[], Connection], streams: int, server_too: bool
 ) -> None:
     tpcb = {**TPCB, "streams": streams}
@@ -181,7 +181,7 @@ def test_tpcb_and_upsert_go_on_where_they_were(
 def test_a_statement_that_outlives_its_loader_is_waited_for(
     own_server: Server, place: Callable[[], Connection]
 ) -> None:
-    """The backend goes on with the key of a loader that is gone: it must not be built twice."""
+    """The backend continues to build the key of a loader that was killed: it must not be built twice."""
     target = place()
     killed(own_server, target, TPCB, "build keys", server_too=False)
     reported: list[str] = []

@@ -176,7 +176,7 @@ def test_errors_of_statements_fail_transactions_and_others_end_clients(here: Ser
         assert message in result.errors[0].message
 
 
-def test_a_lost_connection_ends_its_client_and_the_others_go_on(here: Server, begun: Begun) -> None:
+def test_a_lost_connection_ends_its_client_and_the_others_continue(here: Server, begun: Begun) -> None:
     load = begun(config(here, "SELECT pg_sleep(0.01);", duration_s=1.0), "sqlalchemy")
     with here.connect() as control:
         control.execute(

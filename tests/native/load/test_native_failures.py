@@ -131,7 +131,7 @@ def test_deadlocks_are_distinguished(server: Server, load: Load, finished: Finis
     assert server.execute("select sum(value) from contended") == [(2 * result.totals.done,)]
 
 
-def test_a_terminated_client_is_lost_and_the_others_go_on(server: Server, load: Load) -> None:
+def test_a_terminated_client_is_lost_and_the_others_continue(server: Server, load: Load) -> None:
     run = load(server.connection(), "select pg_sleep(0.005);", clients=4, threads=2, duration_s=60.0)
     run.start()
     backends = "select pid from pg_stat_activity where application_name = 'plinth'"
@@ -208,7 +208,7 @@ def test_copy_is_refused(server: Server, load: Load, finished: Finished) -> None
         ("begin;\nselect 1;\n", 2, "without completing the last transaction"),
     ],
 )
-def test_a_script_that_cannot_go_on_ends_its_client(
+def test_a_script_that_cannot_continue_ends_its_client(
     server: Server, load: Load, finished: Finished, script: str, line: int, words: str
 ) -> None:
     result = finished(load(server.connection(), script, clients=3, duration_s=5.0))

@@ -146,7 +146,7 @@ def test_cut_within_a_long_answer(
     assert words in error.message
 
 
-def test_some_are_lost_and_the_others_go_on(secured: Server, load: Load, finished: Finished) -> None:
+def test_some_are_lost_and_the_others_continue(secured: Server, load: Load, finished: Finished) -> None:
     with proxied(secured.port) as proxy:
         run = load(through(proxy, "require"), "select 1;", clients=8, threads=2, duration_s=2.0)
         run.start()

@@ -153,13 +153,13 @@ def refusal(sqlstate: str) -> bytes:
     return b"E" + (len(body) + 4).to_bytes(4, "big") + body
 
 
-@pytest.mark.parametrize(("sqlstate", "goes_on"), [("57P03", True), ("53300", False), ("28P01", False)])
-def test_after_a_refusal(primary: Server, plinth: Outcome, sqlstate: str, goes_on: bool) -> None:
+@pytest.mark.parametrize(("sqlstate", "continues"), [("57P03", True), ("53300", False), ("28P01", False)])
+def test_after_a_refusal(primary: Server, plinth: Outcome, sqlstate: str, continues: bool) -> None:
     with saying(refusal(sqlstate)) as port:
         string = (
             f"host=127.0.0.1,{primary.folder} port={port},{primary.port} user=postgres dbname=postgres sslmode=disable"
         )
-        expected = str(primary.port) if goes_on else "none"
+        expected = str(primary.port) if continues else "none"
         assert (libpq(string), plinth(string)) == (expected, expected)
 
 

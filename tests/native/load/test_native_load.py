@@ -93,7 +93,7 @@ def test_progress_shows_the_same_series(server: Server, load: Load) -> None:
     result = LoadResult.model_validate_json(run.result())
     assert [row["done"] for row in seen] == [row.done for row in result.series]
     assert last["done"] == result.totals.done
-    assert len(seen) > len(last["seconds"]), "rows come while the run goes on"
+    assert len(seen) > len(last["seconds"]), "rows come during the run"
 
 
 @PROTOCOLS
@@ -169,7 +169,7 @@ def test_weights_and_pgbench_draw_the_same_numbers(
     assert by_script["first"] > by_script["second"]
 
 
-def test_sleep_takes_its_time_and_others_go_on(server: Server, load: Load, finished: Finished) -> None:
+def test_sleep_takes_its_time_and_others_continue(server: Server, load: Load, finished: Finished) -> None:
     scripts = [{"name": "sleepy", "source": "\\sleep 2500 us\nselect 1;\n\\set s 30\n\\sleep :s ms\n"}]
     result = finished(load(server.connection(), scripts=scripts, clients=3, transactions_per_client=5))
     (transaction,) = [one for one in result.histograms if one.scope == "transaction"]

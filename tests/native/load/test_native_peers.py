@@ -1,4 +1,4 @@
-"""Servers that break the protocol or the connection: typed errors, and the other clients go on."""
+"""Servers that break the protocol or the connection: typed errors, and the other clients continue."""
 
 import socket
 import struct
@@ -105,7 +105,7 @@ def test_one_bad_peer_among_good_ones(
     assert (error.kind, error.count) == (kind, 1)
     assert words in error.message
     assert result.totals.failed == 1
-    assert result.totals.done > 20, "the others go on"
+    assert result.totals.done > 20, "the others continue"
 
 
 def test_frames_in_single_bytes(load: Load, finished: Finished) -> None:

@@ -1,4 +1,4 @@
-"""A connection for each transaction, what is left of clients that cannot go on, and what becomes of what is cut off."""
+"""A connection for each transaction, what is left of clients that cannot continue, and the results of aborted transactions."""
 
 import json
 import threading
@@ -56,7 +56,7 @@ def test_in_an_open_loop_latency_includes_the_connection(server: Server, load: L
 
 
 def test_more_clients_than_the_server_takes(server: Server, load: Load, finished: Finished) -> None:
-    """Those that get no session end, each with the server's reason; the others go on."""
+    """Those that get no session end, each with the server's reason; the others continue."""
     with server.role("connection limit 3") as role:
         to = server.connection(user=role, database="postgres")
         result = finished(load(to, "select pg_sleep(0.3);", clients=6, duration_s=1.0, reconnect=True))

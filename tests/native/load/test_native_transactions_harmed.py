@@ -102,7 +102,7 @@ def test_delayed_inside_a_transaction(server: Server, load: Load, finished: Fini
 
 @pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
 def test_a_statement_that_takes_too_long(server: Server, load: Load, finished: Finished, protocol: str) -> None:
-    """The server ends the statement; its transaction is rolled back, fails and has no latency; the client goes on."""
+    """The server ends the statement; its transaction is rolled back, fails and has no latency; the client continues."""
     script = (
         "\\set n :n + 1\nbegin;\n\\if :n % 3 = 0\nset local statement_timeout = '20ms';\nselect pg_sleep(60);\n\\endif\n"
         "select 1;\nend;\n"

@@ -1136,7 +1136,7 @@ export interface DiskWear {
    */
   storages: string[];
   /**
-   * By the kernel's counter, while the run went on, by whomever.
+   * By the kernel's counter, during the run, including writes of others.
    */
   written_bytes: number;
   before: SmartReading | null;

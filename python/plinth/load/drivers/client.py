@@ -38,7 +38,7 @@ def be_client(pipe: Pipe, order: Order, number: int, coordinator_pid: int) -> No
 
 
 class _Lost(Exception):
-    """The client cannot go on."""
+    """The client cannot continue."""
 
 
 class _Client:
@@ -129,7 +129,7 @@ class _Worker:
         return time.monotonic_ns() - self._go.t0_ns
 
     def run(self, stopping: Callable[[], bool]) -> None:
-        """Work until the end, or until it is to stop. Raises _Lost when it cannot go on."""
+        """Work until the end, or until it is to stop. Raises _Lost when it cannot continue."""
         while not stopping() and (began_ns := self.now_ns()) < self._go.ends_ns:
             self._under_way = True
             self._transaction(began_ns, stopping)

@@ -43,7 +43,7 @@ class ClientError(NamedTuple):
 
 
 class Go(NamedTuple):
-    """To the clients: when the load began, by the monotonic clock, and how long it goes on."""
+    """To the clients: when the load began, by the monotonic clock, and how long it runs."""
 
     t0_ns: int
     warmup_ns: int

@@ -107,7 +107,7 @@ def stop_daemon(mount: Path, label: str, runner: Runner) -> None:
 
 
 def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None:
-    """Wait for the daemons to end, after each signal in turn; the last one goes on until nobody is left."""
+    """Wait for the daemons to end, after each signal in turn; the last one is repeated until none is left."""
 
     def pids() -> list[int]:
         return [daemon.pid for daemon in daemons(mount, label)]

@@ -1,7 +1,7 @@
 """Which processes have a block device open or mapped, as far as /proc shows: proc(5), proc_pid_fdinfo(5), proc_pid_map_files(5).
 
 Each thread is asked, since each may have a table of open files of its own (unshare(2), CLONE_FILES), and a leader that has
-ended (a zombie) has none while its threads go on. A mapping outlives the descriptor that it was made from, and so does a file
+ended (a zombie) has none while its threads run. A mapping outlives the descriptor that it was made from, and so does a file
 registered with io_uring. What it cannot find: docs/concepts/guards.md.
 """
 
