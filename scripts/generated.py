@@ -37,6 +37,8 @@ from plinth.model.experiment import (
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
+from plinth.model.run_comparison import RunsComparison
+from plinth.model.run_figures import RunFigures
 from plinth.model.storage import QueueSpec, StorageSpec
 from plinth.model.trial import Trial
 from plinth.model.units import format_duration
@@ -226,6 +228,8 @@ def generated() -> dict[str, str]:
         "docs/reference/plan.schema.json": schema_text(Plan.model_json_schema()),
         "docs/reference/trial.schema.json": schema_text(Trial.model_json_schema()),
         "docs/reference/analysis.schema.json": schema_text(Analysis.model_json_schema()),
+        "docs/reference/baseline.schema.json": schema_text(RunFigures.model_json_schema()),
+        "docs/reference/comparison.schema.json": schema_text(RunsComparison.model_json_schema()),
         "docs/reference/doctor.schema.json": schema_text(DoctorRecord.model_json_schema()),
         "docs/reference/endurance.schema.json": schema_text(Endurance.model_json_schema()),
         "docs/reference/load.schema.json": schema_text(LoadConfig.model_json_schema()),

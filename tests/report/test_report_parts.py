@@ -14,10 +14,11 @@ from plinth.model.bottleneck import WaitShare
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.facts import Setting
 from plinth.model.load import Histogram
+from plinth.model.pg_units import setting_text
 from plinth.model.report import Report, SettingRow
 from plinth.report import build_report
 from plinth.report.curves import latency_curve
-from plinth.report.settings import setting_rows, setting_text
+from plinth.report.settings import setting_rows
 from plinth.report.text import latency, noise_sentence, number, rate, ratio, top_waits
 from reported import Reported
 

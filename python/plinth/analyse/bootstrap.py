@@ -93,12 +93,34 @@ def bootstrap(values: Floats, drawn: Draws, statistic: Statistic = median) -> Pi
     median, which for a sample median of odd n is the median of the blurred distribution.
     """
     values = np.sort(values, axis=-1)
-    spread = values.std(axis=-1, ddof=1)
-    width = 0.9 * spread * values.shape[-1] ** -0.2
+    errors, spreads = _resampled(values, drawn, statistic)
+    return Pivot(statistic(values), values.std(axis=-1, ddof=1), np.abs(errors) / spreads)
+
+
+def bootstrap_difference(first: Floats, second: Floats, drawn: tuple[Draws, Draws]) -> Pivot:
+    """The pivot of the difference of two medians, of independent values of shapes (n,) and (m,), not all equal in both.
+
+    The draws must be independent of each other. The spread is scaled as that of min(n, m) values (Welch): for n = m it is
+    sqrt(s1^2 + s2^2).
+    """
+    sides = (np.sort(first), np.sort(second))
+    n = min(len(first), len(second))
+    weights = [n / len(side) for side in sides]
+    errors, spreads = zip(*(_resampled(side, one, median) for side, one in zip(sides, drawn, strict=True)), strict=True)
+
+    def joint(of_first: Floats, of_second: Floats) -> Floats:
+        return np.sqrt(weights[0] * of_first**2 + weights[1] * of_second**2)
+
+    spread = joint(sides[0].std(ddof=1), sides[1].std(ddof=1))
+    return Pivot(median(sides[0]) - median(sides[1]), spread, np.abs(errors[0] - errors[1]) / joint(*spreads))
+
+
+def _resampled(values: Floats, drawn: Draws, statistic: Statistic) -> tuple[Floats, Floats]:
+    """Of each resample of sorted values: how far its centre lies from their median, with sign; and its standard deviation."""
+    width = 0.9 * values.std(axis=-1, ddof=1) * values.shape[-1] ** -0.2
     resampled = values[..., drawn.index] + width[..., np.newaxis, np.newaxis] * drawn.noise
     centres = statistic(resampled)
-    strays = np.abs(centres - median(centres)[..., np.newaxis]) / resampled.std(axis=-1, ddof=1)
-    return Pivot(statistic(values), spread, strays)
+    return centres - median(centres)[..., np.newaxis], resampled.std(axis=-1, ddof=1)
 
 
 def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, Pivot | None]:
@@ -113,13 +135,39 @@ def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, P
         note = f"not enough trials for an interval: it needs at least {MIN_TRIALS}, not {n}"
         few = Estimate(value=value, interval=None, n=n, method=method, note=note, more_trials=MIN_TRIALS - n)
         return few, None
-    if np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())):
+    if _is_constant(values):
         note = f"no interval: all {n} trials gave the same figure, which shows no spread to judge by"
         return Estimate(value=value, interval=None, n=n, method=method, note=note), None
     pivot = bootstrap(values, draws(n, seed))
+    return _with_interval(value, pivot, n, method), pivot
+
+
+def estimate_ratio(
+    logs: Sequence[float], base_logs: Sequence[float], seed: int, method: str
+) -> tuple[Estimate, Pivot | None]:
+    """exp of the difference of the medians of two independent groups (n >= 1 each), as `estimate` gives the median of one."""
+    first, second = np.asarray(logs, dtype=np.float64), np.asarray(base_logs, dtype=np.float64)
+    n = min(len(first), len(second))
+    value = float(np.exp(median(first) - median(second)))
+    if n < MIN_TRIALS:
+        note = f"not enough trials for an interval: it needs at least {MIN_TRIALS} on either side, not {n}"
+        few = Estimate(value=value, interval=None, n=n, method=method, note=note, more_trials=MIN_TRIALS - n)
+        return few, None
+    if _is_constant(first) and _is_constant(second):
+        note = "no interval: the trials of either side gave the same figure, which shows no spread to judge by"
+        return Estimate(value=value, interval=None, n=n, method=method, note=note), None
+    pivot = bootstrap_difference(first, second, (draws(len(first), seed), draws(len(second), seed + 1)))
+    return _with_interval(value, pivot, n, method), pivot
+
+
+def _is_constant(values: Floats) -> bool:
+    return bool(np.ptp(values) <= 1e-12 * max(1.0, float(np.abs(values).max())))
+
+
+def _with_interval(value: float, pivot: Pivot, n: int, method: str) -> Estimate:
     factor = float(np.exp(pivot.half_width()))
     interval = Interval(low=value / factor, high=value * factor, level=LEVEL)
-    return Estimate(value=value, interval=interval, n=n, method=f"{method}; {METHOD}"), pivot
+    return Estimate(value=value, interval=interval, n=n, method=f"{method}; {METHOD}")
 
 
 def stated(found: Estimate, pivot: Pivot | None) -> Estimate:

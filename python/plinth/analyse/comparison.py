@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from plinth.analyse import permutation
-from plinth.analyse.bootstrap import LEVEL, MAX_TRIALS, MIN_TRIALS, Pivot, estimate, expected_half_widths, stated
+from plinth.analyse.bootstrap import (
+    LEVEL,
+    MAX_TRIALS,
+    MIN_TRIALS,
+    Pivot,
+    estimate,
+    estimate_ratio,
+    expected_half_widths,
+    stated,
+)
 from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.figures import number
@@ -54,6 +63,18 @@ def compare(variant: dict[int, float], baseline: dict[int, float], seed: int, fa
         permuted = permutation.within_blocks(logs, seed)
     elif permutation.smallest_p_over_all(len(variant), len(baseline)) * family <= ALPHA:
         permuted = permutation.over_all(np.array(list(variant.values())), np.array(list(baseline.values())), seed)
+    return Ratio(ratio, pivot, float(pivot.p_value()) if pivot else None, permuted)
+
+
+def compare_unpaired(variant: Sequence[float], baseline: Sequence[float], seed: int, family: int) -> Ratio:
+    """The ratio from logarithms of trials that share no blocks, such as those of two runs, at least one on each side.
+
+    What differs between the runs as wholes is in the ratio: nothing cancels it.
+    """
+    ratio, pivot = estimate_ratio(variant, baseline, seed, "ratio of the medians of the trials")
+    permuted = None
+    if permutation.smallest_p_over_all(len(variant), len(baseline)) * family <= ALPHA:
+        permuted = permutation.over_all(np.array(variant), np.array(baseline), seed)
     return Ratio(ratio, pivot, float(pivot.p_value()) if pivot else None, permuted)
 
 

@@ -1,6 +1,7 @@
 """The bundle: the folder that an experiment writes, and the only thing that analysis and reports read."""
 
 from plinth.bundle.authentic import REPEAT_HINT, Authentic, read_authentic
+from plinth.bundle.baseline import read_run_figures, write_run_figures
 from plinth.bundle.files import BundleFolder
 from plinth.bundle.reader import (
     read_bundle,
@@ -31,7 +32,9 @@ __all__ = [
     "read_manifest",
     "read_plan",
     "read_probes",
+    "read_run_figures",
     "read_wear",
     "verify_bundle",
     "write_derived",
+    "write_run_figures",
 ]

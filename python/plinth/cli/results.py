@@ -27,6 +27,8 @@ Output = Annotated[
     Parameter(name="--output", help="File to write instead. Default for --html: BUNDLE/derived/report.html."),
 ]
 
+_REPORT = ("write the report", "--output")
+
 
 def report(
     bundle: Annotated[Path, Parameter(help="Folder of the bundle.")],
@@ -67,7 +69,7 @@ def report(
     else:
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
     if output is not None:
-        _write(output, text)
+        write_text(output, text, *_REPORT)
     elif as_json:
         print_json(text, end="")
     else:
@@ -122,7 +124,7 @@ def write_html(results: Results, path: Path | None = None) -> Path:
 
     page = render_html(results.report)
     if path is not None:
-        return _write(path, page)
+        return write_text(path, page, *_REPORT)
     with for_owner_only(results.bundle if results.contents.plan.is_external else None):
         return write_derived(results.bundle, "report.html", page)
 
@@ -151,11 +153,11 @@ def _print_table(results: Results) -> None:
     print_rendered(text)
 
 
-def _write(path: Path, text: str) -> Path:
-    """Write to a place that the user has named."""
+def write_text(path: Path, text: str, what: str, option: str) -> Path:
+    """Write to a place that the user has named by `option`; `what` says what for, as in "write the report"."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise from_os_error(error, "write the report", path, hint="--output names another place for it") from error
+        raise from_os_error(error, what, path, hint=f"{option} names another place for it") from error
     return path

@@ -85,6 +85,19 @@ class Setting(Frozen):
     boot_value: str | None = None
 
 
+PLACES = {
+    "config_file",
+    "data_directory",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "listen_addresses",
+    "port",
+    "unix_socket_directories",
+}
+"""Settings that Plinth makes itself and that only say where a server is: that they differ means nothing."""
+
+
 class ServerFacts(Frozen):
     """A server as read from itself after it started."""
 

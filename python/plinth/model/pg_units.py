@@ -48,3 +48,21 @@ def setting_amount(value: str, units: Mapping[str, float]) -> float:
 def format_block_size(block_bytes: int) -> str:
     """A block size as PostgreSQL writes it: 65536 -> "64 kB", 512 -> "512 B"."""
     return f"{block_bytes} B" if block_bytes % 1024 else f"{block_bytes // 1024} kB"
+
+
+def setting_text(value: str, unit: str | None) -> str:
+    """A value of pg_settings as SHOW would write it: ("16384", "8kB") -> "128MB", ("300", "s") -> "5min".
+
+    In the largest unit that divides it. Values that stand for something else, such as -1, stay bare; a unit that PostgreSQL
+    is not known to have stands behind its value.
+    """
+    if unit is None or not value.isdigit() or not int(value):
+        return value
+    try:
+        size, family = base_unit(unit)
+    except ValueError:
+        return f"{value} {unit}"
+    amount = int(value) * size
+    return next(
+        f"{amount // size}{name}" for name, size in reversed(family.items()) if (amount / size).denominator == 1
+    )

@@ -1,5 +1,6 @@
 """The one kind of console: what is printed on it cannot steer the terminal, whoever the text is from."""
 
+import io
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -15,3 +16,19 @@ class ShowingConsole(Console):
         return super()._render_buffer(
             segment if segment.control else Segment(shown(segment.text), segment.style) for segment in buffer
         )
+
+
+def text_console(width: int, *, color: bool) -> ShowingConsole:
+    """A console whose output is captured: `width` columns wide, with ANSI colours or plain, whatever the environment says."""
+    return ShowingConsole(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
+        highlight=False,
+        emoji=False,
+        markup=False,
+        legacy_windows=False,
+        _environ={},
+    )

@@ -1,12 +1,14 @@
 """The report as Markdown, for an issue, a wiki or a commit message."""
 
-from collections.abc import Iterable, Sequence
-
 from plinth.model.doctor import Remedy
 from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.report import PublishedBeside, Report, SettingRow
 from plinth.model.shown import shown
 from plinth.model.units import format_duration, format_size
+from plinth.report.markdown_text import bullets as _list
+from plinth.report.markdown_text import plain as _text
+from plinth.report.markdown_text import section as _section
+from plinth.report.markdown_text import table as _table
 from plinth.report.sweep import CURVE_HEADS
 from plinth.report.text import (
     bottleneck,
@@ -330,28 +332,6 @@ def _reproduction(report: Report) -> str:
     toml = report.reproduction.experiment_toml.strip()
     fence = "`" * max(3, 1 + _longest_run(toml, "`"))
     return f"{fence}sh\n{commands}\n{fence}\n\n{_text(versions)}; seed {report.reproduction.seed}.\n\n{fence}toml\n{toml}\n{fence}"
-
-
-def _section(title: str, body: str) -> str:
-    return f"## {title}\n\n{body}" if body else ""
-
-
-def _list(items: Iterable[str]) -> str:
-    return "\n".join(f"- {_text(item)}" for item in items)
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return _text(text).replace("|", "\\|")
-
-
-def _text(text: str) -> str:
-    """Plain text of ours or of a user's, in one line, without taking it for HTML."""
-    return " ".join(text.split()).replace("<", "&lt;")
 
 
 def _longest_run(text: str, character: str) -> int:

@@ -3,40 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from plinth.model.experiment import level_text
-from plinth.model.facts import ServerFacts, Setting
-from plinth.model.pg_units import base_unit
+from plinth.model.facts import PLACES, ServerFacts, Setting
+from plinth.model.pg_units import setting_text
 from plinth.model.plan import Variant
 from plinth.model.report import SettingCell, SettingRow
-
-PLACES = {
-    "config_file",
-    "data_directory",
-    "external_pid_file",
-    "hba_file",
-    "ident_file",
-    "listen_addresses",
-    "port",
-    "unix_socket_directories",
-}
-"""Settings that Plinth makes itself and that only say where a server is: that they differ means nothing."""
-
-
-def setting_text(value: str, unit: str | None) -> str:
-    """A value of pg_settings as SHOW would write it: ("16384", "8kB") -> "128MB", ("300", "s") -> "5min".
-
-    In the largest unit that divides it. Values that stand for something else, such as -1, stay bare; a unit that PostgreSQL
-    is not known to have stands behind its value.
-    """
-    if unit is None or not value.isdigit() or not int(value):
-        return value
-    try:
-        size, family = base_unit(unit)
-    except ValueError:
-        return f"{value} {unit}"
-    amount = int(value) * size
-    return next(
-        f"{amount // size}{name}" for name, size in reversed(family.items()) if (amount / size).denominator == 1
-    )
 
 
 def setting_rows(variants: Sequence[Variant], servers: Mapping[str, ServerFacts]) -> tuple[SettingRow, ...]:

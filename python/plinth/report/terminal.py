@@ -1,6 +1,5 @@
 """The ranked table and the answer, for a terminal."""
 
-import io
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -12,7 +11,7 @@ from rich.text import Text
 from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
 from plinth.model.report import IoFigure, PublishedBeside, SectionText
-from plinth.model.terminal import ShowingConsole
+from plinth.model.terminal import text_console
 from plinth.report.io import io_lines
 from plinth.report.sections import SECTIONS
 from plinth.report.sweep import curve_texts
@@ -88,18 +87,7 @@ def render_terminal(
     """Table, answer, noise floor, what was published, what the I/O probe measured and warnings, at most `width` columns wide,
     but 40 at least; `color` with ANSI colours, else plain.
     """
-    console = ShowingConsole(
-        file=io.StringIO(),
-        width=max(width, _NARROWEST),
-        force_terminal=color,
-        no_color=not color,
-        color_system="standard" if color else None,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-        _environ={},
-    )
+    console = text_console(max(width, _NARROWEST), color=color)
     with console.capture() as capture:
         console.print(_fitting_table(analysis, console.width))
         console.print()

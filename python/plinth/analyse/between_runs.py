@@ -1,0 +1,292 @@
+"""Runs of different days compared: variant by variant, with the noise between the trials within each run."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from plinth.analyse import comparison
+from plinth.analyse.bootstrap import of_trials
+from plinth.analyse.comparison import Ratio, inverse
+from plinth.analyse.run_caveats import caveats
+from plinth.analyse.run_differences import differences, refusals
+from plinth.model.analysis import NoiseFloor, Verdict
+from plinth.model.base import Gap
+from plinth.model.errors import UsageError
+from plinth.model.estimate import Estimate
+from plinth.model.figures import times
+from plinth.model.run_comparison import Allowance, ComparedRun, Metric, RunsComparison, RunsRatio
+from plinth.model.run_figures import RunFigures, TrialFigures, VariantFigures
+
+_NAMES: dict[Metric, str] = {
+    "tps": "throughput",
+    "latency_p50": "p50 latency",
+    "latency_p95": "p95 latency",
+    "latency_p99": "p99 latency",
+}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run and where its figures were read, for people."""
+
+    place: str
+    figures: RunFigures
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """One figure of a variant in the first run and in a later one; `ratio` is None where they are not compared.
+
+    The ratio is of how good the later one is: of a latency it is before / after.
+    """
+
+    run: int
+    before: VariantFigures
+    after: VariantFigures
+    metric: Metric
+    refused: tuple[str, ...]
+    ratio: Ratio | None
+
+
+def compare_runs(
+    runs: Sequence[Run], metrics: Sequence[Metric] = (), allowed: Iterable[Allowance] = ()
+) -> RunsComparison:
+    """Every later run against the first. Without `metrics`: the throughput, and of open loops the p99 latency.
+
+    Raises UsageError where a run must not be compared at all, or where no variant may be.
+    """
+    first, *later = runs
+    may = frozenset(allowed)
+    _check(runs, may)
+    matched = [(place, match_variants(first.figures, run.figures)) for place, run in enumerate(later, start=1)]
+    asked: list[tuple[int, VariantFigures, VariantFigures, Metric, tuple[str, ...]]] = [
+        (place, before, after, metric, refusals(before, after, may))
+        for place, pairs in matched
+        for before, after in pairs
+        for metric in _metrics(metrics, before, after)
+    ]
+    family = sum(not refused for *_, refused in asked)
+    pairs = [_pair(*one, first.figures.seed, family) for one in asked]
+    if all(pair.ratio is None for pair in pairs):
+        raise UsageError(
+            "nothing in these runs can be compared",
+            where=", ".join(run.place for run in runs),
+            hint="`plinth compare --help` says what --allow lets pass",
+            details=_reasons(pairs) or ["no variant of one run is in another: neither levels nor labels agree"],
+        )
+    differing = differences(
+        runs[0].figures, [(run.figures, found) for run, (_, found) in zip(later, matched, strict=True)]
+    )
+    floors = [_floor(run.figures) for run in runs]
+    ratios = _judged(pairs, floors, first.figures.seed)
+    return RunsComparison(
+        runs=tuple(_compared(run) for run in runs),
+        answer=_answer(ratios),
+        ratios=ratios,
+        differences=differing,
+        unmatched=tuple(_unmatched(runs, matched)),
+        caveats=caveats(
+            [run.figures for run in runs], differing, [(pair.before, pair.after) for pair in pairs], floors
+        ),
+    )
+
+
+def match_variants(first: RunFigures, later: RunFigures) -> list[tuple[VariantFigures, VariantFigures]]:
+    """The variants that two runs have in common: of the same levels, else of the same label; or the only one of each.
+
+    A/A twins are left out: each is compared in its own run.
+    """
+    ours, theirs = ([one for one in run.variants if not one.is_aa_twin] for run in (first, later))
+    if len(ours) == len(theirs) == 1:
+        return [(ours[0], theirs[0])]
+    found: list[tuple[VariantFigures, VariantFigures]] = []
+    for variant in ours:
+        same = [one for one in theirs if one.levels == variant.levels] or [
+            one for one in theirs if one.label == variant.label
+        ]
+        if len(same) == 1:
+            found.append((variant, same[0]))
+    return found
+
+
+def _check(runs: Sequence[Run], allowed: frozenset[Allowance]) -> None:
+    seen: dict[str, str] = {}
+    for run in runs:
+        if run.figures.run_id in seen:
+            raise UsageError(
+                f"it is the same run as {seen[run.figures.run_id]}: a run cannot be compared with itself",
+                where=run.place,
+                hint="`plinth report` compares the variants of one run",
+            )
+        seen[run.figures.run_id] = run.place
+        require_complete(run, allowed)
+
+
+def require_complete(run: Run, allowed: Iterable[Allowance]) -> None:
+    """Raises UsageError for a run that did not come to its end, unless "incomplete" is allowed."""
+    if run.figures.status != "complete" and "incomplete" not in allowed:
+        raise UsageError(
+            f"the run is not complete (status: {run.figures.status}): which trials are missing may depend on what they gave",
+            where=run.place,
+            hint="`plinth resume` finishes it; --allow incomplete uses the trials that are there",
+        )
+
+
+def _metrics(asked: Sequence[Metric], before: VariantFigures, after: VariantFigures) -> Sequence[Metric]:
+    usual: tuple[Metric, ...] = ("tps", "latency_p99") if before.is_open_loop or after.is_open_loop else ("tps",)
+    return tuple(dict.fromkeys(asked)) or usual
+
+
+def _pair(
+    place: int,
+    before: VariantFigures,
+    after: VariantFigures,
+    metric: Metric,
+    refused: tuple[str, ...],
+    seed: int,
+    family: int,
+) -> _Pair:
+    figures = [_figures(side.trials, metric) for side in (before, after)]
+    for name, values in zip(("first run", "later run"), figures, strict=True):
+        if not values:
+            refused = (*refused, f"no trial that counts has a figure for the {_NAMES[metric]} in the {name}")
+    ratio = None
+    if not refused:
+        sign = 1 if metric == "tps" else -1
+        logs = [[sign * math.log(value) for value in values] for values in figures]
+        ratio = comparison.compare_unpaired(logs[1], logs[0], seed, family)
+    return _Pair(place, before, after, metric, refused, ratio)
+
+
+def _figures(trials: Iterable[TrialFigures], metric: Metric) -> list[float]:
+    name = metric if metric == "tps" else f"{metric}_ns"
+    values = (getattr(trial, name) for trial in trials)
+    return [float(value) for value in values if value is not None]
+
+
+def _judged(pairs: Sequence[_Pair], floors: Sequence[NoiseFloor | None], seed: int) -> tuple[RunsRatio, ...]:
+    """Verdicts, corrected over all ratios together."""
+    compared = [pair.ratio for pair in pairs if pair.ratio is not None]
+    held = iter(comparison.holm([ratio.p_value for ratio in compared]))
+    permuted = iter(comparison.holm([ratio.permutation_p_value for ratio in compared]))
+    judged: list[RunsRatio] = []
+    for pair in pairs:
+        if pair.ratio is None:
+            judged.append(_refused(pair))
+        else:
+            doubts = [floor for floor in (floors[0], floors[pair.run]) if floor is not None and floor.alarm]
+            floor = max(doubts, key=lambda floor: floor.smallest_ratio, default=None)
+            judged.append(_compare(pair, pair.ratio, (next(held), next(permuted)), floor, seed, len(compared)))
+    return tuple(judged)
+
+
+def _floor(run: RunFigures) -> NoiseFloor | None:
+    """What the A/A pair of a run shows; None without one."""
+    logs = [
+        {trial.block: math.log(trial.tps) for trial in variant.trials}
+        for wanted in ("is_aa_twin", "is_baseline")
+        for variant in run.variants
+        if getattr(variant, wanted) and not (wanted == "is_baseline" and variant.is_aa_twin)
+    ]
+    pair = comparison.compare(logs[0], logs[1], run.seed, family=1) if len(logs) == 2 else None
+    return comparison.noise_floor(pair) if pair else None
+
+
+def _compare(
+    pair: _Pair,
+    ratio: Ratio,
+    p_values: tuple[float | None, float | None],
+    floor: NoiseFloor | None,
+    seed: int,
+    family: int,
+) -> RunsRatio:
+    verdict = comparison.verdict(ratio, p_values[0], floor)
+    stated = comparison.stated_ratio(ratio)
+    if pair.metric != "tps":
+        stated = inverse(stated)
+    more = comparison.more_trials(ratio, family) if verdict == "undecided" else None
+    before, after = (of_trials(_figures(side.trials, pair.metric), seed) for side in (pair.before, pair.after))
+    return RunsRatio(
+        run=pair.run,
+        variant=pair.after.label,
+        metric=pair.metric,
+        before=before,
+        after=after,
+        ratio=stated,
+        ratio_p_value=p_values[0],
+        p_value=p_values[1],
+        verdict=verdict,
+        more_trials=more,
+        sentence=_sentence(pair, verdict, stated, more),
+    )
+
+
+def _refused(pair: _Pair) -> RunsRatio:
+    return RunsRatio(
+        run=pair.run,
+        variant=pair.after.label,
+        metric=pair.metric,
+        before=None,
+        after=None,
+        ratio=None,
+        verdict=None,
+        refused=pair.refused,
+        sentence=f"{pair.after.label}: not compared: {'; '.join(pair.refused)}",
+    )
+
+
+def _sentence(pair: _Pair, verdict: Verdict, ratio: Estimate, more: int | None) -> str:
+    what = f"{pair.after.label}: {_NAMES[pair.metric]} is {times(ratio)} of what it was"
+    advice = f"; about {more} more trial{'s' if more > 1 else ''} in each run would be needed to tell" if more else ""
+    note = f" ({ratio.note})" if ratio.note and ratio.interval is None else ""
+    return f"{what}{note}: {verdict}{advice}"
+
+
+def _answer(ratios: Sequence[RunsRatio]) -> str:
+    """One sentence: how many ratios came out how, the worst first."""
+    if len(ratios) == 1:
+        return ratios[0].sentence
+    counts = [(sum(one.verdict == verdict for one in ratios), str(verdict or "not compared")) for verdict in _ORDER]
+    counted = ", ".join(f"{count} {word}" for count, word in counts if count)
+    worst = min((one for one in ratios if one.verdict == "worse"), key=_loss, default=None)
+    return f"of {len(ratios)} compared: {counted}" + (f"; the largest loss: {worst.sentence}" if worst else "")
+
+
+_ORDER: tuple[Verdict | None, ...] = ("worse", "better", "no difference shown", "undecided", None)
+
+
+def _loss(one: RunsRatio) -> float:
+    if one.ratio is None:
+        return math.inf
+    return one.ratio.value if one.metric == "tps" else 1 / one.ratio.value
+
+
+def _compared(run: Run) -> ComparedRun:
+    figures = run.figures
+    return ComparedRun(
+        place=run.place,
+        run_id=figures.run_id,
+        experiment=figures.experiment,
+        question=figures.question,
+        plinth_version=figures.plinth_version,
+        created_unix_ns=figures.created_unix_ns,
+    )
+
+
+def _reasons(pairs: Sequence[_Pair]) -> list[str]:
+    return list(dict.fromkeys(f"{pair.after.label}: {reason}" for pair in pairs for reason in pair.refused))
+
+
+def _unmatched(
+    runs: Sequence[Run], matched: Sequence[tuple[int, list[tuple[VariantFigures, VariantFigures]]]]
+) -> Iterable[Gap]:
+    first = runs[0]
+    for place, pairs in matched:
+        sides = (
+            (first, {id(before) for before, _ in pairs}, runs[place]),
+            (runs[place], {id(after) for _, after in pairs}, first),
+        )
+        for run, found, other in sides:
+            for variant in run.figures.variants:
+                if not variant.is_aa_twin and id(variant) not in found:
+                    yield Gap(what=variant.label, reason=f"it is in {run.place} and not in {other.place}")

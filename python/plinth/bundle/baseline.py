@@ -1,0 +1,48 @@
+"""Baseline files: the figures of one run, kept to compare later runs with. They are shared, and so not to be trusted."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from plinth.bundle.files import BundleFolder
+from plinth.model.errors import UsageError
+from plinth.model.run_figures import RUN_FIGURES_VERSION, RunFigures
+
+_HINT = "`plinth compare --save-baseline FILE BUNDLE` makes one"
+_MOST_SHOWN = 3
+
+
+def write_run_figures(path: Path, figures: RunFigures) -> None:
+    """Write a baseline file durably, in place of one that is there. Raises a PlinthError where that cannot be done."""
+    BundleFolder.made(path.parent).write_durably(path.name, figures.model_dump_json(indent=1) + "\n")
+
+
+def read_run_figures(path: Path) -> RunFigures:
+    """The figures in a baseline file. Raises a PlinthError for what is no regular file, too large, newer or not valid."""
+    text = BundleFolder(path.parent).read_text(path.name)
+    try:
+        document: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"this is not a baseline file: {error}", where=str(path), hint=_HINT) from error
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if not isinstance(version, int):
+        raise UsageError("this is not a baseline file: it has no schema_version", where=str(path), hint=_HINT)
+    if version > RUN_FIGURES_VERSION:
+        raise UsageError(
+            f"written in version {version} of the format; this Plinth reads up to {RUN_FIGURES_VERSION}",
+            where=str(path),
+            hint="use the Plinth that wrote it, or a newer one",
+        )
+    try:
+        return RunFigures.model_validate(document)
+    except ValidationError as error:
+        raise UsageError("this is not a baseline file", where=str(path), hint=_HINT, details=_wrong(error)) from error
+
+
+def _wrong(error: ValidationError) -> list[str]:
+    """The first things that are wrong, each with its key."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = [f"{'.'.join(map(str, one['loc'])) or 'the file'}: {one['msg']}" for one in found[:_MOST_SHOWN]]
+    return lines + ([f"and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else [])

@@ -1,0 +1,65 @@
+"""The figures of one run, trial by trial, and the conditions that they were measured under: what runs of different days are
+compared by, and what a baseline file holds.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from plinth.model.analysis import SafetyGrade
+from plinth.model.base import Frozen
+from plinth.model.experiment import Level
+from plinth.model.manifest import RunStatus
+
+RUN_FIGURES_VERSION = 1
+ConditionKind = Literal[
+    "workload", "dataset", "clients", "driver", "measuring", "settings", "storage", "versions", "machine"
+]
+Latency = Annotated[int, Field(gt=0, lt=2**63)]
+
+
+class Condition(Frozen):
+    """One thing that held while a run or a variant was measured, as text."""
+
+    kind: ConditionKind
+    name: str
+    value: str
+
+
+class TrialFigures(Frozen):
+    """A trial that counts."""
+
+    block: int
+    tps: float = Field(gt=0, lt=1e15, description="Transactions done per second of the measured phase.")
+    latency_p50_ns: Latency | None
+    latency_p95_ns: Latency | None
+    latency_p99_ns: Latency | None
+
+
+class VariantFigures(Frozen):
+    """A variant with its counted trials."""
+
+    label: str
+    levels: dict[str, Level]
+    is_baseline: bool
+    is_aa_twin: bool
+    is_open_loop: bool = Field(description="Its rate is set by the experiment, so that its throughput says little.")
+    safety: SafetyGrade
+    conditions: tuple[Condition, ...]
+    trials: tuple[TrialFigures, ...]
+    left_out: int = Field(ge=0, description="Trials that failed or that a rule excluded.")
+
+
+class RunFigures(Frozen):
+    """A run as others are compared with it."""
+
+    schema_version: int = RUN_FIGURES_VERSION
+    plinth_version: str
+    run_id: str
+    experiment: str
+    question: str
+    created_unix_ns: int = Field(ge=0, lt=2**63)
+    status: RunStatus
+    seed: int = Field(ge=0, lt=2**63, description="Of the bootstrap.")
+    conditions: tuple[Condition, ...] = Field(description="Of the whole run: machine, versions, measuring.")
+    variants: tuple[VariantFigures, ...]

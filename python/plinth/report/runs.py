@@ -1,0 +1,133 @@
+"""Compared runs, for a terminal and as Markdown."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from rich.table import Table
+from rich.text import Text
+
+from plinth.model.estimate import Estimate
+from plinth.model.figures import NOT_AVAILABLE, bounds, number
+from plinth.model.run_comparison import Difference, Metric, RunsComparison, RunsRatio
+from plinth.model.shown import shown
+from plinth.model.terminal import text_console
+from plinth.report.markdown_text import bullets, plain, section, table
+from plinth.report.text import latency, ratio
+
+_METRICS: dict[Metric, str] = {
+    "tps": "tps",
+    "latency_p50": "p50 latency",
+    "latency_p95": "p95 latency",
+    "latency_p99": "p99 latency",
+}
+_STYLES = {"better": "green", "worse": "bold red", "undecided": "dim"}
+_NARROWEST = 40
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_RATIO_HEADS = ("variant", "figure", "before", "after", "ratio", "verdict")
+
+
+def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -> str:
+    """What differs, each ratio with its verdict, and the caveats, `width` columns wide, but 40 at least."""
+    console = text_console(max(width, _NARROWEST), color=color)
+    with console.capture() as capture:
+        for line in _runs(compared):
+            console.print(Text(line, style="dim"))
+        console.print()
+        console.print(_grid(_ratio_heads(compared), _ratio_rows(compared)))
+        console.print()
+        console.print(Text(compared.answer, style="bold"))
+        for one in compared.ratios:
+            if one.refused:
+                console.print(Text(one.sentence, style="yellow"))
+        if compared.differences:
+            console.print(Text("\nWhat differs:", style="dim"))
+            console.print(_grid(_difference_heads(compared), _difference_rows(compared)))
+        for gap in compared.unmatched:
+            console.print(Text(f"{gap.what}: not compared: {gap.reason}", style="dim"))
+        for caveat in compared.caveats:
+            console.print(Text(f"caveat: {caveat}", style="yellow"))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def render_runs_markdown(compared: RunsComparison) -> str:
+    """The same as GitHub-flavoured Markdown, for a comment on a change."""
+    refused = [one.sentence for one in compared.ratios if one.refused]
+    unmatched = [f"{gap.what}: {gap.reason}" for gap in compared.unmatched]
+    parts = [
+        "# Runs compared",
+        plain(compared.answer),
+        table(_ratio_heads(compared), _ratio_rows(compared)),
+        section("Not compared", bullets([*refused, *unmatched])),
+        section(
+            "What differs",
+            table(_difference_heads(compared), _difference_rows(compared)) if compared.differences else "",
+        ),
+        section("Caveats", bullets(compared.caveats)),
+        section("Runs", bullets(_runs(compared))),
+    ]
+    return shown("\n\n".join(part for part in parts if part) + "\n")
+
+
+def run_letter(place: int) -> str:
+    """The name of a run in tables, by its place from 0: A, B, ..."""
+    return _LETTERS[place] if place < len(_LETTERS) else f"run {place + 1}"
+
+
+def metric_title(metric: Metric) -> str:
+    """A figure's name for people."""
+    return _METRICS[metric]
+
+
+def _runs(compared: RunsComparison) -> list[str]:
+    return [
+        f"{run_letter(place)}: {run.place}: {run.experiment}, run {run.run_id}, "
+        f"{datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC, Plinth {run.plinth_version}"
+        for place, run in enumerate(compared.runs)
+    ]
+
+
+def _ratio_heads(compared: RunsComparison) -> tuple[str, ...]:
+    return _RATIO_HEADS if len(compared.runs) == 2 else ("run", *_RATIO_HEADS)
+
+
+def _ratio_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
+    rows = [(run_letter(one.run), one.variant, _METRICS[one.metric], *_ratio_cells(one)) for one in compared.ratios]
+    return rows if len(compared.runs) > 2 else [row[1:] for row in rows]
+
+
+def _ratio_cells(one: RunsRatio) -> tuple[str, str, str, str]:
+    if one.ratio is None:
+        return (NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE, "not compared")
+    text = number if one.metric == "tps" else latency
+    return (_figure(one.before, text), _figure(one.after, text), ratio(one.ratio), one.verdict or NOT_AVAILABLE)
+
+
+def _figure(of: Estimate | None, text: Callable[[float], str]) -> str:
+    return NOT_AVAILABLE if of is None else text(of.value) + bounds(of, text)
+
+
+def _difference_heads(compared: RunsComparison) -> tuple[str, ...]:
+    return ("what", "name", *(run_letter(place) for place in range(len(compared.runs))), "of")
+
+
+def _difference_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
+    return [
+        (one.kind, one.name, *(_value(value) for value in one.values), _concerned(one)) for one in compared.differences
+    ]
+
+
+def _value(value: str | None) -> str:
+    return f"{NOT_AVAILABLE}: not recorded" if value is None else value
+
+
+def _concerned(one: Difference) -> str:
+    return ", ".join(one.variants) or "all"
+
+
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in heads:
+        grid.add_column(head, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    return grid
