@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _STATEMENTS = ("SQL", "gset", "aset")
 _SHOWN_BYTES = 127
 _POLL_S = 0.1
-_STOP_PATIENCE_S = 10.0
+_STOP_TIMEOUT_S = 10.0
 _FOR_EVER_S = 366 * 86_400
 """The engine's longest duration; whoever asks for more means without end."""
 
@@ -114,7 +114,7 @@ class BenchLoad:
             "shell_user": self._shell_user(),
             "connect_timeout_s": 86_400.0,
             # pgbench is gone at once, and so is what its other clients were at.
-            "stop_timeout_s": 0.0 if asked.exit_on_abort else _STOP_PATIENCE_S,
+            "stop_timeout_s": 0.0 if asked.exit_on_abort else _STOP_TIMEOUT_S,
         }
 
     def _shell_user(self) -> dict[str, Any] | None:
@@ -153,7 +153,7 @@ class BenchLoad:
             self.interrupted = True
             self._asked.tell("interrupted: statements under way may end; Ctrl-C again waits for nothing")
             run.stop()
-            run.wait(_STOP_PATIENCE_S + 1)
+            run.wait(_STOP_TIMEOUT_S + 1)
         self._tell(json.loads(run.progress()), progress, began_unix_ns)
 
     def _tell(self, state: dict[str, Any], progress: Progress, began_unix_ns: int) -> None:
