@@ -14,8 +14,9 @@ from plinth.model.base import Gap
 from plinth.model.errors import UsageError
 from plinth.model.estimate import Estimate
 from plinth.model.figures import times
-from plinth.model.run_comparison import Allowance, ComparedRun, Metric, RunsComparison, RunsRatio
+from plinth.model.run_comparison import ComparedRun, RunsComparison, RunsRatio
 from plinth.model.run_figures import RunFigures, TrialFigures, VariantFigures
+from plinth.model.run_metrics import Allowance, Metric
 
 _NAMES: dict[Metric, str] = {
     "tps": "throughput",

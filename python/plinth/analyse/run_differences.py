@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from plinth.model.run_comparison import Allowance, Difference
+from plinth.model.run_comparison import Difference
 from plinth.model.run_figures import Condition, ConditionKind, RunFigures, VariantFigures
+from plinth.model.run_metrics import Allowance
 
 _NEVER: tuple[ConditionKind, ...] = ("workload",)
 """Rates and latencies of different transactions are figures of different things."""

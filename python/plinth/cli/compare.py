@@ -11,7 +11,7 @@ from plinth.cli.gate import FailOn, Finding, finding_of_verdict, gated
 from plinth.cli.plain import print_json, print_plain, print_rendered
 from plinth.cli.results import Markdown, write_text
 from plinth.model.errors import UsageError
-from plinth.model.run_comparison import Allowance, Metric
+from plinth.model.run_metrics import Allowance, Metric
 
 if TYPE_CHECKING:
     from plinth.model.run_comparison import RunsComparison

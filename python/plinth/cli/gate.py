@@ -1,11 +1,12 @@
 """--fail-on: which findings make a command end with exit code 99, so that a pipeline stops there."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from plinth.model.analysis import Verdict
+if TYPE_CHECKING:
+    from plinth.model.analysis import Verdict
 
 FAILED_GATE = 99
 """As k6 has it for a threshold that was crossed; no other outcome of a command gives it."""
@@ -21,7 +22,7 @@ FailOn = Annotated[
 ]
 
 
-def finding_of_verdict(verdict: Verdict | None) -> Finding | None:
+def finding_of_verdict(verdict: "Verdict | None") -> Finding | None:
     """The finding that a verdict is; what is not compared is inconclusive."""
     if verdict == "worse":
         return "regression"

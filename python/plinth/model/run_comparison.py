@@ -1,18 +1,14 @@
 """Runs compared with each other: what differs between them, and what that did; `plinth compare --json`."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from plinth.model.analysis import Verdict
 from plinth.model.base import Frozen, Gap
 from plinth.model.estimate import Estimate
 from plinth.model.run_figures import ConditionKind
+from plinth.model.run_metrics import Metric
 
 RUN_COMPARISON_VERSION = 1
-Metric = Literal["tps", "latency_p50", "latency_p95", "latency_p99"]
-Allowance = Literal["clients", "dataset", "driver", "incomplete"]
-"""What `plinth compare --allow` can let pass."""
 
 
 class ComparedRun(Frozen):

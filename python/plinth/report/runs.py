@@ -8,7 +8,8 @@ from rich.text import Text
 
 from plinth.model.estimate import Estimate
 from plinth.model.figures import NOT_AVAILABLE, bounds, number
-from plinth.model.run_comparison import Difference, Metric, RunsComparison, RunsRatio
+from plinth.model.run_comparison import Difference, RunsComparison, RunsRatio
+from plinth.model.run_metrics import Metric
 from plinth.model.shown import shown
 from plinth.model.terminal import text_console
 from plinth.report.markdown_text import bullets, plain, section, table

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plinth.bundle import BundleFolder, is_sealed, read_run_figures, verify_bundle, write_run_figures
-from plinth.model.run_comparison import Allowance, Metric, RunsComparison
+from plinth.model.run_comparison import RunsComparison
+from plinth.model.run_metrics import Allowance, Metric
 from plinth.tasks.analysis import analyse_bundle
 
 if TYPE_CHECKING:
