@@ -24,7 +24,9 @@ def main() -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     finally:
-        gc.freeze()  # the kernel frees the memory: to look for cycles in it first takes 50 ms of CPU
+        # The kernel frees the memory: to look for cycles in it first takes 50 ms of CPU. DuckDB complains of what is left.
+        if "_duckdb" not in sys.modules:
+            gc.freeze()
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own end has nothing to undo
 
 

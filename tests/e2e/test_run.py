@@ -117,6 +117,19 @@ def test_results_as_html(finished):
     assert code == 0, findings["failures"]
 
 
+def test_of_a_damaged_table_nothing_is_said_but_the_error(finished, scratch):
+    """DuckDB, which has read others by then, writes of what is left in memory where the process ends without freeing it."""
+    damaged = scratch / "damaged"
+    shutil.copytree(finished.bundle, damaged)
+    table = max(damaged.glob("trials/*/series.parquet"))
+    os.truncate(table, 500)
+    done = finished.plinth("report", damaged)
+    assert done.returncode == 1
+    error, where = done.stderr.splitlines()
+    assert error.startswith("error: cannot read a table of the bundle: ")
+    assert where == f"  where: {table}"
+
+
 def test_analysis_needs_nothing_but_the_bundle(finished, scratch):
     moved = scratch / "moved"
     shutil.copytree(finished.bundle, moved)
