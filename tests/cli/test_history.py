@@ -7,35 +7,7 @@ import shutil
 import pytest
 from test_command_line import SLOW, loaded_by, plinth
 
-from plinth.bundle import BundleFolder, BundleWriter
-from plinth.bundle.tables import Tables
-from plinth.model.plan import Plan
-from report_bundles import ramdisk
-
-CONTENTS = ramdisk(repeats=2, seconds=3)
-
-
-def written(path, plan: Plan = CONTENTS.plan, *, trials=True, created_unix_ns=None, finished=True):
-    """A bundle of invented figures, as a run writes it."""
-    writer = BundleWriter.create(path, plan, CONTENTS.experiment_toml, "0.1.0")
-    for facts in CONTENTS.storages.values():
-        writer.write_storage(facts)
-    for variant, facts in CONTENTS.servers.items():
-        writer.write_server(variant, facts)
-    for each in CONTENTS.trials if trials else ():
-        folder = writer.write_trial(each.trial, None, each.read_samples(), each.events)
-        tables = Tables(BundleFolder(folder))
-        tables.write_series("series.parquet", each.series)
-        tables.write_histograms("hist.parquet", each.histograms)
-    if finished:
-        writer.finish("complete")
-    if created_unix_ns is not None:
-        change(path / "manifest.json", created_unix_ns=created_unix_ns)
-    return path
-
-
-def change(file, **fields):
-    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+from small_bundles import CONTENTS, change, written
 
 
 def listed(directory, *options):

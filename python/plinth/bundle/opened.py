@@ -1,0 +1,201 @@
+"""A bundle's figures as tables, for notebooks and programs: numpy arrays, or frames of pandas or polars.
+
+numpy, pandas and polars are imported when a table is asked for in their form; Plinth itself needs neither pandas nor polars.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plinth.bundle.reader import read_bundle
+from plinth.model.contents import BundleContents, TrialContents
+from plinth.model.errors import MissingCapability, RunError, UsageError
+from plinth.model.load import Second
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import polars
+
+_INT64 = range(-(2**63), 2**63)
+_TRIAL = (
+    "block", "status", "failure", "excluded", "started_unix_ns", "connect_ns", "warmup_ns", "measured_ns", "tps",
+)  # fmt: skip
+_COUNTS = ("scheduled", "done", "failed", "skipped", "open", "retries", "retried", "late")
+_HISTOGRAM = ("scope", "script", "statement", "line", "text")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns of equal length. None is a value that is missing; units are in the names."""
+
+    columns: dict[str, Sequence[Any]]
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def numpy(self) -> dict[str, "numpy.ndarray[Any, Any]"]:
+        """An array for each column: int64, float64, or object for text.
+
+        Numbers of which some are missing are masked arrays (numpy.ma), so that integers stay exact.
+        """
+        import numpy as np
+
+        arrays: dict[str, Any] = {}
+        for name, values in self.columns.items():
+            kind = _kind(values)
+            if kind is str:
+                arrays[name] = np.array(values, dtype=object)
+                continue
+            dtype = np.int64 if kind is int else np.float64
+            missing = [value is None for value in values]
+            array = np.array([0 if value is None else value for value in values], dtype=dtype)
+            arrays[name] = np.ma.masked_array(array, mask=missing) if any(missing) else array
+        return arrays
+
+    def pandas(self) -> "pandas.DataFrame":
+        """A data frame of pandas with its nullable types. MissingCapability when pandas is not installed."""
+        pd = _imported("pandas")
+        dtypes = {int: "Int64", float: "Float64", str: "string"}
+        return pd.DataFrame(
+            {name: pd.Series(list(values), dtype=dtypes[_kind(values)]) for name, values in self.columns.items()}
+        )
+
+    def polars(self) -> "polars.DataFrame":
+        """A data frame of polars. MissingCapability when polars is not installed."""
+        pl = _imported("polars")
+        dtypes = {int: pl.Int64, float: pl.Float64, str: pl.String}
+        return pl.DataFrame(
+            [pl.Series(name, list(values), dtype=dtypes[_kind(values)]) for name, values in self.columns.items()]
+        )
+
+
+class OpenedBundle:
+    """A bundle, read. Every table has the columns `trial`, its number, and `variant`, its id, first."""
+
+    def __init__(self, contents: BundleContents) -> None:
+        self.contents = contents
+        """Everything that is in it, as the values of `plinth.model` that analysis and report are made from."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> "OpenedBundle":
+        """Read the bundle at `path`. Raises PlinthError when it is no bundle, a newer one, or corrupted."""
+        return cls(read_bundle(Path(path)))
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return Path(self.contents.path)
+
+    @property
+    def question(self) -> str:
+        """What its experiment asks."""
+        return self.contents.plan.experiment.question
+
+    def trials(self) -> Table:
+        """A row for each trial, those that failed or are excluded too: levels of its factors, then what was counted.
+
+        A factor's column has its name in the experiment with `level.` before it, as in `level.storage`. `tps` and the counts
+        are of the measured phase; they are missing for a trial that failed.
+        """
+        levels = {variant.id: variant.levels for variant in self.contents.plan.variants}
+        factors = list(dict.fromkeys(factor for of_variant in levels.values() for factor in of_variant))
+        rows = (
+            (
+                *_key(each),
+                *(levels.get(each.trial.variant, {}).get(factor) for factor in factors),
+                *(getattr(each.trial, name) for name in _TRIAL),
+                *(getattr(each.trial.measured, name, None) for name in _COUNTS),
+            )
+            for each in self.contents.trials
+        )
+        return _table(("trial", "variant", *(f"level.{factor}" for factor in factors), *_TRIAL, *_COUNTS), rows)
+
+    def series(self) -> Table:
+        """A row for each second of each trial, warm-up included: the fields of `plinth.model.load.Second`."""
+        fields = tuple(Second.model_fields)
+        rows = (
+            (*_key(each), *(getattr(second, field) for field in fields))
+            for each in self.contents.trials
+            for second in each.series
+        )
+        return _table(("trial", "variant", *fields), rows)
+
+    def histograms(self) -> Table:
+        """A row for each bucket of each latency histogram, of the measured phase: its highest value in ns, and its count.
+
+        Buckets of equal values may be summed over trials. What `scope` means is said by `plinth.model.load.Histogram`.
+        """
+        rows = (
+            (*_key(each), *(getattr(histogram, name) for name in _HISTOGRAM), value_ns, count)
+            for each in self.contents.trials
+            for histogram in each.histograms
+            for value_ns, count in histogram.buckets
+        )
+        return _table(("trial", "variant", *_HISTOGRAM, "value_ns", "bucket_count"), rows)
+
+    def samples(self, source: str | None = None) -> Table:
+        """A row for each value that was observed beside the load, of one source ("host", "device") or of all.
+
+        `t_ns` counts from the start of the load. Counters are as they were read: rates are their differences.
+        UsageError for a source that the bundle does not have.
+        """
+        rows = [
+            (*_key(each), sample.t_ns, sample.source, sample.object, sample.metric, sample.value)
+            for each, sample in self._samples
+            if source is None or sample.source == source
+        ]
+        if source is not None and not rows:
+            known = sorted({sample.source for _, sample in self._samples})
+            raise UsageError(
+                f"there are no samples of the source {source!r}",
+                where=self.contents.path,
+                hint=f"there are samples of {', '.join(known)}" if known else "the bundle has no samples",
+            )
+        return _table(("trial", "variant", "t_ns", "source", "object", "metric", "value"), rows)
+
+    @cached_property
+    def _samples(self) -> list[tuple[TrialContents, Any]]:
+        return [(each, sample) for each in self.contents.trials for sample in each.read_samples()]
+
+
+def _key(each: TrialContents) -> Iterator[Any]:
+    yield each.trial.number
+    yield each.trial.variant
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return Table({name: _uniform(name, column) for name, column in zip(names, columns, strict=True)})
+
+
+def _uniform(name: str, values: Sequence[Any]) -> Sequence[Any]:
+    """A column of one type: levels of a factor may be numbers, texts and truth values, also side by side."""
+    there = [value for value in values if value is not None]
+    if any(isinstance(value, int) and value not in _INT64 for value in there):
+        raise RunError(f"a value of the column {name} does not fit into 64 bits")
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in there):
+        return values
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in there):
+        return [None if value is None else float(value) for value in values]
+    return [None if value is None else str(value) for value in values]
+
+
+def _kind(values: Sequence[Any]) -> type:
+    """int, float or str; float for a column without any value, of which nothing is known."""
+    first = next((value for value in values if value is not None), None)
+    return float if first is None else type(first)
+
+
+def _imported(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise MissingCapability(
+            f"{package} is not installed, and frames of {package} need it",
+            hint=f"install it with `pip install {package}`, or take numpy arrays: .numpy()",
+        ) from error
