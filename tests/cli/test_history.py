@@ -1,5 +1,6 @@
 """`plinth history`: bundles of every state are listed, and none of them ends the command."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -7,7 +8,16 @@ import shutil
 import pytest
 from test_command_line import SLOW, loaded_by, plinth
 
+from plinth.system.lock import LOCK_FILE
 from small_bundles import CONTENTS, change, written
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory, monkeypatch):
+    """Where answers are kept."""
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(folder))
+    return folder
 
 
 def listed(directory, *options):
@@ -119,11 +129,33 @@ def test_parts_that_contradict_one_another_are_no_traceback(tmp_path):
     assert one["answer"] or one["answer_missing"]
 
 
-def test_a_run_that_has_not_ended_is_listed_as_running(tmp_path):
-    written(tmp_path / "b", trials=False, finished=False)
+def test_a_run_that_was_killed_is_told_from_one_that_is_alive(tmp_path):
+    path = written(tmp_path / "b", trials=False, finished=False)
     (one,) = listed(tmp_path)
     assert one["status"] == "running"
-    assert "not ended" in one["reason"]
+    assert f"was killed: `plinth resume {path}`" in one["reason"]
+    with (path / LOCK_FILE).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        (one,) = listed(tmp_path)
+        assert (one["status"], one["reason"]) == ("running", None)
+
+
+def test_an_answer_is_kept_until_a_file_of_the_bundle_changes(tmp_path, state):
+    path = written(tmp_path / "b")
+    (first,) = listed(tmp_path)
+    (kept,) = (state / "cache" / "answers").iterdir()
+    change(kept, answer="kept")
+    assert listed(tmp_path)[0]["answer"] == "kept"
+    os.utime(next(path.glob("trials/*/trial.json")))
+    assert listed(tmp_path)[0]["answer"] == first["answer"]
+    kept.write_text("{")
+    assert listed(tmp_path)[0]["answer"] == first["answer"]
+
+
+def test_without_a_state_directory_it_lists_all_the_same(tmp_path, monkeypatch):
+    written(tmp_path / "b")
+    monkeypatch.setenv("PLINTH_STATE_DIR", "/proc/no-such-folder")
+    assert listed(tmp_path)[0]["answer"]
 
 
 def test_links_to_folders_are_not_followed(tmp_path):

@@ -36,7 +36,8 @@ def history(
     """List the bundles below a directory, the newest first: question, answer, machine, date and status.
 
     Bundles are looked for up to 6 folders deep; symbolic links are not followed. One that is truncated, corrupted, half-written,
-    of a newer Plinth or not a bundle at all is listed with the reason. Nothing is written.
+    of a newer Plinth or not a bundle at all is listed with the reason. Nothing is written into bundles: answers are kept in
+    Plinth's cache until a bundle changes.
 
       plinth history
       plinth history results --json

@@ -23,6 +23,22 @@ def try_lock(fd: int) -> bool:
     return True
 
 
+def is_locked(directory: int) -> bool:
+    """Whether a process holds the lock of a directory, given by its descriptor; nothing is made or written."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        fd = os.open(LOCK_FILE, flags, dir_fd=directory)
+    except OSError:  # none is there, or what is there is no lock of ours
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 class DirectoryLock:
     """Holds `path` for this process, from `acquire` to `release`, or as a context manager.
 

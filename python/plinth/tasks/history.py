@@ -10,7 +10,8 @@ from plinth.model.facts import HostFacts
 from plinth.model.history import History, ListedBundle
 from plinth.model.manifest import Manifest
 from plinth.model.units import format_size
-from plinth.tasks.analysis import analyse_bundle
+from plinth.system.lock import is_locked
+from plinth.tasks.answers import answer_of
 
 MAX_DEPTH = 6
 """How many folders deep bundles are looked for, so that a large tree does not take for ever."""
@@ -21,7 +22,7 @@ _INCONSISTENT = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueErr
 def history_of(directory: Path, *, with_answers: bool = True) -> History:
     """All bundles below `directory`, or that one if it is a bundle itself; symbolic links are not followed.
 
-    Answers are worked out by analysing each bundle, which takes most of the time. A bundle that cannot be read is listed with
+    Answers are worked out by analysing each bundle, which takes most of the time, and kept in the cache. A bundle that cannot be read is listed with
     the reason; UsageError only when there is no such directory.
     """
     root = BundleFolder(directory)
@@ -62,11 +63,11 @@ def _listed(path: Path, with_answers: bool) -> ListedBundle:
         plan, host = read_plan(folder), read_host(folder)
     except PlinthError as error:
         return _unreadable(path, _reason(error, path))
-    answer, missing = _answer(path) if with_answers else (None, "not asked for")
+    answer, missing = _answer(folder) if with_answers else (None, "not asked for")
     return ListedBundle(
         folder=_printable(str(path)),
         status=manifest.status,
-        reason=_ending(manifest),
+        reason=_ending(folder, manifest),
         experiment=manifest.experiment,
         question=plan.experiment.question,
         answer=answer,
@@ -76,17 +77,17 @@ def _listed(path: Path, with_answers: bool) -> ListedBundle:
     )
 
 
-def _ending(manifest: Manifest) -> str | None:
-    if manifest.status == "running":
-        return "its run has not ended, or was killed"
+def _ending(folder: BundleFolder, manifest: Manifest) -> str | None:
+    if manifest.status == "running" and not is_locked(folder.descriptor):
+        return f"its run was killed: `plinth resume {folder.path}` finishes it where it began"
     return manifest.reason
 
 
-def _answer(path: Path) -> tuple[str | None, str | None]:
+def _answer(folder: BundleFolder) -> tuple[str | None, str | None]:
     try:
-        return analyse_bundle(path)[1].answer, None
+        return answer_of(folder), None
     except PlinthError as error:
-        return None, _reason(error, path)
+        return None, _reason(error, folder.path)
     except _INCONSISTENT as error:
         return None, _printable(f"the parts of the bundle contradict one another: {type(error).__name__}: {error}")
 

@@ -1,0 +1,67 @@
+"""The answers of bundles, kept in Plinth's cache: each takes an analysis to work out."""
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from plinth import __version__
+from plinth.bundle import BundleFolder
+from plinth.model.base import Frozen
+from plinth.model.errors import PlinthError
+from plinth.system.paths import cache_dir, ensure
+from plinth.tasks.analysis import analyse_bundle
+
+
+class _KeptAnswer(Frozen):
+    """`state` is what the bundle was when it was analysed; in any other, and for another Plinth, the answer is void."""
+
+    state: str
+    answer: str
+
+
+def answer_of(folder: BundleFolder) -> str:
+    """The answer of a bundle's analysis; from the cache when none of its files has changed since.
+
+    Raises what the analysis does of a bundle that cannot be read.
+    """
+    path = folder.path
+    file = cache_dir() / "answers" / f"{hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()}.json"
+    state = _state(folder)
+    kept = _read(file)
+    if kept is not None and kept.state == state:
+        return kept.answer
+    answer = analyse_bundle(path)[1].answer
+    _write(file, _KeptAnswer(state=state, answer=answer))
+    return answer
+
+
+def _state(folder: BundleFolder) -> str:
+    """Of every file that an analysis reads: which it is, how long, and when it was changed (inode(7))."""
+    digest = hashlib.sha256(__version__.encode())
+    for entry in folder.walk():
+        if not entry.is_file or entry.name.startswith(("derived/", "logs/")):
+            continue
+        with suppress(FileNotFoundError):  # its run is writing
+            found = os.stat(entry.name, dir_fd=folder.descriptor, follow_symlinks=False)
+            facts = (entry.name, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            digest.update(repr(facts).encode())
+    return digest.hexdigest()
+
+
+def _read(file: Path) -> _KeptAnswer | None:
+    try:
+        return _KeptAnswer.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):  # there is none yet, or an earlier build wrote it
+        return None
+
+
+def _write(file: Path, answer: _KeptAnswer) -> None:
+    """Without a state directory that we may write to, the next listing takes as long as this one."""
+    partial = file.with_suffix(f".{os.getpid()}")
+    with suppress(OSError, PlinthError):
+        ensure(file.parent)
+        partial.write_text(answer.model_dump_json())
+        partial.replace(file)
