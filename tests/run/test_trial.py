@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from making import host
 from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, PlinthError, RunError, StorageBroken
 from plinth.model.experiment import ServerSpec
-from plinth.model.facts import HostFacts
 from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, Totals
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
@@ -34,16 +34,7 @@ EXPERIMENT: dict[str, Any] = {
     "workload": {"script": ["one.sql"], "clients": CLIENTS},
     "measure": {"warmup": "1s", "duration": "2s"},
 }
-HOST = HostFacts(
-    cores=2,
-    memory_total_bytes=1,
-    memory_available_bytes=1,
-    is_root=False,
-    can_mount=False,
-    kernel="k",
-    os="o",
-    cpu_model="c",
-)
+HOST = host(can_mount=False)
 TRIAL = PlannedTrial(number=7, block=2, variant="v", seed=1)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from killing import kill_after, kill_in_write
-from plinth.model.facts import HostFacts
+from making import host
 from plinth.model.storage import DirectoryStorage, StorageSpec, TmpfsStorage
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import Storage, make
@@ -19,16 +19,7 @@ from plinth.system.owner import server_owner
 from plinth.system.paths import ensure, work_dir
 from plinth.system.runner import Runner
 
-HOST = HostFacts(
-    cores=1,
-    memory_total_bytes=2**30,
-    memory_available_bytes=2**30,
-    is_root=True,
-    can_mount=True,
-    kernel="",
-    os="",
-    cpu_model="",
-)
+HOST = host(memory_bytes=2**30)
 
 
 def storages(elsewhere: Path) -> list[Storage]:
