@@ -83,7 +83,7 @@ def test_verdicts(other: list[float], verdict: str) -> None:
         ),
         (
             {"disk": DISK, "slow": SLOW, "same": SAME, "wild": WILD},
-            "Nothing is shown to be faster than disk. Of 3 compared, 1 slower, 1 with no difference shown, 1 undecided; "
+            "Nothing is shown to be faster than disk. Of 3 comparisons, 1 slower, 1 with no difference shown, 1 inconclusive; "
             "about 18 more trials of each would be needed to tell (`plinth resume BUNDLE --more 18`).",
         ),
         ({"disk": DISK, "tuned": TUNED, "slow": SLOW}, "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84)."),
@@ -389,7 +389,7 @@ def test_an_answer_of_several_comparisons_names_the_command_that_would_decide_th
     analysis = analyse(bundle({**values, "other": values["memory"]}))
     assert [one.verdict for one in analysis.comparisons] == ["undecided", "undecided"]
     assert analysis.answer.endswith(
-        "Of 2 compared, 2 undecided; about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`)."
+        "Both comparisons are inconclusive; about 3 more trials of each would be needed to tell (`plinth resume BUNDLE --more 3`)."
     )
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from plinth.analyse import comparison
+from plinth.analyse import comparison, wording
 from plinth.analyse.bootstrap import of_trials
 from plinth.analyse.comparison import Ratio, inverse
 from plinth.analyse.run_caveats import caveats
@@ -247,13 +247,19 @@ def _answer(ratios: Sequence[RunsRatio]) -> str:
     """One sentence: how many ratios came out how, the worst first."""
     if len(ratios) == 1:
         return ratios[0].sentence
-    counts = [(sum(one.verdict == verdict for one in ratios), str(verdict or "not compared")) for verdict in _ORDER]
-    counted = ", ".join(f"{count} {word}" for count, word in counts if count)
+    counts = [(sum(one.verdict == verdict for one in ratios), word) for verdict, word in _ORDER.items()]
     worst = min((one for one in ratios if one.verdict == "worse"), key=_loss, default=None)
-    return f"of {len(ratios)} compared: {counted}" + (f"; the largest loss: {worst.sentence}" if worst else "")
+    said = wording.outcomes_text(len(ratios), [(count, word) for count, word in counts if count])
+    return said + (f"; the largest loss: {worst.sentence}" if worst else "")
 
 
-_ORDER: tuple[Verdict | None, ...] = ("worse", "better", "no difference shown", "undecided", None)
+_ORDER: dict[Verdict | None, str] = {
+    "worse": "worse",
+    "better": "better",
+    "no difference shown": "with no difference shown",
+    "undecided": wording.INCONCLUSIVE,
+    None: "not compared",
+}
 
 
 def _loss(one: RunsRatio) -> float:

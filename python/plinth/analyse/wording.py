@@ -20,6 +20,8 @@ class Side:
 
 _SEVERITY: tuple[SafetyGrade, ...] = ("does not keep", "may lose recent commits", "unknown", "keeps")
 """From the worst; what keeps its commits comes last."""
+INCONCLUSIVE = "inconclusive"
+"""What an undecided comparison is in a sentence."""
 NEAR = f"{EQUIVALENCE - 1:.0%}".replace("%", " %")
 _ALONE: dict[SafetyGrade, str] = {
     "keeps": "what it acknowledges it keeps",
@@ -108,7 +110,7 @@ def ranking_answer(results: Sequence[VariantResult], comparisons: Sequence[Compa
         top = [c for c in (safe, unsafe) if c and (c is safe or safe is None or c.ratio.value > safe.ratio.value)]
         parts = [] if safe else [f"nothing that keeps its commits is shown to be faster than {baseline.label}"]
     parts += [_ran(by_id[c.variant], c.ratio, baseline.label, keeps=mixed) for c in top]
-    rest = _counted(comparisons, told=bool(winners))
+    rest = _counted(comparisons, has_winners=bool(winners))
     named = [by_id[c.variant] for c in top] if mixed else list(by_id.values())
     sides = [Side(one.label, one.safety.grade) for one in named if not one.is_aa_twin]
     return " ".join([*map(sentence, [*parts, *([rest] if rest else [])]), *commits_of(sides)])
@@ -119,14 +121,25 @@ def _ran(variant: VariantResult, ratio: Estimate, baseline: str, *, keeps: bool)
     return f"{variant.label} ran at {times_of(ratio, baseline)}{kept}"
 
 
-def _counted(comparisons: Sequence[Comparison], *, told: bool) -> str | None:
-    """What the answer does not name: how many came out how. Once winners are told, only the undecided still matter."""
-    words: dict[Verdict, str] = {"undecided": "undecided"}
-    if not told:
+def _counted(comparisons: Sequence[Comparison], *, has_winners: bool) -> str | None:
+    """What the answer does not name: how many came out how. Once winners are named, only the undecided still matter."""
+    words: dict[Verdict, str] = {"undecided": INCONCLUSIVE}
+    if not has_winners:
         words = {"worse": "slower", "no difference shown": "with no difference shown", **words}
     counts = [(sum(c.verdict == verdict for c in comparisons), word) for verdict, word in words.items()]
-    said = ", ".join(f"{n} {word}" for n, word in counts if n)
-    return f"of {len(comparisons)} compared, {said}{_deciding(comparisons)}" if said else None
+    said = outcomes_text(len(comparisons), [(n, word) for n, word in counts if n])
+    return f"{said}{_deciding(comparisons)}" if said else None
+
+
+def outcomes_text(comparisons: int, outcomes: Sequence[tuple[int, str]]) -> str:
+    """How many of so many comparisons came out how: "of 3 comparisons, 1 slower, 2 inconclusive"; "" for no outcomes."""
+    if outcomes == [(comparisons, INCONCLUSIVE)]:
+        many = {1: "the comparison is", 2: "both comparisons are"}.get(
+            comparisons, f"all {comparisons} comparisons are"
+        )
+        return f"{many} {INCONCLUSIVE}"
+    said = ", ".join(f"{n} {word}" for n, word in outcomes)
+    return f"of {comparisons} comparison{'s' * (comparisons > 1)}, {said}" if said else ""
 
 
 def _deciding(comparisons: Sequence[Comparison]) -> str:
