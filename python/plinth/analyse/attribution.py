@@ -219,7 +219,9 @@ def _sentence(kind: BottleneckKind, where: Where, trial: Trial, starved: float |
         return f"none found: {done}clients had nothing to do for {idle:.0%} of their time"
     if kind == "not known":
         share = where.other / where.clients
-        return f"not known: {share:.0%} of the clients' time went to waits that tell of no limit, mostly {where.mostly}"
+        return (
+            f"not known: {share:.0%} of the clients' time went to waits that indicate no limit, mostly {where.mostly}"
+        )
     if kind == "load engine":
         is_driver = trial.engine is not None and trial.engine.driver is not None
         who, its = ("client driver", "processes") if is_driver else ("load engine", "threads")

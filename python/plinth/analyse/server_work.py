@@ -21,7 +21,7 @@ _FIGURES = {
 def trial_work(trial: Trial, seen: Window) -> TrialWork:
     """The figures of one trial; of each that cannot be had None, and why.
 
-    The position in the WAL is that of the moment. Everything else a server's process tells of itself at most once a
+    The position in the WAL is that of the moment. Everything else a server's process reports of itself at most once a
     second, so that in a short phase what the views tell is too little, or of others' work alone.
     """
     figures = {

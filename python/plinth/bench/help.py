@@ -14,7 +14,7 @@ Make the tables:
                            here, G fills them inside the server, v vacuums, p makes primary keys, f foreign keys
   -F, --fillfactor=NUM     fill factor of the tables, 10 to 100
   -n, --no-vacuum          leave out the vacuum
-  -q, --quiet              tell of progress only every 5 seconds
+  -q, --quiet              report progress only every 5 seconds
   -s, --scale=NUM          100,000 accounts for each unit (default: 1)
   --foreign-keys           also make foreign keys
   --index-tablespace=TABLESPACE
@@ -42,7 +42,7 @@ How to run it:
   -M, --protocol=simple|extended|prepared
                            how statements are sent (default: simple)
   -n, --no-vacuum          do not vacuum before the run
-  -P, --progress=NUM       tell of progress every NUM seconds
+  -P, --progress=NUM       report progress every NUM seconds
   -r, --report-per-command latencies, failures and retries of each command
   -R, --rate=NUM           transactions per second to aim at, at random intervals
   -s, --scale=NUM          the scale to report for scripts of your own
@@ -59,7 +59,7 @@ How to run it:
   --random-seed=SEED       "time", "rand", or a number: the same draws as pgbench with the same seed
   --sampling-rate=NUM      share of the transactions to log, such as 0.01
   --show-script=NAME       show a built-in script, then exit
-  --verbose-errors         tell of every error
+  --verbose-errors         report every error
 
 Extensions to pgbench (names in full):
   -R, --rate=RATE[..RATE][:SECONDS],...
