@@ -1,5 +1,6 @@
 """Forked children, for what must be killed, run as another user, or be alone in a namespace."""
 
+import gc
 import os
 import pickle
 import pwd
@@ -20,6 +21,7 @@ def run_in_child(function: Callable[[], Any], user: str | None = None) -> ChildR
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
+        gc.disable()  # the parent's garbage is the parent's: DuckDB's, which has threads, crashes where there are none
         try:
             os.close(reading)
             with os.fdopen(writing, "wb") as pipe:
