@@ -5,31 +5,20 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
+from analyse_bundles import HOST
 from plinth.bundle import BundleWriter, read_bundle, read_manifest, verify_bundle
 from plinth.bundle.files import BundleFolder
 from plinth.bundle.seal import seal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
-from plinth.model.facts import HostFacts
 from plinth.model.load import Histogram, Second
 from plinth.model.manifest import Failure
 from plinth.model.plan import DestructiveTarget, Plan, PlannedTrial
 from plinth.model.trial import Event, Sample, Trial
 
-HOST = HostFacts(
-    cores=2,
-    memory_total_bytes=1,
-    memory_available_bytes=1,
-    is_root=False,
-    can_mount=False,
-    kernel="k",
-    os="o",
-    cpu_model="c",
-)
 EXPERIMENT = {
     "spec": 1,
     "name": "x",
@@ -275,7 +264,7 @@ def test_kill_in_the_middle_of_a_trial_leaves_a_bundle_that_opens(tmp_path, inst
     """The process kills itself with SIGKILL when it comes to `instant` of the second trial."""
     program = textwrap.dedent(f"""
         import os, pathlib, signal, sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        sys.path[:0] = {sys.path!r}
         from test_bundle import PLAN, trial
         from plinth.bundle import BundleFolder, BundleWriter
         from plinth.bundle.tables import Tables

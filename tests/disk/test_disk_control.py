@@ -119,7 +119,7 @@ def test_too_many_clients_get_an_error(shared: ServedDisk):
 def test_no_daemon_is_an_error_that_says_so(tmp_path: Path):
     with pytest.raises(RunError, match="is not running"):
         DiskControl(tmp_path / "nobody").status()
-    with pytest.raises(UsageError, match="at most 107 bytes"):
+    with pytest.raises(UsageError, match="a Unix socket's path has at most 107"):
         DiskControl(tmp_path / ("x" * 120)).status()
 
 

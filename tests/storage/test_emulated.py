@@ -179,7 +179,5 @@ def test_a_profile_that_is_unknown_is_reported_before_anything_is_made(made) -> 
 
 def test_a_socket_path_that_is_too_long_is_reported_before_anything_is_made(made, scratch: Path, monkeypatch) -> None:
     monkeypatch.setenv("PLINTH_STATE_DIR", str(scratch / ("long" * 20)))
-    with pytest.raises(
-        UsageError, match=r"the path of its control socket has \d+ bytes; a Unix socket's has at most 107"
-    ):
+    with pytest.raises(UsageError, match=r"the path of the socket has \d+ bytes; a Unix socket's path has at most 107"):
         made.prepare('[storage.s]\nkind = "emulated"\nprofile = "ideal"\nsize = "64MiB"\n')

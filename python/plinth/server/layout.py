@@ -1,24 +1,22 @@
 """Where a managed cluster's parts are, and the commands that make it: known before anything is done."""
 
 import hashlib
-import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plinth.model.errors import UsageError
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
 from plinth.model.step import Step, Undo
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
+from plinth.system.unix_socket import check_socket_path
 
 SUPERUSER = "postgres"
 DATABASE = "postgres"
 SOCKET_PORT = 5432  # the socket's directory is its own, so that only its name has this number
-SOCKET_PATH_MAX_BYTES = 107  # sun_path of unix(7) has 108 bytes, the last one zero
 
 
 @dataclass(frozen=True)
@@ -54,14 +52,9 @@ class ClusterLayout:
 
     def check_socket_path(self, port: int) -> None:
         """Raise UsageError where the path of the socket would be too long for one."""
-        path = self.socket_directory / f".s.PGSQL.{port}"
-        length = len(os.fsencode(path))
-        if length > SOCKET_PATH_MAX_BYTES:
-            raise UsageError(
-                f"the path of the server's socket has {length} bytes; at most {SOCKET_PATH_MAX_BYTES} are allowed",
-                where=str(path),
-                hint="set TMPDIR to a directory with a shorter path",
-            )
+        check_socket_path(
+            self.socket_directory / f".s.PGSQL.{port}", hint="set TMPDIR to a directory with a shorter path"
+        )
 
     def steps(self) -> tuple[Step, ...]:
         """What making and starting this cluster does to the machine, in order."""

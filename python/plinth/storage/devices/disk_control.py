@@ -11,8 +11,7 @@ from typing import Any
 from plinth.model.disk import CutReport, DiskStatus, EioFault, FaultState, Lie, Physics
 from plinth.model.errors import PlinthError, RunError, UsageError
 from plinth.model.power_cut import CutMode
-
-_MAX_PATH_BYTES = 107  # sockaddr_un(7)
+from plinth.system.unix_socket import check_socket_path
 
 
 class DiskControl:
@@ -76,11 +75,7 @@ class DiskControl:
         return parts
 
     def _exchange(self, line: bytes) -> bytes:
-        if len(bytes(self.path)) > _MAX_PATH_BYTES:
-            raise UsageError(
-                f"the path of a Unix socket has at most {_MAX_PATH_BYTES} bytes; got {len(bytes(self.path))}",
-                where=str(self.path),
-            )
+        check_socket_path(self.path)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(self.timeout_s)
             connection.connect(str(self.path))

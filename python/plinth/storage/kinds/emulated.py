@@ -18,7 +18,14 @@ from plinth.storage.actions import Action, make_folder
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
 from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.devices.disk_daemon import abort_hung, daemons, find_hung, kill_daemon, stop_daemon
+from plinth.storage.devices.disk_daemon import (
+    ANSWER_TIMEOUT_S,
+    abort_hung,
+    daemons,
+    find_hung,
+    kill_daemon,
+    stop_daemon,
+)
 from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
 from plinth.storage.images import Images
 from plinth.storage.protocol import Storage
@@ -28,13 +35,12 @@ from plinth.system.log_file import LogFile
 from plinth.system.process import Child
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
+from plinth.system.unix_socket import check_socket_path
 from plinth.system.unmount import umount_command
 
 _DISK_FILE = "disk.img"
-_SOCKET_PATH_MAX_BYTES = 107
 _READY_TIMEOUT_S = 30.0
 _LOOK_AGAIN_S = 0.01
-ANSWER_TIMEOUT_S = 5.0
 _LOG_LINES = 5
 _READY = b'"ready": true'
 
@@ -148,13 +154,8 @@ class Emulated(BlockStorage[EmulatedStorage]):
         check_loop_devices()
         self.images.check(runner)
         self._check_profile()
-        longest = max(len(os.fsencode(path)) for path in self._named("control"))
-        if longest > _SOCKET_PATH_MAX_BYTES:
-            raise UsageError(
-                f"the path of its control socket has {longest} bytes; a Unix socket's has at most {_SOCKET_PATH_MAX_BYTES}",
-                where=str(self.folder),
-                hint="set PLINTH_STATE_DIR to a shorter path",
-            )
+        for control in self._named("control"):
+            check_socket_path(control, hint="set PLINTH_STATE_DIR to a shorter path")
 
     def confirm_devices(self) -> None:
         """Each daemon serves the disk that was asked for, and is attached."""
