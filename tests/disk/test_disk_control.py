@@ -331,3 +331,21 @@ class TestLies:
         disk.control.set_physics(Physics(cache_bytes=0))
         with pytest.raises(UsageError, match="no volatile cache to lie about"):
             disk.control.set_lie(IgnoreFlush())
+
+
+def test_a_torn_write_is_torn_at_the_atomic_unit_that_is_in_force(disk: ServedDisk):
+    with open_direct(disk.image) as fd:
+        write_pages(fd, 0, 1, byte=1)
+        disk.control.flush_now()
+        for unit_bytes, boundaries in ((4096, range(4096, 2 * PAGE, 4096)), (8192, [PAGE]), (16384, [])):
+            disk.control.set_physics(Physics(atomic_write_bytes=unit_bytes))
+            assert os.pwrite(fd, aligned(bytes([2]) * 2 * PAGE), 0) == 2 * PAGE
+            report = disk.control.power_cut("torn", seed=7)
+            disk.control.power_on()
+            found = read_page(fd, 0) + read_page(fd, 1)
+            torn_at = found.find(1)
+            assert found == bytes([2]) * torn_at + bytes([1]) * (2 * PAGE - torn_at)
+            assert (torn_at in boundaries) == (report.writes_torn == 1), (unit_bytes, torn_at)
+            assert torn_at in (*boundaries, 0)
+            write_pages(fd, 0, 1, byte=1)
+            disk.control.flush_now()

@@ -70,7 +70,14 @@ def test_what_makes_no_sense_is_reported(adapter: TypeAdapter[Any], words: str, 
 def test_physics_take_peoples_units_and_refuse_others():
     found = Physics.model_validate({"read_latency": "4.2ms", "read_bandwidth": "180MB/s", "cache_size": "64MiB"})
     assert found == Physics(read_latency_ns=4_200_000, read_bytes_per_s=180_000_000, cache_bytes=64 * MIB)
-    for key, value in (("read_latency", "4.2"), ("read_bandwidth", "180MB"), ("channels", 0), ("speed", 1)):
+    assert Physics.model_validate({"atomic_write_size": "8KiB"}).atomic_write_bytes == 8192
+    for key, value in (
+        ("read_latency", "4.2"),
+        ("read_bandwidth", "180MB"),
+        ("channels", 0),
+        ("speed", 1),
+        ("atomic_write_size", 1024),
+    ):
         with pytest.raises(ValidationError):
             Physics.model_validate({key: value})
 
@@ -91,6 +98,7 @@ def test_every_profile_names_all_of_its_numbers_and_their_sources():
         (["set", "/nowhere", "flush_latncy=8ms"], "unknown key 'flush_latncy'; allowed: read_latency, write_latency"),
         (["set", "/nowhere", "flush_latency"], "not of the form key=value"),
         (["set", "/nowhere", "read_bandwidth=fast"], "expected a size a second"),
+        (["set", "/nowhere", "atomic_write_size=2KiB"], "allowed are 512, 4096, 8192 and 16384 bytes"),
         (["fault", "/nowhere", "read,nth=x"], "nth: got 'x'"),
         (["fault", "/nowhere", "--lie", "white"], "--lie: got 'white'"),
         (["profiles", "hdd-10k"], "no profile 'hdd-10k'; there are hdd-7200, hdd-10k-sas"),
@@ -115,12 +123,12 @@ def test_a_session_by_hand(disk: ServedDisk, capsys: pytest.CaptureFixture[str])
         assert main(["disk", *words]) == 0
         return capsys.readouterr().out
 
-    assert "flush_latency    8 ms" in said("set", control, "flush_latency=8ms", "read_iops=500")
+    assert "flush_latency     8 ms" in said("set", control, "flush_latency=8ms", "read_iops=500")
     assert "fault: read,nth=2,count=1: seen 0, fired 0" in said("fault", control, "read,nth=2", "--lie", "late-flush")
     shown = said("status", control)
     assert "plinth-test-disk: ideal, 256.0 MiB, power on" in shown
     assert "lie: late-flush=1" in shown
-    assert "read_iops        500" in shown
+    assert "read_iops         500" in shown
     assert "lie: none" in said("fault", control, "--clear", "--lie", "none")
     assert json.loads(said("cut", control, "--mode", "prefix", "--seed", "4"))["writes_dropped"] == 0
     assert json.loads(said("status", control, "--json"))["power"] == "off"
@@ -135,6 +143,7 @@ def test_all_that_the_command_line_says_reaches_the_disk(scratch: Path):
         "cache_protected": False,
         "channels": 3,
         "write_bandwidth": "9MB/s",
+        "atomic_write_size": "16KiB",
     }
     with served(scratch, "sata-ssd", seed=77, physics=physics) as disk:
         found = disk.control.status()

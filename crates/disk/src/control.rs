@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::disk::Disk;
-use crate::model::{Cut, CutMode, EioFault, Lie, Overrides};
+use crate::model::{CutMode, EioFault, Lie, Overrides};
 use crate::replies::Replies;
 
 /// A command: one JSON object on a line.
@@ -85,17 +85,17 @@ impl Control<'_> {
                 disk.set_lie(lie).map_err(|error| error.to_string())?;
                 Ok(json!({ "lie": lie }))
             }
-            Command::PowerCut { mode, seed } => self.cut(Cut { mode, seed }),
+            Command::PowerCut { mode, seed } => self.cut(mode, seed),
             Command::PowerOn {} if disk.power_on() => Ok(json!({ "power": "on" })),
             Command::PowerOn {} => Err("the power is on already".into()),
             Command::FlushNow {} => Ok(json!({ "bytes_made_durable": disk.flush_now() })),
         }
     }
 
-    fn cut(&self, cut: Cut) -> Result<Value, String> {
+    fn cut(&self, mode: CutMode, seed: u64) -> Result<Value, String> {
         let report = self
             .disk
-            .cut(cut)
+            .cut(mode, seed)
             .map_err(|error| {
                 format!("the cut is incomplete: cannot write to the backing file: {error}")
             })?

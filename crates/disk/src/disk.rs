@@ -10,8 +10,8 @@ use crate::backing::{Backing, Written};
 use crate::counters::Counters;
 use crate::error::DiskError;
 use crate::model::{
-    Cut, CutReport, EioFault, Extent, FaultOperation, FaultState, Faults, Lie, Old, Operation,
-    Overrides, Physics, Sequence, Timing, Volatile,
+    Cut, CutMode, CutReport, EioFault, Extent, FaultOperation, FaultState, Faults, Lie, Old,
+    Operation, Overrides, Physics, Sequence, Timing, Volatile,
 };
 
 /// Writes on their way to a medium that acknowledges none before it is there are volatile too, up to this much.
@@ -323,13 +323,18 @@ impl Disk {
     }
 
     /// Cuts the power; `None` when it is off already. Requests fail until [`Disk::power_on`].
-    pub(crate) fn cut(&self, cut: Cut) -> io::Result<Option<CutReport>> {
+    pub(crate) fn cut(&self, mode: CutMode, seed: u64) -> io::Result<Option<CutReport>> {
         let mut state = self.state();
         if !self.has_power() {
             return Ok(None);
         }
         self.power.fetch_add(1, Ordering::AcqRel);
         self.counters.power_cuts.add(1);
+        let cut = Cut {
+            mode,
+            seed,
+            atomic_write_bytes: state.timing.physics().atomic_write_bytes,
+        };
         let (restores, report) = state.volatile.cut(cut);
         state.late.clear();
         for old in &restores {

@@ -4,7 +4,7 @@
 use plinth_disk::model::{Cut, CutMode, CutReport, Extent, Old, SECTOR_BYTES, Volatile};
 use proptest::prelude::*;
 
-const SECTORS: u64 = 24;
+const SECTORS: u64 = 96;
 const ROOMY: u64 = 1 << 30;
 
 /// A request; writes fill their sectors with a byte of their own.
@@ -109,7 +109,20 @@ impl Bench {
     }
 
     fn cut(&mut self, mode: CutMode, seed: u64) -> (Vec<u8>, CutReport) {
-        let (restores, report) = self.volatile.cut(Cut { mode, seed });
+        self.cut_in_units(mode, seed, SECTOR_BYTES)
+    }
+
+    fn cut_in_units(
+        &mut self,
+        mode: CutMode,
+        seed: u64,
+        atomic_write_bytes: u64,
+    ) -> (Vec<u8>, CutReport) {
+        let (restores, report) = self.volatile.cut(Cut {
+            mode,
+            seed,
+            atomic_write_bytes,
+        });
         for restore in restores {
             match restore {
                 Old::Bytes { offset, bytes } => {
@@ -150,33 +163,35 @@ impl Bench {
             .collect()
     }
 
-    /// Whether some choice that the mode allows explains what is there.
-    fn explains(&self, mode: CutMode, found: &[u8]) -> bool {
+    /// The sectors with the volatile changes before the one numbered `last`, and with `of_last` sectors of this one.
+    fn up_to(&self, last: usize, of_last: u64) -> Vec<u8> {
+        self.replay(|index, _| match index {
+            _ if index < last => u64::MAX,
+            _ if index == last => of_last,
+            _ => 0,
+        })
+    }
+
+    /// Whether some choice that the mode allows, with atomic units of `unit` sectors, explains what is there.
+    fn explains(&self, mode: CutMode, unit: u64, found: &[u8]) -> bool {
         let volatile = self.volatile_changes();
         let count = volatile.len();
-        let up_to = |last: usize, of_last: u64| {
-            self.replay(|index, _| match index {
-                _ if index < last => u64::MAX,
-                _ if index == last => of_last,
-                _ => 0,
-            })
-        };
+        let up_to = |last, of_last| self.up_to(last, of_last);
         match mode {
             CutMode::Drop => self.replay(|_, _| 0) == found,
             CutMode::Prefix => (0..=count).any(|last| up_to(last, 0) == found),
             CutMode::Subset => (0_u64..1 << count)
                 .any(|set| self.replay(|index, _| (set >> index & 1) * u64::MAX) == found),
             CutMode::Torn => {
-                let divisible = |change: &Change| {
-                    !change.discard && change.sectors.end - change.sectors.start > 1
-                };
                 let mut torn = (0..count)
-                    .filter(|&last| divisible(volatile[last]))
                     .flat_map(|last| {
-                        (1..volatile[last].sectors.end - volatile[last].sectors.start)
-                            .map(move |of| (last, of))
-                    });
-                if volatile.iter().any(|change| divisible(change)) {
+                        let change = volatile[last];
+                        let boundaries = (change.sectors.start + 1..change.sectors.end)
+                            .filter(|sector| !change.discard && sector.is_multiple_of(unit));
+                        boundaries.map(move |sector| (last, sector - change.sectors.start))
+                    })
+                    .peekable();
+                if torn.peek().is_some() {
                     torn.any(|(last, of_last)| up_to(last, of_last) == found)
                 } else {
                     self.replay(|_, _| 0) == found
@@ -187,7 +202,11 @@ impl Bench {
 }
 
 fn place() -> impl Strategy<Value = (u64, u64)> {
-    (0..SECTORS).prop_flat_map(|first| (Just(first), 1..=(SECTORS - first).min(8)))
+    (
+        0..SECTORS,
+        prop_oneof![3 => Just(8_u64), 1 => Just(SECTORS)],
+    )
+        .prop_flat_map(|(first, longest)| (Just(first), 1..=(SECTORS - first).min(longest)))
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
@@ -210,22 +229,42 @@ fn modes() -> impl Strategy<Value = CutMode> {
     ]
 }
 
+/// Atomic units of 512 to 16384 bytes, in sectors.
+fn units() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1_u64), Just(8), Just(16), Just(32)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn what_is_left_is_what_the_mode_allows(requests in requests(), mode in modes(), seed: u64) {
+    fn what_is_left_is_what_the_mode_allows(requests in requests(), mode in modes(), unit in units(), seed: u64) {
         let mut bench = Bench::run(ROOMY, &requests);
         prop_assume!(bench.volatile_changes().len() <= 12);
         let writes = bench.volatile_changes().iter().filter(|change| !change.discard).count() as u64;
         let dirty_bytes = bench.volatile.dirty_bytes();
-        let (found, report) = bench.cut(mode, seed);
-        prop_assert!(bench.explains(mode, &found), "{mode:?} left {found:?} of {:?}", bench.history);
+        let (found, report) = bench.cut_in_units(mode, seed, unit * SECTOR_BYTES);
+        prop_assert!(bench.explains(mode, unit, &found), "{mode:?} left {found:?} of {:?}", bench.history);
         prop_assert_eq!(report.writes_dropped + report.writes_kept + report.writes_torn, writes);
         prop_assert_eq!(report.bytes_dropped + report.bytes_kept, dirty_bytes);
         prop_assert_eq!((report.sectors_dropped + report.sectors_kept) * SECTOR_BYTES, dirty_bytes);
         prop_assert!(report.writes_torn <= 1);
         prop_assert_eq!(bench.volatile.dirty_bytes(), 0);
+    }
+
+    #[test]
+    fn after_a_torn_cut_every_atomic_unit_is_whole(requests in requests(), unit in units(), seed: u64) {
+        let mut bench = Bench::run(ROOMY, &requests);
+        let (found, _) = bench.cut_in_units(CutMode::Torn, seed, unit * SECTOR_BYTES);
+        let in_units = |sectors: &[u8]| -> Vec<Vec<u8>> {
+            sectors.chunks(unit as usize).map(<[u8]>::to_vec).collect()
+        };
+        let found = in_units(&found);
+        let old_or_new = |torn: usize| {
+            let (old, new) = (in_units(&bench.up_to(torn, 0)), in_units(&bench.up_to(torn + 1, 0)));
+            found.iter().zip(old.iter().zip(&new)).all(|(found, (old, new))| found == old || found == new)
+        };
+        prop_assert!((0..=bench.volatile_changes().len()).any(old_or_new), "{found:?} of {:?}", bench.history);
     }
 
     #[test]
@@ -242,7 +281,7 @@ proptest! {
         let requests: Vec<_> = places.iter().map(|&(first, count)| Request::Write { first, count }).collect();
         let mut bench = Bench::run(capacity_bytes, &requests);
         let (found, _) = bench.cut(CutMode::Drop, 0);
-        prop_assert!(bench.explains(CutMode::Prefix, &found), "{found:?}");
+        prop_assert!(bench.explains(CutMode::Prefix, 1, &found), "{found:?}");
     }
 
     #[test]
@@ -264,7 +303,7 @@ proptest! {
             bench.obey(request, 100 + index as u8);
         }
         let (found, _) = bench.cut(CutMode::Drop, 0);
-        prop_assert!(bench.explains(CutMode::Drop, &found));
+        prop_assert!(bench.explains(CutMode::Drop, 1, &found));
     }
 }
 
@@ -301,4 +340,32 @@ fn each_mode_does_what_its_name_says() {
         .sum::<u64>() as f64
         / 200.0;
     assert!((3.5..4.5).contains(&mean), "{mean}");
+}
+
+#[test]
+fn a_torn_write_is_torn_between_its_units_and_one_within_a_unit_is_not() {
+    // Pages of 8 KiB, of which the file system has placed the first on a boundary of 8 KiB and the second beside one.
+    for (first, unit_bytes, torn_at) in [
+        (16, 512, (1..16).collect::<Vec<_>>()),
+        (16, 4096, vec![8]),
+        (16, 8192, vec![]),
+        (24, 8192, vec![8]),
+        (24, 16384, vec![8]),
+        (16, 16384, vec![]),
+    ] {
+        let write = [Request::Write { first, count: 16 }];
+        let kept: std::collections::BTreeSet<u64> = (0..200)
+            .filter_map(|seed| {
+                let report = Bench::run(ROOMY, &write)
+                    .cut_in_units(CutMode::Torn, seed, unit_bytes)
+                    .1;
+                (report.writes_torn == 1).then_some(report.sectors_kept)
+            })
+            .collect();
+        assert_eq!(
+            kept,
+            torn_at.into_iter().collect(),
+            "{unit_bytes} bytes, sector {first}"
+        );
+    }
 }

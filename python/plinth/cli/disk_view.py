@@ -56,11 +56,13 @@ def physics_text(physics: Physics) -> str:
             shown = f"{value / 1e6:g} MB/s" if value else "no limit"
         elif name == "cache_bytes":
             shown = format_size(value) if value else "0 (write-through)"
+        elif name == "atomic_write_bytes":
+            shown = f"{value} bytes"
         elif name.endswith("_iops"):
             shown = str(value) if value else "no limit"
         else:
             shown = str(value).lower()
-        rows.append(f"  {field.alias or name:<16} {shown}")
+        rows.append(f"  {field.alias or name:<17} {shown}")
     return "\n".join(rows)
 
 

@@ -5,10 +5,22 @@ Field names are those of crates/disk, which checks the values; docs/internals/em
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from plinth.model.base import Frozen
 from plinth.model.units import BytesPerSecond, LatencyNs, SizeBytes, parse_size
+
+ATOMIC_WRITE_BYTES = (512, 4096, 8192, 16384)
+"""The units of drives: sectors, and what NVMe drives may promise beyond them."""
+
+
+def _atomic_write_bytes(value: int) -> int:
+    if value not in ATOMIC_WRITE_BYTES:
+        raise ValueError("allowed are 512, 4096, 8192 and 16384 bytes, the units that drives write atomically")
+    return value
+
+
+AtomicWriteBytes = Annotated[SizeBytes, AfterValidator(_atomic_write_bytes)]
 
 
 class Physics(Frozen):
@@ -70,6 +82,12 @@ class Physics(Frozen):
     )
     cache_protected: bool | None = Field(
         default=None, description="Whether the cache outlives a power cut (capacitors, batteries, copies)."
+    )
+    atomic_write_bytes: AtomicWriteBytes | None = Field(
+        default=None,
+        alias="atomic_write_size",
+        description="A power cut tears a write only at a multiple of this: 512, 4096, 8192 or 16384 bytes.",
+        examples=["4KiB"],
     )
     rpm: int | None = Field(
         default=None, ge=0, description="Revolutions a minute; 0 is a disk without a head.", examples=[7200]

@@ -1,6 +1,6 @@
 //! A range of the disk, in bytes.
 
-/// The unit that a disk writes atomically.
+/// The smallest sector of a disk, and the unit in which reports count.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// A number of bytes at `offset`.
@@ -25,9 +25,14 @@ impl Extent {
 
     /// The sectors that it overlaps.
     pub fn sectors(self) -> u64 {
+        self.units(SECTOR_BYTES)
+    }
+
+    /// The aligned units of `unit_bytes` that it overlaps.
+    pub fn units(self, unit_bytes: u64) -> u64 {
         if self.length == 0 {
             return 0;
         }
-        self.end().div_ceil(SECTOR_BYTES) - self.offset / SECTOR_BYTES
+        self.end().div_ceil(unit_bytes) - self.offset / unit_bytes
     }
 }

@@ -5,6 +5,9 @@ use thiserror::Error;
 
 use super::MAX_CHANNELS;
 
+/// The units that drives write atomically: sectors of 512 and 4096 bytes, and the larger units of NVMe drives.
+const ATOMIC_WRITE_BYTES: [u64; 4] = [512, 4096, 8192, 16384];
+
 /// The physics of a disk. Latencies are medians of lognormal distributions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +36,8 @@ pub struct Physics {
     pub drain_bytes_per_s: u64,
     /// Whether the cache survives a power cut (capacitors, batteries, copies).
     pub cache_protected: bool,
+    /// A power cut tears a write only at a multiple of this: 512, 4096, 8192 or 16384.
+    pub atomic_write_bytes: u64,
     /// Revolutions per minute; 0 is a disk without a head.
     pub rpm: u32,
     /// Seek time to the next track.
@@ -86,6 +91,13 @@ impl Physics {
             if latency_ns > 60_000_000_000 {
                 return fail(key, format!("{latency_ns} ns"), "at most 60 s");
             }
+        }
+        if !ATOMIC_WRITE_BYTES.contains(&self.atomic_write_bytes) {
+            return fail(
+                "atomic_write_size",
+                format!("{} bytes", self.atomic_write_bytes),
+                "512, 4096, 8192 or 16384 bytes",
+            );
         }
         if self.rpm == 0 {
             return Ok(());
@@ -165,6 +177,7 @@ overrides! {
     cache_bytes: u64,
     drain_bytes_per_s: u64,
     cache_protected: bool,
+    atomic_write_bytes: u64,
     rpm: u32,
     track_seek_ns: u64,
     average_seek_ns: u64,
@@ -186,7 +199,7 @@ mod tests {
     fn what_cannot_be_is_named() {
         let ideal = &profile("ideal").unwrap().physics;
         let disk = &profile("hdd-7200").unwrap().physics;
-        let table: [(&Physics, &str, &str); 6] = [
+        let table: [(&Physics, &str, &str); 7] = [
             (
                 ideal,
                 r#"{"channels": 0}"#,
@@ -216,6 +229,11 @@ mod tests {
                 ideal,
                 r#"{"flush_latency_ns": 99000000000}"#,
                 "flush_latency: got 99000000000 ns, at most 60 s is needed",
+            ),
+            (
+                ideal,
+                r#"{"atomic_write_bytes": 1024}"#,
+                "atomic_write_size: got 1024 bytes, 512, 4096, 8192 or 16384 bytes is needed",
             ),
         ];
         for (physics, overrides, message) in table {

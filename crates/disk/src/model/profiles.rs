@@ -38,6 +38,7 @@ const NO_HEAD: Physics = Physics {
     cache_bytes: 0,
     drain_bytes_per_s: 0,
     cache_protected: false,
+    atomic_write_bytes: 512,
     rpm: 0,
     track_seek_ns: 0,
     average_seek_ns: 0,
@@ -57,6 +58,7 @@ pub static PROFILES: &[Profile] = &[
             read_bytes_per_s: 180 * MB,
             write_bytes_per_s: 180 * MB,
             cache_bytes: 64 * MIB,
+            atomic_write_bytes: 4096,
             rpm: 7200,
             track_seek_ns: 280 * US,
             average_seek_ns: 7_800 * US,
@@ -74,6 +76,10 @@ pub static PROFILES: &[Profile] = &[
             (
                 "latencies, spread",
                 "chosen: the command overhead of such disks",
+            ),
+            (
+                "atomic_write_size",
+                "chosen: the physical sector of disks of this class (512e)",
             ),
         ],
     },
@@ -107,6 +113,10 @@ pub static PROFILES: &[Profile] = &[
                 "flush_latency, spread",
                 "chosen: a flush finds nothing to do",
             ),
+            (
+                "atomic_write_size",
+                "the sector of disks of this class and age",
+            ),
         ],
     },
     Profile {
@@ -124,6 +134,7 @@ pub static PROFILES: &[Profile] = &[
             write_bytes_per_s: 490 * MB,
             cache_bytes: 16 * MIB,
             drain_bytes_per_s: 250 * MB,
+            atomic_write_bytes: 4096,
             ..NO_HEAD
         },
         sources: &[
@@ -147,6 +158,10 @@ pub static PROFILES: &[Profile] = &[
             (
                 "latencies, cache, spread",
                 "chosen: a page read of MLC flash and the controller",
+            ),
+            (
+                "atomic_write_size",
+                "chosen: the unit in which such drives map their flash; ATA promises one sector only",
             ),
         ],
     },
@@ -180,6 +195,10 @@ pub static PROFILES: &[Profile] = &[
                 "read_latency, read_iops, write_iops, spread",
                 "chosen: MLC flash of 2011",
             ),
+            (
+                "atomic_write_size",
+                "chosen: one sector, which is all that such cards promised",
+            ),
         ],
     },
     Profile {
@@ -196,6 +215,7 @@ pub static PROFILES: &[Profile] = &[
             read_bytes_per_s: 1_090 * MB,
             write_bytes_per_s: 585 * MB,
             cache_bytes: 0,
+            atomic_write_bytes: 4096,
             ..NO_HEAD
         },
         sources: &[
@@ -219,6 +239,10 @@ pub static PROFILES: &[Profile] = &[
                 "read_latency, channels, spread",
                 "chosen: a hop more than a write that ends in memory",
             ),
+            (
+                "atomic_write_size",
+                "chosen: the block of such services; some promise 16 KiB",
+            ),
         ],
     },
     Profile {
@@ -237,6 +261,7 @@ pub static PROFILES: &[Profile] = &[
             cache_bytes: 64 * MIB,
             drain_bytes_per_s: 2_000 * MB,
             cache_protected: true,
+            atomic_write_bytes: 4096,
             ..NO_HEAD
         },
         sources: &[
@@ -252,6 +277,10 @@ pub static PROFILES: &[Profile] = &[
                 "read_latency, channels, cache, spread",
                 "chosen: a page read of MLC flash",
             ),
+            (
+                "atomic_write_size",
+                "chosen: one logical block formatted with 4 KiB; what a drive promises is its AWUPF",
+            ),
         ],
     },
     Profile {
@@ -261,6 +290,12 @@ pub static PROFILES: &[Profile] = &[
             cache_bytes: 256 * MIB,
             ..NO_HEAD
         },
-        sources: &[("all", "none: the disk adds nothing of its own")],
+        sources: &[
+            ("all", "none: the disk adds nothing of its own"),
+            (
+                "atomic_write_size",
+                "the smallest: a test that passes with it passes with every other",
+            ),
+        ],
     },
 ];

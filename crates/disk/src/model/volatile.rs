@@ -11,7 +11,7 @@ use rangemap::RangeSet;
 use serde::{Deserialize, Serialize};
 
 use super::dice::Dice;
-use super::extent::{Extent, SECTOR_BYTES};
+use super::extent::Extent;
 
 /// The position of a write in the order of all writes.
 pub type Sequence = u64;
@@ -75,7 +75,7 @@ pub enum CutMode {
     Subset,
     /// All up to a random one, in the order written.
     Prefix,
-    /// Like a prefix; of the write after these, only the sectors before a random sector boundary survive.
+    /// Like a prefix; of the write after these, only what comes before the beginning of one of its atomic units survives.
     Torn,
 }
 
@@ -86,6 +86,8 @@ pub struct Cut {
     pub mode: CutMode,
     /// The seed of its random choices.
     pub seed: u64,
+    /// A torn write is torn only at a multiple of this, from the beginning of the disk.
+    pub atomic_write_bytes: u64,
 }
 
 /// The effect of a cut. Only writes and discards that were volatile are counted.
@@ -259,7 +261,7 @@ impl Volatile {
                 count if count == volatile.len() => (self.changes.len(), None),
                 count => (volatile[count], None),
             },
-            CutMode::Torn => self.tear(&volatile, &mut dice),
+            CutMode::Torn => self.tear(&volatile, cut.atomic_write_bytes, &mut dice),
         };
         let fate = |(index, change): (usize, &Change)| {
             if change.durable || index < kept_before {
@@ -274,13 +276,19 @@ impl Volatile {
         self.changes.iter().enumerate().map(fate).collect()
     }
 
-    /// The write to be torn, of those with a sector boundary inside, and how many of its bytes survive.
-    fn tear(&self, volatile: &[usize], dice: &mut Dice) -> (usize, Option<(usize, u64)>) {
+    /// The write to be torn, of those with the beginning of a unit inside, and how many of its bytes survive.
+    fn tear(
+        &self,
+        volatile: &[usize],
+        unit_bytes: u64,
+        dice: &mut Dice,
+    ) -> (usize, Option<(usize, u64)>) {
         let divisible: Vec<usize> = volatile
             .iter()
             .copied()
             .filter(|&index| {
-                !self.changes[index].discard && self.changes[index].extent.sectors() > 1
+                let change = &self.changes[index];
+                !change.discard && change.extent.units(unit_bytes) > 1
             })
             .collect();
         if divisible.is_empty() {
@@ -288,11 +296,8 @@ impl Volatile {
         }
         let index = divisible[dice.below(divisible.len() as u64) as usize];
         let extent = self.changes[index].extent;
-        let boundary = extent.offset / SECTOR_BYTES + 1 + dice.below(extent.sectors() - 1);
-        (
-            index,
-            Some((index, boundary * SECTOR_BYTES - extent.offset)),
-        )
+        let unit = extent.offset / unit_bytes + 1 + dice.below(extent.units(unit_bytes) - 1);
+        (index, Some((index, unit * unit_bytes - extent.offset)))
     }
 
     fn settle(&mut self, sequence: Sequence) {
