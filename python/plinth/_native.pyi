@@ -273,6 +273,13 @@ class PageLoad:
         Raises EngineError as long as it has not ended.
         """
 
+def read_disk_recording(folder: str, verify: bool) -> tuple[str, bytes, bytes]:
+    """What a recording of an emulated disk is, as JSON (size_bytes, began_ns, is_complete); the times of its records, an
+    array of i8 in ns of CLOCK_MONOTONIC; their kinds, an array of u1 as docs/internals/disk-recording.md numbers them.
+
+    With `verify`, the data of all writes is read and checked. Raises DiskError when it is damaged or no recording.
+    """
+
 def disk_profiles() -> str:
     """The profiles of emulated disks, as JSON: a list of `plinth.model.disk.DiskProfile`."""
 

@@ -6,11 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, ioctl_ficlone, seek};
 use rustix::io::{Errno, pread};
 
 use crate::error::DiskError;
+use crate::image::Below;
 use crate::model::{Extent, Old};
+use crate::recording::Image;
+use serde::Serialize;
 
 /// The whole disk is a multiple of this.
 pub(crate) const BLOCK_BYTES: u64 = 4096;
@@ -18,10 +21,25 @@ pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// The granularity of the map of regions that were ever written.
 const REGION_BYTES: u64 = 64 * 1024;
 
+/// What is copied at a time.
+const COPY_BYTES: u64 = 1 << 20;
+
 #[derive(Debug)]
 pub(crate) struct Backing {
     file: File,
     size_bytes: u64,
+    /// Of an image: what the file does not hold. The file is its overlay.
+    below: Option<Below>,
+}
+
+/// How a backing was copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CopiedBy {
+    /// The file system shares the blocks of the two files.
+    Reflink,
+    /// All data was read and written.
+    Copy,
 }
 
 impl Backing {
@@ -58,14 +76,41 @@ impl Backing {
                 asked: size_bytes,
             });
         }
-        Ok(Self { file, size_bytes })
+        Ok(Self {
+            file,
+            size_bytes,
+            below: None,
+        })
+    }
+
+    /// Opens the overlay at `path`, which has to be empty, of an image.
+    pub(crate) fn of_image(path: &Path, size_bytes: u64, image: Image) -> Result<Self, DiskError> {
+        let mut backing = Self::open(path, size_bytes)?;
+        let whole = backing.whole();
+        let data = data_in(&backing.file, whole)
+            .map_err(DiskError::io("look through the overlay", path))?;
+        if !data.is_empty() {
+            return Err(DiskError::OverlayUsed(path.into()));
+        }
+        backing.below = Some(Below::new(image));
+        Ok(backing)
     }
 
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
+    fn whole(&self) -> Extent {
+        Extent {
+            offset: 0,
+            length: self.size_bytes,
+        }
+    }
+
     pub(crate) fn read(&self, extent: Extent) -> io::Result<Vec<u8>> {
+        if let Some(below) = &self.below {
+            return below.read(&self.file, extent);
+        }
         let mut bytes = Vec::with_capacity(extent.length as usize);
         while (bytes.len() as u64) < extent.length {
             let offset = extent.offset + bytes.len() as u64;
@@ -80,33 +125,52 @@ impl Backing {
     }
 
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, offset)
+        self.file.write_all_at(bytes, offset)?;
+        self.cover(Extent {
+            offset,
+            length: bytes.len() as u64,
+        });
+        Ok(())
+    }
+
+    /// From now on the file holds this.
+    fn cover(&self, extent: Extent) {
+        if let Some(below) = &self.below {
+            below.cover(extent);
+        }
     }
 
     /// Makes `extent` read as zeros, and frees its space.
     pub(crate) fn zero(&self, extent: Extent) -> io::Result<()> {
         let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        Ok(fallocate(&self.file, mode, extent.offset, extent.length)?)
+        fallocate(&self.file, mode, extent.offset, extent.length)?;
+        self.cover(extent);
+        Ok(())
     }
 
     /// The parts of `extent` that hold data. The rest reads as zeros.
     pub(crate) fn data_in(&self, extent: Extent) -> io::Result<Vec<Extent>> {
-        let mut found = Vec::new();
-        let mut from = extent.offset;
-        while from < extent.end() {
-            let start = match seek(&self.file, SeekFrom::Data(from)) {
-                Ok(start) if start < extent.end() => start,
-                Ok(_) | Err(Errno::NXIO) => break,
-                Err(errno) => return Err(errno.into()),
-            };
-            let end = seek(&self.file, SeekFrom::Hole(start))?.min(extent.end());
-            found.push(Extent {
-                offset: start,
-                length: end - start,
-            });
-            from = end;
+        match &self.below {
+            None => data_in(&self.file, extent),
+            Some(below) => below.data_in(&self.file, extent),
         }
-        Ok(found)
+    }
+
+    /// Copies the content to a new file. Where the file system can, the two share their blocks.
+    pub(crate) fn copy_to(&self, file: &File) -> io::Result<(CopiedBy, u64)> {
+        let data = self.data_in(self.whole())?;
+        let data_bytes = data.iter().map(|extent| extent.length).sum();
+        if self.below.is_none() && ioctl_ficlone(file, &self.file).is_ok() {
+            return Ok((CopiedBy::Reflink, data_bytes));
+        }
+        file.set_len(self.size_bytes)?;
+        for extent in data {
+            for offset in (extent.offset..extent.end()).step_by(COPY_BYTES as usize) {
+                let length = COPY_BYTES.min(extent.end() - offset);
+                file.write_all_at(&self.read(Extent { offset, length })?, offset)?;
+            }
+        }
+        Ok((CopiedBy::Copy, data_bytes))
     }
 
     /// The data of `extents`.
@@ -129,6 +193,26 @@ impl Backing {
     }
 }
 
+/// The parts of `extent` in which the file has data; the rest are holes.
+pub(crate) fn data_in(file: &File, extent: Extent) -> io::Result<Vec<Extent>> {
+    let mut found = Vec::new();
+    let mut from = extent.offset;
+    while from < extent.end() {
+        let start = match seek(file, SeekFrom::Data(from)) {
+            Ok(start) if start < extent.end() => start,
+            Ok(_) | Err(Errno::NXIO) => break,
+            Err(errno) => return Err(errno.into()),
+        };
+        let end = seek(file, SeekFrom::Hole(start))?.min(extent.end());
+        found.push(Extent {
+            offset: start,
+            length: end - start,
+        });
+        from = end;
+    }
+    Ok(found)
+}
+
 /// The regions that may hold data. A region that was never written need not be read before it is overwritten.
 #[derive(Debug)]
 pub(crate) struct Written(Vec<bool>);
@@ -137,11 +221,7 @@ impl Written {
     pub(crate) fn of(backing: &Backing) -> io::Result<Self> {
         let regions = backing.size_bytes.div_ceil(REGION_BYTES) as usize;
         let mut written = Self(vec![false; regions]);
-        let whole = Extent {
-            offset: 0,
-            length: backing.size_bytes,
-        };
-        for extent in backing.data_in(whole)? {
+        for extent in backing.data_in(backing.whole())? {
             written.add(extent);
         }
         Ok(written)

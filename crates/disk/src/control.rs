@@ -1,13 +1,17 @@
 //! The commands of the control socket, and the reply to each.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::disk::Disk;
-use crate::model::{CutMode, EioFault, Lie, Overrides};
+use crate::error::DiskError;
+use crate::model::{CutMode, CutReport, EioFault, Lie, Overrides};
+use crate::recording::{Recorder, RecordingStatus};
 use crate::replies::Replies;
+use crate::server::ImageConfig;
 
 /// A command: one JSON object on a line.
 #[derive(Debug, Deserialize)]
@@ -33,6 +37,10 @@ enum Command {
     PowerOn {},
     /// Make everything durable, even while the disk lies about flushes.
     FlushNow {},
+    /// Record what happens from now on, in a folder.
+    RecordStart { folder: PathBuf },
+    /// Stop recording.
+    RecordStop {},
 }
 
 /// The fields that a status begins with.
@@ -45,6 +53,15 @@ pub(crate) struct Identity {
     pub(crate) backing: PathBuf,
     pub(crate) mount: PathBuf,
     pub(crate) control: PathBuf,
+    pub(crate) image: Option<ImageState>,
+}
+
+/// The image that is served, and what the cut did that it is of.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ImageState {
+    #[serde(flatten)]
+    pub(crate) config: ImageConfig,
+    pub(crate) cut: CutReport,
 }
 
 /// What the commands act on.
@@ -88,6 +105,11 @@ impl Control<'_> {
             Command::PowerCut { mode, seed } => self.cut(mode, seed),
             Command::PowerOn {} if disk.power_on() => Ok(json!({ "power": "on" })),
             Command::PowerOn {} => Err("the power is on already".into()),
+            Command::RecordStart { folder } => self.start_recording(&folder),
+            Command::RecordStop {} => {
+                let stopped = disk.stop_recording().map_err(|error| error.to_string())?;
+                Ok(json!({ "recording": stopped }))
+            }
             Command::FlushNow {} => Ok(json!({ "bytes_made_durable": disk.flush_now() })),
         }
     }
@@ -106,6 +128,29 @@ impl Control<'_> {
         Ok(done)
     }
 
+    fn start_recording(&self, folder: &Path) -> Result<Value, String> {
+        let base = self
+            .refuse_own_disk(folder)
+            .and_then(|()| self.disk.start_recording(folder));
+        Ok(json!({ "base": base.map_err(|error| error.to_string())? }))
+    }
+
+    /// A recording on the disk that it is of would record itself, and wait for itself.
+    fn refuse_own_disk(&self, folder: &Path) -> Result<(), DiskError> {
+        let found = folder
+            .metadata()
+            .map_err(DiskError::io("look at", folder))?
+            .dev();
+        let (major, minor) = (rustix::fs::major(found), rustix::fs::minor(found));
+        let backing = format!("/sys/dev/block/{major}:{minor}/loop/backing_file");
+        match std::fs::read_to_string(backing) {
+            Ok(path) if Path::new(path.trim_end()).starts_with(&self.identity.mount) => {
+                Err(DiskError::RecordingOnDisk(folder.into()))
+            }
+            _ => Ok(()), // no loop device, or one of another file
+        }
+    }
+
     fn status(&self) -> Value {
         #[derive(Serialize)]
         struct Status<'a> {
@@ -118,6 +163,7 @@ impl Control<'_> {
             faults: Value,
             cache_dirty_bytes: u64,
             cache_capacity_bytes: u64,
+            recording: Option<RecordingStatus>,
             counters: Value,
         }
         let state = self.disk.state();
@@ -130,6 +176,7 @@ impl Control<'_> {
             faults: json!(state.faults.states()),
             cache_dirty_bytes: state.volatile.dirty_bytes(),
             cache_capacity_bytes: state.volatile.capacity_bytes(),
+            recording: state.recorder.as_ref().map(Recorder::status),
             counters: json!(self.disk.counters.now()),
         })
     }

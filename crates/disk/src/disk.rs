@@ -2,17 +2,21 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::backing::{Backing, Written};
+use serde::Serialize;
+
+use crate::backing::{Backing, CopiedBy, Written};
 use crate::counters::Counters;
 use crate::error::DiskError;
 use crate::model::{
-    Cut, CutMode, CutReport, EioFault, Extent, FaultOperation, FaultState, Faults, Lie, Old,
-    Operation, Overrides, Physics, Sequence, Timing, Volatile,
+    Cut, CutMode, CutReport, EioFault, Event, Extent, FaultOperation, FaultState, Faults, Lie, Old,
+    Omission, Operation, Overrides, Physics, Sequence, Settings, Timing, Volatile,
 };
+use crate::recording::{Header, NewFiles, Recorder, RecordingStatus};
 
 /// Writes on their way to a medium that acknowledges none before it is there are volatile too, up to this much.
 const IN_FLIGHT_BYTES: u64 = 64 << 20;
@@ -43,6 +47,7 @@ pub(crate) struct State {
     /// Writes that a flush should have made durable, but a lie has delayed.
     late: VecDeque<Sequence>,
     written: Written,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 /// A request whose end is due at `done_ns`.
@@ -62,6 +67,14 @@ enum Effect {
     Flush(Sequence),
 }
 
+/// How a recording got its base, and for how long requests waited for that.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Base {
+    copied_by: CopiedBy,
+    data_bytes: u64,
+    waited_ns: u64,
+}
+
 /// Why a request is refused at once.
 #[derive(Debug)]
 pub(crate) enum RequestError {
@@ -78,6 +91,7 @@ impl Disk {
             lie: None,
             late: VecDeque::new(),
             written: Written::of(&backing)?,
+            recorder: None,
         };
         Ok(Self {
             backing,
@@ -159,6 +173,7 @@ impl Disk {
         let done_ns = state.timing.admit(self.now_ns(), operation, extent);
         if struck {
             self.counters.eio_write.add(1);
+            state.note_failure(FaultOperation::Write, extent);
             return Ok(self.pending(done_ns, Effect::Failure));
         }
         let old = if state.written.any_in(extent) {
@@ -166,14 +181,14 @@ impl Disk {
         } else {
             Ok(vec![Old::Zeros(extent)])
         };
-        let sequence =
-            state
-                .volatile
-                .record(extent, false, old.map_err(|error| self.failed(error))?);
+        let old = old.map_err(|error| self.failed(error))?;
+        let old_bytes = old.iter().map(Old::bytes).sum();
+        let sequence = state.volatile.next();
+        state.apply(&Event::Write { extent, old_bytes }, bytes, old);
         state.written.add(extent);
         self.backing
             .write(offset, bytes)
-            .map_err(|error| self.failed(error))?;
+            .map_err(|error| self.failed_after(&state, error))?;
         self.counters.bytes_written.add(extent.length);
         let durable = through || !state.timing.physics().is_volatile();
         let effect = if durable {
@@ -194,6 +209,7 @@ impl Disk {
             .admit(self.now_ns(), Operation::Discard, extent);
         if struck {
             self.counters.eio_write.add(1);
+            state.note_failure(FaultOperation::Write, extent);
             return Ok(self.pending(done_ns, Effect::Failure));
         }
         let data = self
@@ -203,15 +219,16 @@ impl Disk {
         let data_bytes: u64 = data.iter().map(|extent| extent.length).sum();
         let effect = if data_bytes > state.volatile.capacity_bytes() {
             // A discard larger than the cache takes effect at once, and so does everything before it.
-            let end = state.volatile.next();
-            state.volatile.flush(end, |_| false);
+            state.apply(&Event::DiscardAtOnce { extent }, &[], Vec::new());
             Effect::Nothing
         } else {
             let old = self
                 .backing
                 .save(&data)
                 .map_err(|error| self.failed(error))?;
-            let sequence = state.volatile.record(extent, true, old);
+            let old_bytes = old.iter().map(Old::bytes).sum();
+            let sequence = state.volatile.next();
+            state.apply(&Event::Discard { extent, old_bytes }, &[], old);
             if state.timing.physics().is_volatile() {
                 Effect::Nothing
             } else {
@@ -220,7 +237,7 @@ impl Disk {
         };
         self.backing
             .zero(extent)
-            .map_err(|error| self.failed(error))?;
+            .map_err(|error| self.failed_after(&state, error))?;
         self.counters.bytes_discarded.add(extent.length);
         Ok(self.pending(done_ns, effect))
     }
@@ -230,23 +247,24 @@ impl Disk {
         self.counters.flushes.add(1);
         if state.faults.strike(FaultOperation::Flush, NO_EXTENT) {
             self.counters.eio_flush.add(1);
+            state.note_failure(FaultOperation::Flush, NO_EXTENT);
             let done_ns = state
                 .timing
                 .admit(self.now_ns(), Operation::Flush, NO_EXTENT);
             return Ok(self.pending(done_ns, Effect::Failure));
         }
         let end = state.volatile.next();
+        state.apply(&Event::FlushReceived { end }, &[], Vec::new());
         if state.lie.is_some() {
             self.counters.flushes_falsified.add(1);
         }
         match state.lie {
-            Some(Lie::IgnoreFlush {}) => Ok(self.pending(self.now_ns(), Effect::Nothing)),
+            Some(Lie::IgnoreFlush {}) => Ok(self.pending(self.now_ns(), Effect::Flush(0))),
             Some(Lie::LateFlush { flushes }) => {
                 state.late.push_back(end);
                 let due = state.late.len() as u64 > flushes;
                 let covered = if due { state.late.pop_front() } else { None };
-                let effect = covered.map_or(Effect::Nothing, Effect::Flush);
-                Ok(self.pending(self.now_ns(), effect))
+                Ok(self.pending(self.now_ns(), Effect::Flush(covered.unwrap_or(0))))
             }
             Some(Lie::DropFraction { .. }) | None => {
                 let done_ns = state
@@ -267,17 +285,21 @@ impl Disk {
         if self.power.load(Ordering::Acquire) != pending.power {
             return false;
         }
-        match pending.effect {
-            Effect::Durable(sequence) => state.volatile.make_durable(sequence),
+        let event = match pending.effect {
+            Effect::Durable(sequence) => Event::Durable { sequence },
             Effect::Flush(end) => {
-                let lie = state.lie;
-                let seed = self.seed;
-                state.volatile.flush(end, |sequence| {
-                    matches!(lie, Some(Lie::DropFraction { fraction }) if crate::model::left_out(seed, sequence, fraction))
-                });
+                let omission = match state.lie {
+                    Some(Lie::DropFraction { fraction }) => Some(Omission {
+                        seed: self.seed,
+                        fraction,
+                    }),
+                    _ => None,
+                };
+                Event::Flush { end, omission }
             }
-            Effect::Nothing | Effect::Failure => {}
-        }
+            Effect::Nothing | Effect::Failure => return true,
+        };
+        state.apply(&event, &[], Vec::new());
         true
     }
 
@@ -287,8 +309,9 @@ impl Disk {
         if state.lie.is_some() && !physics.is_volatile() {
             return Err(crate::model::FaultError::NothingVolatile.into());
         }
-        state.volatile.set_capacity(volatile_capacity(&physics));
         state.timing.set_physics(physics.clone());
+        let settings = state.settings();
+        state.apply(&Event::Settings(settings), &[], Vec::new());
         Ok(physics)
     }
 
@@ -315,11 +338,7 @@ impl Disk {
 
     /// Makes everything durable. Returns the number of bytes that were not.
     pub(crate) fn flush_now(&self) -> u64 {
-        let mut state = self.state();
-        let dirty_bytes = state.volatile.dirty_bytes();
-        let end = state.volatile.next();
-        state.volatile.flush(end, |_| false);
-        dirty_bytes
+        self.state().flush_all()
     }
 
     /// Cuts the power; `None` when it is off already. Requests fail until [`Disk::power_on`].
@@ -335,22 +354,68 @@ impl Disk {
             seed,
             atomic_write_bytes: state.timing.physics().atomic_write_bytes,
         };
-        let (restores, report) = state.volatile.cut(cut);
+        let Some((restores, report)) = state.apply(&Event::Cut(cut), &[], Vec::new()) else {
+            return Ok(None); // a cut always has a report
+        };
         state.late.clear();
         for old in &restores {
-            self.backing.restore(old)?;
+            if let Err(error) = self.backing.restore(old) {
+                state.fail_recording(&error);
+                return Err(error);
+            }
         }
         Ok(Some(report))
     }
 
     /// Restores the power. Returns false when it was on already.
     pub(crate) fn power_on(&self) -> bool {
-        let _state = self.state();
+        let mut state = self.state();
         if self.has_power() {
             return false;
         }
         self.power.fetch_add(1, Ordering::AcqRel);
+        state.apply(&Event::PowerOn, &[], Vec::new());
         true
+    }
+
+    /// Begins to record what happens, in `folder`. Everything becomes durable, and requests wait while the backing file is
+    /// copied.
+    pub(crate) fn start_recording(&self, folder: &Path) -> Result<Base, DiskError> {
+        let mut state = self.state();
+        if let Some(recorder) = &state.recorder {
+            return Err(DiskError::RecordedAlready(recorder.status().folder));
+        }
+        if !self.has_power() {
+            return Err(DiskError::NoPower);
+        }
+        let files = NewFiles::create(folder)?;
+        let began = Instant::now();
+        state.flush_all();
+        let (copied_by, data_bytes) = match self.backing.copy_to(&files.base) {
+            Ok(copied) => copied,
+            Err(error) => {
+                files.remove();
+                return Err(DiskError::io("copy the disk to", folder)(error));
+            }
+        };
+        let header = Header {
+            size_bytes: self.size_bytes(),
+            first: state.volatile.next(),
+            settings: state.settings(),
+            began_ns: plinth_thread::monotonic_ns(),
+        };
+        state.recorder = Some(Recorder::start(files, &header).map_err(DiskError::Serve)?);
+        Ok(Base {
+            copied_by,
+            data_bytes,
+            waited_ns: began.elapsed().as_nanos() as u64,
+        })
+    }
+
+    /// Stops recording, and returns the state in which the recording is.
+    pub(crate) fn stop_recording(&self) -> Result<RecordingStatus, DiskError> {
+        let recorder = self.state().recorder.take();
+        Ok(recorder.ok_or(DiskError::NotRecorded)?.stop())
     }
 
     fn powered_state(&self) -> Result<MutexGuard<'_, State>, RequestError> {
@@ -370,9 +435,56 @@ impl Disk {
         }
     }
 
+    /// A change failed that the recording has already: the recording is of no use from then on.
+    fn failed_after(&self, state: &State, error: io::Error) -> RequestError {
+        state.fail_recording(&error);
+        self.failed(error)
+    }
+
     fn failed(&self, error: io::Error) -> RequestError {
         self.counters.backing_errors.add(1);
         RequestError::Backing(error)
+    }
+}
+
+impl State {
+    /// Does, and records, what the event does to what is durable. `bytes` are those of a write, `old` the content before it.
+    fn apply(
+        &mut self,
+        event: &Event,
+        bytes: &[u8],
+        old: Vec<Old>,
+    ) -> Option<(Vec<Old>, CutReport)> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.push(event, bytes);
+        }
+        self.volatile.apply(event, old)
+    }
+
+    fn flush_all(&mut self) -> u64 {
+        let dirty_bytes = self.volatile.dirty_bytes();
+        let end = self.volatile.next();
+        let omission = None;
+        self.apply(&Event::Flush { end, omission }, &[], Vec::new());
+        dirty_bytes
+    }
+
+    fn settings(&self) -> Settings {
+        let physics = self.timing.physics();
+        Settings {
+            capacity_bytes: volatile_capacity(physics),
+            atomic_write_bytes: physics.atomic_write_bytes,
+        }
+    }
+
+    fn note_failure(&mut self, operation: FaultOperation, extent: Extent) {
+        self.apply(&Event::Failed { operation, extent }, &[], Vec::new());
+    }
+
+    fn fail_recording(&self, error: &io::Error) {
+        if let Some(recorder) = &self.recorder {
+            recorder.fail(format!("a write to the backing file failed: {error}"));
+        }
     }
 }
 

@@ -35,6 +35,34 @@ pub enum DiskError {
         path: PathBuf,
         source: io::Error,
     },
+    #[error("the disk has {disk} bytes, and the recording in {folder} is of one of {recorded}")]
+    RecordingSize {
+        folder: PathBuf,
+        recorded: u64,
+        disk: u64,
+    },
+    #[error("{0} holds no recording of a disk")]
+    NoRecording(PathBuf),
+    #[error("the recording in {0} is of version {1}; this program reads version 1")]
+    RecordingVersion(PathBuf, u32),
+    #[error("the recording in {0} is damaged: {1}")]
+    RecordingDamaged(PathBuf, String),
+    #[error("the recording in {folder} has the points 0 to {points}; there is no point {point}")]
+    NoPoint {
+        folder: PathBuf,
+        point: u64,
+        points: usize,
+    },
+    #[error("the overlay {0} holds data already: an image begins with an empty one")]
+    OverlayUsed(PathBuf),
+    #[error("the disk is being recorded already, in {0}")]
+    RecordedAlready(PathBuf),
+    #[error("the disk is not being recorded")]
+    NotRecorded,
+    #[error("the power is off")]
+    NoPower,
+    #[error("{0} is on the disk itself: a recording needs another place")]
+    RecordingOnDisk(PathBuf),
     #[error("the control socket's path has {0} bytes; a Unix socket's may have 107")]
     SocketPath(usize),
     #[error("something answers on the control socket {0} already")]
@@ -63,7 +91,13 @@ impl DiskError {
             | Self::BackingTaken(path)
             | Self::BackingKind(path)
             | Self::Io { path, .. }
-            | Self::SocketTaken(path) => Some(path),
+            | Self::SocketTaken(path)
+            | Self::NoRecording(path)
+            | Self::RecordingVersion(path, _)
+            | Self::RecordingDamaged(path, _)
+            | Self::OverlayUsed(path)
+            | Self::RecordedAlready(path)
+            | Self::RecordingOnDisk(path) => Some(path),
             _ => None,
         }
     }
@@ -84,6 +118,8 @@ impl DiskError {
                 | Self::Physics(_)
                 | Self::Fault(_)
                 | Self::Size(_)
+                | Self::RecordingSize { .. }
+                | Self::NoPoint { .. }
                 | Self::SocketPath(_)
         )
     }

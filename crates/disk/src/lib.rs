@@ -11,7 +11,9 @@ mod counters;
 mod disk;
 mod error;
 mod filesystem;
+mod image;
 pub mod model;
+mod recording;
 mod replies;
 mod server;
 mod socket;
@@ -19,4 +21,5 @@ mod threads;
 
 pub use error::DiskError;
 pub use filesystem::FILE_NAME;
-pub use server::{Config, DiskServer};
+pub use recording::Recording;
+pub use server::{Config, DiskServer, ImageConfig};

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use fuser::{MountOption, Session};
 use rustix::mount::{UnmountFlags, unmount};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::backing::Backing;
-use crate::control::{Control, Identity};
+use crate::control::{Control, Identity, ImageState};
 use crate::disk::Disk;
 use crate::error::DiskError;
 use crate::filesystem::DiskFilesystem;
-use crate::model::{EioFault, Lie, Overrides, PROFILES, Physics, profile};
+use crate::model::{CutMode, EioFault, Lie, Overrides, PROFILES, Physics, profile};
+use crate::recording::Recording;
 use crate::replies::Replies;
 use crate::socket::{self, ControlSocket};
 use crate::threads;
@@ -52,6 +53,23 @@ pub struct Config {
     /// Faults armed from the start.
     #[serde(default)]
     pub faults: Vec<EioFault>,
+    /// The content to begin with; the backing file is then its overlay.
+    #[serde(default)]
+    pub image: Option<ImageConfig>,
+}
+
+/// What a cut of the power left of a disk that was recorded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageConfig {
+    /// The folder of the recording.
+    pub recording: PathBuf,
+    /// The number of records before the cut.
+    pub point: u64,
+    /// Which writes survived it.
+    pub mode: CutMode,
+    /// The seed of its random choices.
+    pub seed: u64,
 }
 
 #[derive(Debug, Default)]
@@ -110,7 +128,7 @@ impl DiskServer {
     /// What could not be opened, mounted or started. Nothing is left mounted or listening then; a new backing file stays.
     pub fn start(&self) -> Result<(), DiskError> {
         let config = &self.config;
-        let backing = Backing::open(&config.backing, config.size_bytes)?;
+        let (backing, image) = self.open_backing()?;
         let disk = Disk::new(backing, self.physics.clone(), config.seed).map_err(DiskError::io(
             "look through the backing file",
             &config.backing,
@@ -123,7 +141,7 @@ impl DiskServer {
         let disk = Arc::new(disk);
         let (replies, _) = Replies::start(Arc::clone(&disk)).map_err(DiskError::Serve)?;
         let mut running = Running {
-            socket: self.listen(listener, &disk, &replies)?,
+            socket: self.listen(listener, &disk, &replies, image)?,
             replies,
         };
         let end = Arc::clone(&self.end);
@@ -136,6 +154,32 @@ impl DiskServer {
         }
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
         Ok(())
+    }
+
+    /// The backing file, or the image.
+    fn open_backing(&self) -> Result<(Backing, Option<ImageState>), DiskError> {
+        let Config {
+            backing,
+            size_bytes,
+            ..
+        } = &self.config;
+        let Some(config) = &self.config.image else {
+            return Ok((Backing::open(backing, *size_bytes)?, None));
+        };
+        let recording = Recording::open(&config.recording)?;
+        if recording.size_bytes() != *size_bytes {
+            return Err(DiskError::RecordingSize {
+                folder: config.recording.clone(),
+                recorded: recording.size_bytes(),
+                disk: *size_bytes,
+            });
+        }
+        let image = recording.image(config.point, config.mode, config.seed)?;
+        let state = ImageState {
+            config: config.clone(),
+            cut: image.report,
+        };
+        Ok((Backing::of_image(backing, *size_bytes, image)?, Some(state)))
     }
 
     fn mount(
@@ -164,6 +208,7 @@ impl DiskServer {
         listener: std::os::unix::net::UnixListener,
         disk: &Arc<Disk>,
         replies: &Arc<Replies>,
+        image: Option<ImageState>,
     ) -> Result<ControlSocket, DiskError> {
         let (disk, replies) = (Arc::clone(disk), Arc::clone(replies));
         let config = &self.config;
@@ -175,6 +220,7 @@ impl DiskServer {
             backing: config.backing.clone(),
             mount: config.mount.clone(),
             control: config.control.clone(),
+            image,
         };
         let answer = move |line: &[u8]| {
             let control = Control {

@@ -1,7 +1,10 @@
 //! What a power cut leaves, against a reference that replays whole histories.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use plinth_disk::model::{Cut, CutMode, CutReport, Extent, Old, SECTOR_BYTES, Volatile};
+use plinth_disk::model::{
+    Cut, CutMode, CutReport, Event, Extent, Old, Omission, Replay, SECTOR_BYTES, Settings, Source,
+    Volatile, left_out,
+};
 use proptest::prelude::*;
 
 const SECTORS: u64 = 96;
@@ -23,7 +26,7 @@ enum Request {
         count: u64,
     },
     Flush,
-    /// One that leaves out every third change.
+    /// One that leaves out half of the changes.
     FalseFlush,
 }
 
@@ -36,10 +39,19 @@ struct Change {
     durable: bool,
 }
 
-/// The disk under test, medium and all, and the reference's memory of what was done to it.
+/// How a flush lies.
+const OMISSION: Omission = Omission {
+    seed: 5,
+    fraction: 0.5,
+};
+
+/// The disk under test, medium and all; what a recording has of it; and the reference's memory of what was done to it.
 struct Bench {
     volatile: Volatile,
     medium: Vec<u8>,
+    replay: Replay,
+    /// The bytes of all writes.
+    data: Vec<u8>,
     history: Vec<Change>,
 }
 
@@ -48,6 +60,15 @@ impl Bench {
         Self {
             volatile: Volatile::new(capacity_bytes),
             medium: vec![0; (SECTORS * SECTOR_BYTES) as usize],
+            replay: Replay::new(
+                SECTORS * SECTOR_BYTES,
+                Settings {
+                    capacity_bytes,
+                    atomic_write_bytes: SECTOR_BYTES,
+                },
+                0,
+            ),
+            data: Vec::new(),
             history: Vec::new(),
         }
     }
@@ -66,19 +87,29 @@ impl Bench {
             Request::Through { first, count } => self.change(first, count, byte, false, true),
             Request::Discard { first, count } => self.change(first, count, 0, true, false),
             Request::Flush => {
-                self.volatile.flush(self.volatile.next(), |_| false);
+                self.flush(None);
                 self.history
                     .iter_mut()
                     .for_each(|change| change.durable = true);
             }
             Request::FalseFlush => {
-                self.volatile
-                    .flush(self.volatile.next(), |sequence| sequence % 3 == 0);
+                self.flush(Some(OMISSION));
+                let Omission { seed, fraction } = OMISSION;
                 for (sequence, change) in self.history.iter_mut().enumerate() {
-                    change.durable |= sequence % 3 != 0;
+                    change.durable |= !left_out(seed, sequence as u64, fraction);
                 }
             }
         }
+    }
+
+    fn flush(&mut self, omission: Option<Omission>) {
+        let end = self.volatile.next();
+        self.happens(Event::Flush { end, omission }, Vec::new());
+    }
+
+    fn happens(&mut self, event: Event, old: Vec<Old>) {
+        self.volatile.apply(&event, old);
+        self.replay.apply(&event, self.data.len() as u64);
     }
 
     fn change(&mut self, first: u64, count: u64, byte: u8, discard: bool, durable: bool) {
@@ -95,10 +126,20 @@ impl Bench {
                 bytes: self.medium[place.clone()].into(),
             }
         };
-        let sequence = self.volatile.record(extent, discard, vec![old]);
+        let sequence = self.volatile.next();
+        let old_bytes = old.bytes();
+        let event = if discard {
+            Event::Discard { extent, old_bytes }
+        } else {
+            Event::Write { extent, old_bytes }
+        };
+        self.happens(event, vec![old]);
+        if !discard {
+            self.data.extend(vec![byte; extent.length as usize]);
+        }
         self.medium[place].fill(byte);
         if durable {
-            self.volatile.make_durable(sequence);
+            self.happens(Event::Durable { sequence }, Vec::new());
         }
         self.history.push(Change {
             sectors: first..first + count,
@@ -118,11 +159,14 @@ impl Bench {
         seed: u64,
         atomic_write_bytes: u64,
     ) -> (Vec<u8>, CutReport) {
-        let (restores, report) = self.volatile.cut(Cut {
+        let (image, image_report) = self.image(mode, seed, atomic_write_bytes);
+        let cut = Event::Cut(Cut {
             mode,
             seed,
             atomic_write_bytes,
         });
+        self.replay.apply(&cut, 0);
+        let (restores, report) = self.volatile.apply(&cut, Vec::new()).unwrap();
         for restore in restores {
             match restore {
                 Old::Bytes { offset, bytes } => {
@@ -133,8 +177,38 @@ impl Bench {
                 }
             }
         }
+        assert_eq!(image, self.medium, "the image is what the cut leaves");
+        assert_eq!(image_report, report);
         let sectors = self.medium.chunks(SECTOR_BYTES as usize);
         (sectors.map(|sector| sector[0]).collect(), report)
+    }
+
+    /// What a recording says that a cut would leave.
+    fn image(&self, mode: CutMode, seed: u64, atomic_write_bytes: u64) -> (Vec<u8>, CutReport) {
+        let mut replay = self.replay.clone();
+        let settings = Settings {
+            capacity_bytes: self.volatile.capacity_bytes(),
+            atomic_write_bytes,
+        };
+        replay.apply(&Event::Settings(settings), 0);
+        let (content, report) = replay.cut(mode, seed);
+        let mut image = Vec::new();
+        for (range, source) in content {
+            assert_eq!(
+                range.start,
+                image.len() as u64,
+                "there is a source for every byte"
+            );
+            match source {
+                Source::Base | Source::Zeros => image.resize(range.end as usize, 0),
+                Source::Written(shift) => {
+                    let start = range.start.wrapping_add(shift) as usize;
+                    let length = (range.end - range.start) as usize;
+                    image.extend_from_slice(&self.data[start..start + length]);
+                }
+            }
+        }
+        (image, report)
     }
 
     /// The sectors after a replay of what is durable and of those volatile changes, counted from 0, that `left` says:

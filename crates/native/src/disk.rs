@@ -1,7 +1,11 @@
-//! `DiskServer`: the emulated disk.
+//! `DiskServer`: the emulated disk; and recordings of one.
 
+use std::path::PathBuf;
+
+use plinth_disk::Recording;
 use plinth_disk::model::{DepthOne, PROFILES, Profile};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::errors::disk_error;
@@ -50,6 +54,48 @@ pub(crate) fn disk_profiles() -> PyResult<String> {
         depth_one: DepthOne::of(&profile.physics),
     };
     to_json(&PROFILES.iter().map(predicted).collect::<Vec<_>>())
+}
+
+/// What a recording is, as JSON, and the times and kinds of its records, as arrays of i8 and u1.
+type Recorded<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+#[pyfunction]
+pub(crate) fn read_disk_recording<'py>(
+    py: Python<'py>,
+    folder: PathBuf,
+    verify: bool,
+) -> PyResult<Recorded<'py>> {
+    let recording = py
+        .detach(|| {
+            let recording = Recording::open(&folder)?;
+            if verify {
+                recording.verify()?;
+            }
+            Ok(recording)
+        })
+        .map_err(|error| disk_error(py, &error))?;
+    let properties = Properties {
+        size_bytes: recording.size_bytes(),
+        began_ns: recording.began_ns(),
+        is_complete: recording.is_complete(),
+    };
+    let (mut times, mut kinds) = (Vec::new(), Vec::new());
+    for (time_ns, kind) in recording.times_and_kinds() {
+        times.extend_from_slice(&time_ns.to_ne_bytes());
+        kinds.push(kind);
+    }
+    Ok((
+        to_json(&properties)?,
+        PyBytes::new(py, &times),
+        PyBytes::new(py, &kinds),
+    ))
+}
+
+#[derive(Serialize)]
+struct Properties {
+    size_bytes: u64,
+    began_ns: u64,
+    is_complete: bool,
 }
 
 #[derive(Serialize)]

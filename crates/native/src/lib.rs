@@ -35,6 +35,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<probe::FsyncProbe>()?;
     module.add_function(wrap_pyfunction!(probe::fsync_plan, module)?)?;
     module.add_function(wrap_pyfunction!(disk::disk_profiles, module)?)?;
+    module.add_function(wrap_pyfunction!(disk::read_disk_recording, module)?)?;
     module.add_function(wrap_pyfunction!(script::parse_script, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_script, module)?)?;
     module.add_function(wrap_pyfunction!(script::builtin_scripts, module)?)?;

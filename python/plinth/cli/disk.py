@@ -73,6 +73,16 @@ def serve(
         str | None, Parameter(help="About flushes: ignore-flush, late-flush=FLUSHES or drop-fraction=FRACTION.")
     ] = None,
     faults: Faults = (),
+    recording: Annotated[
+        Path | None,
+        Parameter(
+            help="Serve what a power cut left of a disk that was recorded in this folder; what is written goes to the "
+            "backing file, which has to be new."
+        ),
+    ] = None,
+    point: Annotated[int, Parameter(help="Records before that cut: see `plinth disk points`.")] = 0,
+    cut: Annotated[CutMode, Parameter(help="What that cut left of unflushed writes.")] = "drop",
+    cut_seed: Annotated[int, Parameter(help="Of its choices.")] = 0,
 ) -> int:
     """Serve a disk in the foreground, until it is unmounted or SIGTERM or Ctrl-C arrives.
 
@@ -94,6 +104,9 @@ def serve(
             "seed": seed,
             "lie": lie,
             "faults": faults,
+            "image": None
+            if recording is None
+            else {"recording": str(recording.absolute()), "point": point, "mode": cut, "seed": cut_seed},
         },
         {"size_bytes": "--size", "label": "--label", "seed": "--seed", "lie": "--lie", "faults": "--fault"},
     )
@@ -214,6 +227,46 @@ def fault(
     print_plain(f"lie: {found.lie.words if found.lie else 'none'}")
     for state in found.faults:
         print_plain(f"fault: {state.words}: seen {state.seen}, fired {state.fired}")
+    return 0
+
+
+@disk.command
+def record(
+    socket: Socket,
+    folder: Annotated[Path | None, Parameter(help="Where to record: an empty folder that is not on the disk.")] = None,
+    /,
+    *,
+    stop: Annotated[bool, Parameter(negative="", help="Stop recording.")] = False,
+) -> int:
+    """Record every change of a disk, so that a power cut at any moment can be looked at later; or stop recording.
+
+    The recording begins with a copy of the disk's data, and then takes as much space as is written.
+    """
+    if stop == (folder is not None):
+        raise UsageError("name the folder to record in, or --stop", hint="as in: plinth disk record SOCKET FOLDER")
+    control = _control(socket)
+    done = control.stop_recording() if folder is None else control.start_recording(folder.absolute())
+    print_json(done.model_dump_json())
+    return 0
+
+
+@disk.command
+def points(folder: Annotated[Path, Parameter(help="The folder of a recording.")], /, *, as_json: AsJson = False) -> int:
+    """Check a recording, and show the points at which the power can be cut: the flushes; with --json every time."""
+    from plinth.storage.devices.disk_recording import read_recording
+
+    found = read_recording(folder)
+    flushes = [int(point) for point in found.flush_points()]
+    if as_json:
+        shown = {"size_bytes": found.size_bytes, "began_ns": found.began_ns, "is_complete": found.is_complete}
+        print_json(json.dumps(shown | {"flush_points": flushes, "times_ns": found.times_ns.tolist()}))
+        return 0
+    elapsed_s = (found.time_ns(found.last_point) - found.began_ns) / 1e9
+    print_plain(f"points 0 to {found.last_point}, {elapsed_s:.3f} s, {len(flushes)} flushes")
+    if not found.is_complete:
+        print_plain("the recording was not stopped: what followed its last record is not known")
+    for point in flushes:
+        print_plain(f"  {point:>8}  {(found.time_ns(point) - found.began_ns) / 1e9:.6f} s")
     return 0
 
 

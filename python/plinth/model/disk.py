@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from plinth.model.base import Frozen
+from plinth.model.disk_recording import CutEffect, ImageSource, ImageStatus, RecordingStatus
 from plinth.model.units import BytesPerSecond, LatencyNs, SizeBytes, parse_size
 
 ATOMIC_WRITE_BYTES = (512, 4096, 8192, 16384)
@@ -225,6 +226,9 @@ class DiskConfig(Frozen):
     seed: int = Field(default=1, ge=0, lt=2**63)
     lie: Lie | None = None
     faults: tuple[Fault, ...] = ()
+    image: ImageSource | None = Field(
+        default=None, description="The content that the disk begins with; the backing file, empty then, is its overlay."
+    )
 
 
 class DepthOne(Frozen):
@@ -269,19 +273,12 @@ class DiskStatus(Frozen):
     faults: tuple[FaultState, ...]
     cache_dirty_bytes: int = Field(description="Written, and lost if the power were cut now by mode drop.")
     cache_capacity_bytes: int
+    recording: RecordingStatus | None
+    image: ImageStatus | None
     counters: dict[str, int] = Field(description="Requests, bytes, delays, faults fired, from the start.")
 
 
-class CutReport(Frozen):
-    """What a power cut did to the writes and discards that were not durable."""
+class CutReport(CutEffect):
+    """What a power cut did."""
 
-    writes_dropped: int
-    writes_kept: int
-    writes_torn: int
-    discards_dropped: int
-    discards_kept: int
-    sectors_dropped: int
-    sectors_kept: int
-    bytes_dropped: int
-    bytes_kept: int
     requests_failed: int = Field(description="Requests that had not ended, and got EIO.")

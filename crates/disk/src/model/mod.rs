@@ -1,6 +1,7 @@
 //! The model of a disk, without I/O and without a clock: time is an argument, and random numbers come from a seed.
 
 mod dice;
+mod event;
 mod extent;
 mod faults;
 mod head;
@@ -8,17 +9,20 @@ mod pacing;
 mod physics;
 mod prediction;
 mod profiles;
+mod replay;
 mod timing;
 mod volatile;
 mod write_cache;
 
+pub use event::{Event, Omission, Settings};
 pub use extent::{Extent, SECTOR_BYTES};
 pub use faults::{EioFault, FaultError, FaultOperation, FaultState, Faults, Lie, left_out};
 pub use physics::{Overrides, Physics, PhysicsError};
 pub use prediction::DepthOne;
 pub use profiles::{PROFILES, Profile, profile};
+pub use replay::{Content, Piece, Replay, Source};
 pub use timing::{Operation, Timing};
-pub use volatile::{Cut, CutMode, CutReport, Old, Restore, Sequence, Volatile};
+pub use volatile::{Cut, CutMode, CutReport, Old, Previous, Sequence, Volatile};
 
 /// An upper limit for the requests that a kernel's queue has in flight.
 const MAX_CHANNELS: u32 = 1024;

@@ -30,7 +30,26 @@ pub enum Old {
     Zeros(Extent),
 }
 
+/// Content before a change, which a cut may restore in part.
+pub trait Previous {
+    /// Where it is.
+    fn extent(&self) -> Extent;
+    /// The part of it that is at `extent`.
+    #[must_use]
+    fn part(&self, extent: Extent) -> Self;
+}
+
 impl Old {
+    /// The bytes that it takes to keep.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Bytes { bytes, .. } => bytes.len() as u64,
+            Self::Zeros(_) => 0,
+        }
+    }
+}
+
+impl Previous for Old {
     fn extent(&self) -> Extent {
         match self {
             Self::Bytes { offset, bytes } => Extent {
@@ -41,29 +60,19 @@ impl Old {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    fn part(&self, extent: Extent) -> Self {
         match self {
-            Self::Bytes { bytes, .. } => bytes.len() as u64,
-            Self::Zeros(_) => 0,
-        }
-    }
-
-    fn part(&self, start: u64, end: u64) -> Restore {
-        match self {
-            Self::Bytes { offset, bytes } => Restore::Bytes {
-                offset: start,
-                bytes: bytes[(start - offset) as usize..(end - offset) as usize].into(),
-            },
-            Self::Zeros(_) => Restore::Zeros(Extent {
-                offset: start,
-                length: end - start,
-            }),
+            Self::Bytes { offset, bytes } => {
+                let (from, to) = (extent.offset - offset, extent.end() - offset);
+                Self::Bytes {
+                    offset: extent.offset,
+                    bytes: bytes[from as usize..to as usize].into(),
+                }
+            }
+            Self::Zeros(_) => Self::Zeros(extent),
         }
     }
 }
-
-/// The content that a cut restores on the medium, in order: of two that overlap, the later one counts.
-pub type Restore = Old;
 
 /// Which of the volatile writes survive a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -106,16 +115,17 @@ pub struct CutReport {
 }
 
 #[derive(Debug, Clone)]
-struct Change {
+struct Change<P> {
     extent: Extent,
     discard: bool,
     durable: bool,
-    old: Vec<Old>,
+    old_bytes: u64,
+    old: Vec<P>,
 }
 
-impl Change {
+impl<P> Change<P> {
     fn cost_bytes(&self) -> u64 {
-        BOOKKEEPING_BYTES + self.old.iter().map(Old::bytes).sum::<u64>()
+        BOOKKEEPING_BYTES + self.old_bytes
     }
 
     fn volatile_bytes(&self) -> u64 {
@@ -137,24 +147,29 @@ enum Fate {
     Torn(u64),
 }
 
-/// The log of changes that are not durable.
+/// The log of changes that are not durable, with what was there before: bytes, or where to find them.
 #[derive(Debug, Clone)]
-pub struct Volatile {
+pub struct Volatile<P = Old> {
     capacity_bytes: u64,
     cost_bytes: u64,
     dirty_bytes: u64,
     first: Sequence,
-    changes: VecDeque<Change>,
+    changes: VecDeque<Change<P>>,
 }
 
-impl Volatile {
+impl<P: Previous> Volatile<P> {
     /// An empty cache of this capacity.
     pub fn new(capacity_bytes: u64) -> Self {
+        Self::starting_at(0, capacity_bytes)
+    }
+
+    /// An empty cache of this capacity, whose next change has the sequence `first`.
+    pub fn starting_at(first: Sequence, capacity_bytes: u64) -> Self {
         Self {
             capacity_bytes,
             cost_bytes: 0,
             dirty_bytes: 0,
-            first: 0,
+            first,
             changes: VecDeque::new(),
         }
     }
@@ -181,13 +196,20 @@ impl Volatile {
     }
 
     /// Records a write to, or a discard of, `extent`, whose content was `old`; parts that `old` leaves out are
-    /// unchanged.
-    pub fn record(&mut self, extent: Extent, discard: bool, old: Vec<Old>) -> Sequence {
+    /// unchanged. `old_bytes` of the capacity are needed to keep it.
+    pub fn record(
+        &mut self,
+        extent: Extent,
+        discard: bool,
+        old_bytes: u64,
+        old: Vec<P>,
+    ) -> Sequence {
         let sequence = self.next();
         let change = Change {
             extent,
             discard,
             durable: false,
+            old_bytes,
             old,
         };
         self.cost_bytes += change.cost_bytes();
@@ -213,9 +235,9 @@ impl Volatile {
         self.forget();
     }
 
-    /// Cuts the power. Returns what must be written to the medium, in this order, so that it has the content that
-    /// survives. Nothing is volatile afterwards.
-    pub fn cut(&mut self, cut: Cut) -> (Vec<Restore>, CutReport) {
+    /// Cuts the power. Returns what must be written to the medium so that it has the content that survives, in this order:
+    /// of two that overlap, the later one counts. Nothing is volatile afterwards.
+    pub fn cut(&mut self, cut: Cut) -> (Vec<P>, CutReport) {
         let fates = self.fates(cut);
         let mut report = CutReport::default();
         let mut restores = Vec::new();
@@ -236,7 +258,10 @@ impl Volatile {
                     continue;
                 }
                 for gap in settled.gaps(&lost) {
-                    restores.push(old.part(gap.start, gap.end));
+                    restores.push(old.part(Extent {
+                        offset: gap.start,
+                        length: gap.end - gap.start,
+                    }));
                 }
             }
             if kept_bytes > 0 {
@@ -263,7 +288,7 @@ impl Volatile {
             },
             CutMode::Torn => self.tear(&volatile, cut.atomic_write_bytes, &mut dice),
         };
-        let fate = |(index, change): (usize, &Change)| {
+        let fate = |(index, change): (usize, &Change<P>)| {
             if change.durable || index < kept_before {
                 return Fate::Kept;
             }
@@ -307,7 +332,7 @@ impl Volatile {
         };
         if let Some(change) = self.changes.get_mut(index as usize) {
             self.dirty_bytes -= change.volatile_bytes();
-            self.cost_bytes -= change.cost_bytes() - BOOKKEEPING_BYTES;
+            self.cost_bytes -= std::mem::take(&mut change.old_bytes);
             change.durable = true;
             change.old = Vec::new(); // never restored
         }
@@ -338,7 +363,7 @@ impl Volatile {
 }
 
 impl CutReport {
-    fn count(&mut self, change: &Change, kept_bytes: u64) {
+    fn count<P>(&mut self, change: &Change<P>, kept_bytes: u64) {
         let whole = kept_bytes == change.extent.length;
         if change.discard {
             *(if whole {

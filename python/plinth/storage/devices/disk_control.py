@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from plinth.model.disk import CutReport, DiskStatus, EioFault, FaultState, Lie, Physics
+from plinth.model.disk_recording import RecordingBase, RecordingStatus
 from plinth.model.errors import PlinthError, RunError, UsageError
 from plinth.model.power_cut import CutMode
 from plinth.system.unix_socket import check_socket_path
+
+_STOP_TIMEOUT_S = 120.0  # what waits to be written is at most 64 MiB
 
 
 class DiskControl:
@@ -53,16 +56,41 @@ class DiskControl:
         """Give power again."""
         self._ask("power-on")
 
+    def start_recording(self, folder: Path, *, timeout_s: float = 600.0) -> RecordingBase:
+        """Record every change of the disk from now on, in `folder`, which has to be empty.
+
+        Everything that is written becomes durable first, and requests wait while the disk's data is copied.
+        """
+        try:
+            answer = self._ask("record-start", timeout_s, folder=str(folder))
+        except UsageError as error:
+            error.hint = "name an empty folder that is not on this disk, with room for its data and all that is written"
+            raise
+        return RecordingBase.model_validate(answer["base"])
+
+    def stop_recording(self) -> RecordingStatus:
+        """Stop recording, with all that was recorded written. RunError when something has not been recorded."""
+        status = RecordingStatus.model_validate(self._ask("record-stop", _STOP_TIMEOUT_S)["recording"])
+        if status.error is not None:
+            raise RunError(
+                f"the disk was not recorded to the end: {status.error}",
+                where=status.folder,
+                hint=f"the first {status.records} records may be used as far as they were written; free space, or name "
+                "a larger place, and record again",
+            )
+        return status
+
     def flush_now(self) -> int:
         """Make everything durable, whatever the lie; returns the bytes that were not."""
         return self._ask("flush-now")["bytes_made_durable"]
 
-    def _ask(self, command: str, **arguments: Any) -> dict[str, Any]:
+    def _ask(self, command: str, timeout_s: float | None = None, **arguments: Any) -> dict[str, Any]:
+        timeout_s = self.timeout_s if timeout_s is None else timeout_s
         line = json.dumps({"command": command, **arguments}).encode() + b"\n"
         try:
-            answer = self._exchange(line)
+            answer = self._exchange(line, timeout_s)
         except TimeoutError as error:
-            raise self._failure(f"did not answer {command!r} within {self.timeout_s:g} s: it hangs") from error
+            raise self._failure(f"did not answer {command!r} within {timeout_s:g} s: it hangs") from error
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise self._failure("is not running") from error
         except OSError as error:
@@ -74,10 +102,10 @@ class DiskControl:
             raise UsageError(f"the disk refuses {command!r}: {parts['error']}", where=str(self.path))
         return parts
 
-    def _exchange(self, line: bytes) -> bytes:
+    def _exchange(self, line: bytes, timeout_s: float) -> bytes:
         check_socket_path(self.path)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(self.timeout_s)
+            connection.settimeout(timeout_s)
             connection.connect(str(self.path))
             connection.sendall(line)
             connection.shutdown(socket.SHUT_WR)

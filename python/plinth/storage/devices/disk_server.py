@@ -36,6 +36,9 @@ def serve_command(config: DiskConfig) -> tuple[str, ...]:
     if config.lie is not None:
         argv += ["--lie", config.lie.words]
     argv += [word for fault in config.faults for word in ("--fault", fault.words)]
+    if (image := config.image) is not None:
+        argv += ["--recording", image.recording, "--point", str(image.point)]
+        argv += ["--cut", image.mode, "--cut-seed", str(image.seed)]
     return tuple(argv)
 
 
@@ -72,7 +75,8 @@ def serve(config: DiskConfig, ready: Callable[[DiskStatus], object]) -> None:
             )
         server.wait(10.0)
     except _native.DiskError as error:
-        raise _as_plinth_error(error) from error
+        hint = "name another place, or the size that it has"
+        raise as_plinth_error(error, "serve the disk", FUSE_DEVICE, hint) from error
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
@@ -97,12 +101,13 @@ def _check(config: DiskConfig) -> None:
         raise Refused("the directory to mount on is not empty", where=config.mount, hint="name an empty one")
 
 
-def _as_plinth_error(error: _native.DiskError) -> PlinthError:
+def as_plinth_error(error: _native.DiskError, doing: str, place: Path, hint: str) -> PlinthError:
+    """The engine's error while `doing` something, at `place` unless it names another."""
     if error.usage:
         return UsageError(error.message, hint="`plinth disk serve --help` explains the options")
     if error.errno is not None:
         cause = OSError(error.errno, os.strerror(error.errno))
-        return from_os_error(cause, "serve the disk", Path(error.path or FUSE_DEVICE))
+        return from_os_error(cause, doing, Path(error.path or place))
     if error.path is not None:
-        return Refused(error.message, where=str(error.path), hint="name another place, or the size that it has")
+        return Refused(error.message, where=str(error.path), hint=hint)
     return RunError(error.message)

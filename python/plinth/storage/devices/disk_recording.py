@@ -1,0 +1,82 @@
+"""Recordings of emulated disks, as they are read: their points, and when each was reached."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plinth import _native
+from plinth.model.disk_recording import ImageSource
+from plinth.model.power_cut import CutMode
+from plinth.storage.devices.disk_server import as_plinth_error
+
+_WRITE, _DISCARD, _DISCARD_AT_ONCE = 1, 2, 3  # as docs/internals/disk-recording.md numbers the kinds of records
+_FLUSH = 6
+
+
+class Recording(NamedTuple):
+    """A recording of one disk. Point k is the disk after the first k records: from 0, the base, to `last_point`."""
+
+    folder: Path
+    size_bytes: int
+    """Of the disk."""
+    began_ns: int
+    """By CLOCK_MONOTONIC, which `time.monotonic_ns` reads too."""
+    is_complete: bool
+    """Whether it was stopped. Otherwise it is not known what followed its last record."""
+    times_ns: npt.NDArray[np.int64]
+    """When each record was made; none is before the one in front of it."""
+    kinds: npt.NDArray[np.uint8]
+    """What each record is of."""
+
+    @property
+    def last_point(self) -> int:
+        """The disk after all records."""
+        return len(self.times_ns)
+
+    def point_at(self, time_ns: int) -> int:
+        """The point at a time of CLOCK_MONOTONIC: with every record that was made until then."""
+        return int(np.searchsorted(self.times_ns, time_ns, side="right"))
+
+    def time_ns(self, point: int) -> int:
+        """When the point was reached, by CLOCK_MONOTONIC."""
+        return int(self.times_ns[point - 1]) if point else self.began_ns
+
+    def flush_points(self) -> npt.NDArray[np.int64]:
+        """The points just after a flush was answered, also by a disk that lies."""
+        return np.flatnonzero(self.kinds == _FLUSH) + 1
+
+    def change_points(self) -> npt.NDArray[np.int64]:
+        """The points just after a write or discard."""
+        return np.flatnonzero(np.isin(self.kinds, (_WRITE, _DISCARD, _DISCARD_AT_ONCE))) + 1
+
+    def image(self, point: int, mode: CutMode = "drop", seed: int = 0) -> ImageSource:
+        """What a power cut at a point leaves."""
+        return ImageSource(recording=str(self.folder), point=point, mode=mode, seed=seed)
+
+
+def read_recording(folder: Path, *, verify: bool = True) -> Recording:
+    """The recording in `folder`; with `verify`, every byte of its data is read and checked.
+
+    One that was cut short, as by a full file system or kill -9, is read up to its last whole record. Raises Refused
+    for a recording that is damaged elsewhere or of another version, and for a folder that holds none.
+    """
+    try:
+        properties, times, kinds = _native.read_disk_recording(str(folder), verify)
+    except _native.DiskError as error:
+        hint = "name the folder that was given to `plinth disk record`; what is damaged must be recorded again"
+        raise as_plinth_error(error, "read the recording", folder, hint) from error
+    return Recording(
+        folder=folder,
+        **json.loads(properties),
+        times_ns=np.frombuffer(times, np.int64),
+        kinds=np.frombuffer(kinds, np.uint8),
+    )
+
+
+def images_at(recordings: Sequence[Recording], time_ns: int, mode: CutMode, seed: int) -> list[ImageSource]:
+    """What one power cut leaves of several disks that were recorded side by side; each has a seed of its own."""
+    return [recording.image(recording.point_at(time_ns), mode, seed + at) for at, recording in enumerate(recordings)]
