@@ -49,7 +49,9 @@ def _run(words: list[str]) -> int:
     if words[0] == "bench":  # its options are pgbench's, which only a getopt_long understands
         return _bench(words[1:])
     from plinth.cli.app import call
+    from plinth.cli.standard_streams import escape_unencodable
 
+    escape_unencodable()
     return call(words)
 
 

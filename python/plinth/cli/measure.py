@@ -20,6 +20,7 @@ from plinth.cli.experiment import (
     with_shortcuts,
 )
 from plinth.cli.plain import print_plain
+from plinth.model.errors import UsageError
 
 if TYPE_CHECKING:
     from plinth.cli.results import Results
@@ -40,6 +41,9 @@ More = Annotated[
         help="Add N trials of each variant to a complete run, and run them, as when the report says that more trials would decide.",
     ),
 ]
+RunPlots = Annotated[
+    bool, Parameter(name="--plots", negative="", help="Draw charts below the table, as `plinth report --plots` does.")
+]
 Quiet = Annotated[bool, Parameter(name="--quiet", negative="", help="No progress; errors and results only.")]
 
 
@@ -57,6 +61,7 @@ def run(
     destroy: Destroy = (),
     yes: Yes = False,
     as_json: AsJson = False,
+    plots: RunPlots = False,
     quiet: Quiet = False,
 ) -> int:
     """Run an experiment: make its storages, start PostgreSQL, load, measure, compare, report.
@@ -78,6 +83,7 @@ def run(
     from plinth.experiment import load_experiment
     from plinth.run import make_plan, run_plan
 
+    _one_form(as_json, plots)
     overrides = with_shortcuts(overrides, repeats, duration, clients)
     shared = bundle_of(file)
     if shared is None:
@@ -92,7 +98,7 @@ def run(
     with _listener(quiet) as listener:
         status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections)
         results = _results(status.bundle, listener)
-    return _conclude(results, status, as_json)
+    return _conclude(results, status, as_json, plots)
 
 
 def resume(
@@ -102,6 +108,7 @@ def resume(
     more: More = None,
     destroy: Destroy = (),
     as_json: AsJson = False,
+    plots: RunPlots = False,
     quiet: Quiet = False,
 ) -> int:
     """Finish a run that was cut short: what it left behind is used or undone, and the trials that are missing are run.
@@ -114,10 +121,17 @@ def resume(
     """
     from plinth.run import resume_bundle
 
+    _one_form(as_json, plots)
     with _listener(quiet) as listener:
         status = resume_bundle(bundle, listener, destroy, more)
         results = _results(status.bundle, listener)
-    return _conclude(results, status, as_json)
+    return _conclude(results, status, as_json, plots)
+
+
+def _one_form(as_json: bool, plots: bool) -> None:
+    """Refuse before hours of measuring what could not be printed at their end."""
+    if as_json and plots:
+        raise UsageError("give one of --json and --plots")
 
 
 def _listener(quiet: bool):
@@ -139,11 +153,11 @@ def _results(folder: Path, listener: "Listener") -> "Results":
     return results
 
 
-def _conclude(results: "Results", status: "RunStatus", as_json: bool) -> int:
+def _conclude(results: "Results", status: "RunStatus", as_json: bool, plots: bool) -> int:
     """Show the results of a bundle, and say by the exit code how it went. Raises the error that part of the run ended with."""
     from plinth.cli.results import show_results
 
-    show_results(results, as_json)
+    show_results(results, as_json, plots)
     if status.error is not None:
         raise status.error
     if status.failed_trials:

@@ -3,9 +3,10 @@
 Consoles (`plinth.cli.console`) do the same for tables and coloured text.
 """
 
+import sys
 from typing import IO
 
-from plinth.model.shown import shown, shown_as_json
+from plinth.model.shown import ascii_json, shown, shown_as_json
 
 
 def print_plain(text: str, *, end: str = "\n", file: IO[str] | None = None, flush: bool = False) -> None:
@@ -19,5 +20,12 @@ def print_rendered(text: str) -> None:
 
 
 def print_json(document: str, *, end: str = "\n", flush: bool = False) -> None:
-    """Print a JSON document on standard output: the same values, with control characters escaped as JSON does."""
-    print(shown_as_json(document), end=end, flush=flush)
+    """Print a JSON document on standard output: the same values, with control characters escaped as JSON does, and in ASCII
+    where the encoding of standard output does not have all of its characters.
+    """
+    text = shown_as_json(document)
+    try:
+        text.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        text = ascii_json(text)
+    print(text, end=end, flush=flush)

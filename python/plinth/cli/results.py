@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 Html = Annotated[bool, Parameter(name="--html", negative="", help="Write one HTML file that opens offline.")]
 Markdown = Annotated[bool, Parameter(name="--markdown", negative="", help="Print Markdown.")]
 Csv = Annotated[bool, Parameter(name="--csv", negative="", help="Print CSV, a row for each trial.")]
+Plots = Annotated[
+    bool,
+    Parameter(
+        name="--plots",
+        negative="",
+        help="Draw charts below the table, in characters: a sweep's curves, throughput over time, latency percentiles.",
+    ),
+]
 Output = Annotated[
     Path | None,
     Parameter(name="--output", help="File to write instead. Default for --html: BUNDLE/derived/report.html."),
@@ -38,6 +46,7 @@ def report(
     markdown: Markdown = False,
     csv: Csv = False,
     as_json: AsJson = False,
+    plots: Plots = False,
     output: Output = None,
 ) -> int:
     """Show a bundle's results: a table, unless another form is asked for.
@@ -45,10 +54,11 @@ def report(
     Works on any machine that has the bundle; nothing but the bundle is read.
 
       plinth report bundles/ramdisk-20261122-091717
+      plinth report bundles/ramdisk-20261122-091717 --plots
       plinth report bundles/ramdisk-20261122-091717 --html --output report.html
     """
-    if sum((html, markdown, csv, as_json)) > 1:
-        raise UsageError("give one of --html, --markdown, --csv and --json")
+    if sum((html, markdown, csv, as_json, plots)) > 1:
+        raise UsageError("give one of --html, --markdown, --csv, --json and --plots")
     from plinth import report as rendering
     from plinth.tasks.analysis import analyse_bundle
 
@@ -64,7 +74,7 @@ def report(
     elif as_json:
         text = results.json_text
     elif output is None:
-        _print_table(results)
+        _print_table(results, plots)
         return 0
     else:
         raise UsageError("--output goes with --html, --markdown, --csv or --json")
@@ -129,28 +139,36 @@ def write_html(results: Results, path: Path | None = None) -> Path:
         return write_derived(results.bundle, "report.html", page)
 
 
-def show_results(results: Results, as_json: bool) -> None:
-    """What a run prints at its end: the table and where the report is, or the report as JSON."""
+def show_results(results: Results, as_json: bool, plots: bool) -> None:
+    """What a run prints at its end: the table, with `plots` charts, and where the report is; or the report as JSON."""
     if as_json:
         print_json(results.json_text, end="")
         return
-    _print_table(results)
+    _print_table(results, plots)
     print_plain(f"\nReport: {results.html_path}\nBundle: {results.bundle}")
 
 
-def _print_table(results: Results) -> None:
-    """The ranked table on stdout, with what was published and what the I/O probe measured, as wide as the terminal and coloured where that is wanted."""
-    from plinth.report import io_figures, published_beside, render_terminal
+def _print_table(results: Results, plots: bool) -> None:
+    """The ranked table on stdout, with what was published, what the I/O probe measured and, if asked for, plots; as wide as
+    the terminal and coloured where that is wanted.
+    """
+    from plinth.report import io_figures, published_beside, render_plots, render_terminal
 
     console = output_console()
+    color = console.is_terminal and not console.no_color
     text = render_terminal(
         results.analysis,
         width=console.width,
-        color=console.is_terminal and not console.no_color,
+        color=color,
         beside=published_beside(results.contents.plan, results.analysis, results.contents.io),
         probed=io_figures(results.contents.io),
     )
     print_rendered(text)
+    if plots:
+        drawn = render_plots(
+            results.contents, results.analysis, width=console.width, color=color, encoding=console.encoding
+        )
+        print_rendered(f"\n{drawn}")
 
 
 def write_text(path: Path, text: str, what: str, option: str) -> Path:

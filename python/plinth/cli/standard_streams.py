@@ -1,5 +1,6 @@
 """Standard input, output and error of a process that was started without them (`2>&-`)."""
 
+import io
 import os
 import sys
 
@@ -19,6 +20,12 @@ def open_standard_streams() -> list[str]:
     for name in outputs:
         _reopen(name)
     return outputs
+
+
+def escape_unencodable() -> None:
+    """From now on a character that the encoding of standard output does not have is written as `\\xb2`, and is no error."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _lead_to_null(number: int) -> bool:

@@ -34,6 +34,11 @@ def shown_as_json(document: str) -> str:
     return _CONTROLS.sub(lambda match: _escape_in_json(match[0]), document)
 
 
+def ascii_json(document: str) -> str:
+    r"""A JSON document of the same values in ASCII: all other characters of its strings are `\u00b2`."""
+    return re.sub("[^\x00-\x7f]", lambda match: _escape_in_json(match[0]), document)
+
+
 def bytes_shown_in_json(document: str) -> str:
     r"""A JSON document whose strings hold bytes that are not UTF-8 (lone surrogates, PEP 383) as `\xe9`."""
     return _BYTES.sub(lambda match: f"\\\\x{ord(match[0]) - 0xDC00:02x}", document)

@@ -1,4 +1,4 @@
-"""From a bundle and its analysis to a report: one HTML file, Markdown, CSV, JSON and the terminal table.
+"""From a bundle and its analysis to a report: one HTML file, Markdown, CSV, JSON, and a table and plots for the terminal.
 
 JSON is the report itself: `build_report(contents, analysis).model_dump_json()`.
 """
@@ -7,6 +7,7 @@ from plinth.report.build import build_report
 from plinth.report.html import render_html
 from plinth.report.io import io_figures
 from plinth.report.markdown import render_markdown
+from plinth.report.plots import render_plots
 from plinth.report.published import published_beside
 from plinth.report.table import render_csv
 from plinth.report.terminal import render_terminal
@@ -18,5 +19,6 @@ __all__ = [
     "render_csv",
     "render_html",
     "render_markdown",
+    "render_plots",
     "render_terminal",
 ]
