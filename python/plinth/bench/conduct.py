@@ -4,23 +4,20 @@ import getpass
 import os
 import pwd
 import warnings
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TextIO
 
 from plinth import __version__
 from plinth.bench.failure import INTERRUPTED, BenchFailure
-from plinth.bench.initialise import Initialisation
 from plinth.bench.load import BenchLoad
 from plinth.bench.options import BenchOptions
 from plinth.bench.results import json_file, report
-from plinth.bench.tables import TableInfo, read_tables, server_message
+from plinth.bench.tables import TableInfo, read_tables
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
+from plinth.model.libpq import ConninfoError, make_conninfo, parameters
 from plinth.system.conninfo import resolve
+from plinth.system.libpq import ConnectError, LibpqConnection, StatementError
 
-if TYPE_CHECKING:
-    import psycopg
-
-_SEVERAL = "Multiple connection attempts failed"
 _SMALL_TABLES = ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history")
 
 
@@ -28,6 +25,8 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
     """Do what was asked for; returns the exit code. Raises BenchFailure and KeyboardInterrupt."""
     said = err if asked.json == "-" else out  # standard output is then one JSON document
     if asked.initialize:
+        from plinth.bench.initialise import Initialisation  # which no load needs
+
         with _connect(asked, "initialization", err) as connection:
             Initialisation(asked, connection, _target(asked), err).run()
         return 0
@@ -58,18 +57,18 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
     return 2 if load.aborted else 0
 
 
-def _banner(connection: "psycopg.Connection[Any]") -> str:
-    server = connection.info.parameter_status("server_version")
+def _banner(connection: LibpqConnection) -> str:
+    server = connection.parameter_status("server_version")
     return f"plinth bench ({__version__}, server {server})"
 
 
-def _circumstances(asked: BenchOptions, connection: "psycopg.Connection[Any]") -> str:
-    info = connection.info
+def _circumstances(asked: BenchOptions, connection: LibpqConnection) -> str:
     length = f"duration: {asked.time_s}" if asked.time_s else f"nxacts: {asked.transactions}"
-    return f"pghost: {info.host} pgport: {info.port} nclients: {asked.clients} {length} dbName: {info.dbname}"
+    place = f"pghost: {connection.host} pgport: {connection.port}"
+    return f"{place} nclients: {asked.clients} {length} dbName: {connection.database}"
 
 
-def _vacuum(asked: BenchOptions, connection: "psycopg.Connection[Any]", err: TextIO) -> None:
+def _vacuum(asked: BenchOptions, connection: LibpqConnection, err: TextIO) -> None:
     """As pgbench: what fails here, for want of the tables or of the right, is told and passed over."""
     print("starting vacuum...", end="", file=err, flush=True)
     for statement in _SMALL_TABLES:
@@ -81,39 +80,28 @@ def _vacuum(asked: BenchOptions, connection: "psycopg.Connection[Any]", err: Tex
         print("end.", file=err)
 
 
-def _try(connection: "psycopg.Connection[Any]", statement: str, err: TextIO) -> None:
-    import psycopg
-
+def _try(connection: LibpqConnection, statement: str, err: TextIO) -> None:
     try:
-        connection.execute(statement.encode())
-    except psycopg.Error as error:
-        print(f"plinth bench: error: {server_message(error)}", file=err)
+        connection.execute(statement)
+    except StatementError as error:
+        print(f"plinth bench: error: {error}", file=err)
         print("plinth bench: detail: (ignoring this error and continuing anyway)", file=err)
 
 
-def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> "psycopg.Connection[Any]":
-    import psycopg
-
-    from plinth.system.control import open_control
-
+def _connect(asked: BenchOptions, purpose: str, err: TextIO) -> LibpqConnection:
     try:
-        connection = open_control(conninfo(asked))
-    except psycopg.Error as error:
-        if error.pgconn is not None and error.pgconn.needs_password and asked.password is None:
+        return LibpqConnection(conninfo(asked), lambda notice: print(notice, end="", file=err, flush=True))
+    except ConnectError as error:
+        if error.needs_password and asked.password is None:
             asked.password = _ask_password()
             return _connect(asked, purpose, err)
-        said = str(error)
-        if not isinstance(error, psycopg.ProgrammingError):  # which a wrong connection string is, in libpq's words
-            # psycopg looks up hosts, and goes through several of them, itself; but libpq's words are the ones to tell.
-            tried_once = error.pgconn is not None and _SEVERAL not in said
-            pgconn = error.pgconn if tried_once else None
-            pgconn = pgconn or psycopg.pq.PGconn.connect(conninfo(asked).encode())
-            said = pgconn.error_message.decode(errors="replace") or said
-        raise BenchFailure(said.strip(), then=f"could not create connection for {purpose}") from error
-    connection.add_notice_handler(
-        lambda notice: print(f"{notice.severity}:  {notice.message_primary}", file=err, flush=True)
-    )
-    return connection
+        raise _no_connection(error, purpose) from error
+    except ConninfoError as error:
+        raise _no_connection(error, purpose) from error
+
+
+def _no_connection(error: Exception, purpose: str) -> BenchFailure:
+    return BenchFailure(str(error), then=f"could not create connection for {purpose}")
 
 
 def _ask_password() -> str:
@@ -135,18 +123,16 @@ def _target(asked: BenchOptions) -> Connection:
 
 def conninfo(asked: BenchOptions) -> str:
     """The connection string of -h, -p, -U and the database, which may be a connection string that overrides them."""
-    from psycopg.conninfo import conninfo_to_dict, make_conninfo
-
     given = {"host": asked.host, "port": asked.port, "user": asked.username, "password": asked.password}
     # What is empty is not given, as libpq has it.
     named = {name: value for name, value in given.items() if value}
     named["fallback_application_name"] = "plinth bench"
     dbname = _default_database() if asked.dbname is None else asked.dbname
     if not dbname:
-        return make_conninfo("", **named)
+        return make_conninfo(**named)
     if "=" in dbname or dbname.startswith(("postgresql://", "postgres://")):
-        return make_conninfo("", **(named | conninfo_to_dict(dbname)))
-    return make_conninfo("", **named, dbname=dbname)
+        return make_conninfo(**(named | parameters(dbname)))
+    return make_conninfo(**named, dbname=dbname)
 
 
 def _default_database() -> str:

@@ -6,16 +6,14 @@ The statements are those of PostgreSQL 18's pgbench, since tables that differ wo
 import json
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from plinth.bench.failure import BenchFailure
 from plinth.bench.options import BenchOptions
-from plinth.bench.tables import server_message
 from plinth.model.generator import TpcbGenerator, as_json
+from plinth.system.libpq import LibpqConnection, StatementError
 
 if TYPE_CHECKING:
-    import psycopg
-
     from plinth.model.connection import Connection
 
 BIGINT_SCALE = 20_000
@@ -35,9 +33,7 @@ _FOREIGN_KEYS = (
 class Initialisation:
     """The steps, each by its letter, on one connection."""
 
-    def __init__(
-        self, asked: BenchOptions, connection: "psycopg.Connection[Any]", target: "Connection", stderr: TextIO
-    ) -> None:
+    def __init__(self, asked: BenchOptions, connection: LibpqConnection, target: "Connection", stderr: TextIO) -> None:
         self._asked = asked
         self._connection = connection
         self._target = target
@@ -150,10 +146,8 @@ class Initialisation:
 
     def _may_freeze(self) -> bool:
         """Not into partitions, and as pgbench not before 14, where a frozen page was not marked as all visible."""
-        row = self._connection.execute(
-            "select relkind from pg_class where oid = to_regclass('pgbench_accounts')"
-        ).fetchone()
-        return row is not None and row[0] == "r" and self._connection.info.server_version >= 140000
+        rows = self._connection.execute("select relkind from pg_class where oid = to_regclass('pgbench_accounts')")
+        return rows == [("r",)] and self._connection.server_version >= 140000
 
     def _tell_rows(self, state: dict[str, int], elapsed_s: float) -> None:
         done, all_rows = state["rows_done"], state["rows_total"]
@@ -170,16 +164,17 @@ class Initialisation:
     def _generate_there(self) -> None:
         self._say("generating data (server-side)...")
         scale = self._asked.scale
-        with self._connection.transaction():
-            for statement in (
-                f"truncate table {', '.join(_TABLES)}",
-                f"insert into pgbench_branches(bid,bbalance) select bid, 0 from generate_series(1, {scale}) as bid",
-                f"insert into pgbench_tellers(tid,bid,tbalance) select tid, (tid - 1) / {TELLERS} + 1, 0"
-                f" from generate_series(1, {TELLERS * scale}) as tid",
-                f"insert into pgbench_accounts(aid,bid,abalance,filler) select aid, (aid - 1) / {ACCOUNTS} + 1, 0, ''"
-                f" from generate_series(1, {ACCOUNTS * scale}) as aid",
-            ):
-                self._execute(statement)
+        for statement in (
+            "begin",
+            f"truncate table {', '.join(_TABLES)}",
+            f"insert into pgbench_branches(bid,bbalance) select bid, 0 from generate_series(1, {scale}) as bid",
+            f"insert into pgbench_tellers(tid,bid,tbalance) select tid, (tid - 1) / {TELLERS} + 1, 0"
+            f" from generate_series(1, {TELLERS * scale}) as tid",
+            f"insert into pgbench_accounts(aid,bid,abalance,filler) select aid, (aid - 1) / {ACCOUNTS} + 1, 0, ''"
+            f" from generate_series(1, {ACCOUNTS * scale}) as aid",
+            "commit",
+        ):
+            self._execute(statement)
 
     def _vacuum(self) -> None:
         self._say("vacuuming...")
@@ -202,17 +197,13 @@ class Initialisation:
             )
 
     def _identifier(self, name: str) -> str:
-        from psycopg import sql
-
-        return sql.Identifier(name).as_string(self._connection)
+        return self._connection.quoted_identifier(name)
 
     def _execute(self, statement: str) -> None:
-        import psycopg
-
         try:
-            self._connection.execute(statement.encode())
-        except psycopg.Error as error:
-            raise BenchFailure(f"query failed: {server_message(error)}", detail=f"Query was: {statement}") from error
+            self._connection.execute(statement)
+        except StatementError as error:
+            raise BenchFailure(f"query failed: {error}", detail=f"Query was: {statement}") from error
 
     def _say(self, line: str) -> None:
         print(line, file=self._stderr, flush=True)

@@ -1,11 +1,9 @@
 """What is known of the database before a run: its scale, and how its accounts are partitioned."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from plinth.bench.failure import BenchFailure
-
-if TYPE_CHECKING:
-    import psycopg
+from plinth.system.libpq import LibpqConnection, StatementError
 
 _PARTITIONS = """
     select p.partstrat, count(i.inhparent)
@@ -20,6 +18,7 @@ _PARTITIONS = """
     limit 1
 """
 _METHODS = {"r": "range", "h": "hash", None: None}
+_UNDEFINED_TABLE = "42P01"
 
 
 class TableInfo(NamedTuple):
@@ -30,31 +29,21 @@ class TableInfo(NamedTuple):
     partitions: int = 0
 
 
-def read_tables(connection: "psycopg.Connection[Any]") -> TableInfo:
+def read_tables(connection: LibpqConnection) -> TableInfo:
     """The scale by the number of branches, and the partitions of the first accounts table in search_path.
 
     Raises BenchFailure when the tables are not there.
     """
-    import psycopg
-
-    hint = f'Perhaps you need to do initialization ("plinth bench -i") in database "{connection.info.dbname}".'
+    hint = f'Perhaps you need to do initialization ("plinth bench -i") in database "{connection.database}".'
     try:
-        branches = connection.execute("select count(*) from pgbench_branches").fetchone()
-    except psycopg.Error as error:
-        missing = isinstance(error, psycopg.errors.UndefinedTable)
-        raise BenchFailure(
-            f"could not count number of branches: {server_message(error)}", hint=hint if missing else None
-        ) from error
-    row = connection.execute(_PARTITIONS).fetchone()
-    if row is None:
+        (scale,) = connection.execute("select count(*) from pgbench_branches")[0]
+    except StatementError as error:
+        missing = error.sqlstate == _UNDEFINED_TABLE
+        raise BenchFailure(f"could not count number of branches: {error}", hint=hint if missing else None) from error
+    rows = connection.execute(_PARTITIONS)
+    if not rows:
         raise BenchFailure('no pgbench_accounts table found in "search_path"', hint=hint)
-    if row[0] not in _METHODS:
-        raise BenchFailure(f'unexpected partition method: "{row[0]}"')
-    assert branches is not None, "an aggregate gives one row"
-    return TableInfo(int(branches[0]), _METHODS[row[0]], int(row[1]) if row[0] is not None else 0)
-
-
-def server_message(error: "psycopg.Error") -> str:
-    """A server's error as libpq's programs show it: severity, message, the line of the statement, detail and hint."""
-    result = error.pgresult
-    return (result.error_message.decode(errors="replace") if result is not None else str(error)).strip()
+    method, partitions = rows[0]
+    if method not in _METHODS:
+        raise BenchFailure(f'unexpected partition method: "{method}"')
+    return TableInfo(int(scale or 0), _METHODS[method], int(partitions or 0) if method is not None else 0)

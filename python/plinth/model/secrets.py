@@ -1,11 +1,11 @@
 """Secrets in connection strings, which nothing that is kept or shown may have.
 
-What a connection string says, and which of its parameters are secret, libpq itself tells: PQconninfoParse, which reads
-nothing but its argument. This is the one module of the pure packages that may import psycopg for it (.importlinter).
+What a connection string says, and which of its parameters are secret, libpq itself tells (model/libpq.py).
 """
 
 from typing import NamedTuple
 
+from plinth.model.libpq import ConninfoError, keywords, make_conninfo, parse
 from plinth.model.nearest import nearest
 
 # libpq marks passwords as such, but these only as options for debugging.
@@ -66,9 +66,7 @@ def split(connection: str) -> SplitConnection:
     _check_meaning(connection, found)
     if not secrets:
         return SplitConnection(connection, ())
-    from psycopg.conninfo import make_conninfo
-
-    return SplitConnection(make_conninfo("", **found), tuple(secrets.values()))
+    return SplitConnection(make_conninfo(**found), tuple(secrets.values()))
 
 
 def without_secrets(connection: str) -> str:
@@ -99,24 +97,19 @@ def _has_secret(text: str) -> bool:
 
 def _parameters(connection: str) -> tuple[dict[str, str], dict[str, str]]:
     """What a connection string sets: parameters that are not secret, and those that are."""
-    import psycopg
-    from psycopg.pq import Conninfo
-
     if "\0" in connection:
         raise UnreadableConnection("it holds a NUL, at which libpq would stop reading")
     try:
-        options = [option for option in Conninfo.parse(connection.encode()) if option.val is not None]
-        texts = [(option, (option.val or b"").decode()) for option in options]
+        texts = [(option, option.value.decode()) for option in parse(connection) if option.value is not None]
     except UnicodeError:
         raise UnreadableConnection("it is not valid UTF-8") from None
-    except psycopg.Error as error:
+    except ConninfoError as error:
         raise UnreadableConnection(*_complaint(str(error))) from None
     found: dict[str, str] = {}
     secrets: dict[str, str] = {}
     for option, text in texts:
-        keyword = option.keyword.decode()
-        is_secret = option.dispchar == b"*" or keyword in _ALSO_SECRET
-        (secrets if is_secret else found)[keyword] = text
+        is_secret = option.is_hidden or option.keyword in _ALSO_SECRET
+        (secrets if is_secret else found)[option.keyword] = text
     return found, secrets
 
 
@@ -126,13 +119,7 @@ def _complaint(message: str) -> tuple[str, str | None]:
     cited = message.split('"')[1:2]
     if told is None or not told.startswith("invalid connection option") or not cited:
         return told or "libpq does not take it", None
-    return told, nearest(cited[0], _keywords())
-
-
-def _keywords() -> list[str]:
-    from psycopg.pq import Conninfo
-
-    return [option.keyword.decode() for option in Conninfo.get_defaults()]
+    return told, nearest(cited[0], keywords())
 
 
 def _check_meaning(connection: str, found: dict[str, str]) -> None:

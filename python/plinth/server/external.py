@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from plinth.model.connection import Connection
 from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import ServerFacts
+from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts
 from plinth.server.schema import drop_schema, has_schema, make_schema, schema_of
@@ -60,9 +61,7 @@ class ExternalServer:
     @property
     def whole_string(self) -> str:
         """A connection string that leads there whatever the environment says, with its secrets: not to be shown or kept."""
-        from psycopg.conninfo import make_conninfo
-
-        return make_conninfo("", **conninfo.keywords(self._found))
+        return make_conninfo(**conninfo.keywords(self._found))
 
     def step(self) -> Step:
         """Making our schema."""

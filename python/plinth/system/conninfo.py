@@ -10,7 +10,9 @@ from typing import Any, get_args
 
 from plinth.model.connection import Connection, Host, Tcp, Tls, TlsVersion
 from plinth.model.errors import MissingCapability, UsageError
+from plinth.model.libpq import make_conninfo
 from plinth.model.secrets import UnreadableConnection, split
+from plinth.system.libpq import Unconnected, stopped
 
 _WHERE = "connection string"
 _FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
@@ -94,13 +96,11 @@ def keywords(to: Connection) -> dict[str, Any]:
 
 def place(to: Connection) -> str:
     """The first host as a connection string: without secrets, and with what a later process needs to come there, too."""
-    from psycopg.conninfo import make_conninfo
-
     kept = ["host", "hostaddr", "port", "user", "dbname"]
     if to.tls != Tls():
         kept += ["sslnegotiation", "sslrootcert", "sslcert", "sslkey"]
         kept += ["sslmode"] if to.tls.sslmode != _USUAL_SSLMODE else []
-    return make_conninfo("", **{name: value for name, value in keywords(to).items() if name in kept})
+    return make_conninfo(**{name: value for name, value in keywords(to).items() if name in kept})
 
 
 class _Probe:
@@ -113,8 +113,7 @@ class _Probe:
             self._masked = split(connection_string).masked
         except UnreadableConnection as error:
             raise self._unreadable(str(error), error.hint or _FORMS_HINT) from None
-        self._stopped = self._stop(_STOP)
-        self.parameters = _parameters(self._stopped)
+        self.parameters = self._stop(_STOP).parameters
 
     def hosts(self) -> list[Host]:
         """Each host with its port and password, by the rules for lists of them; libpq has checked their lengths."""
@@ -124,17 +123,17 @@ class _Probe:
         return [self._host(*one) for one in zip(hosts, addresses, ports, strict=True)]
 
     def _host(self, host: str, hostaddr: str, port: str) -> Host:
-        alone = self._stop(_STOP | {"host": host, "hostaddr": hostaddr, "port": port})
+        alone = self._stop(_STOP | {"host": host, "hostaddr": hostaddr, "port": port}).first
         return Host(
-            host="" if hostaddr and not host else alone.host.decode(),
-            port=self._port(alone.port.decode()),
+            host="" if hostaddr and not host else alone.host,
+            port=self._port(alone.port),
             hostaddr=hostaddr or None,
-            password=alone.password.decode() or None,
+            password=alone.password or None,
         )
 
     def balances_load(self) -> bool:
         """Whether hosts are tried at random."""
-        wanted = _parameters(self._stop(_STOP_EARLIER)).get("load_balance_hosts", "disable")
+        wanted = self._stop(_STOP_EARLIER).parameters.get("load_balance_hosts", "disable")
         if wanted not in ("disable", "random"):
             raise self._usage(f'invalid load_balance_hosts value: "{wanted}"', "allowed are disable and random")
         return wanted == "random"
@@ -159,27 +158,18 @@ class _Probe:
             raise self._usage(f'invalid port number: "{text}"', "ports are numbers from 1 to 65535")
         return int(text)
 
-    def _stop(self, overrides: Mapping[str, str]) -> Any:
-        """libpq's connection, stopped before it connects. Raises UsageError for what libpq does not take."""
-        from psycopg import pq
-        from psycopg.conninfo import make_conninfo
-
-        conninfo = make_conninfo(self._string, **overrides)
-        stopped = pq.PGconn.connect_start(conninfo.encode())
-        message = stopped.error_message.decode(errors="replace")
-        if not any(f"invalid {name} value" in message for name in overrides):
-            raise self._usage(message)
-        return stopped
+    def _stop(self, overrides: Mapping[str, str]) -> Unconnected:
+        """What libpq came to, stopped before it connects. Raises UsageError for what libpq does not take."""
+        found = stopped(make_conninfo(self._string, **overrides))
+        if not any(f"invalid {name} value" in found.message for name in overrides):
+            raise self._usage(found.message)
+        return found
 
     def _usage(self, message: str, hint: str = _FORMS_HINT) -> UsageError:
         return self._unreadable(self._masked(message.strip()), hint)
 
     def _unreadable(self, message: str, hint: str) -> UsageError:
         return UsageError(f"the connection string cannot be read: {message}", where=self._where, hint=hint)
-
-
-def _parameters(stopped: Any) -> dict[str, str]:
-    return {option.keyword.decode(): option.val.decode() for option in stopped.info if option.val}
 
 
 def _refuse(found: Mapping[str, str], where: str) -> None:

@@ -54,7 +54,7 @@ def test_report_has_the_lines_of_pgbench(both: Both, options: str) -> None:
     assert shape(ours.err) == shape(theirs.err)
 
 
-SLOW = {"pydantic", "numpy", "duckdb", "cyclopts", "rich", "sqlalchemy"}
+SLOW = {"pydantic", "numpy", "duckdb", "cyclopts", "rich", "sqlalchemy", "psycopg"}
 """Each takes as long to import as a transaction may be waited for."""
 WATCHED = """\
 import sys
