@@ -134,20 +134,25 @@ class Filesystem:
         return _WRITE_ALL_NOW if self.kind == "ext4" and "-E" not in self.mkfs_options else ()
 
 
-def _run(argv: tuple[str, ...], runner: Runner) -> None:
-    """Run mkfs or mount; where it fails, the kernel's own words are added to its.
-
-    Unless the disk failed, what was asked for is what this mkfs, or this kernel, does not do.
-    """
+def run_with_kernel_log(argv: tuple[str, ...], runner: Runner) -> None:
+    """Run mkfs or mount; where it fails, the kernel's own words are added to its."""
     with kernel_log() as said:
         try:
             runner.run(argv)
         except CommandError as error:
             reasons = _before_usage(error.completed.stderr)
             error.details = (*(reasons or error.details), *(f"kernel: {line}" for line in said()))
-            if not any(words in line.lower() for words in _OF_THE_DISK for line in error.details):
-                error.exit_code = MissingCapability.exit_code
             raise
+
+
+def _run(argv: tuple[str, ...], runner: Runner) -> None:
+    """Run mkfs or mount. Unless the disk failed, what was asked for is what this mkfs, or this kernel, does not do."""
+    try:
+        run_with_kernel_log(argv, runner)
+    except CommandError as error:
+        if not any(words in line.lower() for words in _OF_THE_DISK for line in error.details):
+            error.exit_code = MissingCapability.exit_code
+        raise
 
 
 def _before_usage(stderr: str) -> list[str]:

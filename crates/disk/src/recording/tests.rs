@@ -437,6 +437,8 @@ fn a_disk_is_recorded_once_at_a_time_with_power_and_into_an_empty_place() {
     let other = bench.folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     bench.disk.start_recording(&other).unwrap();
+    let begun = Recording::open(&other).unwrap();
+    assert_eq!((begun.points(), begun.is_complete()), (0, false));
     let error = bench.disk.start_recording(&folder).unwrap_err();
     assert!(matches!(error, DiskError::RecordedAlready(_)), "{error}");
     bench.disk.stop_recording().unwrap();

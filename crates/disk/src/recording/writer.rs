@@ -102,13 +102,13 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn start(files: NewFiles, header: &Header) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
-        shared.queue().records.extend_from_slice(&header.encode());
         let NewFiles {
             folder,
-            records,
+            mut records,
             data,
             ..
         } = files;
+        records.write_all(&header.encode())?; // at once, so that it is a recording when the start is answered
         let (queue, place) = (Arc::clone(&shared), folder.clone());
         let thread = threads::spawn("disk-recorder", move || {
             if let Err(error) = queue.write_all(&records, &data) {

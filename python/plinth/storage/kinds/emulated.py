@@ -1,20 +1,16 @@
 """Emulated disks: a daemon of ours serves a file by FUSE, which stands as a loop device under a file system."""
 
-import os
-import select
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from plinth.model.disk import DiskConfig, DiskProfile
-from plinth.model.errors import MissingCapability, RunError, UsageError
+from plinth.model.disk_recording import ImageSource, RecordingBase, RecordingStatus
+from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.model.nearest import nearest
 from plinth.model.plan import Pace
-from plinth.model.step import Step, Undo
 from plinth.model.storage import EmulatedStorage
-from plinth.model.units import format_size
-from plinth.storage.actions import Action, make_folder
+from plinth.storage.actions import Action, make_folder, make_labelled
 from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
 from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
@@ -26,23 +22,19 @@ from plinth.storage.devices.disk_daemon import (
     kill_daemon,
     stop_daemon,
 )
+from plinth.storage.devices.disk_start import DISK_FILE, log_tail, serve_action
 from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
+from plinth.storage.disk_image import DiskImage, RecordedFilesystem
 from plinth.storage.images import Images
+from plinth.storage.preflight import check_new_directory
 from plinth.storage.protocol import Storage
 from plinth.storage.requirements import Requirements
-from plinth.system import cancel
-from plinth.system.log_file import LogFile
-from plinth.system.process import Child
+from plinth.system.journal import Journal
+from plinth.system.owner import ourselves
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 from plinth.system.unix_socket import check_socket_path
 from plinth.system.unmount import umount_command
-
-_DISK_FILE = "disk.img"
-_READY_TIMEOUT_S = 30.0
-_LOOK_AGAIN_S = 0.01
-_LOG_LINES = 5
-_READY = b'"ready": true'
 
 
 class Emulated(BlockStorage[EmulatedStorage]):
@@ -126,7 +118,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
 
     def backing_files(self) -> Mapping[Path, Path]:
         """What each daemon serves."""
-        served = [Path(config.mount) / _DISK_FILE for config in self.configs]
+        served = [Path(config.mount) / DISK_FILE for config in self.configs]
         return dict(zip(self.device_paths(), served, strict=True))
 
     def block_actions(self) -> list[Action]:
@@ -137,8 +129,8 @@ class Emulated(BlockStorage[EmulatedStorage]):
             actions += [
                 self.images.file_action(backing),
                 make_folder(self.step_id(mount.name), mount),
-                self._serve(config),
-                attach(self.step_id(f"attach.{link.name}"), mount / _DISK_FILE, link, self.label, direct_io=True),
+                serve_action(self.step_id(f"serve.{mount.name}"), config, self._log(mount)),
+                attach(self.step_id(f"attach.{link.name}"), mount / DISK_FILE, link, self.label, direct_io=True),
             ]
         return actions
 
@@ -166,19 +158,79 @@ class Emulated(BlockStorage[EmulatedStorage]):
                     f"asked for {config.profile} of {config.size_bytes} bytes, got {found.profile} of {found.size_bytes}",
                     where=config.control,
                 )
-            confirm_attached(Path(config.mount) / _DISK_FILE, link, config.size_bytes, direct_io=True)
+            confirm_attached(Path(config.mount) / DISK_FILE, link, config.size_bytes, direct_io=True)
 
     def failure(self) -> str | None:
         """That a daemon is gone or hangs; then as of every file system."""
         for path in self._named("disk"):
             found = daemons(path, self.label)
             if not found:
-                return (
-                    f"the daemon of the emulated disk of storage {self.name} has died; its log: {self._log_tail(path)}"
-                )
+                return f"the daemon of the emulated disk of storage {self.name} has died; its log: {log_tail(self._log(path))}"
             if not found[0].answers():
                 return f"the daemon of the emulated disk of storage {self.name} (pid {found[0].pid}) does not answer"
         return self.images.failure() or super().failure()
+
+    def start_recording(self, place: Path, runner: Runner, journal: Journal) -> tuple[RecordingBase, ...]:
+        """Record every change of its disks from now on, in `place`, which is made, and goes when the run is undone.
+
+        It outlives the storage's teardown, and so do images. Each disk has a folder of its own there: see
+        `recording_folders`. What is written becomes durable first, and each disk's data is copied, while its requests
+        wait. Raises Refused for a place on the disks themselves or one that is there already, UsageError for one that a
+        daemon cannot write to, RunError when a daemon does not answer.
+        """
+        check_new_directory(place, ourselves(), runner)
+        if not self.is_raw and place.parent.stat().st_dev == self.mount_point.stat().st_dev:
+            raise Refused(
+                f"a recording of storage {self.name} cannot be stored in it",
+                where=str(place),
+                hint="name another place",
+            )
+        folder = make_labelled(f"recording.{self.name}.{place.name}.folder", place, self.label, ourselves())
+        journal.record(folder.step)
+        folder.do(runner)
+        bases: list[RecordingBase] = []
+        try:
+            for control, into in zip(self.controls(), self.recording_folders(place), strict=True):
+                into.mkdir(mode=0o700)
+                bases.append(control.start_recording(into))
+        except PlinthError:
+            for control in self.controls()[: len(bases)]:
+                control.stop_recording()
+            journal.undo_steps(folder.step.id, runner)
+            raise
+        return tuple(bases)
+
+    def stop_recording(self) -> tuple[RecordingStatus, ...]:
+        """Stop recording, of each disk. Raises RunError when something has not been recorded, once all have stopped."""
+        stopped: list[RecordingStatus] = []
+        errors: list[PlinthError] = []
+        for control in self.controls():
+            try:
+                stopped.append(control.stop_recording())
+            except PlinthError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0].during(f"stop recording storage {self.name}")
+        return tuple(stopped)
+
+    def recording_folders(self, place: Path) -> list[Path]:
+        """The recording of each disk, for `read_recording`."""
+        return self.numbered(place, "disk", self.spec.count)
+
+    def image(self, name: str, sources: Sequence[ImageSource], *, profile: str = "ideal") -> DiskImage:
+        """What a power cut left of its disks, one source for each, to be attached and mounted. Touches nothing."""
+        return DiskImage(
+            name=name,
+            step_prefix=f"image.{self.name}.{name}.",
+            folder=self.work_root / f"{self.folder_name()}-{name}",
+            label=self.label,
+            size_bytes=self.spec.size_bytes,
+            sources=tuple(sources),
+            profile=profile,
+            filesystem=None
+            if self.is_raw
+            else RecordedFilesystem(self.spec.filesystem, self.filesystem.label, self.spec.mount_options),
+        )
 
     def force_detach(self, runner: Runner) -> None:
         """Kill the daemons: what waits for their disks gets an error."""
@@ -197,56 +249,11 @@ class Emulated(BlockStorage[EmulatedStorage]):
     def _named(self, what: str) -> list[Path]:
         return self.numbered(self.folder, what, self.spec.count)
 
-    def _serve(self, config: DiskConfig) -> Action:
-        from plinth.storage.devices.disk_server import serve_command
-
-        argv = serve_command(config)
-        mount = Path(config.mount)
-        step = Step(
-            id=self.step_id(f"serve.{mount.name}"),
-            title=f"serve an emulated disk {config.profile} of {format_size(config.size_bytes)} on {mount}",
-            argv=argv,
-            undo=Undo(kind="stop_process", path=str(mount), label=self.label),
-        )
-
-        def do(runner: Runner) -> None:
-            daemon = runner.spawn(argv, log=LogFile(self._log(mount)))
-            _wait_ready(daemon, self._log(mount))
-
-        return Action(step, do)
-
     def _log(self, mount: Path) -> Path:
         return self.folder / f"{mount.name}.log"
-
-    def _log_tail(self, mount: Path) -> str:
-        try:
-            return " | ".join(self._log(mount).read_text(errors="replace").splitlines()[-_LOG_LINES:])
-        except OSError as error:
-            return f"cannot be read: {error.strerror}"
 
 
 def _profiles() -> tuple[DiskProfile, ...]:
     from plinth.storage.devices.disk_server import disk_profiles  # the engine's library is slow to load
 
     return disk_profiles()
-
-
-def _wait_ready(daemon: Child, log: Path) -> None:
-    """Until the daemon says in its log that it is ready. Raises what it says when it ends before."""
-    pidfd = os.pidfd_open(daemon.pid)
-    try:
-        deadline = time.monotonic() + _READY_TIMEOUT_S
-        while _READY not in log.read_bytes():
-            if cancel.poll({pidfd: select.POLLIN}, _LOOK_AGAIN_S):
-                raise _not_served(daemon.wait(), log)
-            if time.monotonic() > deadline:
-                raise RunError(f"not ready within {_READY_TIMEOUT_S:g} s", where=str(log))
-    finally:
-        os.close(pidfd)
-
-
-def _not_served(exit_code: int, log: Path) -> RunError | MissingCapability | UsageError:
-    """The daemon's own error, with the exit code that it chose."""
-    kind = {5: MissingCapability, 2: UsageError}.get(exit_code, RunError)
-    lines = log.read_text(errors="replace").splitlines()
-    return kind(f"the daemon ended with exit code {exit_code}", where=str(log), details=lines[-_LOG_LINES:])
