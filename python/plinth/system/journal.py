@@ -8,7 +8,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from time import monotonic
@@ -23,7 +23,7 @@ from plinth.system.ending import await_dying
 from plinth.system.failures import from_os_error
 from plinth.system.hanging import abort_hung, nothing_hangs
 from plinth.system.lock import try_lock
-from plinth.system.paths import checked_run_id, ensure, journal_dir
+from plinth.system.paths import checked_run_id, ensure, journal_dir, sync_folder
 from plinth.system.process import ProcessMark, boot_id
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandlers, undo
@@ -114,7 +114,7 @@ class Journal:
             try_lock(fd)  # succeeds: nobody else can have opened it while the folder is locked
             try:
                 _append(fd, path, {"journal": JOURNAL_VERSION, "run_id": run_id, **owner._asdict(), "host": _host()})
-                _sync_folder(folder)
+                sync_folder(folder)
             except BaseException:
                 path.unlink()
                 os.close(fd)
@@ -210,6 +210,10 @@ class Journal:
         """As `undo_all`, but only steps whose id begins with `id_prefix`, such as "storage.memory."."""
         return self._undo(lambda step: step.id.startswith(id_prefix), runner, report)
 
+    def undo_only(self, step_ids: Collection[str], runner: Runner) -> tuple[NotUndone, ...]:
+        """As `undo_all`, but only the steps of these ids."""
+        return self._undo(lambda step: step.id in step_ids, runner, None)
+
     def nothing_hangs(self) -> AbstractContextManager[list[str]]:
         """While it is entered, daemons of steps that stand are ended when they hang: see `hanging.nothing_hangs`."""
         return nothing_hangs(
@@ -224,7 +228,7 @@ class Journal:
             if not any(entry.step.undo for entry in self.entries):
                 with folder_locked(self.path.parent):
                     self.path.unlink()
-                    _sync_folder(self.path.parent)
+                    sync_folder(self.path.parent)
         except OSError as error:
             raise from_os_error(error, "remove the journal, of which all is undone", self.path) from error
         finally:
@@ -387,11 +391,3 @@ def _check_version(version: int, path: Path) -> None:
             where=str(path),
             hint="clean with the Plinth that wrote it, or a newer one",
         )
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -80,3 +80,12 @@ def ensure(path: Path) -> Path:
             hint="set PLINTH_STATE_DIR to a directory of yours",
         )
     return path
+
+
+def sync_folder(folder: Path) -> None:
+    """fsync a folder, so that the names in it survive a power cut."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
