@@ -77,13 +77,13 @@ def test_disks_that_are_alike_have_seeds_of_their_own_and_are_members(made) -> N
         '[storage.pair]\nkind = "btrfs"\nmembers = ["s"]\ndata_profile = "raid1"\n'
         + disk(further="count = 2").replace("64MiB", "128MiB")
     )
-    assert [control.status().seed for control in made.storages["s"].controls()] == [1, 2]
+    assert [control.status().seed for control in made.storages["s"].disks()] == [1, 2]
     kinds = [node.kind for node in facts["pair"].stack]
     assert kinds.count("emulated disk") == kinds.count("loop") == 2
-    written = [control.status().counters["bytes_written"] for control in made.storages["s"].controls()]
+    written = [control.status().counters["bytes_written"] for control in made.storages["s"].disks()]
     (made.storages["pair"].mount_point / "file").write_bytes(os.urandom(2**22))
     os.sync()
-    now = [control.status().counters["bytes_written"] for control in made.storages["s"].controls()]
+    now = [control.status().counters["bytes_written"] for control in made.storages["s"].disks()]
     assert all(after - before > 2**22 for before, after in zip(written, now, strict=True)), "both have a copy"
 
 
@@ -144,7 +144,7 @@ def test_eio_in_the_middle_of_making_it_names_the_step_and_undoes_it(made) -> No
 def test_eio_later_is_reported_by_the_file_system_and_everything_is_undone(made) -> None:
     made.prepare(disk())
     storage = made.storages["s"]
-    (control,) = storage.controls()
+    (control,) = storage.disks()
     control.arm(EioFault(operation="write", count=None))
     with pytest.raises(OSError, match="Input/output error"):
         with (storage.mount_point / "file").open("wb") as file:

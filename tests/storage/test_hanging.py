@@ -49,7 +49,7 @@ def stopped_once(happens: Callable[[], object], storage: Storage) -> Iterator[No
 
 
 def slow_from_now_on(storage: Emulated) -> None:
-    (control,) = storage.controls()
+    (control,) = storage.disks()
     control.set_physics(Physics.model_validate(SLOW))
 
 

@@ -17,6 +17,8 @@ class Action:
 
     step: Step
     do: Callable[[Runner], object]
+    lost_without_power: bool = False
+    """Whether the system forgets it when it loses its power, as a mount: it is done again then, and nothing else is."""
 
 
 def make_labelled(step_id: str, path: Path, label: str, owner: Owner, mode: int = 0o700) -> Action:
@@ -35,21 +37,24 @@ def make_folder(step_id: str, path: Path) -> Action:
     return Action(step, lambda runner: _make_folder(path))
 
 
-def label_root(step_id: str, path: Path, label: str, owner: Owner, mode: int = 0o700) -> Action:
+def label_root(
+    step_id: str, path: Path, label: str, owner: Owner, mode: int = 0o700, *, lost_without_power: bool = False
+) -> Action:
     """Put our label into the root of a new file system, and hand it to `owner`. Goes when that is unmounted."""
     step = Step(id=step_id, title=f"label {path} and hand it to user {owner.name}")
-    return Action(step, lambda runner: label_directory(path, label, owner, mode))
+    return Action(step, lambda runner: label_directory(path, label, owner, mode), lost_without_power)
 
 
 def mount(step_id: str, title: str, argv: tuple[str, ...], path: Path, label: str) -> Action:
     """Mount something on `path` by the command `argv`, with `label` as the source of the mount."""
     step = Step(id=step_id, title=title, argv=argv, undo=Undo(kind="unmount", path=str(path), label=label))
-    return Action(step, lambda runner: runner.run(argv))
+    return Action(step, lambda runner: runner.run(argv), lost_without_power=True)
 
 
 def make_link(link: Path, device: Path) -> None:
-    """Let `link`, in a folder of ours, lead to a device whose name was not known before."""
+    """Let `link`, in a folder of ours, lead to a device whose name was not known before; also instead of another one."""
     try:
+        link.unlink(missing_ok=True)
         link.symlink_to(device)
     except OSError as error:
         raise from_os_error(error, f"link to {device}", link) from error

@@ -145,4 +145,4 @@ class BlockStorage(FolderStorage[BlockSpec]):
             title=f"set {', '.join(f'{knob} = {value}' for knob, value in knobs.items())} of {device}",
             undo=Undo(kind="restore_queue", path=str(undo_state), label=self.label),
         )
-        return Action(step, lambda runner: set_queue(device, knobs, undo_state))
+        return Action(step, lambda runner: set_queue(device, knobs, undo_state), lost_without_power=True)

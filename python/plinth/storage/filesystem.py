@@ -98,6 +98,7 @@ class Filesystem:
             Action(
                 Step(id=storage.step_id("mount"), title=f"mount it on {storage.mount_point}", argv=mount, undo=mounted),
                 lambda runner: _run(mount, runner),
+                lost_without_power=True,
             ),
             storage.root_action(),
         ]

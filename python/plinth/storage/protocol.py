@@ -1,10 +1,10 @@
 """What every kind of storage is: prepare it, read its facts, take it down."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError
 from plinth.model.facts import HostFacts, StorageFacts
@@ -23,6 +23,9 @@ from plinth.system.journal import Journal
 from plinth.system.owner import Owner, ourselves
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandlers
+
+if TYPE_CHECKING:
+    from plinth.storage.devices.disk_control import DiskControl
 
 
 class Described(Protocol):
@@ -148,6 +151,32 @@ class Storage(ABC, Generic[Spec]):
 
     def force_detach(self, runner: Runner) -> None:
         """Make whatever waits for it fail at once. Called when it has failed: else undoing it would wait, too."""
+
+    def power_cut_refusal(self) -> str | None:
+        """Why its power cannot be cut; None when it can: when all that it is built on are emulated disks, or memory."""
+        if not self.requires():
+            return f"{self.name} is of kind {self.spec.kind}: nobody can cut the power of its disk by a command"
+        return next(filter(None, (self.other(name).power_cut_refusal() for name in self.requires())), None)
+
+    def disks(self) -> "Sequence[DiskControl]":
+        """Its own emulated disks, by their controls; of those that it is built on these know."""
+        return ()
+
+    def detach(self, runner: Runner, journal: Journal) -> None:
+        """Undo what the system forgets when it loses its power: its mount, its attached devices. Whatever uses it has ended.
+
+        Raises the first error; what is left stays in the journal.
+        """
+        steps = {action.step.id for action in self._all_actions() if action.lost_without_power}
+        for kept in journal.undo_only(steps, runner):
+            raise kept.error
+
+    def attach(self, runner: Runner, journal: Journal) -> None:
+        """Do what `detach` has undone; nothing is formatted. A file system recovers by its own journal meanwhile."""
+        for action in self._all_actions():
+            if action.lost_without_power:
+                journal.record(action.step)
+                self._do(action, runner)
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of the report must know about it."""

@@ -49,7 +49,7 @@ def attach(step_id: str, image: Path, link: Path, label: str, *, direct_io: bool
         undo=Undo(kind="detach_loop", path=str(image), label=label),
     )
 
-    return Action(step, lambda runner: make_link(link, _attach(argv, runner)))
+    return Action(step, lambda runner: make_link(link, _attach(argv, runner)), lost_without_power=True)
 
 
 def confirm_attached(image: Path, link: Path, size_bytes: int, *, direct_io: bool) -> None:

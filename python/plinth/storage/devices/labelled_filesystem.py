@@ -1,5 +1,6 @@
 """File systems on block devices: known by the label that they bear, and unmounted while they bear ours."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -14,6 +15,7 @@ from plinth.system.unmount import UNMOUNT_TIMEOUT_S, umount_command
 
 _FS_IOC_GETFSLABEL = 0x81009431  # _IOR(0x94, 49, char[256]), linux/fs.h
 _LABEL_MAX_BYTES = 256
+_BTRFS = Path("/sys/fs/btrfs")
 _NOT_KNOWN = (errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL)
 _BLKID_NOTHING_FOUND = 2
 
@@ -47,8 +49,10 @@ def mounted_label(point: Path, runner: Runner) -> str | None:
     """The label of the file system mounted on `point`; None without one.
 
     Asked of the file system (FS_IOC_GETFSLABEL), which knows it even when its disk does not answer any more; where that
-    is too old to be asked, of the disk.
+    is too old to be asked, of the disk. btrfs, which reads its root directory once more, is asked by sysfs.
     """
+    if label := _label_in_sysfs(Path(mount_of(point).source)):
+        return label
     directory = os.open(point, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         answer = fcntl.ioctl(directory, _FS_IOC_GETFSLABEL, bytes(_LABEL_MAX_BYTES))
@@ -59,6 +63,14 @@ def mounted_label(point: Path, runner: Runner) -> str | None:
     finally:
         os.close(directory)
     return device_label(Path(mount_of(point).source), runner)
+
+
+def _label_in_sysfs(device: Path) -> str | None:
+    """The label of the mounted btrfs that `device` is one of the devices of; None where it is of none."""
+    for entry in _BTRFS.glob(f"*/devices/{device.name}"):
+        with contextlib.suppress(FileNotFoundError):  # unmounted in this very moment
+            return (entry.parent.parent / "label").read_text().rstrip("\n") or None
+    return None
 
 
 def device_label(device: Path, runner: Runner) -> str | None:

@@ -79,9 +79,12 @@ class Emulated(BlockStorage[EmulatedStorage]):
             )
         ]
 
-    def controls(self) -> list[DiskControl]:
+    def disks(self) -> list[DiskControl]:
         """The control of each daemon."""
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
+
+    def power_cut_refusal(self) -> None:
+        """The power of each can be cut, wherever their data is stored."""
 
     def needs_from(self) -> Path | Storage[Any]:
         """Where their data is stored."""
@@ -151,7 +154,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
 
     def confirm_devices(self) -> None:
         """Each daemon serves the disk that was asked for, and is attached."""
-        for config, control, link in zip(self.configs, self.controls(), self.device_paths(), strict=True):
+        for config, control, link in zip(self.configs, self.disks(), self.device_paths(), strict=True):
             found = control.status()
             if (found.profile, found.size_bytes, found.seed) != (config.profile, config.size_bytes, config.seed):
                 raise RunError(

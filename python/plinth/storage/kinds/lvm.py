@@ -50,6 +50,10 @@ class Lvm(StorageOfMembers[LvmStorage]):
         """The node that LVM makes for the volume."""
         return [Path("/dev") / self.mark / _VOLUME]
 
+    def power_cut_refusal(self) -> str:
+        """That it is not put together again after a cut."""
+        return f"{self.name} is of kind lvm: its volume group would have to be activated again, which Plinth does not do yet"
+
     def check(self, runner: Runner) -> None:
         """The kernel has the driver, and there is no volume group of that name."""
         require_driver("device-mapper driver (dm)", _MODULE, _SIGN, runner)

@@ -51,6 +51,10 @@ class Md(StorageOfMembers[MdStorage]):
         """The node that mdadm makes for that name."""
         return [array_node(self.mark)]
 
+    def power_cut_refusal(self) -> str:
+        """That it is not put together again after a cut."""
+        return f"{self.name} is of kind md: its array would have to be assembled again, which Plinth does not do yet"
+
     def check(self, runner: Runner) -> None:
         """The kernel has the driver and the level, and there is no array of that name."""
         require_driver("md driver", _MODULE, _SIGN, runner)

@@ -48,8 +48,13 @@ class Tmpfs(Storage[TmpfsStorage]):
         return [
             make_labelled(self.step_id("directory"), self.mount_point, self.label, self.owner),
             mount(self.step_id("mount"), title, command, self.mount_point, self.label),
-            label_root(self.step_id("label"), self.mount_point, self.label, *self.root_belongs_to()),
+            label_root(
+                self.step_id("label"), self.mount_point, self.label, *self.root_belongs_to(), lost_without_power=True
+            ),
         ]
+
+    def power_cut_refusal(self) -> None:
+        """Its power can be cut: all of it is lost."""
 
     def check(self, runner: Runner) -> None:
         """The mount point can be made and reached, and the size is one."""

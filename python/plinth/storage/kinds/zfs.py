@@ -127,6 +127,10 @@ class Zfs(FolderStorage[ZfsStorage]):
         """ZFS's tools, and what zfs-fuse needs."""
         return self.requirements.plus(Requirements(programs=ZFS_FUSE_PROGRAMS)) if self.by_fuse else self.requirements
 
+    def power_cut_refusal(self) -> str:
+        """That it is not put together again after a cut."""
+        return f"{self.name} is of kind zfs: zfs-fuse loses what ZFS keeps, and its pool is not imported again"
+
     def check(self, runner: Runner) -> None:
         """There is ZFS of one kind, and its members are blank and of kinds that it takes."""
         if self.by_fuse and Path("/run") in self.folder.parents:
