@@ -15,6 +15,7 @@ import { type ChartContent, contents } from "./views/chart";
 import { checksView } from "./views/checks";
 import { disclosureView } from "./views/disclosure";
 import { h, openedSection } from "./views/dom";
+import { durabilityView } from "./views/durability";
 import { enduranceView } from "./views/endurance";
 import { latencyView } from "./views/latency";
 import { machineView } from "./views/machine";
@@ -41,6 +42,7 @@ function page(report: Report): HTMLElement[] {
   const sections = [
     scalingView(report),
     rankingView(report),
+    durabilityView(report),
     publishedView(report),
     focus && trialsView(report, focus),
     focus && timelineView(report, focus),

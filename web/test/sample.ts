@@ -31,7 +31,8 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     work: null,
     ceiling: null,
     endurance: null,
-    safety: { grade: "keeps", reasons: [] },
+    durability: null,
+    safety: { grade: "keeps", reasons: [], tested: null },
     trials: [],
     ...changes,
   };
@@ -102,7 +103,7 @@ const text = (title: string) => ({ title, note: `How to read ${title}.` });
 export function report(changes: Partial<Report> = {}): Report {
   const variants = [
     variant("memory", 3000, {
-      safety: { grade: "does not keep", reasons: ["volatile"] },
+      safety: { grade: "does not keep", reasons: ["volatile"], tested: null },
       trials: [point(1, 2900), point(4, 3010)],
     }),
     variant("disk", 1000, {
@@ -161,6 +162,7 @@ export function report(changes: Partial<Report> = {}): Report {
     curves: [],
     sections: {
       sweep: text("Scaling"),
+      durability: text("Power cuts"),
       published: text("Study"),
       bottlenecks: text("Bottlenecks"),
       server_work: text("Work"),

@@ -4,6 +4,7 @@ from plinth.analyse import comparison, wording
 from plinth.analyse.caveats import caveats
 from plinth.analyse.comparison import Ratio
 from plinth.analyse.curves import curves_of
+from plinth.analyse.durability import durability_of, with_test
 from plinth.analyse.endurance import stated_rating, variant_endurance
 from plinth.analyse.safety import judge
 from plinth.analyse.sweep_wording import sweep_answer
@@ -58,6 +59,8 @@ def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantR
     variant = measured.variant
     server = contents.servers.get(variant.id)
     tps, work = measured.tps(seed), measured.work(seed)
+    planned_cuts = sum(cut.variant == variant.id for cut in contents.plan.cuts)
+    durability = durability_of(variant.id, contents.cuts, planned_cuts)
     return VariantResult(
         id=variant.id,
         label=variant.label,
@@ -76,7 +79,8 @@ def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantR
         waits=measured.waits(),
         work=work,
         process_io=measured.process_io(seed),
-        safety=judge(variant, contents.storages_of(variant), server),
+        safety=with_test(judge(variant, contents.storages_of(variant), server), durability),
+        durability=durability,
         ceiling=ceiling_of(
             contents, variant, tps.value if tps else None, work.wal_bytes.value if work.wal_bytes else None
         ),

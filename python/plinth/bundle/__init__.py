@@ -5,6 +5,7 @@ from plinth.bundle.baseline import read_run_figures, write_run_figures
 from plinth.bundle.files import BundleFolder
 from plinth.bundle.reader import (
     read_bundle,
+    read_cuts,
     read_doctor,
     read_host,
     read_io,
@@ -25,6 +26,7 @@ __all__ = [
     "is_sealed",
     "read_authentic",
     "read_bundle",
+    "read_cuts",
     "read_doctor",
     "read_host",
     "read_io",

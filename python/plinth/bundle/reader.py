@@ -13,6 +13,7 @@ from plinth.bundle.tables import Tables
 from plinth.model.base import Frozen
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.doctor import DOCTOR_VERSION, DoctorRecord
+from plinth.model.durability import POWER_CUT_VERSION, PowerCut
 from plinth.model.errors import RunError, UsageError
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.loaded import LOADED_VERSION, LoadedDataset
@@ -78,6 +79,15 @@ def read_loaded(bundle: Path | BundleFolder) -> dict[str, LoadedDataset]:
     return _read_each(folder_of(bundle), "dataset", LoadedDataset, LOADED_VERSION)
 
 
+def read_cuts(bundle: Path | BundleFolder) -> tuple[PowerCut, ...]:
+    """The power cuts of a bundle, in their order; none of a run that made none."""
+    folder = folder_of(bundle)
+    names = [entry.name for entry in folder.entries("cuts")]
+    return tuple(
+        _read(folder, name, PowerCut, POWER_CUT_VERSION) for name in names if fnmatchcase(name, "cuts/[0-9]*.json")
+    )
+
+
 def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
     """Everything in a bundle; trials that were not finished are not there."""
     folder = folder_of(bundle)
@@ -95,6 +105,7 @@ def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
         probes=read_probes(folder),
         io=read_io(folder),
         datasets=read_loaded(folder),
+        cuts=read_cuts(folder),
         servers=_read_each(folder, "server", ServerFacts),
         trials=tuple(
             _read_trial(folder, tables, entry.name)

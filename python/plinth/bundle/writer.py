@@ -15,6 +15,7 @@ from plinth.bundle.files import BundleFolder, folder_of, is_partial
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.doctor import DoctorRecord
+from plinth.model.durability import PowerCut
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
@@ -173,6 +174,11 @@ class BundleWriter:
                 self.folder.remove_tree(partial)
             raise
         return self.path / final
+
+    def write_cut(self, cut: PowerCut) -> None:
+        """Write cuts/NNNNN.json."""
+        self.folder.make_folders("cuts")
+        self.folder.write_durably(f"cuts/{cut.number:05d}.json", cut.model_dump_json(indent=1))
 
     def finish(self, status: RunStatus, reason: str | None = None, failures: tuple[Failure, ...] = ()) -> None:
         """Say how the run ended and what failed on the way, and seal what is there."""

@@ -7,10 +7,12 @@ from pydantic import Field
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
 from plinth.model.drive import Rating
+from plinth.model.durability import DamageKind, PowerCut
 from plinth.model.endurance import VariantEndurance
 from plinth.model.estimate import Estimate
 from plinth.model.experiment import Level
 from plinth.model.sweep import Sweep
+from plinth.model.units import format_count
 
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
@@ -19,10 +21,58 @@ SafetyGrade = Literal["keeps", "unknown", "may lose recent commits", "does not k
 
 
 class Safety(Frozen):
-    """What becomes of an acknowledged commit when the power goes, judged from facts, not from a test."""
+    """What becomes of an acknowledged commit when the power goes: judged from facts, and tested where power was cut."""
 
     grade: SafetyGrade
     reasons: tuple[str, ...]
+    tested: str | None = Field(
+        default=None, description='What power cuts found: "damage in 0 of 24 power cuts". None: none was made.'
+    )
+
+
+class DurabilityTest(Frozen):
+    """What the power cuts of a variant found. A cut of which nothing was learned counts neither way."""
+
+    planned: int
+    made: int = Field(description="Those of which something was learned.")
+    failed: int = Field(description="Those of which nothing was; `gaps` say why.")
+    dropped: int = Field(description="Of those made: the ones in which a disk lost something that it had taken.")
+    damaged: int = Field(description="Of those made: the ones after which something was not as it must be.")
+    kinds: dict[DamageKind, int] = Field(description="In how many cuts each kind of damage was found.")
+    acknowledged: int = Field(description="Commits that had been acknowledged before the power went, in all of them.")
+    lost_commits: int = Field(description="How many of those were not there afterwards.")
+    most_lost_commits: int = Field(description="In one cut.")
+    damaged_share_at_most: float | None = Field(
+        description="Upper bound of the share of cuts that do damage, with 95 % confidence; None without a cut."
+    )
+    recovery_median_s: float | None
+    recovery_max_s: float | None
+    examples: tuple[PowerCut, ...] = Field(description="The first ten that found damage; the bundle has all.")
+    not_checked: tuple[Gap, ...] = Field(
+        description="Checks that could not be made, on which the outcome does not rest."
+    )
+    gaps: tuple[Gap, ...]
+
+    @property
+    def outcome(self) -> str:
+        """In a few words."""
+        return f"damage in {self.damaged} of {format_count(self.made, 'power cut')}"
+
+    @property
+    def sentence(self) -> str:
+        """What was found, with its bound."""
+        commits = format_count(self.acknowledged, "acknowledged commit")
+        if self.made == 0:
+            return "Nothing was learned from the power cuts."
+        if self.damaged == 0:
+            assert self.damaged_share_at_most is not None, "cuts were made"
+            return (
+                f"Tested: all of {commits} were there after {format_count(self.made, 'power cut')}; at most "
+                f"{self.damaged_share_at_most:.1%} of cuts do damage, with 95 % confidence"
+            )
+        kinds = ", ".join(f"{kind} in {count}" for kind, count in self.kinds.items())
+        lost = f"; {self.lost_commits} of {commits} were lost, up to {self.most_lost_commits} in one cut"
+        return f"Tested: {self.outcome} ({kinds}){lost if self.lost_commits else ''}"
 
 
 class TrialWork(Frozen):
@@ -178,6 +228,9 @@ class VariantResult(Frozen):
     work: ServerWork | None = Field(default=None, description="None in analyses of before it was worked out.")
     process_io: ProcessIo | None = Field(default=None, description="None in analyses of before it was worked out.")
     safety: Safety
+    durability: DurabilityTest | None = Field(
+        default=None, description="What power cuts found; None where none were planned."
+    )
     ceiling: CommitCeiling | None = Field(default=None, description="None in analyses of before it was worked out.")
     endurance: VariantEndurance | None = Field(
         default=None, description="What its trials wrote; None in analyses of before it was worked out."

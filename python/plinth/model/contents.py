@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from plinth.model.doctor import DoctorRecord
+from plinth.model.durability import PowerCut
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import Histogram, Second
 from plinth.model.loaded import LoadedDataset
@@ -48,6 +49,7 @@ class BundleContents:
     probes: dict[str, FsyncProbe] = field(default_factory=dict)
     io: tuple[StorageIo, ...] = ()
     datasets: dict[str, LoadedDataset] = field(default_factory=dict)
+    cuts: tuple[PowerCut, ...] = ()
 
     def storages_of(self, variant: Variant) -> dict[str, StorageFacts | None]:
         """By what a variant's server has on each ("data", "WAL", ...): None where its facts are not in the bundle."""

@@ -15,6 +15,7 @@ from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.dataset import DatasetSpec
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.drive import DriveSpec
+from plinth.model.durability import DurabilitySpec
 from plinth.model.files import MOST_WEIGHT, Files, weighted
 from plinth.model.load_config import MAX_CLIENTS, MAX_TPS
 from plinth.model.probe_io import IoMoment
@@ -380,6 +381,11 @@ class Experiment(Frozen):
         examples=[{"storage": ["disk", "memory"], "workload.clients": [1, 16]}],
     )
     measure: MeasureSpec = Field(default_factory=MeasureSpec)
+    durability: DurabilitySpec | None = Field(
+        default=None,
+        description="Power cuts after the trials, which test whether acknowledged commits are kept. Default: none; the report then "
+        "judges from facts.",
+    )
     drive: DriveSpec | None = Field(
         default=None,
         description="What a drive is rated for: the report then says how long one lasts at the measured rates.",

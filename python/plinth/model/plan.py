@@ -7,6 +7,7 @@ from pydantic import AliasChoices, Field
 
 from plinth.model.base import Frozen
 from plinth.model.dataset import DatasetSpec
+from plinth.model.durability import PlannedCut
 from plinth.model.experiment import Experiment, Level, ServerSpec, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.native import NativeTransaction
@@ -193,6 +194,7 @@ class Plan(Frozen):
         description="Variants that cannot be measured, by id, and why: what this build of the server lacks for them.",
     )
     trials: tuple[PlannedTrial, ...]
+    cuts: tuple[PlannedCut, ...] = Field(default=(), description="Power cuts, which are made once all trials are done.")
     extensions: tuple[Extension, ...] = Field(
         default=(),
         description="Which of the trials were added after the results had been seen, in order; measure.repeats counts them.",

@@ -306,6 +306,7 @@ class SectionTexts(Frozen):
 
     published: SectionText
     sweep: SectionText
+    durability: SectionText
     bottlenecks: SectionText
     server_work: SectionText
     process_io: SectionText

@@ -10,6 +10,7 @@ from plinth.model.plan import DatasetSize, DestructiveTarget, Plan, PlannedClust
 from plinth.model.published import Reference
 from plinth.model.step import Step
 from plinth.model.units import format_size
+from plinth.plan.cuts import cut_steps, order_cuts
 from plinth.plan.needs import Place, needs_of
 from plinth.plan.order import order_trials
 from plinth.plan.sizes import cluster_bytes, estimated_written_bytes
@@ -89,9 +90,15 @@ def plan_of_trials(
         clusters=tuple(clusters),
         variants=tuple(variants),
         trials=tuple(trials),
+        cuts=tuple(order_cuts(variants, experiment.durability, experiment.measure.seed)),
         dataset_files=dict(inputs.dataset_files),
         shell_commands=tuple(inputs.shell_commands),
-        steps=(*inputs.provision_steps(clusters), *trial_steps, *inputs.teardown_steps(clusters)),
+        steps=(
+            *inputs.provision_steps(clusters),
+            *trial_steps,
+            *cut_steps(experiment, variants),
+            *inputs.teardown_steps(clusters),
+        ),
         needs=tuple(needs_of(inputs.host, clusters, variants, places)),
         destructive_targets=tuple(inputs.destructive_targets(clusters)),
         estimated_written_bytes=written,

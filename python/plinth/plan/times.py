@@ -31,6 +31,8 @@ _UNDO_STORAGE_S = 0.5
 _ANALYSIS_S = 2.0
 _ANALYSIS_TRIAL_S = 0.1
 """Reading one trial from the bundle, its statistics, and its part of the report."""
+_RECOVERY_AND_CHECKS_S = 3.0
+"""Of a small dataset: file systems and server recover, every table and index is checked."""
 _BALLAST_BYTES_PER_S = 300e6
 """Random bytes made by one core and written to a common SSD."""
 _PAGE_BYTES = 8192
@@ -77,12 +79,22 @@ def estimated_s(
         filling_s
         + probing_s
         + loading_s
+        + _cutting_s(experiment, variants)
         + ending_s
         + sum(
             trial_s + _START_STOP_S + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
             for variant in planned
         )
     )
+
+
+def _cutting_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float:
+    """Of the power cuts, where none finds damage."""
+    durability = experiment.durability
+    if durability is None:
+        return 0.0
+    tested = sum(not variant.is_aa_twin for variant in variants.values())
+    return tested * durability.cuts * (durability.within_s / 2 + _RECOVERY_AND_CHECKS_S)
 
 
 def _filling_s(place: Place) -> float:

@@ -8,7 +8,7 @@ from plinth.model.contents import BundleContents
 from plinth.model.figures import number
 from plinth.model.report import Disclosure
 from plinth.model.trial import Trial
-from plinth.model.units import format_duration, format_size
+from plinth.model.units import format_count, format_duration, format_size
 from plinth.report.text import noise_sentence
 
 CHECKPOINT = "checkpoint"
@@ -99,7 +99,12 @@ def _safety(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _power_cut(contents: BundleContents, analysis: Analysis) -> _Score:
-    return _yes_or_no(False, "safety is judged from settings and facts; no power cut was made")
+    tests = [variant.durability for variant in analysis.variants if not variant.is_aa_twin]
+    tested = [test for test in tests if test is not None and test.made]
+    if not tested:
+        return _yes_or_no(False, "safety is judged from settings and facts; no power cut was made")
+    made, damaged = sum(test.made for test in tested), sum(test.damaged for test in tested)
+    return _Score(len(tested), len(tests), f"{format_count(made, 'power cut')}, of which {damaged} did damage")
 
 
 def _hardware(contents: BundleContents, analysis: Analysis) -> _Score:

@@ -13,6 +13,7 @@ from plinth.report.sweep import CURVE_HEADS
 from plinth.report.text import (
     bottleneck,
     client_cpu,
+    commits,
     endurance_used,
     group_io,
     latency,
@@ -46,6 +47,7 @@ def render_markdown(report: Report) -> str:
         _section(titles.sweep.title, _scaling(report)),
         _section(titles.published.title, _published(report.published)),
         _section("Differences between variants", _differences(report)),
+        _section(titles.durability.title, _durability(report)),
         _section(titles.bottlenecks.title, _bottlenecks(report)),
         _section(titles.server_work.title, _work(report)),
         _section(titles.process_io.title, _process_io(report)),
@@ -101,7 +103,7 @@ def _ranking(report: Report) -> str:
                 ratio(comparison.ratio) if comparison else "",
                 latency_pair(variant.latency),
                 client_cpu(variant),
-                variant.safety.grade,
+                commits(variant),
                 verdict(comparison),
             )
         )
@@ -135,6 +137,33 @@ def _differences(report: Report) -> str:
 
     differing = [row for row in report.settings if row.kind != "place" and (len(row.cells) > 1 or row.unread)]
     return _table(("Name", "Values"), [(row.name, cells(row)) for row in differing]) if differing else ""
+
+
+def _durability(report: Report) -> str:
+    rows = [
+        (
+            variant.label,
+            f"{test.made} of {test.planned}",
+            str(test.dropped),
+            str(test.damaged),
+            NOT_AVAILABLE if test.damaged_share_at_most is None else f"{test.damaged_share_at_most:.1%}",
+            f"{test.lost_commits} of {test.acknowledged}",
+            ", ".join(f"{kind}: {count}" for kind, count in test.kinds.items()) or "none",
+        )
+        for variant in report.analysis.variants
+        if (test := variant.durability) is not None
+    ]
+    if not rows:
+        return ""
+    heads = ("Variant", "Cuts", "Dropped something", "Damaged", "At most (95 %)", "Commits lost", "Damage, in cuts")
+    examples = [
+        f"{variant.label}, cut {cut.number} ({cut.mode}, in {cut.moment}): {damage.kind} ({damage.count}): {damage.evidence[0]}"
+        for variant in report.analysis.variants
+        if variant.durability is not None
+        for cut in variant.durability.examples
+        for damage in cut.damage
+    ]
+    return "\n\n".join(filter(None, (_table(heads, rows), _list(examples))))
 
 
 def _bottlenecks(report: Report) -> str:

@@ -19,6 +19,7 @@ from plinth.report.text import (
     bottleneck,
     ceiling,
     client_cpu,
+    commits,
     io_summary,
     latency_pair,
     noise_sentence,
@@ -97,6 +98,7 @@ def render_terminal(
             console.print(Text(note, style="dim"))
         for line in (
             *_scaling(analysis),
+            *_durability(analysis),
             *_bottlenecks(analysis),
             *_written(analysis),
             *_process_io(analysis),
@@ -122,6 +124,25 @@ def _scaling(analysis: Analysis) -> list[Text]:
         for one in curves[:_MAX_VARIANTS]
     ]
     return [_title(SECTIONS.sweep), *lines, *_more(len(curves), "curves")] if lines else []
+
+
+def _durability(analysis: Analysis) -> list[Text]:
+    """What the power cuts of each variant found."""
+    tested = [(variant.label, variant.durability) for variant in analysis.variants if variant.durability is not None]
+    lines = [
+        Text.assemble(
+            (f"{label}: ", "bold"),
+            (test.sentence, "bold red" if test.damaged else ""),
+            (f"; cut short of {test.planned} planned" if test.made + test.failed < test.planned else "", "dim"),
+            (f"; nothing was learned of {test.failed}: {test.gaps[0].reason}" if test.gaps else "", "yellow"),
+            (
+                f"; not checked: {test.not_checked[0].what}: {test.not_checked[0].reason}" if test.not_checked else "",
+                "dim",
+            ),
+        )
+        for label, test in tested[:_MAX_VARIANTS]
+    ]
+    return [_title(SECTIONS.durability), *lines, *_more(len(tested))] if lines else []
 
 
 def _bottlenecks(analysis: Analysis) -> list[Text]:
@@ -302,7 +323,7 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
         Text(latency_pair(variant.latency)),
         Text(client_cpu(variant)),
         _figure(ceiling(variant.ceiling), layout),
-        Text(variant.safety.grade, style=_SAFETY_STYLES[variant.safety.grade]),
+        Text(commits(variant), style=_SAFETY_STYLES[variant.safety.grade]),
         Text(comparison.verdict, style=_VERDICT_STYLES[comparison.verdict]) if comparison else Text(""),
     )
 

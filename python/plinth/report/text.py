@@ -212,6 +212,11 @@ def latency_pair(percentiles: LatencyPercentiles | None) -> str:
     return f"{p50} / {p99}"
 
 
+def commits(variant: VariantResult) -> str:
+    """What becomes of acknowledged commits when the power goes, and whether that was tested."""
+    return f"{variant.safety.grade} (tested)" if variant.safety.tested else variant.safety.grade
+
+
 def variant_name(variant: VariantResult) -> str:
     """The label, marked for the baseline. The label of the A/A twin already names it."""
     return f"{variant.label} (baseline)" if variant.is_baseline else variant.label

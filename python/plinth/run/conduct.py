@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from plinth import __version__
-from plinth.bundle import BundleFolder, BundleWriter, read_wear
+from plinth.bundle import BundleFolder, BundleWriter, read_cuts, read_wear
 from plinth.load import LoadDriver, make_load
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.experiment import Driver
@@ -20,6 +20,7 @@ from plinth.run.context import RunContext
 from plinth.run.destroy import check_destroy
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
+from plinth.run.power_cuts import PowerCuts
 from plinth.run.provision import Provision, check_needs
 from plinth.run.trial import SystemClock, TrialRunner
 from plinth.run.undo import UNDO_HANDLERS
@@ -161,6 +162,7 @@ def _run_trials(
                     f"trial {planned.number} failed: {output.trial.failure}", where=f"variant {variant.label}"
                 )
     provision.probe_io("measured", storages, writer)
+    PowerCuts(plan, provision, writer, listener, load).run(read_cuts(writer.folder))
     cancel.check()
     return failed
 

@@ -15,6 +15,7 @@ from plinth.model.plan import Plan, PlannedShell, TransactionText
 from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, scale_to_fit
 from plinth.run.context import RunContext
+from plinth.run.cut_problems import cut_problems
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.load_of import check_load
 from plinth.run.plan_inputs import plan_inputs
@@ -71,6 +72,8 @@ class _Planner:
             check_places(expanded.storages)
         context = RunContext.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
         installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
+        if experiment.durability is not None and (problems := cut_problems(context, expanded, self._dataset)):
+            raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
         lacking = self._check_settings(expanded, installations)
         return build_plan(
             experiment,

@@ -17,6 +17,7 @@ from plinth.run.failures import Failures, reason_of
 from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
+from plinth.run.power import Power
 from plinth.run.stall import StallWatch
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
@@ -146,6 +147,39 @@ class Provision:
         facts = cluster.facts(variant.settings)
         return Topology((Node(PRIMARY, cluster, facts, cluster.postmaster_pid, cluster.layout.log),))
 
+    def server_of(self, variant: Variant) -> Cluster:
+        """The running server of a variant, with its settings; every other managed one is stopped."""
+        self.activate(variant, fresh=False)
+        return self._managed[variant.cluster]
+
+    def power_of(self, variant: Variant) -> Power:
+        """The power of all that a variant is stored on."""
+        durability = self.plan.experiment.durability
+        assert durability is not None, "cuts are planned"
+        storages = self._needed_by(self._planned[variant.cluster])
+        return Power(storages, durability.disks, self.runner, self._journal)
+
+    def make_again(self, variant: Variant) -> None:
+        """Make the storages of a variant anew, and every cluster that has something on them: after damage.
+
+        What fails then is recorded as at the first time.
+        """
+        names = self._names_needed(self._planned[variant.cluster])
+        touched = [cluster for cluster in self.plan.clusters if names & self._names_needed(cluster)]
+        storages = self.context.closure({name for cluster in touched for name in self._names_needed(cluster)})
+        for cluster in touched:
+            if (made := self._managed.pop(cluster.id, None)) is not None:
+                made.lose_power()
+            self._undo_or_raise(f"server.{cluster.id}.")
+        self._storages.make_again(storages)
+        for cluster in touched:
+            if self._failure_of(cluster) is None:
+                self._prepare_cluster(cluster, None)
+
+    def _undo_or_raise(self, steps: str) -> None:
+        for kept in self._journal.undo_steps(steps, self.runner):
+            raise kept.error
+
     def after_failure(self, variant: Variant) -> str | None:
         """End the server of a trial that failed, as a crash does, and give up those of its storages that have failed.
 
@@ -222,7 +256,8 @@ class Provision:
         for item in kept:
             self._listener.note(f"{item}; tried again at the end")
 
-    def _prepare_cluster(self, planned: PlannedCluster, writer: BundleWriter) -> None:
+    def _prepare_cluster(self, planned: PlannedCluster, writer: BundleWriter | None) -> None:
+        """Initialise and load a cluster; without `writer`, once more, so that how that went is not kept."""
         own = [variant for variant in self.plan.variants if variant.cluster == planned.id]
         first = next((variant for variant in own if self.failures.of_variant(variant.id) is None), None)
         if first is None:
@@ -262,7 +297,7 @@ class Provision:
         return [line for line in lines if "PANIC:" in line]
 
     def _prepare_managed(
-        self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter
+        self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter | None
     ) -> None:
         cluster = Cluster(self.context.layout(planned), self.runner, self._journal)
         self._managed[planned.id] = cluster
@@ -279,7 +314,7 @@ class Provision:
             self._load(planned, cluster.connection, writer, stalls, resuming=stands)
         cluster.stop()
 
-    def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter) -> None:
+    def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter | None) -> None:
         assert planned.server.connection is not None, "it is an external server"
         self._listener.phase("connect to the external server")
         connection = planned.server.connection
@@ -292,7 +327,13 @@ class Provision:
             self._load(planned, target, writer, stalls, resuming=resuming)
 
     def _load(
-        self, planned: PlannedCluster, target: Connection, writer: BundleWriter, stalls: StallWatch, *, resuming: bool
+        self,
+        planned: PlannedCluster,
+        target: Connection,
+        writer: BundleWriter | None,
+        stalls: StallWatch,
+        *,
+        resuming: bool,
     ) -> None:
         """Load what is not there; `resuming`: a run that was killed may have begun."""
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
@@ -300,7 +341,7 @@ class Provision:
         with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, cluster) as server:
             dataset = dataset_of(planned.dataset, self.plan.dataset_files)
             loaded = load_dataset(planned, dataset, server, stalls.passing_on(self._listener.progress))
-        if resuming and planned.id in read_loaded(writer.folder):
+        if writer is None or (resuming and planned.id in read_loaded(writer.folder)):
             return  # it was looked at when all of it had been loaded
         if resuming:
             gap = Gap(what="time to load", reason="a run was killed while it loaded; this is what was left to do")

@@ -16,6 +16,7 @@ from plinth.bundle import (
     read_manifest,
     verify_bundle,
 )
+from plinth.model.durability import cuts_left
 from plinth.model.errors import PlinthError, Refused, UsageError
 from plinth.model.facts import ServerFacts
 from plinth.model.manifest import Manifest
@@ -61,7 +62,10 @@ def resume_bundle(
             sum(one.trial.status == "failed" for one in contents.trials),
             error_of(manifest.failures, bundle),
         )
-        is_whole = progress.done.issuperset(trial.number for trial in plan.trials)
+        durability = plan.experiment.durability
+        is_whole = progress.done.issuperset(trial.number for trial in plan.trials) and not cuts_left(
+            plan.cuts, contents.cuts, durability.stop_after if durability else None
+        )
         if more is None and is_whole:
             return _nothing_missing(folder, manifest, plan, progress, listener, guard)
         _check_same_makers(_makers(plan, manifest))

@@ -61,6 +61,16 @@ class Storages:
         self._watch.add(Watched(storage.name, storage.failure, facts.block_devices, force_detach))
         return facts
 
+    def make_again(self, storages: Sequence[Storage]) -> None:
+        """Undo storages and make them anew, each after what it is built on. Raises what keeps one from being undone."""
+        for storage in reversed(storages):
+            self._watch.remove(storage.name)
+            self._made.pop(storage.name, None)
+            for kept in self._journal.undo_steps(storage.step_id(""), self._runner):
+                raise kept.error
+        for storage in storages:
+            self.prepare(storage)
+
     def mark_failed(self, name: str, error: PlinthError) -> None:
         """Record that storage `name` cannot be used, and say so."""
         self._failures.add_storage(name, error)

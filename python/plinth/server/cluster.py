@@ -192,6 +192,17 @@ class Cluster:
             self._postmaster = None
             self._entries.clear()
 
+    def lose_power(self) -> None:
+        """End it as the loss of power does, without touching its data directory, whose disk answers nothing but errors.
+
+        It can be started again. Raises RunError when processes hang in the kernel.
+        """
+        if self._postmaster is not None:
+            kill_processes(self.layout.data_directory)
+            self._postmaster.reap()
+            self._postmaster = None
+            self._clear_away()
+
     def alive(self) -> bool:
         """Whether the postmaster runs."""
         return self._postmaster is not None and self._postmaster.alive()

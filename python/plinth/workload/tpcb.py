@@ -7,6 +7,7 @@ before vacuum here, so that one pass of vacuum sets the visibility map of what t
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import TpcbDataset
+from plinth.model.durability import Damage
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.generator import TpcbGenerator
 from plinth.model.load import LoadResult
@@ -19,6 +20,7 @@ from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
 from plinth.workload.server import LoadServer
 from plinth.workload.sql import numbers_of
+from plinth.workload.survival import Survival
 
 if TYPE_CHECKING:
     import psycopg
@@ -103,6 +105,28 @@ class Tpcb:
                     )
                 )
         return checks
+
+    def after_cut(self, control: "psycopg.Connection", before: dict[str, int], result: LoadResult) -> Survival:
+        """By the rows of history: one for each commit. A transaction is whole when its delta is in each balance, too."""
+        totals = result.totals
+        written, delta = numbers_of(control, "SELECT count(*), coalesce(sum(delta), 0) FROM pgbench_history")
+        unanswered = totals.failed + totals.open
+        damage: list[Damage] = []
+        if written < totals.done:
+            evidence = f"pgbench_history has {written} rows, {totals.done} commits were acknowledged"
+            damage.append(Damage(kind="lost commit", count=totals.done - written, evidence=(evidence,)))
+        if written > totals.done + unanswered:
+            surplus = written - totals.done - unanswered
+            evidence = f"pgbench_history has {written} rows, at most {totals.done + unanswered} transactions can have committed"
+            damage.append(Damage(kind="resurrected abort", count=surplus, evidence=(evidence,)))
+        wrong = [
+            f"balances in {table} changed by {balance - before[table]}, the deltas in history add up to {delta}"
+            for table, balance in self._balances(control).items()
+            if balance - before[table] != delta
+        ]
+        if wrong:
+            damage.append(Damage(kind="partial transaction", count=len(wrong), evidence=tuple(wrong)))
+        return Survival(totals.done, unanswered, tuple(damage))
 
     def _transfers_kept(self, control: "psycopg.Connection", before: dict[str, int]) -> list[Check]:
         after = self._balances(control)

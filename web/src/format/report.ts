@@ -159,6 +159,10 @@ export interface VariantResult {
   process_io: ProcessIo | null;
   safety: Safety;
   /**
+   * What power cuts found; None where none were planned.
+   */
+  durability: DurabilityTest | null;
+  /**
    * None in analyses of before it was worked out.
    */
   ceiling: CommitCeiling | null;
@@ -381,11 +385,165 @@ export interface Estimate1 {
   more_trials: number | null;
 }
 /**
- * What becomes of an acknowledged commit when the power goes, judged from facts, not from a test.
+ * What becomes of an acknowledged commit when the power goes: judged from facts, and tested where power was cut.
  */
 export interface Safety {
   grade: "keeps" | "unknown" | "may lose recent commits" | "does not keep";
   reasons: string[];
+  /**
+   * What power cuts found: "damage in 0 of 24 power cuts". None: none was made.
+   */
+  tested: string | null;
+}
+/**
+ * What the power cuts of a variant found. A cut of which nothing was learned counts neither way.
+ */
+export interface DurabilityTest {
+  planned: number;
+  /**
+   * Those of which something was learned.
+   */
+  made: number;
+  /**
+   * Those of which nothing was; `gaps` say why.
+   */
+  failed: number;
+  /**
+   * Of those made: the ones in which a disk lost something that it had taken.
+   */
+  dropped: number;
+  /**
+   * Of those made: the ones after which something was not as it must be.
+   */
+  damaged: number;
+  /**
+   * In how many cuts each kind of damage was found.
+   */
+  kinds: {
+    [k: string]: number;
+  };
+  /**
+   * Commits that had been acknowledged before the power went, in all of them.
+   */
+  acknowledged: number;
+  /**
+   * How many of those were not there afterwards.
+   */
+  lost_commits: number;
+  /**
+   * In one cut.
+   */
+  most_lost_commits: number;
+  /**
+   * Upper bound of the share of cuts that do damage, with 95 % confidence; None without a cut.
+   */
+  damaged_share_at_most: number | null;
+  recovery_median_s: number | null;
+  recovery_max_s: number | null;
+  /**
+   * The first ten that found damage; the bundle has all.
+   */
+  examples: PowerCut[];
+  /**
+   * Checks that could not be made, on which the outcome does not rest.
+   */
+  not_checked: Gap[];
+  gaps: Gap[];
+}
+/**
+ * One power cut and what was found after the recovery; cuts/NNNNN.json of a bundle.
+ */
+export interface PowerCut {
+  schema_version: number;
+  number: number;
+  variant: string;
+  seed: number;
+  mode: "drop" | "subset" | "prefix" | "torn";
+  moment: "load" | "checkpoint" | "recovery";
+  started_unix_ns: number;
+  /**
+   * The storages whose disks lost their power, each with the disk's number.
+   */
+  disks: string[];
+  /**
+   * When the power went, counted from the first acknowledged transaction.
+   */
+  after_s: number | null;
+  /**
+   * What each disk lost; none of a storage in memory.
+   */
+  reports: CutReport[];
+  /**
+   * Transactions whose commit had been acknowledged.
+   */
+  acknowledged: number;
+  /**
+   * Transactions that had no answer: each may be there or not, but whole.
+   */
+  unanswered: number;
+  /**
+   * From the power's return to a server that takes connections.
+   */
+  recovery_s: number | null;
+  damage: Damage[];
+  checks: IntegrityCheck[];
+  /**
+   * Why nothing was learned from this cut; such a cut counts neither way.
+   */
+  failure: string | null;
+}
+/**
+ * What a power cut did to the writes and discards that were not durable.
+ */
+export interface CutReport {
+  writes_dropped: number;
+  writes_kept: number;
+  writes_torn: number;
+  discards_dropped: number;
+  discards_kept: number;
+  sectors_dropped: number;
+  sectors_kept: number;
+  bytes_dropped: number;
+  bytes_kept: number;
+  /**
+   * Requests that had not ended, and got EIO.
+   */
+  requests_failed: number;
+}
+/**
+ * Something that is not as it must be after a recovery.
+ */
+export interface Damage {
+  kind:
+    | "lost commit"
+    | "resurrected abort"
+    | "partial transaction"
+    | "duplicate"
+    | "torn payload"
+    | "invariant broken"
+    | "heap damaged"
+    | "index and heap disagree"
+    | "visibility map wrong"
+    | "checksum failure"
+    | "recovery refused";
+  /**
+   * Commits, rows, pages or objects, as `evidence` says.
+   */
+  count: number;
+  /**
+   * The first of them: which rows, pages, indexes, with the server's own words.
+   */
+  evidence: string[];
+}
+/**
+ * A check of the database after a recovery.
+ */
+export interface IntegrityCheck {
+  name: string;
+  /**
+   * Why it could not be made; None when it was.
+   */
+  not_run: string | null;
 }
 /**
  * How many transactions a second the storage of a variant's WAL lets commit at best; a model of its fsync probe.
@@ -843,6 +1001,7 @@ export interface Rating {
 export interface SectionTexts {
   published: SectionText;
   sweep: SectionText;
+  durability: SectionText;
   bottlenecks: SectionText;
   server_work: SectionText;
   process_io: SectionText;

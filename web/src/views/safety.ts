@@ -15,6 +15,6 @@ export function safetyBadge(safety: Safety): HTMLElement {
     "span",
     { class: `badge ${name}`, title: safety.reasons.join("\n") },
     h("span", { "aria-hidden": "true" }, `${sign}\u00a0`),
-    safety.grade,
+    safety.tested ? `${safety.grade} (tested)` : safety.grade,
   );
 }

@@ -1,0 +1,73 @@
+"""What the power cuts of a variant say: how many found damage, and how many of all cuts do so at most."""
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+from plinth.model.analysis import DurabilityTest, Safety
+from plinth.model.base import Gap
+from plinth.model.durability import DamageKind, PowerCut
+from plinth.model.units import format_count
+
+CONFIDENCE = 0.95
+_MOST_SHOWN = 10
+
+
+def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> DurabilityTest | None:
+    """The test of a variant for which `planned` cuts were planned; None where none were."""
+    if planned == 0:
+        return None
+    own = [cut for cut in cuts if cut.variant == variant]
+    told = [cut for cut in own if cut.failure is None]
+    damaged = [cut for cut in told if cut.damage]
+    recoveries = [cut.recovery_s for cut in told if cut.recovery_s is not None]
+    kinds: Counter[DamageKind] = Counter(damage.kind for cut in damaged for damage in cut.damage)
+    return DurabilityTest(
+        planned=planned,
+        made=len(told),
+        failed=len(own) - len(told),
+        dropped=sum(cut.bytes_dropped > 0 or not cut.reports for cut in told),
+        damaged=len(damaged),
+        kinds=dict(kinds),
+        acknowledged=sum(cut.acknowledged for cut in told),
+        lost_commits=sum(cut.lost_commits for cut in told),
+        most_lost_commits=max((cut.lost_commits for cut in told), default=0),
+        damaged_share_at_most=upper_bound(len(damaged), len(told)) if told else None,
+        recovery_median_s=median(recoveries) if recoveries else None,
+        recovery_max_s=max(recoveries, default=None),
+        examples=tuple(damaged[:_MOST_SHOWN]),
+        not_checked=_not_checked(told),
+        gaps=tuple(Gap(what=f"cut {cut.number}", reason=cut.failure) for cut in own if cut.failure is not None),
+    )
+
+
+def upper_bound(damaged: int, made: int) -> float:
+    """The share of all cuts that do damage is at most this, with 95 % confidence: the exact one-sided bound of Clopper and
+    Pearson (Biometrika 26, 1934); without any damage it is 1 - 0.05^(1/made), about 3 / made.
+    """
+    if damaged >= made:
+        return 1.0
+    from scipy.special import betaincinv
+
+    return float(betaincinv(damaged + 1, made - damaged, CONFIDENCE))
+
+
+def with_test(judged: Safety, test: DurabilityTest | None) -> Safety:
+    """`judged` from facts, with what power cuts have shown: what was found to lose never counts as safe."""
+    if test is None or test.made == 0:
+        return judged
+    reason = test.sentence
+    if test.damaged:
+        # What contradicts the test is no reason any longer.
+        others = () if judged.grade == "keeps" else judged.reasons
+        return Safety(grade="does not keep", reasons=(reason, *others), tested=test.outcome)
+    return judged.model_copy(update={"reasons": (*judged.reasons, reason), "tested": test.outcome})
+
+
+def _not_checked(cuts: Sequence[PowerCut]) -> tuple[Gap, ...]:
+    """The checks that could not be made, each with its reasons and how many cuts lack it."""
+    missing = Counter((check.name, check.not_run) for cut in cuts for check in cut.checks if check.not_run is not None)
+    return tuple(
+        Gap(what=f"{name}, in {format_count(count, 'cut')}", reason=reason or "")
+        for (name, reason), count in missing.items()
+    )

@@ -1,0 +1,140 @@
+"""Power cuts of a run: how an experiment asks for them, which are planned, and what each of them found."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.base import Frozen
+from plinth.model.disk import CutReport
+from plinth.model.power_cut import CutMode
+from plinth.model.units import DurationS
+
+POWER_CUT_VERSION = 1
+CutMoment = Literal["load", "checkpoint", "recovery"]
+"""What the server does when the power goes: it serves the load, also writes a checkpoint, or recovers from the cut before."""
+DamageKind = Literal[
+    "lost commit",
+    "resurrected abort",
+    "partial transaction",
+    "duplicate",
+    "torn payload",
+    "invariant broken",
+    "heap damaged",
+    "index and heap disagree",
+    "visibility map wrong",
+    "checksum failure",
+    "recovery refused",
+]
+"""What a power cut did to the database. "recovery refused": the server, or the file system below it, did not come up again."""
+
+
+class DurabilitySpec(Frozen):
+    """Cuts of the power of a variant's storages, after its trials: the server recovers, and every commit is looked for."""
+
+    cuts: int = Field(ge=1, le=100_000, description="Power cuts of each variant.", examples=[30])
+    modes: tuple[CutMode, ...] = Field(
+        default=("drop", "subset", "prefix", "torn"),
+        min_length=1,
+        description="What becomes of the writes that no flush has made durable, in turn: drop, all are lost; subset, each is lost or "
+        "kept at random; prefix, the last ones are lost; torn, as subset, and one is kept in part.",
+        examples=[["drop", "torn"]],
+    )
+    moments: tuple[CutMoment, ...] = Field(
+        default=("load", "checkpoint", "recovery"),
+        min_length=1,
+        description="When the power goes, in turn: load, at a random moment of the load; checkpoint, in a checkpoint beside the load; "
+        "recovery, once more while the server recovers from a cut in the load.",
+        examples=[["load"]],
+    )
+    disks: Literal["all", "one"] = Field(
+        default="all",
+        description="all: every emulated disk of the variant loses its power; one: one of them, chosen at random, while the others "
+        "keep what they were given.",
+    )
+    within_s: DurationS = Field(
+        default=2.0,
+        alias="within",
+        gt=0,
+        description="The power goes at a random moment of this time, which begins with the first acknowledged transaction.",
+        examples=["5s"],
+    )
+    stop_after: int | None = Field(
+        default=3,
+        ge=1,
+        description="Cuts of a variant that find damage, after which no more of its cuts are made. Default: 3.",
+    )
+
+
+class PlannedCut(Frozen):
+    """One power cut of `variant`; `number` is its place in the order of running, from 1."""
+
+    number: int
+    variant: str
+    seed: int = Field(ge=0, lt=2**63, description="Of the moment, of what the disks lose, and of the load.")
+    mode: CutMode
+    moment: CutMoment
+
+
+class Damage(Frozen):
+    """Something that is not as it must be after a recovery."""
+
+    kind: DamageKind
+    count: int = Field(ge=1, description="Commits, rows, pages or objects, as `evidence` says.")
+    evidence: tuple[str, ...] = Field(
+        description="The first of them: which rows, pages, indexes, with the server's own words."
+    )
+
+
+class IntegrityCheck(Frozen):
+    """A check of the database after a recovery."""
+
+    name: str
+    not_run: str | None = Field(default=None, description="Why it could not be made; None when it was.")
+
+
+class PowerCut(Frozen):
+    """One power cut and what was found after the recovery; cuts/NNNNN.json of a bundle."""
+
+    schema_version: int = POWER_CUT_VERSION
+    number: int
+    variant: str
+    seed: int
+    mode: CutMode
+    moment: CutMoment
+    started_unix_ns: int
+    disks: tuple[str, ...] = Field(
+        description="The storages whose disks lost their power, each with the disk's number."
+    )
+    after_s: float | None = Field(description="When the power went, counted from the first acknowledged transaction.")
+    reports: tuple[CutReport, ...] = Field(default=(), description="What each disk lost; none of a storage in memory.")
+    acknowledged: int = Field(ge=0, description="Transactions whose commit had been acknowledged.")
+    unanswered: int = Field(ge=0, description="Transactions that had no answer: each may be there or not, but whole.")
+    recovery_s: float | None = Field(description="From the power's return to a server that takes connections.")
+    damage: tuple[Damage, ...] = ()
+    checks: tuple[IntegrityCheck, ...] = ()
+    failure: str | None = Field(
+        default=None, description="Why nothing was learned from this cut; such a cut counts neither way."
+    )
+
+    @property
+    def lost_commits(self) -> int:
+        """Acknowledged transactions that are not there."""
+        return sum(damage.count for damage in self.damage if damage.kind == "lost commit")
+
+    @property
+    def bytes_dropped(self) -> int:
+        """Bytes that the disks had taken and not kept."""
+        return sum(report.bytes_dropped for report in self.reports)
+
+
+def cuts_left(planned: Sequence[PlannedCut], made: Collection[PowerCut], stop_after: int | None) -> list[PlannedCut]:
+    """The cuts that are to be made yet: none of a variant after as many as `stop_after` that found damage."""
+    numbers = {cut.number for cut in made}
+    damaged = Counter(cut.variant for cut in made if cut.damage)
+    return [
+        cut
+        for cut in planned
+        if cut.number not in numbers and (stop_after is None or damaged[cut.variant] < stop_after)
+    ]

@@ -1,0 +1,141 @@
+"""Whether a database is whole: what PostgreSQL's own checkers say of each table, index, visibility map and page.
+
+amcheck (verify_heapam, bt_index_parent_check), pg_visibility (pg_check_visible, pg_check_frozen) and pg_checksums, in that
+order, as chapter F of PostgreSQL's manual describes them.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from plinth.model.durability import Damage, DamageKind, IntegrityCheck
+from plinth.model.facts import Installation
+from plinth.server.layout import ClusterLayout
+from plinth.system.runner import CommandError, Runner
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
+_MOST_EVIDENCE = 10
+_FIRST_WITH_HEAP_CHECK = 14
+_FIRST_WITH_UNIQUE_CHECK = 17
+_BAD_PAGE = re.compile(r"invalid page in block|page verification failed")
+_BAD_CHECKSUM = re.compile(r"checksum verification failed in file.*")
+_HEAPS = "SELECT oid, oid::regclass::text AS name FROM pg_class WHERE relkind IN ('r', 't', 'm') AND relpersistence = 'p' ORDER BY pg_class.oid"
+_BTREES = (
+    "SELECT c.oid, c.oid::regclass::text, i.indisunique FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+    "JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'btree' AND c.relkind = 'i' AND c.relpersistence = 'p' "
+    "AND i.indisvalid AND i.indisready ORDER BY c.oid"
+)
+
+
+class Integrity(NamedTuple):
+    """What the checks found, and which of them were made."""
+
+    damage: tuple[Damage, ...]
+    checks: tuple[IntegrityCheck, ...]
+
+
+def check_database(control: "psycopg.Connection[TupleRow]", major: int) -> Integrity:
+    """Check every table and B-tree index of the database, catalogues included, of a server of version `major`.
+
+    `control` is in autocommit mode, of a superuser. An extension that the installation lacks is a check that was not run.
+    """
+    checks: list[IntegrityCheck] = []
+    found: list[tuple[DamageKind, str]] = []
+    amcheck = _extension(control, "amcheck")
+    visibility = _extension(control, "pg_visibility")
+    heap_lacks = amcheck or (None if major >= _FIRST_WITH_HEAP_CHECK else "PostgreSQL 14 is the first that has it")
+    for name, lacks, run in (
+        ("verify_heapam", heap_lacks, _heaps),
+        ("bt_index_parent_check", amcheck, lambda control: _indexes(control, major)),
+        ("pg_check_visible", visibility, lambda control: _maps(control, "pg_check_visible")),
+        ("pg_check_frozen", visibility, lambda control: _maps(control, "pg_check_frozen")),
+    ):
+        checks.append(IntegrityCheck(name=name, not_run=lacks))
+        if lacks is None:
+            found += run(control)
+    return Integrity(_damage(found), tuple(checks))
+
+
+def check_checksums(layout: ClusterLayout, installation: Installation, runner: Runner, enabled: bool) -> Integrity:
+    """Verify the checksum of every page of a stopped cluster; without data checksums, a check that was not run."""
+    name = "pg_checksums"
+    if not enabled:
+        return Integrity((), (IntegrityCheck(name=name, not_run="the cluster was made without data checksums"),))
+    argv = (f"{installation.bindir}/pg_checksums", "--check", f"--pgdata={layout.data_directory}")
+    try:
+        runner.run(argv, owner=layout.owner)
+    except CommandError as error:
+        wrong = [line for line in error.completed.stderr.splitlines() if _BAD_CHECKSUM.search(line)]
+        if not wrong:
+            return Integrity((), (IntegrityCheck(name=name, not_run=error.message),))
+        return Integrity(_damage([("checksum failure", line) for line in wrong]), (IntegrityCheck(name=name),))
+    return Integrity((), (IntegrityCheck(name=name),))
+
+
+def _extension(control: "psycopg.Connection[TupleRow]", name: str) -> str | None:
+    """Make an extension there; returns why it cannot be."""
+    import psycopg
+    from psycopg import sql
+
+    try:
+        control.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
+    except psycopg.Error as error:
+        return f"extension {name}: {str(error).strip().splitlines()[0]}"
+    return None
+
+
+def _heaps(control: "psycopg.Connection[TupleRow]") -> Iterator[tuple[DamageKind, str]]:
+    for oid, name in control.execute(_HEAPS).fetchall():
+        query = f"SELECT blkno, offnum, msg FROM verify_heapam({int(oid)}, on_error_stop => true)"
+        for block, offset, message in _rows(control, query, name, found := []):
+            yield "heap damaged", f"{name}, page {block}, item {offset}: {message}"
+        yield from found
+
+
+def _indexes(control: "psycopg.Connection[TupleRow]", major: int) -> Iterator[tuple[DamageKind, str]]:
+    for oid, name, is_unique in control.execute(_BTREES).fetchall():
+        unique = ", checkunique => true" if is_unique and major >= _FIRST_WITH_UNIQUE_CHECK else ""
+        query = f"SELECT bt_index_parent_check({int(oid)}, heapallindexed => true, rootdescend => true{unique})"
+        _rows(control, query, name, found := [], "index and heap disagree")
+        yield from found
+
+
+def _maps(control: "psycopg.Connection[TupleRow]", function: str) -> Iterator[tuple[DamageKind, str]]:
+    for oid, name in control.execute(_HEAPS).fetchall():
+        for (tid,) in _rows(control, f"SELECT t_ctid::text FROM {function}({int(oid)})", name, found := []):
+            yield "visibility map wrong", f"{name}, {function}: {tid}"
+        yield from found
+
+
+def _rows(
+    control: "psycopg.Connection[TupleRow]",
+    query: str,
+    name: str,
+    found: list[tuple[DamageKind, str]],
+    kind: DamageKind = "heap damaged",
+) -> "list[TupleRow]":
+    """The rows of a check of `name`; an error of the server goes to `found`: that is how damage shows, too."""
+    import psycopg
+
+    try:
+        return control.execute(query.encode()).fetchall()
+    except psycopg.OperationalError:
+        raise  # the connection is gone, which says nothing of this object
+    except psycopg.Error as error:
+        message = str(error).strip().splitlines()[0]
+        found.append(("checksum failure" if _BAD_PAGE.search(message) else kind, f"{name}: {message}"))
+        return []
+
+
+def _damage(found: list[tuple[DamageKind, str]]) -> tuple[Damage, ...]:
+    """One a kind, in the order of their first."""
+    by_kind: dict[DamageKind, list[str]] = {}
+    for kind, evidence in found:
+        by_kind.setdefault(kind, []).append(evidence)
+    return tuple(
+        Damage(kind=kind, count=len(evidence), evidence=tuple(evidence[:_MOST_EVIDENCE]))
+        for kind, evidence in by_kind.items()
+    )

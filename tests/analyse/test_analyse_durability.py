@@ -1,0 +1,94 @@
+"""What power cuts say: the exact bound, and how a test changes what was judged from facts."""
+
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plinth.analyse.durability import durability_of, upper_bound, with_test
+from plinth.model.analysis import Safety
+from plinth.model.durability import Damage, IntegrityCheck, PowerCut
+
+KEEPS = Safety(grade="keeps", reasons=("every commit is flushed",))
+VOLATILE = Safety(grade="does not keep", reasons=("memory is volatile",))
+
+
+def cut(number: int, *damage: Damage, failure: str | None = None, acknowledged: int = 100, not_run: str | None = None):
+    return PowerCut(
+        number=number,
+        variant="v",
+        seed=number,
+        mode="drop",
+        moment="load",
+        started_unix_ns=0,
+        disks=("disk",),
+        after_s=0.5,
+        acknowledged=acknowledged,
+        unanswered=2,
+        recovery_s=float(number),
+        damage=damage,
+        checks=(IntegrityCheck(name="verify_heapam", not_run=not_run),),
+        failure=failure,
+    )
+
+
+def lost(count: int) -> Damage:
+    return Damage(kind="lost commit", count=count, evidence=("rows are missing",))
+
+
+@pytest.mark.parametrize(("damaged", "made", "bound"), [(0, 1, 0.95), (0, 300, 1 - 0.05 ** (1 / 300)), (3, 3, 1.0)])
+def test_bounds_that_can_be_written_down(damaged: int, made: int, bound: float):
+    assert upper_bound(damaged, made) == pytest.approx(bound)
+
+
+@given(st.integers(0, 60).flatmap(lambda k: st.tuples(st.just(k), st.integers(k + 1, 80))))
+def test_at_the_bound_so_few_are_seen_in_one_of_twenty(case: tuple[int, int]):
+    damaged, made = case
+    share = upper_bound(damaged, made)
+    seen = sum(comb(made, k) * share**k * (1 - share) ** (made - k) for k in range(damaged + 1))
+    assert seen == pytest.approx(0.05, abs=1e-6)
+
+
+def test_a_variant_without_planned_cuts_has_no_test():
+    assert durability_of("v", (), planned=0) is None
+
+
+def test_cuts_of_which_nothing_was_learned_count_neither_way():
+    test = durability_of("v", [cut(1), cut(2, failure="the load could not start"), cut(3)], planned=4)
+    assert test is not None
+    assert (test.planned, test.made, test.failed, test.damaged, test.acknowledged) == (4, 2, 1, 0, 200)
+    assert test.damaged_share_at_most == pytest.approx(1 - 0.05**0.5)
+    assert test.gaps[0].reason == "the load could not start"
+    assert "all of 200 acknowledged commits were there after 2 power cuts" in test.sentence
+
+
+def test_what_was_lost_is_counted():
+    test = durability_of("v", [cut(1, lost(7)), cut(2), cut(3, lost(5))], planned=3)
+    assert test is not None
+    assert (test.damaged, test.lost_commits, test.most_lost_commits, test.kinds) == (2, 12, 7, {"lost commit": 2})
+    assert (test.recovery_median_s, test.recovery_max_s) == (2.0, 3.0)
+    assert [example.number for example in test.examples] == [1, 3]
+
+
+def test_what_was_not_checked_is_a_gap():
+    test = durability_of("v", [cut(1, not_run="no amcheck"), cut(2, not_run="no amcheck")], planned=2)
+    assert test is not None
+    assert [(gap.what, gap.reason) for gap in test.not_checked] == [("verify_heapam, in 2 cuts", "no amcheck")]
+
+
+def test_what_was_found_to_lose_is_never_safe_whatever_its_facts_say():
+    safety = with_test(KEEPS, durability_of("v", [cut(1, lost(1)), cut(2)], planned=2))
+    assert safety.grade == "does not keep"
+    assert safety.tested == "damage in 1 of 2 power cuts"
+    assert safety.reasons[0].startswith("Tested") and KEEPS.reasons[0] not in safety.reasons
+
+
+def test_cuts_that_find_nothing_do_not_make_safe_what_facts_speak_against():
+    safety = with_test(VOLATILE, durability_of("v", [cut(1)], planned=1))
+    assert (safety.grade, safety.tested) == ("does not keep", "damage in 0 of 1 power cut")
+
+
+def test_without_a_cut_that_told_anything_the_judgement_is_as_it_was():
+    assert with_test(KEEPS, durability_of("v", [cut(1, failure="x")], planned=1)) == KEEPS
+    assert with_test(KEEPS, None) == KEEPS

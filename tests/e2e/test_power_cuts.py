@@ -1,0 +1,149 @@
+"""Power cuts of a run: an honest disk keeps every commit, one that lies is found out, and a run is resumed between cuts."""
+
+import json
+import signal
+
+import pytest
+
+from plinth.bundle import read_cuts
+from waiting import until
+
+DISK = """\
+[storage.{name}]
+kind = "emulated"
+profile = "sata-ssd"
+size = "512MiB"
+{further}
+"""
+EXPERIMENT = """\
+spec = 1
+name = "cuts"
+question = "Are acknowledged commits kept?"
+
+{storages}
+[dataset]
+kind = "tpcb"
+scale = 1
+[workload]
+builtin = "{builtin}"
+clients = 2
+[matrix]
+storage = [{names}]
+[measure]
+warmup = "100ms"
+duration = "1s"
+repeats = 1
+aa = false
+probe = "0s"
+[durability]
+cuts = {cuts}
+within = "200ms"
+{durability}
+"""
+
+
+def experiment(*, cuts: int = 4, durability: str = "", builtin: str = "tpcb-like", **storages: str) -> str:
+    return EXPERIMENT.format(
+        storages="".join(DISK.format(name=name, further=further) for name, further in storages.items()),
+        names=", ".join(f'"{name}"' for name in storages),
+        cuts=cuts,
+        durability=durability,
+        builtin=builtin,
+    )
+
+
+@pytest.fixture(scope="module")
+def tested(module_project):
+    """A run of an honest disk and of one that lies about flushes, and its report."""
+    module_project.write(experiment(cuts=5, honest="", liar='lie = "ignore-flush"'))
+    done = module_project.run("--yes", timeout_s=280)
+    assert done.returncode in (0, 3), done.stderr
+    report = json.loads(module_project.plinth("report", module_project.bundle, "--json").stdout)
+    return module_project, {variant["id"]: variant for variant in report["analysis"]["variants"]}, done
+
+
+def test_an_honest_disk_keeps_every_commit_in_every_mode_and_moment(tested):
+    project, variants, _ = tested
+    cuts = [cut for cut in read_cuts(project.bundle) if cut.variant == "honest"]
+    assert [(cut.mode, cut.moment) for cut in cuts] == [
+        *((mode, "load") for mode in ("drop", "subset", "prefix", "torn")),
+        ("drop", "checkpoint"),
+    ]
+    for cut in cuts:
+        assert cut.failure is None and cut.damage == ()
+        assert cut.disks == ("honest",) and cut.acknowledged > 0 and cut.recovery_s is not None
+        assert [check.name for check in cut.checks if check.not_run is None] == [
+            "verify_heapam",
+            "bt_index_parent_check",
+            "pg_check_visible",
+            "pg_check_frozen",
+            "pg_checksums",
+        ]
+    assert variants["honest"]["safety"]["grade"] == "keeps"
+    assert variants["honest"]["safety"]["tested"] == "damage in 0 of 5 power cuts"
+
+
+def test_a_disk_that_lies_is_found_and_its_cuts_end_after_three(tested):
+    project, variants, done = tested
+    cuts = [cut for cut in read_cuts(project.bundle) if cut.variant == "liar"]
+    assert len(cuts) == 3 and all(cut.damage for cut in cuts)
+    assert variants["liar"]["safety"]["grade"] == "does not keep"
+    assert variants["liar"]["durability"]["damaged"] == 3
+    assert "liar: drop in load" in done.stderr
+    assert "damage in 3 of 3 power cuts" in project.plinth("report", project.bundle).stdout.replace("\n", " ")
+
+
+def test_nothing_is_left_and_the_bundle_is_whole(tested):
+    project, _, _ = tested
+    assert project.left_behind() == []
+    assert project.plinth("verify", project.bundle).returncode == 0
+
+
+def test_every_form_of_the_report_has_the_cuts(tested):
+    project, _, _ = tested
+    markdown = project.plinth("report", project.bundle, "--markdown").stdout
+    assert "## Power cuts" in markdown
+    assert "| honest | 5 of 5 |" in markdown and "| liar | 3 of 5 |" in markdown
+    assert "no power cut was made" not in markdown
+
+
+def test_a_run_that_is_interrupted_between_cuts_makes_the_rest_when_resumed(project, nothing_left):
+    project.write(experiment(cuts=3, durability='moments = ["load"]\nmodes = ["drop"]', honest=""))
+    run = project.start("--yes")
+    run.wait_for("cut the power")
+    until(lambda: read_cuts(project.bundle), timeout_s=60)
+    run.signal(signal.SIGINT)
+    code, stderr = run.end()
+    assert code == 130 and "Traceback" not in stderr
+    nothing_left()
+    assert project.status() == "interrupted"
+    before = {cut.number: cut.started_unix_ns for cut in read_cuts(project.bundle)}
+    assert before
+    resumed = project.plinth("resume", project.bundle, timeout_s=200)
+    assert resumed.returncode in (0, 3), resumed.stderr
+    after = {cut.number: cut.started_unix_ns for cut in read_cuts(project.bundle)}
+    assert sorted(after) == [1, 2, 3]
+    assert before.items() <= after.items()
+    nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (experiment(builtin="select-only", honest=""), "nobody could tell which commits of select-only are there"),
+        (
+            experiment(honest="").replace(
+                'kind = "emulated"\nprofile = "sata-ssd"\nsize = "512MiB"', 'kind = "directory"'
+            ),
+            "honest is of kind directory: nobody can cut the power of its disk by a command",
+        ),
+        (experiment(cuts=0, honest=""), "cuts"),
+        (experiment(durability='modes = ["all"]', honest=""), "modes"),
+        (experiment(durability="stop_afer = 2", honest=""), "stop_after"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused_in_the_plan(project, text, said):
+    project.write(text)
+    refused = project.plinth("plan", "x.toml")
+    assert refused.returncode == 2
+    assert said in refused.stderr and "x.toml:" in refused.stderr

@@ -1,0 +1,58 @@
+"""The order of power cuts, and which are left."""
+
+import pytest
+
+from analyse_bundles import bundle
+from plinth.model.durability import Damage, DurabilitySpec, PlannedCut, PowerCut, cuts_left
+from plinth.plan.cuts import order_cuts
+
+VARIANTS = bundle({"disk": [1.0], "memory": [1.0], "A/A": [1.0]}).plan.variants
+
+
+def made(planned: PlannedCut, *damage: Damage) -> PowerCut:
+    return PowerCut(
+        **planned.model_dump(),
+        started_unix_ns=0,
+        disks=(),
+        after_s=None,
+        acknowledged=1,
+        unanswered=0,
+        recovery_s=None,
+        damage=damage,
+    )
+
+
+def order(**spec: object) -> list[PlannedCut]:
+    return order_cuts(VARIANTS, DurabilitySpec.model_validate(spec), seed=7)
+
+
+def test_without_the_table_there_are_no_cuts():
+    assert order_cuts(VARIANTS, None, seed=1) == []
+
+
+def test_variants_take_turns_and_the_twin_has_none():
+    cuts = order(cuts=3)
+    assert [cut.number for cut in cuts] == [1, 2, 3, 4, 5, 6]
+    twin = next(variant.id for variant in VARIANTS if variant.is_aa_twin)
+    assert [cut.variant for cut in cuts] == [one.id for one in VARIANTS if one.id != twin] * 3
+
+
+def test_a_round_is_the_same_for_every_variant_and_rounds_differ():
+    cuts = order(cuts=24)
+    rounds = [{(cut.seed, cut.mode, cut.moment) for cut in cuts[at : at + 2]} for at in range(0, 48, 2)]
+    assert all(len(one) == 1 for one in rounds)
+    assert len({cut.seed for cut in cuts}) == 24
+    kinds = [(cut.mode, cut.moment) for cut in cuts[::2]]
+    assert {kinds.count(kind) for kind in kinds} == {2}, "twelve kinds, each twice"
+
+
+def test_the_order_depends_on_the_seed_only():
+    assert order(cuts=5) == order(cuts=5)
+    assert order(cuts=5) == order(cuts=9)[:10], "more cuts are further cuts"
+
+
+@pytest.mark.parametrize(("stop_after", "left"), [(1, [4]), (2, [3, 4]), (None, [3, 4])])
+def test_damage_ends_the_cuts_of_its_variant(stop_after: int | None, left: list[int]):
+    cuts = order(cuts=2)
+    found = [made(cuts[0], Damage(kind="lost commit", count=1, evidence=("x",))), made(cuts[1])]
+    assert [cut.number for cut in cuts_left(cuts, found, stop_after)] == left

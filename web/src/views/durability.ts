@@ -1,0 +1,84 @@
+/** What power cuts found: for each variant how many, how many of all do damage at most, and the evidence of each damage. */
+import type { DurabilityTest, PowerCut, Report } from "../format/report";
+import { number } from "../model/units";
+import { h, notAvailable, scrolling, section } from "./dom";
+import { type Column, dataTable } from "./table";
+
+interface Row {
+  readonly variant: string;
+  readonly test: DurabilityTest;
+}
+
+const COLUMNS: readonly Column<Row>[] = [
+  { head: "Variant", cell: ({ variant }) => variant },
+  { head: "Power cuts", isNumeric: true, cell: ({ test }) => `${test.made} of ${test.planned}` },
+  { head: "Dropped something", isNumeric: true, cell: ({ test }) => number(test.dropped) },
+  { head: "Did damage", isNumeric: true, cell: ({ test }) => number(test.damaged) },
+  {
+    head: "At most (95 %)",
+    isNumeric: true,
+    cell: ({ test }) =>
+      test.damaged_share_at_most === null
+        ? notAvailable("nothing was learned from any cut")
+        : `${(100 * test.damaged_share_at_most).toFixed(1)} %`,
+  },
+  {
+    head: "Commits lost",
+    isNumeric: true,
+    cell: ({ test }) => `${number(test.lost_commits)} of ${number(test.acknowledged)}`,
+  },
+  {
+    head: "Recovery, longest",
+    isNumeric: true,
+    cell: ({ test }) =>
+      test.recovery_max_s === null
+        ? notAvailable("the server never came up again")
+        : `${test.recovery_max_s.toFixed(1)} s`,
+  },
+];
+
+interface Example {
+  readonly variant: string;
+  readonly cut: PowerCut;
+  readonly kind: string;
+  readonly count: number;
+  readonly evidence: readonly string[];
+}
+
+const EXAMPLES: readonly Column<Example>[] = [
+  { head: "Variant", cell: ({ variant }) => variant },
+  { head: "Cut", isNumeric: true, cell: ({ cut }) => String(cut.number) },
+  { head: "When", cell: ({ cut }) => `in ${cut.moment}, ${cut.mode}` },
+  { head: "Damage", cell: ({ kind, count }) => `${kind} (${number(count)})` },
+  { head: "Evidence", cell: ({ evidence }) => evidence[0] },
+];
+
+/** Nothing where no cuts were planned. */
+export function durabilityView(report: Report): HTMLElement | null {
+  const rows = report.analysis.variants.flatMap(({ label, durability }) =>
+    durability ? [{ variant: label, test: durability }] : [],
+  );
+  if (rows.length === 0) return null;
+  const examples = rows.flatMap(({ variant, test }) =>
+    test.examples.flatMap((cut) => (cut.damage ?? []).map((damage) => ({ variant, cut, ...damage }))),
+  );
+  const gaps = rows.flatMap(({ variant, test }) =>
+    [...test.not_checked, ...test.gaps].map((gap) => ({ variant, ...gap })),
+  );
+  const { durability } = report.sections;
+  return section(
+    "durability",
+    durability.title,
+    durability.note,
+    scrolling("Power cuts by variant", dataTable(COLUMNS, rows)),
+    examples.length > 0 && scrolling("What was damaged", dataTable(EXAMPLES, examples)),
+    gaps.length > 0 &&
+      h(
+        "ul",
+        { class: "footnote" },
+        ...gaps.map(({ variant, what, reason }) =>
+          h("li", {}, `${variant}: ${what}: `, notAvailable(reason)),
+        ),
+      ),
+  );
+}
