@@ -493,7 +493,7 @@ export interface PowerCut {
   failure: string | null;
 }
 /**
- * What a power cut did to the writes and discards that were not durable.
+ * What a power cut did.
  */
 export interface CutReport {
   writes_dropped: number;
