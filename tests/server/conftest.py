@@ -1,5 +1,6 @@
 """Real PostgreSQL installations of four major versions, and data directories that are made once and then copied."""
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
@@ -64,7 +65,7 @@ def state_dir(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def journal(folder: Path, state_dir: Path, runner: Runner) -> Iterator[Journal]:
     """The journal of a run; at the end everything in it can be undone, and its file goes."""
-    journal = Journal.create(f"test-{folder.name}", UNDO_HANDLERS)
+    journal = Journal.create(f"test-{os.getpid()}-{folder.name}", UNDO_HANDLERS)
     yield journal
     assert journal.undo_all(runner) == ()
     journal.close()
@@ -88,7 +89,7 @@ def session_journal(session_folder: Path, owner: Owner, runner: Runner) -> Itera
     """The journal of what serves many tests, which stands in the labelled directory `shared`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLINTH_STATE_DIR", str(session_folder / "state"))
-        journal = Journal.create("test-session", UNDO_HANDLERS)
+        journal = Journal.create(f"test-session-{os.getpid()}", UNDO_HANDLERS)
         make_directory(session_folder / "shared", journal.label, owner)
         yield journal
         assert journal.undo_all(runner) == ()

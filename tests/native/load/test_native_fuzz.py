@@ -4,6 +4,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 FUZZ = ROOT / "scripts" / "fuzz.sh"
 SECONDS = 8
@@ -13,6 +15,7 @@ def fuzz(seconds: int, *targets: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([FUZZ, str(seconds), *targets], capture_output=True, text=True)
 
 
+@pytest.mark.timeout(600)  # the targets are compiled first
 def test_a_planted_defect_is_found_and_shown() -> None:
     """Six bytes that only who is led by coverage and comparisons comes upon: without it, once in 2 ** 48 inputs."""
     shutil.rmtree(ROOT / "target" / "fuzz" / "new" / "planted", ignore_errors=True)
