@@ -67,7 +67,7 @@ def test_an_image_is_mounted_beside_the_storage_with_what_was_durable_then(
     (second / "first").unlink()
     os.sync()
     assert (storage.mount_point / "first").exists()
-    assert images[0].controls()[0].status().image.point == recordings[0].point_at(moments[0])
+    assert images[0].disks()[0].status().image.point == recordings[0].point_at(moments[0])
     for image in images:
         image.teardown(made.runner, made.journal)
         assert not image.folder.exists()
@@ -113,14 +113,14 @@ def test_an_image_of_several_disks_is_cut_at_one_moment(made, scratch: Path) -> 
     image = storage.image("both", images_at(recordings, moment_ns, "subset", 5))
     image.attach(made.runner, made.journal)
     assert len(image.devices) == 2
-    assert [control.status().image.seed for control in image.controls()] == [5, 6]
+    assert [control.status().image.seed for control in image.disks()] == [5, 6]
     image.teardown(made.runner, made.journal)
 
 
 def test_a_file_system_that_cannot_be_mounted_is_a_result(made, scratch: Path) -> None:
     made.prepare(disk("ext4"))
     storage = made.storages["s"]
-    (control,) = storage.controls()
+    (control,) = storage.disks()
     storage.start_recording(scratch / "recording", made.runner, made.journal)
     # What a disk leaves that has lost its first blocks.
     with (Path(storage.configs[0].mount) / "disk.img").open("r+b", buffering=0) as file:

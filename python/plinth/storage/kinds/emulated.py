@@ -193,11 +193,11 @@ class Emulated(BlockStorage[EmulatedStorage]):
         folder.do(runner)
         bases: list[RecordingBase] = []
         try:
-            for control, into in zip(self.controls(), self.recording_folders(place), strict=True):
+            for control, into in zip(self.disks(), self.recording_folders(place), strict=True):
                 into.mkdir(mode=0o700)
                 bases.append(control.start_recording(into))
         except PlinthError:
-            for control in self.controls()[: len(bases)]:
+            for control in self.disks()[: len(bases)]:
                 control.stop_recording()
             journal.undo_steps(folder.step.id, runner)
             raise
@@ -207,7 +207,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         """Stop recording, of each disk. Raises RunError when something has not been recorded, once all have stopped."""
         stopped: list[RecordingStatus] = []
         errors: list[PlinthError] = []
-        for control in self.controls():
+        for control in self.disks():
             try:
                 stopped.append(control.stop_recording())
             except PlinthError as error:
