@@ -54,7 +54,7 @@ test("there is no document here", () => {
 
 test("a trial is a dot in its variant's colour; one that does not count is hollow, a failed one a cross", () => {
   const all = report();
-  const colours = colourPlaces(all.analysis.variants, []);
+  const colours = colourPlaces(all.analysis, []);
   const svg = drawn(trialsOption({ report: all, measure: "tps", colours }, THEME));
   expect(svg).toContain("trial, in the order in which they ran");
   expect(times(svg, 'fill="#c20002"')).toBe(2);

@@ -1,5 +1,5 @@
 /** A small report for tests: invented figures, two variants and an A/A twin, two trials each. */
-import type { Report, ReportTrial, SettingRow, VariantResult } from "../src/format/report";
+import type { Report, ReportTrial, SettingRow, Sweep, VariantResult } from "../src/format/report";
 
 export const estimate = (value: number) => ({
   value,
@@ -35,6 +35,32 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     safety: { grade: "keeps", reasons: [], tested: null },
     trials: [],
     ...changes,
+  };
+}
+
+/** A sweep over clients with the curves that are given. */
+export function sweepOf(
+  curves: readonly { label: string; points: { variant: string; value: number }[] }[],
+): Sweep {
+  return {
+    factors: [
+      { name: "workload.clients", title: "clients", unit: "count", levels: [], is_workload: false },
+      { name: "storage", title: "storage", unit: null, levels: [], is_workload: false },
+    ],
+    compared: ["storage"],
+    strata: [],
+    curves: curves.map(({ label, points }) => ({
+      factor: "workload.clients",
+      label,
+      levels: { storage: label },
+      points,
+      gains_until: null,
+      knee: null,
+      knee_missing: null,
+      fit: null,
+      fit_missing: null,
+      sentence: "",
+    })),
   };
 }
 

@@ -30,6 +30,10 @@ Plots = Annotated[
         help="Draw charts below the table, in characters: a sweep's curves, throughput over time, latency percentiles.",
     ),
 ]
+Svg = Annotated[
+    Path | None, Parameter(name="--svg", help="Folder to write the HTML report's charts to, as SVG; made if need be.")
+]
+Png = Annotated[Path | None, Parameter(name="--png", help="The same, as PNG.")]
 Output = Annotated[
     Path | None,
     Parameter(name="--output", help="File to write instead. Default for --html: BUNDLE/derived/report.html."),
@@ -47,6 +51,8 @@ def report(
     csv: Csv = False,
     as_json: AsJson = False,
     plots: Plots = False,
+    svg: Svg = None,
+    png: Png = None,
     output: Output = None,
 ) -> int:
     """Show a bundle's results: a table, unless another form is asked for.
@@ -56,14 +62,22 @@ def report(
       plinth report bundles/ramdisk-20261122-091717
       plinth report bundles/ramdisk-20261122-091717 --plots
       plinth report bundles/ramdisk-20261122-091717 --html --output report.html
+      plinth report bundles/ramdisk-20261122-091717 --svg charts --png charts
+
+    --svg and --png print the path and the title of each chart that they write; with --json as JSON.
     """
+    if svg is not None or png is not None:
+        if any((html, markdown, csv, plots, output)):
+            raise UsageError("--svg and --png go with each other and with --json only")
+        from plinth.cli.chart_files import write_charts
+
+        write_charts(_results_of(bundle), svg, png, as_json)
+        return 0
     if sum((html, markdown, csv, as_json, plots)) > 1:
         raise UsageError("give one of --html, --markdown, --csv, --json and --plots")
     from plinth import report as rendering
-    from plinth.tasks.analysis import analyse_bundle
 
-    contents, analysis = analyse_bundle(bundle)
-    results = Results(contents, analysis, bundle)
+    results = _results_of(bundle)
     if html:
         print_plain(str(write_html(results, output)))
         return 0
@@ -85,6 +99,13 @@ def report(
     else:
         print_plain(text, end="")
     return 0
+
+
+def _results_of(bundle: Path) -> "Results":
+    from plinth.tasks.analysis import analyse_bundle
+
+    contents, analysis = analyse_bundle(bundle)
+    return Results(contents, analysis, bundle)
 
 
 def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) -> int:

@@ -14,6 +14,34 @@ export interface Theme {
   readonly colours: Readonly<Record<ColourName, string>>;
 }
 
+/** A theme of the style sheet's custom properties, of which `read` gives the value of one by its name without dashes. */
+export function themeOf(read: (name: string) => string): Theme {
+  return {
+    ink: read("ink"),
+    muted: read("muted"),
+    rule: read("rule"),
+    paper: read("surface"),
+    warmup: read("warmup"),
+    checkpoint: read("checkpoint"),
+    action: read("action"),
+    font: read("sans"),
+    colours: {
+      "c-1": read("c-1"),
+      "c-2": read("c-2"),
+      "c-3": read("c-3"),
+      "c-4": read("c-4"),
+      "c-5": read("c-5"),
+      "c-6": read("c-6"),
+      "c-7": read("c-7"),
+      "c-8": read("c-8"),
+      "shade-1": read("shade-1"),
+      "shade-2": read("shade-2"),
+      "shade-3": read("shade-3"),
+      grey: read("grey"),
+    },
+  };
+}
+
 /** What every chart has in common. */
 export function withTheme(option: EChartsOption, theme: Theme): EChartsOption {
   return {

@@ -47,6 +47,23 @@ export function curvePanels(report: Report): CurvePanel[] {
     });
 }
 
+/** What the charts of a panel are called. */
+export function panelTitle({ factor, title }: CurvePanel): { throughput: string; latency: string } {
+  const of = title ? `${title}: ` : "";
+  return {
+    throughput: `${of}throughput over ${factor.title}`,
+    latency: `${of}p99 latency over the throughput reached`,
+  };
+}
+
+/** Of an open loop throughput is what was asked for, and latency says where it was too much. */
+export function isOpenLoop({ factor, curves }: CurvePanel): boolean {
+  return (
+    factor.name === "workload.rate" &&
+    curves.some(({ levels }) => levels.some((level) => level.p99_ns !== null))
+  );
+}
+
 function levelLabel(factors: readonly Factor[], name: string, level: unknown): string {
   const factor = factors.find((each) => each.name === name);
   const found = factor?.levels.find((each) => JSON.stringify(each.level) === JSON.stringify(level));

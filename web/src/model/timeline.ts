@@ -66,6 +66,15 @@ export function lowestAboveZero(data: PanelData): number {
   return positive.reduce<number>((least, value) => Math.min(least, value ?? least), Number.POSITIVE_INFINITY);
 }
 
+/** What trials that are shown together have in common in a panel: the range of their figures, and the end of the longest. */
+export function scaleOf(data: readonly PanelData[], trials: readonly (ReportTrial | undefined)[]) {
+  return {
+    highest: Math.max(0, ...data.map(highest)),
+    lowest: Math.min(Number.POSITIVE_INFINITY, ...data.map(lowestAboveZero)),
+    end_s: Math.max(1, ...trials.map((trial) => trial?.end_s ?? 0)),
+  };
+}
+
 function maximum(values: readonly (number | null)[]): number {
   return values.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
 }

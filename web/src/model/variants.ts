@@ -1,6 +1,14 @@
 /** Variants for the ranking and for colours. */
-import type { Comparison, Estimate, Report, Safety, VariantResult } from "../format/report";
-import { PALETTE } from "./colours";
+import type {
+  Analysis,
+  Comparison,
+  Estimate,
+  Report,
+  Safety,
+  ScalingCurve,
+  VariantResult,
+} from "../format/report";
+import { type ColourName, PALETTE, paletteColour } from "./colours";
 
 export interface RankedRow {
   readonly variant: VariantResult;
@@ -55,22 +63,64 @@ export function hatch(grade: Safety["grade"]): Hatch {
 /**
  * Colour of each variant: its place in the palette, or null for grey.
  *
- * Few variants have a colour each, the A/A twin its baseline's. Of many, only those in focus are coloured.
+ * Few variants have a colour each, the A/A twin its baseline's. Of many, those of one curve of a sweep share the curve's;
+ * without curves only those in focus are coloured.
  */
-export function colourPlaces(
-  variants: readonly VariantResult[],
-  focused: readonly string[],
-): Map<string, number | null> {
+export function colourPlaces(analysis: Analysis, focused: readonly string[]): Map<string, number | null> {
+  const { variants } = analysis;
   const own = variants.filter((variant) => !variant.is_aa_twin);
-  const order = [...own].sort((a, b) => Number(b.is_baseline) - Number(a.is_baseline)).map((each) => each.id);
-  const coloured = own.length <= PALETTE.length ? order : [...new Set(focused)];
+  const curves = own.length > PALETTE.length ? curvesOf(analysis) : [];
   const places = new Map<string, number | null>(variants.map((variant) => [variant.id, null]));
-  coloured.forEach((id, place) => {
-    places.set(id, place % PALETTE.length);
-  });
+  if (curves.length > 0) {
+    curves.forEach(({ points }, place) => {
+      for (const { variant } of points) places.set(variant, place % PALETTE.length);
+    });
+  } else {
+    const order = [...own]
+      .sort((a, b) => Number(b.is_baseline) - Number(a.is_baseline))
+      .map((each) => each.id);
+    const coloured = own.length <= PALETTE.length ? order : [...new Set(focused)];
+    coloured.forEach((id, place) => {
+      places.set(id, place % PALETTE.length);
+    });
+  }
   variants.forEach((variant, place) => {
     const doubled = variants[place - 1];
     if (variant.is_aa_twin && doubled) places.set(variant.id, places.get(doubled.id) ?? null);
   });
   return places;
+}
+
+/** An entry of the key to the variants' colours. */
+export interface ColourEntry {
+  readonly label: string;
+  readonly colour: ColourName;
+  readonly isTwin: boolean;
+}
+
+/** The key: a curve for each colour where variants have those of curves, else a variant; the rest are grey and counted. */
+export function colourKey(analysis: Analysis, colours: ReadonlyMap<string, number | null>): ColourEntry[] {
+  const { variants } = analysis;
+  if (variants.filter((variant) => !variant.is_aa_twin).length > PALETTE.length) {
+    const curves = curvesOf(analysis);
+    if (curves.length > 0)
+      return curves.map(({ label }, place) => ({ label, colour: paletteColour(place), isTwin: false }));
+  }
+  const coloured = variants.filter((variant) => (colours.get(variant.id) ?? null) !== null);
+  const grey = variants.length - coloured.length;
+  return [
+    ...coloured.map(({ id, label, is_aa_twin }) => ({
+      label,
+      colour: paletteColour(colours.get(id) ?? null),
+      isTwin: is_aa_twin,
+    })),
+    ...(grey > 0 ? [{ label: `${grey} others`, colour: "grey" as const, isTwin: false }] : []),
+  ];
+}
+
+/** The curves over the first number of a sweep, if they can be told apart by colour: one of all would say nothing. */
+export function curvesOf({ sweep }: Analysis): readonly ScalingCurve[] {
+  const first = sweep?.factors.find((factor) => factor.unit !== null);
+  const curves = (sweep?.curves ?? []).filter((curve) => curve.factor === first?.name);
+  return curves.length > 1 && curves.length <= PALETTE.length ? curves : [];
 }

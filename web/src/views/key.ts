@@ -1,21 +1,17 @@
 /** The key to the variants' colours. */
 
 import type { Report } from "../format/report";
-import { type ColourName, paletteColour } from "../model/colours";
+import type { ColourName } from "../model/colours";
+import { colourKey } from "../model/variants";
 import { h } from "./dom";
 
-/** Variants that have a colour; the rest are grey, and the key says how many. */
+/** Which colour is which variant, or which curve of a sweep. */
 export function variantKey(report: Report, colours: ReadonlyMap<string, number | null>): HTMLElement {
-  const { variants } = report.analysis;
-  const coloured = variants.filter((variant) => (colours.get(variant.id) ?? null) !== null);
-  const grey = variants.length - coloured.length;
+  const entries = colourKey(report.analysis, colours);
   return h(
     "ul",
     { class: "key" },
-    ...coloured.map((variant) =>
-      entry(variant.label, paletteColour(colours.get(variant.id) ?? 0), variant.is_aa_twin ? "twin" : null),
-    ),
-    grey > 0 && entry(`${grey} others`, "grey"),
+    ...entries.map(({ label, colour, isTwin }) => entry(label, colour, isTwin ? "twin" : null)),
   );
 }
 

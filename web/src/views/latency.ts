@@ -26,7 +26,7 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
   const measured = report.variants.some((variant) => variant.latency_curve.length > 0);
   const holder = h("div", { class: "chart tall", role: "img", "aria-label": "Latency percentile curves" });
   const statements = h("div", {});
-  const colours = () => colourPlaces(report.analysis.variants, focusedVariants(report, focus.value));
+  const colours = () => colourPlaces(report.analysis, focusedVariants(report, focus.value));
   const option = (theme: Theme) =>
     percentilesOption({ curves: variantCurves(report, colours()), of: "transactions" }, theme);
   const chart = measured ? new Chart("percentiles", holder, option) : null;

@@ -59,7 +59,7 @@ function showAll(table: HTMLElement, count: number): HTMLElement {
 
 /** "data-label" is what a figure is called on a small screen, where a table has no heads. */
 function columns(report: Report, max: number, step: number): Column<RankedRow>[] {
-  const colours = colourPlaces(report.analysis.variants, []);
+  const colours = colourPlaces(report.analysis, []);
   return [
     {
       head: "",

@@ -1,8 +1,15 @@
 /** What a sweep shows: its curves, a heat map of two numbers, and the curves in words. */
 import { hockeyStickOption, scalingOption } from "../charts/scaling";
-import type { CurveText, Factor, Report } from "../format/report";
+import type { CurveText, Report } from "../format/report";
 import { paletteColour } from "../model/colours";
-import { type CurvePanel, curvePanels, type HeatMap, heatMap } from "../model/scaling";
+import {
+  type CurvePanel,
+  curvePanels,
+  type HeatMap,
+  heatMap,
+  isOpenLoop,
+  panelTitle,
+} from "../model/scaling";
 import { number } from "../model/units";
 import { Chart } from "./chart";
 import { h, scrolling, section } from "./dom";
@@ -33,27 +40,19 @@ const COLUMNS: readonly Column<CurveText>[] = [
 ];
 
 function charts(panel: CurvePanel, place: number): HTMLElement[] {
-  const { factor, title, curves } = panel;
-  const over = `${title ? `${title}: ` : ""}throughput over ${factor.title}`;
+  const over = panelTitle(panel);
   const key = h(
     "ul",
     { class: "key" },
-    ...curves.map((curve) => entry(curve.name, paletteColour(curve.colour))),
+    ...panel.curves.map((curve) => entry(curve.name, paletteColour(curve.colour))),
   );
-  const holder = h("div", { class: "chart tall", role: "img", "aria-label": over });
+  const holder = h("div", { class: "chart tall", role: "img", "aria-label": over.throughput });
   new Chart(`scaling-${place}`, holder, (theme) => scalingOption(panel, theme));
-  const throughput = [h("h3", {}, over), key, holder];
-  if (!isOpenLoop(factor) || !curves.some(({ levels }) => levels.some((level) => level.p99_ns !== null)))
-    return throughput;
-  const stick = `${title ? `${title}: ` : ""}p99 latency over the throughput reached`;
-  const other = h("div", { class: "chart tall", role: "img", "aria-label": stick });
+  const throughput = [h("h3", {}, over.throughput), key, holder];
+  if (!isOpenLoop(panel)) return throughput;
+  const other = h("div", { class: "chart tall", role: "img", "aria-label": over.latency });
   new Chart(`latency-over-throughput-${place}`, other, (theme) => hockeyStickOption(panel, theme));
-  return [...throughput, h("h3", {}, stick), other];
-}
-
-/** Of an open loop throughput is what was asked for, and latency says where it was too much. */
-function isOpenLoop(factor: Factor): boolean {
-  return factor.name === "workload.rate";
+  return [...throughput, h("h3", {}, over.latency), other];
 }
 
 /** Figures on a ground whose shade is their size, so that it is read without colour, too. */

@@ -1,7 +1,7 @@
 /** The seconds of one trial, or of two side by side on the same scales, under one cursor. */
 import type { Mark, Report, ReportTrial } from "../format/report";
 import { type Focus, Store } from "../model/focus";
-import { binAt, highest, lowestAboveZero, type PanelData, panelsOf } from "../model/timeline";
+import { binAt, panelsOf, scaleOf } from "../model/timeline";
 import { UNIT_NAMES } from "../model/units";
 import type { CursorTime } from "./cursor";
 import { h, scrolling, section } from "./dom";
@@ -49,7 +49,13 @@ export function timelineView(report: Report, focus: Store<Focus>): HTMLElement {
     const data = trials.map((trial) => trial && panelsOf(report, trial));
     rows.forEach((row, place) => {
       const shown = [data[0]?.[place], data[1]?.[place]] as const;
-      const scale = { ...scaleOf(shown, trials), cores: report.host.cores };
+      const scale = {
+        ...scaleOf(
+          shown.filter((each) => each !== undefined),
+          trials,
+        ),
+        cores: report.host.cores,
+      };
       row.left.show(shown[0], trials[0], scale);
       row.right.show(shown[1], trials[1], scale);
     });
@@ -103,13 +109,4 @@ function binned(bin_s: number): string {
 function bin(t_s: number, bin_s: number): string {
   const from = (binAt(t_s, bin_s, Number.POSITIVE_INFINITY) ?? 0) * bin_s;
   return bin_s === 1 ? `second ${from}` : `seconds ${from} to ${from + bin_s}`;
-}
-
-function scaleOf(shown: readonly (PanelData | undefined)[], trials: readonly (ReportTrial | undefined)[]) {
-  const data = shown.filter((each) => each !== undefined);
-  return {
-    highest: Math.max(0, ...data.map(highest)),
-    lowest: Math.min(Number.POSITIVE_INFINITY, ...data.map(lowestAboveZero)),
-    end_s: Math.max(1, ...trials.map((trial) => trial?.end_s ?? 0)),
-  };
 }

@@ -17,7 +17,7 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
   });
   const key = h("div", {});
   let measure: Measure = "tps";
-  const colours = () => colourPlaces(report.analysis.variants, focusedVariants(report, focus.value));
+  const colours = () => colourPlaces(report.analysis, focusedVariants(report, focus.value));
   const option = (theme: Theme) => trialsOption({ report, measure, colours: colours() }, theme);
 
   const chart = new Chart("trials", holder, option, ({ series, point }) => {

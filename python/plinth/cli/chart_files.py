@@ -1,0 +1,52 @@
+"""The charts of a report as files: `plinth report --svg DIR --png DIR`."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plinth.cli.plain import print_json, print_plain
+from plinth.model.errors import RunError
+from plinth.system.failures import from_os_error
+
+if TYPE_CHECKING:
+    from plinth.cli.results import Results
+
+
+def write_charts(results: "Results", svg: Path | None, png: Path | None, as_json: bool) -> None:
+    """Write every chart to the folders that are given, and print which file has which chart.
+
+    Files are written beside their place and moved there, so that a link of that name is replaced and not followed.
+    Raises RunError when there is nothing to draw.
+    """
+    from plinth.bundle.files import BundleFolder
+    from plinth.report.charts import draw_charts, png_of
+
+    folders = {form: _made(folder, form) for form, folder in (("svg", svg), ("png", png)) if folder is not None}
+    drawings = draw_charts(results.report)
+    if not drawings:
+        raise RunError(
+            "there is no chart to write: no trial of this run was measured",
+            where=str(results.bundle),
+            hint="`plinth report BUNDLE` says what failed; `plinth resume BUNDLE` runs the trials that are missing",
+        )
+    index: list[dict[str, str]] = []
+    for form, folder in folders.items():
+        opened = BundleFolder(folder)
+        for drawing in drawings:
+            name = f"{drawing.name}.{form}"
+            opened.write_durably(name, drawing.svg if form == "svg" else png_of(drawing))
+            index.append({"file": str(folder / name), "title": drawing.title})
+    if as_json:
+        print_json(json.dumps(index, indent=1, ensure_ascii=False))
+        return
+    for entry in index:
+        print_plain(f"{entry['file']}: {entry['title']}")
+
+
+def _made(folder: Path, form: str) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        hint = f"--{form} names another folder for them"
+        raise from_os_error(error, "write the charts", folder, hint=hint) from error
+    return folder

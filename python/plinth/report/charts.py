@@ -1,0 +1,99 @@
+"""The charts of the HTML report as SVG and PNG, without a browser: the viewer's own code in V8, and resvg."""
+
+import json
+import re
+import unicodedata
+from importlib import import_module, resources
+from typing import Any, NamedTuple
+
+from plinth.model.errors import MissingCapability, RunError
+from plinth.model.report import Report
+from plinth.model.shown import shown_in_json
+
+CHARTS = "charts.js"
+_FONT = "fonts/Inter-Regular.ttf"
+_TIMEOUT_S = 300
+"""Of all charts together; each takes a tenth of a second."""
+_MEMORY_BYTES = 2**30
+_PNG_ZOOM = 2.0
+"""Pixels for each of the SVG's: sharp on a slide and in print."""
+_MOST_LETTERS = 80
+
+
+class Drawing(NamedTuple):
+    """A chart that stands by itself. `name` is safe as the name of a file, without an ending."""
+
+    name: str
+    title: str
+    svg: str
+
+
+def draw_charts(report: Report) -> list[Drawing]:
+    """Every chart of a report, in the order of the HTML report; of time series, those that it opens with.
+
+    Raises MissingCapability when the viewer's charts were not built, or mini-racer is not installed; RunError when they
+    take more time or memory than they may.
+    """
+    v8 = _required("py_mini_racer", "mini-racer")
+    engine = v8.MiniRacer()
+    try:
+        engine.set_hard_memory_limit(_MEMORY_BYTES)
+        engine.eval(_charts_source())
+        # A report is a JSON document, which is a literal of JavaScript, too.
+        document = json.dumps(shown_in_json(report.model_dump_json()))
+        drawn: list[dict[str, str]] = json.loads(engine.eval(f"plinthCharts({document})", timeout_sec=_TIMEOUT_S))
+    except v8.JSEvalException as error:
+        said = str(error).partition("\n")[0]  # then the whole source
+        raise RunError(
+            f"the charts could not be drawn: {said}", hint="`plinth report --html` draws them in a browser"
+        ) from error
+    finally:
+        engine.close()
+    return [
+        Drawing(f"{place:02}-{_safe(chart['title'])}", chart["title"], chart["svg"])
+        for place, chart in enumerate(drawn, start=1)
+    ]
+
+
+def png_of(drawing: Drawing) -> bytes:
+    """A drawing as PNG, at twice its size. Characters that Inter lacks are drawn in the machine's own fonts.
+
+    Raises MissingCapability when resvg-py is not installed.
+    """
+    resvg = _required("resvg_py", "resvg-py")
+    with resources.as_file(resources.files("plinth.report") / _FONT) as font:
+        return bytes(
+            resvg.svg_to_bytes(
+                svg_string=drawing.svg,
+                zoom=_PNG_ZOOM,
+                font_files=[str(font)],
+                font_family="Inter",
+                sans_serif_family="Inter",
+            )
+        )
+
+
+def _charts_source() -> str:
+    file = resources.files("plinth.report") / CHARTS
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise MissingCapability(
+            "the charts of reports are not built", where=str(file), hint="`make build` builds them"
+        ) from error
+
+
+def _required(module: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingCapability(
+            f"{package} is not installed, and charts outside a browser need it",
+            hint="install what they need with `pip install 'pgplinth[charts]'`; `plinth report --html` needs nothing more",
+        ) from error
+
+
+def _safe(title: str) -> str:
+    """Lower-case ASCII letters, digits and hyphens of a title, whoever it is from; "chart" where there are none."""
+    plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode("ascii").lower()
+    return re.sub("[^a-z0-9]+", "-", plain).strip("-")[:_MOST_LETTERS].rstrip("-") or "chart"

@@ -1,0 +1,87 @@
+/** A chart that stands by itself: its title and key above it, in one SVG. */
+import { format } from "echarts/core";
+import type { ColourName } from "../model/colours";
+import type { Theme } from "./theme";
+
+/** In pixels, of every chart that stands by itself. */
+export const WIDTH = 860;
+const MARGIN = 24;
+const TITLE_PX = 16;
+const KEY_PX = 12;
+const ROW = 20;
+/** Letters of a label at most; longer ones would leave no room for others. */
+const MOST_LETTERS = 70;
+/** Mean width of a letter, in parts of the size of the type; a little more than it is. */
+const LETTER = 0.6;
+
+export interface KeyEntry {
+  readonly label: string;
+  readonly colour: ColourName;
+}
+
+export interface Framed {
+  readonly title: string;
+  readonly key: readonly KeyEntry[];
+  /** The chart, WIDTH wide. */
+  readonly svg: string;
+  readonly height: number;
+}
+
+/** The whole SVG document. A key of one entry says nothing and is left out. */
+export function framed({ title, key, svg, height }: Framed, theme: Theme): string {
+  const rows = key.length > 1 ? keyRows(key) : [];
+  const top = MARGIN + TITLE_PX + 10;
+  const head = top + rows.length * ROW + 4;
+  const whole = head + height;
+  const texts = rows.flatMap((row, at) => row.map((entry) => keyEntry(entry, top + at * ROW, theme)));
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${whole}" viewBox="0 0 ${WIDTH} ${whole}" role="img" font-family="${format.encodeHTML(theme.font)}">`,
+    `<title>${format.encodeHTML(title)}</title>`,
+    `<rect width="100%" height="100%" fill="${theme.paper}"/>`,
+    text(
+      cut(title, (WIDTH - 2 * MARGIN) / (TITLE_PX * LETTER)),
+      MARGIN,
+      MARGIN + TITLE_PX / 2 + 4,
+      TITLE_PX,
+      theme.ink,
+    ),
+    ...texts,
+    `<svg y="${head}" width="${WIDTH}" height="${height}">${svg}</svg>`,
+    "</svg>",
+  ].join("\n");
+}
+
+interface PlacedEntry extends KeyEntry {
+  readonly x: number;
+}
+
+/** Entries beside one another, in as many rows as they take. */
+function keyRows(key: readonly KeyEntry[]): PlacedEntry[][] {
+  const rows: PlacedEntry[][] = [[]];
+  let x = MARGIN;
+  for (const { label, colour } of key) {
+    const shown = cut(label, MOST_LETTERS);
+    const width = 18 + shown.length * KEY_PX * LETTER + 18;
+    if (x > MARGIN && x + width > WIDTH - MARGIN) {
+      rows.push([]);
+      x = MARGIN;
+    }
+    rows.at(-1)?.push({ label: shown, colour, x });
+    x += width;
+  }
+  return rows;
+}
+
+function keyEntry({ label, colour, x }: PlacedEntry, y: number, theme: Theme): string {
+  const swatch = `<rect x="${x}" y="${y + 3}" width="12" height="12" rx="2" fill="${theme.colours[colour]}"/>`;
+  return swatch + text(label, x + 18, y + 13, KEY_PX, theme.muted);
+}
+
+function text(content: string, x: number, y: number, size: number, colour: string): string {
+  return `<text x="${x}" y="${y}" font-size="${size}" fill="${colour}">${format.encodeHTML(content)}</text>`;
+}
+
+function cut(label: string, letters: number): string {
+  const all = [...label];
+  return all.length > letters ? `${all.slice(0, Math.floor(letters) - 1).join("")}…` : label;
+}

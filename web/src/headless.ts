@@ -1,0 +1,158 @@
+/** The charts of a report as SVG, without a page: for a JavaScript engine that has no document. Built into charts.js. */
+import { type EChartsOption, echarts } from "./charts/echarts";
+import { framed, type KeyEntry, WIDTH } from "./charts/frame";
+import { lineColour, panelOption } from "./charts/panel";
+import { percentilesOption, variantCurves } from "./charts/percentiles";
+import { hockeyStickOption, scalingOption } from "./charts/scaling";
+import { type Theme, themeOf, withTheme } from "./charts/theme";
+import { trialsOption } from "./charts/trials";
+import { parseReport } from "./format/read";
+import type { Report, ReportTrial } from "./format/report";
+import { paletteColour } from "./model/colours";
+import { drawnFigures, flushName } from "./model/flushes";
+import { initialFocus } from "./model/focus";
+import { curvePanels, isOpenLoop, panelTitle } from "./model/scaling";
+import { panelsOf, scaleOf, spans } from "./model/timeline";
+import { UNIT_NAMES } from "./model/units";
+import { colourKey, colourPlaces } from "./model/variants";
+import page from "./styles/page.css?raw";
+
+interface Drawing {
+  readonly title: string;
+  readonly key: readonly KeyEntry[];
+  readonly option: (theme: Theme) => EChartsOption;
+  readonly height: number;
+}
+
+const TALL = 380;
+const LOW = 240;
+
+/** Every chart of a report, as JSON: [{title, svg}]. The theme is the light one of the page. */
+function draw(json: string): string {
+  const report = parseReport(json);
+  const theme = { ...themeOf(lightColour), font: "Inter, system-ui, sans-serif" };
+  const all = drawings(report).map((each) => ({ ...each, title: capitalised(each.title) }));
+  return JSON.stringify(all.map((each) => ({ title: each.title, svg: drawn(each, theme) })));
+}
+
+function capitalised(title: string): string {
+  return title.slice(0, 1).toUpperCase() + title.slice(1);
+}
+
+/** A custom property of the style sheet's first rule, which is the light theme. */
+function lightColour(name: string): string {
+  const light = page.slice(0, page.indexOf("}"));
+  return new RegExp(`--${name}:\\s*([^;]+);`).exec(light)?.[1]?.trim() ?? "";
+}
+
+function drawn({ title, key, option, height }: Drawing, theme: Theme): string {
+  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
+  chart.setOption(withTheme(option(theme), theme));
+  const svg = chart.renderToSVGString();
+  chart.dispose();
+  return framed({ title, key, svg, height }, theme);
+}
+
+function drawings(report: Report): Drawing[] {
+  return [...scaling(report), ...trials(report), ...latency(report), ...flushes(report), ...seconds(report)];
+}
+
+function scaling(report: Report): Drawing[] {
+  return curvePanels(report).flatMap((panel) => {
+    const key = panel.curves.map((curve) => ({ label: curve.name, colour: paletteColour(curve.colour) }));
+    const { throughput, latency: stick } = panelTitle(panel);
+    const charts: Drawing[] = [
+      { title: throughput, key, height: TALL, option: (theme) => scalingOption(panel, theme) },
+    ];
+    if (isOpenLoop(panel))
+      charts.push({ title: stick, key, height: TALL, option: (theme) => hockeyStickOption(panel, theme) });
+    return charts;
+  });
+}
+
+function trials(report: Report): Drawing[] {
+  if (report.analysis.trials_counted === 0) return [];
+  const colours = colourPlaces(report.analysis, []);
+  return [
+    {
+      title: "Every trial, tps",
+      key: colourKey(report.analysis, colours),
+      height: TALL,
+      option: (theme) => trialsOption({ report, measure: "tps", colours }, theme),
+    },
+  ];
+}
+
+function latency(report: Report): Drawing[] {
+  if (!report.variants.some((variant) => variant.latency_curve.length > 0)) return [];
+  const colours = colourPlaces(report.analysis, []);
+  const curves = variantCurves(report, colours);
+  return [
+    {
+      title: "Latency percentiles",
+      key: colourKey(report.analysis, colours),
+      height: TALL,
+      option: (theme) => percentilesOption({ curves, of: "transactions" }, theme),
+    },
+  ];
+}
+
+function flushes(report: Report): Drawing[] {
+  return (report.flushes ?? []).flatMap((storage) => {
+    const curves = drawnFigures(storage).map((figure, place) => ({
+      name: flushName(figure),
+      colour: place,
+      dashed: figure.kind === "commits",
+      points: figure.latency_curve,
+    }));
+    if (curves.length === 0) return [];
+    return [
+      {
+        title: `Percentiles of durable writes on ${storage.storage}`,
+        key: curves.map(({ name, colour }) => ({ label: name, colour: paletteColour(colour) })),
+        height: TALL,
+        option: (theme: Theme) => percentilesOption({ curves, of: "durable writes" }, theme),
+      },
+    ];
+  });
+}
+
+/** The time series of the trials that the page opens with, on the same scales. */
+function seconds(report: Report): Drawing[] {
+  const focus = initialFocus(report);
+  const shown = [focus?.left, focus?.right].flatMap((number) => {
+    const trial = report.trials.find((each) => each.number === number);
+    return trial ? [trial] : [];
+  });
+  const data = shown.map((trial) => panelsOf(report, trial));
+  return report.panels.flatMap((_, place) => {
+    const all = data.flatMap((panels) => panels[place] ?? []);
+    const scale = { ...scaleOf(all, shown), cores: report.host.cores };
+    return shown.flatMap((trial, which) => {
+      const panel = data[which]?.[place];
+      if (!panel || panel.gap !== null) return [];
+      return [
+        {
+          title: `${[panel.panel.title, UNIT_NAMES[panel.panel.unit]].filter(Boolean).join(", ")}: ${name(report, trial)}`,
+          key: panel.lines.map((line) => ({
+            label: line.label,
+            colour: lineColour(panel.panel, line.place),
+          })),
+          height: LOW,
+          option: (theme: Theme) =>
+            panelOption(
+              { panel, scale, bin_s: report.bin_s, end_s: trial.end_s, spans: spans(trial) },
+              theme,
+            ),
+        },
+      ];
+    });
+  });
+}
+
+function name(report: Report, trial: ReportTrial): string {
+  const label = report.analysis.variants.find((each) => each.id === trial.variant)?.label ?? trial.variant;
+  return `${label}, trial ${trial.number}`;
+}
+
+Object.assign(globalThis, { plinthCharts: draw });
