@@ -19,7 +19,7 @@ import { durabilityView } from "./views/durability";
 import { enduranceView } from "./views/endurance";
 import { latencyView } from "./views/latency";
 import { machineView } from "./views/machine";
-import { masthead } from "./views/masthead";
+import { evidence, masthead } from "./views/masthead";
 import { publishedView } from "./views/published";
 import { rankingView } from "./views/ranking";
 import { reproduceView } from "./views/reproduce";
@@ -36,6 +36,7 @@ declare global {
   }
 }
 
+/** First what answers the question: the answer, and a chart of it. Then what a reader asks next. */
 function page(report: Report): HTMLElement[] {
   const start = initialFocus(report);
   const focus = start && new Store(start);
@@ -56,7 +57,13 @@ function page(report: Report): HTMLElement[] {
     disclosureView(report),
     reproduceView(report),
   ].filter((section) => section !== null);
-  return [masthead(report), navigation(sections), h("main", { id: "main" }, ...sections), footer(report)];
+  const [first, ...others] = sections;
+  return [
+    navigation(sections),
+    masthead(report),
+    h("main", { id: "main" }, ...(first ? [first] : []), evidence(report), ...others),
+    footer(report),
+  ];
 }
 
 function navigation(sections: readonly HTMLElement[]): HTMLElement {

@@ -34,9 +34,9 @@ export function svg<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
-/** On a small screen only the ranking is open at first: the rest would be many screens long. */
+/** On a small screen only what answers the question is open at first: the rest would be many screens long. */
 const SMALL_SCREEN = "(max-width: 44rem)";
-const OPEN_ON_SMALL_SCREENS = "ranking";
+const OPEN_ON_SMALL_SCREENS = ["scaling", "ranking"];
 
 /** A section of the page, to be folded by its heading, and with a line on what is shown for who wants it. */
 export function section(id: string, title: string, lead: Child, ...children: Child[]): HTMLElement {
@@ -45,7 +45,7 @@ export function section(id: string, title: string, lead: Child, ...children: Chi
     { id, "aria-labelledby": `${id}-title` },
     h(
       "details",
-      { class: "fold", open: id === OPEN_ON_SMALL_SCREENS || !matchMedia(SMALL_SCREEN).matches },
+      { class: "fold", open: OPEN_ON_SMALL_SCREENS.includes(id) || !matchMedia(SMALL_SCREEN).matches },
       h("summary", {}, h("h2", { id: `${id}-title` }, title)),
       lead && h("p", { class: "lead" }, lead),
       ...children,

@@ -1,4 +1,4 @@
-/** The head of the page: which run, the question, the answer, and the figures that carry it. */
+/** The head of the page: which run, the question and the answer; and, below the first chart, the figures that carry it. */
 import type { Report } from "../format/report";
 import { percentOrTimes, ratioParts, size } from "../model/units";
 import { headline } from "../model/variants";
@@ -8,6 +8,7 @@ import { safetyBadge } from "./safety";
 
 const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short", timeZone: "UTC" });
 
+/** Short, so that the first chart is on the first screen, too. */
 export function masthead(report: Report): HTMLElement {
   const { run, analysis, host } = report;
   const versions = [...new Set(report.servers.map((server) => `PostgreSQL ${server.version}`))];
@@ -35,8 +36,17 @@ export function masthead(report: Report): HTMLElement {
       ),
     h("p", { class: "question" }, analysis.question),
     ...answer(analysis.answer),
+  );
+}
+
+/** The figures behind the answer, and what a sceptical reader must know of them. */
+export function evidence(report: Report): HTMLElement {
+  const { warnings: texts } = report.analysis;
+  return h(
+    "section",
+    { class: "evidence", "aria-label": "Figures behind the answer" },
     keyFigures(report),
-    analysis.warnings.length > 0 && warnings(analysis.warnings),
+    texts.length > 0 && warnings(texts),
   );
 }
 

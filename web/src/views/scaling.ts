@@ -25,8 +25,13 @@ export function scalingView(report: Report): HTMLElement | null {
   return section(
     "scaling",
     title,
-    `${note} Shaded: the interval of a knee's place. Dashed: published.`,
+    null,
     ...panels.flatMap(charts),
+    h(
+      "p",
+      { class: "footnote" },
+      `${note} Lines: 95 % intervals. Shaded: the interval of a knee's place. Dashed: published.`,
+    ),
     heat && heatTable(heat),
     scrolling("Curves in words", dataTable(COLUMNS, report.curves)),
   );

@@ -10,7 +10,7 @@ import { doctorView } from "../../src/views/doctor";
 import { enduranceView } from "../../src/views/endurance";
 import { latencyView } from "../../src/views/latency";
 import { loadedView } from "../../src/views/loaded";
-import { masthead } from "../../src/views/masthead";
+import { evidence, masthead } from "../../src/views/masthead";
 import { picker } from "../../src/views/picker";
 import { rankingView } from "../../src/views/ranking";
 import { reproduceView } from "../../src/views/reproduce";
@@ -313,16 +313,17 @@ test("the disclosures are counted, and each has its status in words", () => {
   expect(signs).toEqual(["yes", "partly", "no"]);
 });
 
-test("the masthead has question, answer, effect and what is left out of a run that did not end", () => {
+test("question and answer stand at the head with what is left out of a run that did not end, figures below", () => {
   const all = report();
   const run = { ...all.run, status: "interrupted" as const, reason: "SIGINT" };
-  const head = masthead({ ...all, run, noise: "Noise floor: small." });
+  const shown = { ...all, run, noise: "Noise floor: small." };
+  const head = masthead(shown);
   expect(head.querySelector("h1")?.textContent).toBe("!");
   expect(head.querySelector(".question")?.textContent).toBe("?");
   expect(head.querySelector(".notice")?.textContent).toBe(
     "This run is interrupted: SIGINT. Results are incomplete.",
   );
-  const figures = [...head.querySelectorAll(".figures > div")].map((each) => each.textContent);
+  const figures = [...evidence(shown).querySelectorAll(".figures > div")].map((each) => each.textContent);
   expect(figures[0]).toContain("throughput of memory relative to disk");
   expect(figures[2]).toContain("small.");
   expect(figures[3]).toContain("4 of 6");
