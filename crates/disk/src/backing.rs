@@ -220,6 +220,9 @@ pub(crate) struct Written(Vec<bool>);
 impl Written {
     pub(crate) fn of(backing: &Backing) -> io::Result<Self> {
         let regions = backing.size_bytes.div_ceil(REGION_BYTES) as usize;
+        if backing.below.is_some() {
+            return Ok(Self(vec![true; regions])); // to look for its holes would delay the start
+        }
         let mut written = Self(vec![false; regions]);
         for extent in backing.data_in(backing.whole())? {
             written.add(extent);

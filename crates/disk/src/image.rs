@@ -12,7 +12,7 @@ use crate::recording::Image;
 /// The content that the overlay does not hold.
 #[derive(Debug)]
 pub(crate) struct Below {
-    /// Ranges that are not in here are in the overlay, which reads as zeros where nothing was written.
+    /// Ranges that are not in here are in the overlay.
     content: RwLock<Content>,
     base: File,
     data: File,
@@ -20,13 +20,8 @@ pub(crate) struct Below {
 
 impl Below {
     pub(crate) fn new(image: Image) -> Self {
-        let content = image
-            .content
-            .into_iter()
-            .filter(|(_, source)| *source != Source::Zeros)
-            .collect();
         Self {
-            content: RwLock::new(content),
+            content: RwLock::new(image.content),
             base: image.base,
             data: image.data,
         }

@@ -172,11 +172,12 @@ impl Recorder {
             position: self.data_bytes,
             data_crc,
         };
+        let asleep = queue.bytes() < WAKE_BYTES;
         queue
             .records
             .extend_from_slice(&record.encode(self.records));
         queue.data.extend_from_slice(bytes);
-        let wake = queue.bytes() >= WAKE_BYTES;
+        let wake = asleep && queue.bytes() >= WAKE_BYTES; // once is enough
         drop(queue);
         self.records += 1;
         self.data_bytes += bytes.len() as u64;
