@@ -63,7 +63,7 @@ class BundleFolder:
     def __init__(self, path: Path) -> None:
         """Open the folder at `path`. UsageError when there is none."""
         try:
-            self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError as error:
             raise UsageError("there is no such folder", where=str(path), hint="`plinth run` makes bundles") from error
         except NotADirectoryError as error:
@@ -72,8 +72,12 @@ class BundleFolder:
             raise from_os_error(error, "open the bundle", path) from error
         except ValueError as error:  # a NUL in it
             raise UsageError(f"this is no path: {error}", where=str(path)) from error
+        self._hold(descriptor, path)
+
+    def _hold(self, descriptor: int, path: Path) -> None:
+        self.descriptor = descriptor
         self._given = path
-        self._closing = weakref.finalize(self, os.close, self.descriptor)
+        self._closing = weakref.finalize(self, os.close, descriptor)
 
     @classmethod
     def made(cls, path: Path) -> "BundleFolder":
@@ -89,6 +93,14 @@ class BundleFolder:
         except ValueError as error:
             raise UsageError(f"this is no path: {error}", where=str(path)) from error
         return cls(path)
+
+    def folder(self, name: str) -> "BundleFolder":
+        """The folder `name` in it, itself as a bundle's; no step of the name is a link. RunError when it cannot be opened."""
+        with self._reading(name):
+            descriptor = self._step(name, _LIST)
+        found = BundleFolder.__new__(BundleFolder)
+        found._hold(descriptor, self._given / name)
+        return found
 
     def close(self) -> None:
         """Let go of the folder, as also happens when nobody has this object any more."""
@@ -120,9 +132,7 @@ class BundleFolder:
         try:
             prefix = f"{folder}/" if folder else ""
             with os.scandir(descriptor) as found:
-                return sorted(
-                    Entry(prefix + each.name, _kind(each.stat(follow_symlinks=False).st_mode)) for each in found
-                )
+                return sorted(Entry(prefix + each.name, _kind_of(each)) for each in found)
         except OSError as error:
             raise self._unreadable(error, folder) from error
         finally:
@@ -350,6 +360,14 @@ def _parts(name: str) -> list[str]:
 
 def _kind(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "of no known kind")
+
+
+def _kind_of(entry: "os.DirEntry[str]") -> str:
+    if entry.is_dir(follow_symlinks=False):  # known from the listing; what is neither is asked for
+        return _KINDS[stat.S_IFDIR]
+    if entry.is_file(follow_symlinks=False):
+        return _KINDS[stat.S_IFREG]
+    return _kind(entry.stat(follow_symlinks=False).st_mode)
 
 
 def _unlink(name: str, parent: int) -> None:

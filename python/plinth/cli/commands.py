@@ -18,6 +18,7 @@ COMMANDS = (
     Command("resume", "plinth.cli.measure:resume", "Finish a run that was cut short."),
     Command("report", "plinth.cli.results:report", "Show a bundle's results as table, HTML, Markdown, CSV or JSON."),
     Command("history", "plinth.cli.history:history", "List the bundles below a directory, and what each of them says."),
+    Command("serve", "plinth.cli.serve:serve", "Show bundles in a browser: catalogue and reports."),
     Command("compare", "plinth.cli.compare:compare", "Compare runs of different days or machines, with a verdict."),
     Command(
         "endurance", "plinth.cli.endurance:endurance", "Show what a run wrote to its disks, and how long they last."

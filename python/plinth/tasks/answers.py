@@ -27,19 +27,19 @@ def answer_of(folder: BundleFolder) -> str:
 
     Raises what the analysis does of a bundle that cannot be read.
     """
-    path = folder.path
-    file = cache_dir() / "answers" / f"{hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()}.json"
-    state = _state(folder)
+    real_path = os.path.realpath(folder.path)
+    file = cache_dir() / "answers" / f"{hashlib.sha256(os.fsencode(real_path)).hexdigest()}.json"
+    state = bundle_state(folder)
     kept = _read(file)
     if kept is not None and kept.state == state:
         return kept.answer
-    answer = analyse_bundle(path)[1].answer
+    answer = analyse_bundle(folder)[1].answer
     _write(file, _KeptAnswer(state=state, answer=answer))
     return answer
 
 
-def _state(folder: BundleFolder) -> str:
-    """Of every file that an analysis reads: which it is, how long, and when it was changed (inode(7))."""
+def bundle_state(folder: BundleFolder) -> str:
+    """A digest of the state of every file that an analysis reads: which it is, how long, and when it was changed (inode(7))."""
     digest = hashlib.sha256(__version__.encode())
     for entry in folder.walk():
         if not entry.is_file or entry.name.startswith(("derived/", "logs/")):

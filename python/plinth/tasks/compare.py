@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def compare_bundles(
-    bundles: Sequence[Path], baseline: Path | None, metrics: Sequence[Metric], allowed: Iterable[Allowance]
+    bundles: Sequence[Path | BundleFolder],
+    baseline: Path | None,
+    metrics: Sequence[Metric],
+    allowed: Iterable[Allowance],
 ) -> RunsComparison:
     """Every bundle against the baseline file, or without one against the first bundle.
 
@@ -37,16 +40,16 @@ def save_baseline(bundle: Path, path: Path, allowed: Iterable[Allowance]) -> Non
     write_run_figures(path, run.figures)
 
 
-def _read(bundle: Path) -> "Run":
+def _read(bundle: Path | BundleFolder) -> "Run":
     """A bundle's figures. One that is sealed must be as its run left it; one that is not did not come to its end."""
     from plinth.analyse.between_runs import Run
     from plinth.analyse.run_figures import run_figures
 
-    folder = BundleFolder(bundle)
+    folder = BundleFolder(bundle) if isinstance(bundle, Path) else bundle
     if is_sealed(folder):
         verify_bundle(folder)
-    contents, analysis = analyse_bundle(bundle)
+    contents, analysis = analyse_bundle(folder)
     figures = run_figures(contents, analysis)
     if not is_sealed(folder) and figures.status == "complete":
         figures = figures.model_copy(update={"status": "running"})  # its seal is gone: nothing says that it is whole
-    return Run(str(bundle), figures)
+    return Run(str(folder.path), figures)

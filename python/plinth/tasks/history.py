@@ -1,7 +1,7 @@
 """The bundles below a directory, whatever state they are in."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from plinth.bundle import BundleFolder, read_host, read_manifest, read_plan
@@ -15,8 +15,11 @@ from plinth.tasks.answers import answer_of
 
 MAX_DEPTH = 6
 """How many folders deep bundles are looked for, so that a large tree does not take for ever."""
-_INCONSISTENT = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, StopIteration)
+INCONSISTENT = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, StopIteration)
 """What the analysis raises where each part of a bundle is valid by itself, and they contradict one another."""
+
+Answer = Callable[[BundleFolder], tuple[str | None, str | None]]
+"""From a bundle to its answer, or None and why there is none."""
 
 
 def history_of(directory: Path, *, with_answers: bool = True) -> History:
@@ -26,12 +29,21 @@ def history_of(directory: Path, *, with_answers: bool = True) -> History:
     the reason; UsageError only when there is no such directory.
     """
     root = BundleFolder(directory)
-    listed = [
-        _unreadable(directory / name, problem) if problem else _listed(directory / name, with_answers)
-        for name, problem in _found(root, "", 0)
-    ]
-    listed.sort(key=lambda one: (one.created_unix_ns is None, -(one.created_unix_ns or 0), one.folder))
+    answer = answer_or_reason if with_answers else _not_asked
+    listed = sorted(
+        (listed_bundle(root, name, problem, answer) for name, problem in found_bundles(root)), key=newest_first
+    )
     return History(directory=_printable(str(directory)), bundles=tuple(listed))
+
+
+def found_bundles(root: BundleFolder) -> Iterator[tuple[str, str | None]]:
+    """The names of the bundles below `root`, "" for itself, and why one of them is not to be read."""
+    return _found(root, "", 0)
+
+
+def newest_first(listed: ListedBundle) -> tuple[bool, int, str]:
+    """The key by which bundles are sorted; those of unknown date come last."""
+    return (listed.created_unix_ns is None, -(listed.created_unix_ns or 0), listed.folder)
 
 
 def _found(root: BundleFolder, folder: str, depth: int) -> Iterator[tuple[str, str | None]]:
@@ -56,21 +68,25 @@ def _unreadable(path: Path, reason: str) -> ListedBundle:
     return ListedBundle(folder=_printable(str(path)), status="unreadable", reason=_printable(reason))
 
 
-def _listed(path: Path, with_answers: bool) -> ListedBundle:
+def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: Answer) -> ListedBundle:
+    """What a catalogue says of the bundle `name`; `answer` is asked for its answer once it could be opened."""
+    path = root.path / name
+    if problem is not None:
+        return _unreadable(path, problem)
     try:
-        folder = BundleFolder(path)
+        folder = root.folder(name) if name else root
         manifest = read_manifest(folder)
         plan, host = read_plan(folder), read_host(folder)
     except PlinthError as error:
         return _unreadable(path, _reason(error, path))
-    answer, missing = _answer(folder) if with_answers else (None, "not asked for")
+    text, missing = answer(folder)
     return ListedBundle(
         folder=_printable(str(path)),
         status=manifest.status,
         reason=_ending(folder, manifest),
         experiment=manifest.experiment,
         question=plan.experiment.question,
-        answer=answer,
+        answer=text,
         answer_missing=missing,
         machine=_machine(host),
         created_unix_ns=manifest.created_unix_ns,
@@ -83,12 +99,17 @@ def _ending(folder: BundleFolder, manifest: Manifest) -> str | None:
     return manifest.reason
 
 
-def _answer(folder: BundleFolder) -> tuple[str | None, str | None]:
+def _not_asked(_: BundleFolder) -> tuple[str | None, str | None]:
+    return None, "not asked for"
+
+
+def answer_or_reason(folder: BundleFolder) -> tuple[str | None, str | None]:
+    """The answer of a bundle, or why there is none."""
     try:
         return answer_of(folder), None
     except PlinthError as error:
         return None, _reason(error, folder.path)
-    except _INCONSISTENT as error:
+    except INCONSISTENT as error:
         return None, _printable(f"the parts of the bundle contradict one another: {type(error).__name__}: {error}")
 
 

@@ -1,0 +1,115 @@
+"""The bundles below a directory: listed quickly, each under a key that says nothing of its path."""
+
+import hashlib
+import os
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from plinth.bundle import BundleFolder
+from plinth.model.errors import PlinthError
+from plinth.model.history import ListedBundle
+from plinth.system.lock import is_locked
+from plinth.tasks.history import answer_or_reason, found_bundles, listed_bundle, newest_first
+
+BEING_WORKED_OUT = "being worked out; load the page again"
+_DOCUMENTS = ("manifest.json", "plan.json", "env/host.json", "SHA256SUMS", "trials")
+"""A run writes a document anew in its place, and a trial is a new name in trials/: each changes one of these."""
+State = tuple[object, ...]
+Answered = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True)
+class CataloguedBundle:
+    """A bundle, its key in addresses, and whether its run goes on."""
+
+    key: str
+    name: str
+    listed: ListedBundle
+    runs: bool
+
+
+class Catalogue:
+    """What is listed of each bundle is kept until one of its documents changes; answers are worked out by a thread.
+
+    May be asked by several threads. UsageError when there is no such directory.
+    """
+
+    def __init__(self, root: BundleFolder, answer: Callable[[BundleFolder], Answered] = answer_or_reason) -> None:
+        self.root = root
+        self._answer = answer
+        self._kept: dict[str, tuple[State, CataloguedBundle]] = {}
+        self._answers: dict[str, tuple[State, Answered]] = {}
+        self._asked: queue.SimpleQueue[tuple[State, CataloguedBundle] | None] = queue.SimpleQueue()
+        self._is_closed = False
+        self._scanning = threading.Lock()
+        self._answering = threading.Thread(target=self._work_out, name="answers")
+        self._answering.start()
+
+    def close(self) -> None:
+        """End the thread, after the answer that it is working out: a library within must not be cut short."""
+        self._is_closed = True
+        self._asked.put(None)
+        self._answering.join()
+
+    def bundles(self) -> list[CataloguedBundle]:
+        """Every bundle that is there now, the newest first."""
+        with self._scanning:
+            found = {name: self._catalogued(name, problem) for name, problem in found_bundles(self.root)}
+            self._kept = {name: kept for name, kept in self._kept.items() if name in found}
+        return sorted(found.values(), key=lambda one: newest_first(one.listed))
+
+    def bundle(self, key: str) -> CataloguedBundle | None:
+        """The bundle of this key; None when there is none by now."""
+        return next((one for one in self.bundles() if one.key == key), None)
+
+    def folder(self, bundle: CataloguedBundle) -> BundleFolder:
+        """Its folder, opened beneath the directory without following a link. RunError when it went away."""
+        return self.root.folder(bundle.name) if bundle.name else self.root
+
+    def _catalogued(self, name: str, problem: str | None) -> CataloguedBundle:
+        state, runs = (problem,), False
+        if problem is None:
+            try:
+                folder = self.root.folder(name) if name else self.root
+            except PlinthError as error:
+                problem = error.message
+                state = (problem,)
+            else:
+                runs = is_locked(folder.descriptor)
+                state = (runs, *(_state(folder.descriptor, document) for document in _DOCUMENTS))
+        kept = self._kept.get(name)
+        if kept is None or kept[0] != state:
+            listed = listed_bundle(self.root, name, problem, lambda _: (None, BEING_WORKED_OUT))
+            kept = state, CataloguedBundle(_key(name), name, listed, runs)
+            if listed.status != "unreadable":
+                self._asked.put(kept)
+        elif (answered := self._answers.pop(name, None)) is not None and answered[0] == state:
+            answer, missing = answered[1]
+            listed = kept[1].listed.model_copy(update={"answer": answer, "answer_missing": missing})
+            kept = state, replace(kept[1], listed=listed)
+        self._kept[name] = kept
+        return kept[1]
+
+    def _work_out(self) -> None:
+        while (asked := self._asked.get()) is not None and not self._is_closed:
+            state, bundle = asked
+            try:
+                answered = self._answer(self.folder(bundle))
+            except Exception as error:  # noqa: BLE001 - one bundle must not keep all others from being answered
+                answered = None, f"{type(error).__name__}: {error}"
+            self._answers[bundle.name] = state, answered
+
+
+def _key(name: str) -> str:
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:20]
+
+
+def _state(folder: int, document: str) -> object:
+    """Which file it is, how long, and when it was changed (inode(7)); None where there is none."""
+    try:
+        found = os.stat(document, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

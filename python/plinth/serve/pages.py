@@ -1,0 +1,96 @@
+"""The server's own pages as HTML. All text of bundles is escaped; the pages need no script."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from html import escape
+
+from plinth.model.history import ListedBundle
+from plinth.model.shown import shown
+from plinth.serve.catalogue import CataloguedBundle
+
+_HEAD = (
+    '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
+    '<link rel="icon" href="data:,"><link rel="stylesheet" href="/style.css"><title>{title}</title></head>\n<body>\n'
+)
+_COLUMNS = ("compare", "began", "state", "question and answer", "machine", "folder")
+
+
+def text(value: str) -> str:
+    """Text of others as HTML text, and as the value of an attribute in double quotes."""
+    return escape(shown(value))
+
+
+def page(title: str, body: Iterable[str]) -> str:
+    """A whole page."""
+    return "".join((_HEAD.format(title=text(title)), *body, "</body></html>\n"))
+
+
+def catalogue_page(directory: str, bundles: Sequence[CataloguedBundle]) -> str:
+    """All bundles, the newest first, each with a box to tick for comparing it."""
+    count = f"{len(bundles)} {'bundle' if len(bundles) == 1 else 'bundles'} below {text(directory)}"
+    if not bundles:
+        return page("Bundles", (f"<main><h1>{count}</h1><p>`plinth run` makes bundles.</p></main>",))
+    heads = "".join(f'<th scope="col">{head}</th>' for head in _COLUMNS)
+    return page(
+        "Bundles",
+        (
+            f'<main><h1>{count}</h1>\n<form action="/compare" method="get">\n'
+            "<p><button>Compare the ticked runs</button> The oldest of them is what the others are compared with.</p>\n"
+            f'<div class="scrolling"><table><thead><tr>{heads}</tr></thead>\n<tbody>\n',
+            *(_row(bundle) for bundle in bundles),
+            "</tbody></table></div></form></main>",
+        ),
+    )
+
+
+def problem_page(title: str, sentences: Iterable[str]) -> str:
+    """Why something cannot be shown."""
+    paragraphs = "".join(f"<p>{text(sentence)}</p>\n" for sentence in sentences)
+    return page(title, (f'<main>{back()}<h1>{text(title)}</h1>\n<div role="alert">{paragraphs}</div></main>',))
+
+
+def back() -> str:
+    """The link to the catalogue."""
+    return '<nav><a href="/">All bundles</a></nav>\n'
+
+
+def date(unix_ns: int | None) -> str:
+    """Local time; a bundle may claim any."""
+    if unix_ns is None:
+        return "n/a"
+    try:
+        return f"{datetime.fromtimestamp(unix_ns // 10**9):%Y-%m-%d %H:%M}"
+    except (OverflowError, ValueError, OSError):
+        return "not a date"
+
+
+def _row(bundle: CataloguedBundle) -> str:
+    one = bundle.listed
+    name = text(one.experiment or one.folder.rpartition("/")[2])
+    box = (
+        ""
+        if one.status == "unreadable"
+        else f'<input type="checkbox" name="bundle" value="{bundle.key}" aria-label="compare {name}">'
+    )
+    return (
+        f'<tr><td>{box}</td><td class="date">{date(one.created_unix_ns)}</td>'
+        f'<td class="{one.status}">{one.status}{_note(one.reason)}</td><td>{_said(bundle, name)}</td>'
+        f"<td>{text(one.machine or 'n/a')}</td><td>{text(one.folder)}</td></tr>\n"
+    )
+
+
+def _said(bundle: CataloguedBundle, name: str) -> str:
+    one = bundle.listed
+    if one.status == "unreadable":
+        return name
+    answer = text(one.answer) if one.answer else f"n/a: {text(one.answer_missing or 'not known')}"
+    return f'<a href="/bundles/{bundle.key}">{_question(one, name)}</a><div class="answer">{answer}</div>'
+
+
+def _question(one: ListedBundle, name: str) -> str:
+    return text(one.question) if one.question else name
+
+
+def _note(reason: str | None) -> str:
+    return f'<div class="reason">{text(reason)}</div>' if reason else ""

@@ -1,0 +1,54 @@
+"""The report of a bundle as a page that may do nothing but draw itself."""
+
+import base64
+import hashlib
+import re
+import threading
+from collections import OrderedDict
+
+from plinth.bundle import BundleFolder
+from plinth.report import build_report, render_html
+from plinth.tasks.analysis import analyse_bundle
+from plinth.tasks.answers import bundle_state
+
+MAX_KEPT_PAGES = 8
+"""Each has up to 5 MB."""
+_SCRIPT = re.compile(r'<script type="module"[^>]*>(.*?)</script>', re.DOTALL)
+
+
+class Reports:
+    """Report pages, made when they are asked for, one at a time, and kept while their bundles do not change."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, str] = OrderedDict()
+        self._making = threading.Lock()
+
+    def page(self, folder: BundleFolder) -> str:
+        """The HTML report. Raises what the analysis does of a bundle that cannot be read."""
+        with self._making:
+            state = f"{folder.path} {bundle_state(folder)}"
+            if state not in self._kept:
+                self._kept[state] = render_html(build_report(*analyse_bundle(folder)))
+            self._kept.move_to_end(state)
+            while len(self._kept) > MAX_KEPT_PAGES:
+                self._kept.popitem(last=False)
+            return self._kept[state]
+
+    def close(self) -> None:
+        """Wait for the page that is being made, and make no other: a library within must not be cut short."""
+        self._making.acquire()
+
+
+def policy_of(page: str) -> str:
+    """The Content-Security-Policy of a report page: its own viewer runs, in an origin of its own that can ask nobody.
+
+    Data of the bundle cannot be taken for the viewer's script: no "<" stands in it (plinth.report.html).
+    """
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in _SCRIPT.findall(page)
+    )
+    return (
+        f"sandbox allow-scripts; default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; font-src data:; "
+        "img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    )

@@ -1,0 +1,103 @@
+"""The server's socket and its life: it listens on this machine's loopback only, until Ctrl-C."""
+
+import errno
+import os
+import secrets
+import select
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import uvicorn
+
+from plinth.bundle import BundleFolder
+from plinth.model.errors import UsageError
+from plinth.run.interrupt import InterruptGuard
+from plinth.serve.app import Pages
+from plinth.serve.catalogue import Catalogue
+from plinth.serve.guard import Guard
+from plinth.system import cancel
+
+ADDRESS = "127.0.0.1"
+_MAX_CONNECTIONS = 200
+_END_TIMEOUT_S = 2
+
+
+def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
+    """Serve the bundles below `directory`; `announce` gets the address with the token, once it can be opened.
+
+    Port 0 takes a free one. Comes back never: Ctrl-C and SIGTERM raise Interrupted. UsageError for a directory or port that cannot be used.
+    """
+    root = BundleFolder(directory)
+    with _listening(port) as listener, InterruptGuard(lambda _: None), closing(Pages(Catalogue(root))) as pages:
+        port = listener.getsockname()[1]
+        token = secrets.token_urlsafe(32)
+        # Cookies are shared by all ports of a host, so each server's has a name of its own.
+        guard = Guard(pages.application(), token, (f"{ADDRESS}:{port}", f"localhost:{port}"), f"plinth-{port}")
+        server = uvicorn.Server(
+            uvicorn.Config(
+                guard,
+                loop="asyncio",
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,  # addresses have the token
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=_MAX_CONNECTIONS,
+                timeout_graceful_shutdown=_END_TIMEOUT_S,
+            )
+        )
+        with _Serving(server, listener) as serving:
+            announce(f"http://{ADDRESS}:{port}/?token={token}")
+            serving.wait()
+
+
+class _Serving:
+    """The server in a thread, since signals are the main thread's and end its wait."""
+
+    def __init__(self, server: uvicorn.Server, listener: socket.socket) -> None:
+        self._server = server
+        self._listener = listener
+        self._ended = os.eventfd(0, os.EFD_CLOEXEC)
+        self._thread = threading.Thread(target=self._run, name="server")
+
+    def __enter__(self) -> "_Serving":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        os.close(self._ended)
+
+    def wait(self) -> None:
+        """Wait until it ends. Raises Interrupted when the work is to end before."""
+        cancel.poll({self._ended: select.POLLIN}, None)
+
+    def _run(self) -> None:
+        try:
+            self._server.run(sockets=[self._listener])
+        finally:
+            os.eventfd_write(self._ended, 1)
+
+
+def _listening(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((ADDRESS, port))
+        listener.listen(128)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        reason = "another program listens there" if is_taken else str(error)
+        raise UsageError(
+            f"cannot listen on port {port} of {ADDRESS}: {reason}",
+            where="--port",
+            hint="name another port, or --port 0 for one that is free",
+        ) from error
+    return listener

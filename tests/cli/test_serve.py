@@ -1,0 +1,332 @@
+"""`plinth serve`: the catalogue and the reports, by a real server in a process of its own."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+from html import escape
+
+import pytest
+from test_command_line import SLOW, loaded_by, plinth
+
+from serving import Served
+from small_bundles import CONTENTS, change, written
+from waiting import until
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path_factory, monkeypatch):
+    """Where answers are kept."""
+    monkeypatch.setenv("PLINTH_STATE_DIR", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """One server for the tests that leave its bundle alone; beside its directory is a file that is none of its business."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret").write_text("top secret")
+    written(outside / "in" / "b", trials=False)
+    with Served(outside / "in", PLINTH_STATE_DIR=str(tmp_path_factory.mktemp("served"))) as served:
+        yield served
+
+
+def catalogue(served):
+    """The catalogue, once every answer is worked out."""
+    pages = []
+
+    def is_complete():
+        pages.append(served.ask("/")[2])
+        return "being worked out" not in pages[-1]
+
+    until(is_complete, 60)
+    return pages[-1]
+
+
+def keys(page):
+    return re.findall(r'href="/bundles/([0-9a-f]{20})"', page)
+
+
+def test_the_catalogue_lists_question_answer_machine_date_and_state(tmp_path):
+    written(tmp_path / "old", created_unix_ns=10**18)
+    written(tmp_path / "deeper" / "new", created_unix_ns=2 * 10**18)
+    with Served(tmp_path) as served:
+        page = catalogue(served)
+    assert page.index("deeper/new") < page.index("/old")
+    assert "2 bundles below" in page
+    assert page.count(escape(CONTENTS.plan.experiment.question)) == 2
+    assert CONTENTS.host.cpu_model in page
+    assert "2033-05-1" in page
+    assert 'class="complete"' in page
+    assert "memory" in re.search(r'class="answer">(.*?)</div>', page)[1]
+
+
+def test_the_catalogue_follows_what_changes(tmp_path):
+    with Served(tmp_path) as served:
+        assert "0 bundles" in served.ask("/")[2]
+        path = written(tmp_path / "b")
+        (key,) = keys(catalogue(served))
+        change(path / "manifest.json", status="interrupted", reason="the power was cut")
+        assert "the power was cut" in catalogue(served)
+        shutil.rmtree(path)
+        assert "0 bundles" in served.ask("/")[2]
+        assert served.ask(f"/bundles/{key}")[0] == 404
+
+
+def test_a_report_is_the_same_page_as_that_of_the_command(tmp_path):
+    path = written(tmp_path / "b")
+    with Served(tmp_path) as served:
+        (key,) = keys(served.ask("/")[2])
+        status, headers, page = served.ask(f"/bundles/{key}")
+    assert status == 200
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert plinth("report", path, "--html", "--output", tmp_path / "r.html").returncode == 0
+    assert page == (tmp_path / "r.html").read_text()
+
+
+def test_nothing_is_written_into_bundles(tmp_path):
+    path = written(tmp_path / "b")
+    before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
+    with Served(tmp_path) as served:
+        assert served.ask(f"/bundles/{keys(catalogue(served))[0]}")[0] == 200
+    assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
+
+
+def truncated(bundle):
+    text = (bundle / "manifest.json").read_bytes()
+    (bundle / "manifest.json").write_bytes(text[: len(text) // 2])
+
+
+def newer(bundle):
+    change(bundle / "manifest.json", schema_version=99)
+
+
+def foreign(bundle):
+    (bundle / "manifest.json").write_text('{"name": "an extension of a browser", "manifest_version": 3}')
+
+
+def half_written(bundle):
+    (bundle / "manifest.json").unlink()
+
+
+def a_fifo(bundle):
+    (bundle / "plan.json").unlink()
+    os.mkfifo(bundle / "plan.json")
+
+
+def a_link(bundle):
+    (bundle / "manifest.json").rename(bundle.with_name("aside.json"))
+    (bundle / "manifest.json").symlink_to(bundle.with_name("aside.json"))
+
+
+SPOILT = {
+    truncated: "manifest.json: cannot read",
+    newer: "version 99",
+    foreign: "version None",
+    half_written: "half-written",
+    a_fifo: "a FIFO",
+    a_link: "a symbolic link",
+}
+
+
+def test_what_cannot_be_read_is_listed_with_the_reason_beside_what_can(tmp_path):
+    written(tmp_path / "whole", trials=False)
+    for spoil in SPOILT:
+        spoil(written(tmp_path / spoil.__name__, trials=False))
+    with Served(tmp_path) as served:
+        page = catalogue(served)
+    assert f"{1 + len(SPOILT)} bundles" in page
+    assert len(keys(page)) == 1
+    rows = {row.rpartition("/")[2]: row for row in re.findall(r"<tr>(.*?)</td></tr>", page)}
+    for spoil, reason in SPOILT.items():
+        assert 'class="unreadable"' in rows[spoil.__name__]
+        assert reason in rows[spoil.__name__]
+
+
+def test_a_damaged_trial_is_a_page_that_says_which(tmp_path):
+    bundle = written(tmp_path / "b")
+    (next((bundle / "trials").iterdir()) / "hist.parquet").write_bytes(b"PAR1 of another kind PAR1")
+    with Served(tmp_path) as served:
+        page = catalogue(served)
+        assert "hist.parquet" in page
+        status, _, problem = served.ask(f"/bundles/{keys(page)[0]}")
+    assert status == 422
+    assert "hist.parquet" in problem
+
+
+def test_a_run_that_was_killed_while_it_wrote_is_listed_as_such(tmp_path):
+    written(tmp_path / "b", trials=False, finished=False)
+    with Served(tmp_path) as served:
+        assert "its run was killed" in catalogue(served)
+
+
+def test_names_and_texts_of_bundles_are_text(tmp_path):
+    name = os.fsencode(tmp_path) + b'/"><script>alert(1)<script>$(id)\x1b]0;x\x07\xff'
+    bundle = written(tmp_path / "b", trials=False, created_unix_ns=10**40)
+    text = '</td><script>alert("q")</script><img src=x onerror=alert(2)>\u202e'
+    change(bundle / "manifest.json", experiment=text, reason=text)
+    bundle.rename(os.fsdecode(name))
+    with Served(tmp_path) as served:
+        page = catalogue(served)
+        report = served.ask(f"/bundles/{keys(page)[0]}")[2]
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "\x1b" not in page + report
+    assert "\u202e" not in page + report
+    assert "&lt;script&gt;alert(1)&lt;script&gt;$(id)\\x1b]0;x\\x07\\xff" in page
+    assert "not a date" in page
+    assert "<script>alert" not in report
+
+
+def test_links_to_bundles_are_not_followed(tmp_path):
+    written(tmp_path / "outside" / "b", trials=False)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "outside" / "b")
+    with Served(tmp_path / "in") as served:
+        assert "0 bundles" in served.ask("/")[2]
+
+
+def test_a_bundle_that_became_a_link_is_not_read(tmp_path):
+    written(tmp_path / "outside", trials=False)
+    written(tmp_path / "in" / "b", trials=False)
+    with Served(tmp_path / "in") as served:
+        (key,) = keys(served.ask("/")[2])
+        shutil.rmtree(tmp_path / "in" / "b")
+        (tmp_path / "in" / "b").symlink_to(tmp_path / "outside")
+        assert served.ask(f"/bundles/{key}")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../secret",
+        "/bundles/../../secret",
+        "/bundles/%2e%2e%2f%2e%2e%2fsecret",
+        "/bundles/..%2fsecret",
+        "/bundles/%2fetc%2fpasswd",
+        "/bundles//etc/passwd",
+        "/bundles/b/../../secret",
+        "/bundles/b%00",
+        "/bundles/%ff%fe",
+        "/bundles/b",
+        "/style.css/../../secret",
+        "//127.0.0.1/secret",
+    ],
+)
+def test_no_path_leads_to_a_file(server, path):
+    request = (
+        f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nCookie: {server.cookie}\r\nConnection: close\r\n\r\n"
+    )
+    answer = server.send(request.encode())
+    assert re.match(rb"HTTP/1.1 (404|400) ", answer)
+    assert b"top secret" not in answer
+    assert b"root:" not in answer
+
+
+def test_a_damaged_request_ends_only_itself(server):
+    for request in (b"\x00\xff\r\n\r\n", b"GET / HTTP/1.1\r\nHost", b"GET /\xff HTTP/1.1\r\n\r\n"):
+        answer = server.send(request, ends=True)
+        assert not answer or answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 421 "))
+    assert server.ask("/")[0] == 200
+
+
+def test_without_the_token_nothing_is_shown(server):
+    for address in ("/", "/style.css", "/?token=", "/?token=wrong", "/bundles/x"):
+        status, _, body = server.ask(address, cookie=False)
+        assert status == 403
+        assert "plinth serve" in body
+    other = {"Cookie": f"plinth-{server.port}=wrong; other={server.token}"}
+    assert server.ask("/", cookie=False, headers=other)[0] == 403
+
+
+def test_the_token_in_the_address_becomes_a_cookie_that_scripts_and_other_sites_do_not_have(server):
+    status, headers, _ = server.ask(f"/?token={server.token}", cookie=False)
+    assert (status, headers["Location"]) == (303, "/")
+    cookie = headers["Set-Cookie"]
+    assert cookie.startswith(f"plinth-{server.port}={server.token};")
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert server.token not in headers["Location"]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "", "127.0.0.1:{port}.evil.example"]
+)
+def test_another_name_of_this_machine_is_refused(server, host):
+    assert server.ask("/", headers={"Host": host.format(port=server.port)})[0] in (400, 421)
+    assert server.ask("/", headers={"Host": f"localhost:{server.port}"})[0] == 200
+
+
+def test_pages_of_other_origins_are_refused(server):
+    for origin in ("null", "https://evil.example", "http://127.0.0.1:1", f"https://127.0.0.1:{server.port}"):
+        assert server.ask("/", headers={"Origin": origin})[0] == 403
+    assert server.ask("/", headers={"Origin": f"http://127.0.0.1:{server.port}"})[0] == 200
+    embedded = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Site": "same-site"}  # another port of this host
+    assert server.ask("/", headers=embedded)[0] == 403
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_it_only_reads(server, method):
+    status, headers, _ = server.ask("/", method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+    assert server.ask("/", "HEAD")[::2] == (200, "")
+
+
+def test_its_pages_run_no_inline_script_and_a_report_has_an_origin_of_its_own(server):
+    _, headers, page = server.ask("/")
+    _, of_report, _ = server.ask(f"/bundles/{keys(page)[0]}")
+    _, of_refusal, _ = server.ask("/", cookie=False)
+    for found in (headers, of_report, of_refusal):
+        policy = found["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe-inline" not in re.search(r"script-src[^;]*", policy)[0]
+        assert found["X-Content-Type-Options"] == "nosniff"
+        assert found["Cache-Control"] == "no-store"
+        assert found["Referrer-Policy"] == "no-referrer"
+        assert found["Cross-Origin-Resource-Policy"] == "same-origin"
+    assert of_report["Content-Security-Policy"].startswith("sandbox allow-scripts;")
+    assert "connect-src" not in of_report["Content-Security-Policy"]
+
+
+def test_it_listens_on_the_loopback_alone(server):
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.2", server.port), timeout=5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_with_the_exit_code_of_interrupted_commands(tmp_path, number):
+    written(tmp_path / "b")
+    served = Served(tmp_path)
+    served.ask("/")  # an answer is being worked out by now
+    code, errors = served.interrupt(number)
+    assert code == 130, errors
+    assert "interrupted by" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_port_that_is_taken_is_an_error_that_says_what_to_do(tmp_path):
+    with Served(tmp_path) as served:
+        done = plinth("serve", tmp_path, "--port", served.port)
+    assert done.returncode == 2
+    assert f"port {served.port}" in done.stderr
+    assert "--port 0" in done.stderr
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x"])
+def test_a_port_that_is_none_is_refused(tmp_path, port):
+    done = plinth("serve", tmp_path, "--port", port)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_a_directory_that_is_not_there_is_an_error_that_names_it(tmp_path):
+    done = plinth("serve", tmp_path / "none")
+    assert done.returncode == 2
+    assert str(tmp_path / "none") in done.stderr
+
+
+def test_other_commands_do_not_load_the_server(tmp_path):
+    written(tmp_path / "b", trials=False)
+    loaded = loaded_by("history", tmp_path, "--no-answers")
+    assert not loaded & {*SLOW, "starlette", "uvicorn", "plinth.serve"}

@@ -1,0 +1,62 @@
+"""`plinth serve` in a process of its own, and questions to it over a real socket."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from urllib.parse import parse_qs, urlsplit
+
+
+class Served:
+    """A server that has printed its address; ended by `interrupt`."""
+
+    def __init__(self, directory, *options, **environment):
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "plinth", "serve", str(directory), "--port", "0", *map(str, options)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        self.address = self._process.stdout.readline().strip()
+        assert self.address, self._process.communicate()[1]
+        parts = urlsplit(self.address)
+        self.port = parts.port
+        self.token = parse_qs(parts.query)["token"][0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        if self._process.poll() is None:
+            self.interrupt()
+
+    @property
+    def cookie(self):
+        return f"plinth-{self.port}={self.token}"
+
+    def ask(self, path, method="GET", *, cookie=True, headers=()):
+        """Status, headers and text of the answer; `cookie` is sent unless it is False."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        sent = {**({"Cookie": self.cookie} if cookie else {}), **dict(headers)}
+        connection.request(method, path, headers=sent)
+        answer = connection.getresponse()
+        body = answer.read().decode()
+        connection.close()
+        return answer.status, answer.headers, body
+
+    def send(self, request: bytes, *, ends=False) -> bytes:
+        """The whole answer to bytes as they are, after which the connection `ends`: what no library of HTTP would send."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as connection:
+            connection.sendall(request)
+            if ends:
+                connection.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: connection.recv(65536), b""))
+
+    def interrupt(self, number=signal.SIGINT):
+        """End it as Ctrl-C does; exit code and what it wrote to standard error."""
+        self._process.send_signal(number)
+        _, errors = self._process.communicate(timeout=60)
+        return self._process.returncode, errors
