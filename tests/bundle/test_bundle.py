@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 
+import duckdb
 import pytest
 
 from analyse_bundles import HOST
@@ -83,7 +84,36 @@ def test_series_keep_large_numbers_and_gaps(tmp_path):
     series = (second(0), empty)
     tables = Tables(BundleFolder(tmp_path))
     tables.write_series("s.parquet", series)
-    assert tables.read_series("s.parquet") == series
+    assert tables.read_series(["s.parquet"]) == {"s.parquet": series}
+
+
+def test_many_tables_are_read_together_each_with_what_it_has(tmp_path):
+    """More than are opened at once; one of an older Plinth, which lacks a column."""
+    tables = Tables(BundleFolder(tmp_path))
+    written = {f"s{number}.parquet": (second(number, late=1), second(number + 1, late=2)) for number in range(40)}
+    for name, series in written.items():
+        tables.write_series(name, series)
+    tables.write_histograms("h1.parquet", (histogram(),))
+    tables.write_histograms("h2.parquet", (histogram(sum_ns=31), histogram(scope="service")))
+    older = tmp_path / "s7.parquet"
+    duckdb.sql(f"COPY (SELECT * EXCLUDE late FROM read_parquet('{older}')) TO '{tmp_path / 'older'}' (FORMAT parquet)")
+    (tmp_path / "older").rename(older)
+    written["s7.parquet"] = (second(7), second(8))
+    assert tables.read_series(list(written)) == written
+    assert tables.read_histograms(["h1.parquet", "h2.parquet"]) == {
+        "h1.parquet": (histogram(),),
+        "h2.parquet": (histogram(sum_ns=31), histogram(scope="service")),
+    }
+
+
+def test_the_one_table_that_cannot_be_read_is_named(tmp_path):
+    tables = Tables(BundleFolder(tmp_path))
+    for name in ("a.parquet", "c.parquet"):
+        tables.write_series(name, (second(0),))
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(RunError, match="cannot read a table of the bundle") as failed:
+        tables.read_series(["a.parquet", "b.parquet", "c.parquet"])
+    assert failed.value.where == str(tmp_path / "b.parquet")
 
 
 def test_histograms_keep_their_order_also_without_buckets(tmp_path):
@@ -94,7 +124,7 @@ def test_histograms_keep_their_order_also_without_buckets(tmp_path):
     )
     tables = Tables(BundleFolder(tmp_path))
     tables.write_histograms("h.parquet", histograms)
-    assert tables.read_histograms("h.parquet") == histograms
+    assert tables.read_histograms(["h.parquet"]) == {"h.parquet": histograms}
 
 
 def test_samples_are_a_file_for_each_source(tmp_path):

@@ -128,6 +128,12 @@ def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, P
 
     For an even number of values the median is the geometric mean of the middle two.
     """
+    return _estimate(tuple(logs), seed, method)
+
+
+@lru_cache(maxsize=64)
+def _estimate(logs: tuple[float, ...], seed: int, method: str) -> tuple[Estimate, Pivot | None]:
+    """Kept, since the same figure of the same trials stands in several parts of an analysis."""
     values = np.asarray(logs, dtype=np.float64)
     n = len(values)
     value = float(np.exp(median(values)))

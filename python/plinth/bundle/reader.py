@@ -1,6 +1,7 @@
 """Reading a bundle, on any machine, whatever state its run left it in."""
 
 import json
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -91,7 +92,6 @@ def read_cuts(bundle: Path | BundleFolder) -> tuple[PowerCut, ...]:
 def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
     """Everything in a bundle; trials that were not finished are not there."""
     folder = folder_of(bundle)
-    tables = Tables(folder)
     manifest = read_manifest(folder)
     return BundleContents(
         path=str(folder.path),
@@ -107,23 +107,26 @@ def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
         datasets=read_loaded(folder),
         cuts=read_cuts(folder),
         servers=_read_each(folder, "server", ServerFacts),
-        trials=tuple(
-            _read_trial(folder, tables, entry.name)
-            for entry in folder.entries("trials")
-            if fnmatchcase(entry.name, "trials/[0-9]*")
-        ),
+        trials=tuple(_read_trials(folder)),
     )
 
 
-def _read_trial(folder: BundleFolder, tables: Tables, name: str) -> TrialContents:
-    series, histograms = f"{name}/series.parquet", f"{name}/hist.parquet"
-    return TrialContents(
-        trial=_read(folder, f"{name}/trial.json", Trial, TRIAL_VERSION),
-        series=tables.read_series(series) if folder.entry(series) else (),
-        histograms=tables.read_histograms(histograms) if folder.entry(histograms) else (),
-        events=_read_events(folder, f"{name}/events.jsonl"),
-        read_samples=partial(tables.read_samples, f"{name}/observe"),
-    )
+def _read_trials(folder: BundleFolder) -> Iterator[TrialContents]:
+    tables = Tables(folder)
+    names = [entry.name for entry in folder.entries("trials") if fnmatchcase(entry.name, "trials/[0-9]*")]
+
+    def there(file: str) -> list[str]:
+        return [f"{name}/{file}" for name in names if folder.entry(f"{name}/{file}")]
+
+    series, histograms = tables.read_series(there("series.parquet")), tables.read_histograms(there("hist.parquet"))
+    for name in names:
+        yield TrialContents(
+            trial=_read(folder, f"{name}/trial.json", Trial, TRIAL_VERSION),
+            series=series.get(f"{name}/series.parquet", ()),
+            histograms=histograms.get(f"{name}/hist.parquet", ()),
+            events=_read_events(folder, f"{name}/events.jsonl"),
+            read_samples=partial(tables.read_samples, f"{name}/observe"),
+        )
 
 
 def _read_events(folder: BundleFolder, name: str) -> tuple[Event, ...]:

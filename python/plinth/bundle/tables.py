@@ -10,10 +10,10 @@ opened beneath the bundle's folder. To make a connection takes longer than to re
 DuckDB and numpy are slow to load, and most commands need no table: so they are imported where they are used.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -52,6 +52,9 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 }
 _MAX_ROWS = 50_000_000
 """Of one table: a file of a few bytes can say that it has any number of them."""
+_FILES_AT_ONCE = 32
+"""Few beside the descriptors that a process may have open."""
+_Table = TypeVar("_Table")
 
 
 class Tables:
@@ -65,14 +68,27 @@ class Tables:
         rows = [tuple(getattr(second, column) for column in _SECOND_COLUMNS) for second in series]
         self._write(name, _SECOND_COLUMNS, rows)
 
-    def read_series(self, name: str) -> tuple[Second, ...]:
-        """Read series.parquet; of an older one, what it has."""
-        with self._sources([name]) as (source,), self._connected("read", name) as connection:
+    def read_series(self, names: Sequence[str]) -> dict[str, tuple[Second, ...]]:
+        """Read several series.parquet; of older ones, what they have."""
+        return _in_batches(names, self._series)
+
+    def _series(self, names: Sequence[str]) -> dict[str, tuple[Second, ...]]:
+        # A file that lacks a column fails with others, and is then read alone.
+        columns = _SECOND_COLUMNS if len(names) > 1 else self._known_columns(names[0])
+        found: dict[str, list[Second]] = {name: [] for name in names}
+        with self._sources(names) as sources:
+            of_source = dict(zip(sources, names, strict=True))
+            rows = self._read(names, sources, columns)
+        for *values, source in rows:
+            name = of_source[source]
+            with self._valid(name):
+                found[name].append(Second(**dict(zip(columns, values, strict=True))))
+        return {name: tuple(series) for name, series in found.items()}
+
+    def _known_columns(self, name: str) -> dict[str, str]:
+        with self._sources([name]) as (source,), self._connected("read", [name]) as connection:
             found = {row[0] for row in connection.execute("SELECT name FROM parquet_schema($1)", [source]).fetchall()}
-        known = {column: kind for column, kind in _SECOND_COLUMNS.items() if column in found}
-        rows = self._read(name, known)
-        with self._valid(name):
-            return tuple(Second(**dict(zip(known, row, strict=True))) for row in rows)
+        return {column: kind for column, kind in _SECOND_COLUMNS.items() if column in found}
 
     def write_histograms(self, name: str, histograms: Iterable[Histogram]) -> None:
         """Write hist.parquet; a histogram without counts keeps one row with no bucket."""
@@ -82,27 +98,31 @@ class Tables:
             rows += [(*key, value, count) for value, count in h.buckets] or [(*key, None, None)]
         self._write(name, _HISTOGRAM_COLUMNS, rows)
 
-    def read_histograms(self, name: str) -> tuple[Histogram, ...]:
-        """Read hist.parquet, in the order in which it was written."""
+    def read_histograms(self, names: Sequence[str]) -> dict[str, tuple[Histogram, ...]]:
+        """Read several hist.parquet, each in the order in which it was written."""
+        return _in_batches(names, self._histograms)
+
+    def _histograms(self, names: Sequence[str]) -> dict[str, tuple[Histogram, ...]]:
         keys = list(_HISTOGRAM_COLUMNS)[:-2]
+        found: dict[str, list[Histogram]] = {name: [] for name in names}
         # A histogram has thousands of buckets. DuckDB puts them together: rows for each, with its key, take ten times as long.
-        with self._sources([name]) as (source,), self._connected("read", name) as connection:
+        with self._sources(names) as sources, self._connected("read", names) as connection:
+            of_source = dict(zip(sources, names, strict=True))
             histograms = connection.execute(
-                f"SELECT {', '.join(keys)}, count(*), list(value_ns ORDER BY row) FILTER (value_ns IS NOT NULL), "
+                f"SELECT filename, {', '.join(keys)}, count(*), list(value_ns ORDER BY row) FILTER (value_ns IS NOT NULL), "
                 "list(bucket_count ORDER BY row) FILTER (value_ns IS NOT NULL) FROM "
-                f"(SELECT {_selected(_HISTOGRAM_COLUMNS)}, file_row_number AS row "
-                f"FROM read_parquet($1, file_row_number = true) LIMIT {_MAX_ROWS + 1}) "
-                f"GROUP BY {', '.join(keys)} ORDER BY min(row)",
-                [source],
+                f"(SELECT {_selected(_HISTOGRAM_COLUMNS)}, filename, file_row_number AS row "
+                f"FROM read_parquet($1, filename = true, file_row_number = true) LIMIT {_MAX_ROWS + 1}) "
+                f"GROUP BY filename, {', '.join(keys)} ORDER BY min(row)",
+                [sources],
             ).fetchall()
-        self._check_rows(sum(rows for *_, rows, _, _ in histograms), name)
-        with self._valid(name):
-            return tuple(
-                Histogram(
-                    **dict(zip(keys, key, strict=True)), buckets=tuple(zip(values_ns or (), counts or (), strict=True))
-                )
-                for *key, _, values_ns, counts in histograms
-            )
+        self._check_rows(sum(rows for *_, rows, _, _ in histograms), names)
+        for source, *key, _, values_ns, counts in histograms:
+            name = of_source[source]
+            with self._valid(name):
+                buckets = tuple(zip(values_ns or (), counts or (), strict=True))
+                found[name].append(Histogram(**dict(zip(keys, key, strict=True)), buckets=buckets))
+        return {name: tuple(histograms) for name, histograms in found.items()}
 
     def write_samples(self, folder: str, samples: Iterable[Sample]) -> None:
         """Write SOURCE.parquet of every source into `folder`."""
@@ -117,16 +137,12 @@ class Tables:
         names = [entry.name for entry in self._folder.entries(folder) if entry.name.endswith(".parquet")]
         if not names:
             return []
-        with self._sources(names) as sources, self._connected("read", folder) as connection:
+        with self._sources(names) as sources:
             of_file = {
                 source: name.rpartition("/")[2].removesuffix(".parquet")
                 for source, name in zip(sources, names, strict=True)
             }
-            rows = connection.execute(
-                f"SELECT {_selected(_SAMPLE_COLUMNS)}, filename FROM read_parquet($1, filename = true) LIMIT {_MAX_ROWS + 1}",
-                [sources],
-            ).fetchall()
-        self._check_rows(len(rows), folder)
+            rows = self._read([folder], sources, _SAMPLE_COLUMNS)
         return [Sample(t_ns, of_file[source], object_, metric, value) for t_ns, object_, metric, value, source in rows]
 
     def _write(self, name: str, columns: dict[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -141,7 +157,7 @@ class Tables:
             for i, (column, kind) in enumerate(columns.items())
             for dtype in [np.float64 if kind == "DOUBLE" else object]
         }
-        with self._folder.new_file(name) as descriptor, self._connected("write", name) as connection:
+        with self._folder.new_file(name) as descriptor, self._connected("write", [name]) as connection:
             connection.register("arrays", arrays)
             connection.execute(
                 f"COPY (SELECT {_selected(columns)} FROM arrays) TO '{_source(descriptor)}' "
@@ -149,11 +165,14 @@ class Tables:
             )
             connection.unregister("arrays")
 
-    def _read(self, name: str, columns: dict[str, str]) -> list[tuple[Any, ...]]:
-        with self._sources([name]) as (source,), self._connected("read", name) as connection:
-            query = f"SELECT {_selected(columns)} FROM read_parquet($1) LIMIT {_MAX_ROWS + 1}"
-            rows = connection.execute(query, [source]).fetchall()
-        self._check_rows(len(rows), name)
+    def _read(self, names: Sequence[str], sources: list[str], columns: dict[str, str]) -> list[tuple[Any, ...]]:
+        """The rows of all sources, each with its source at the end; errors name `names` as their place."""
+        with self._connected("read", names) as connection:
+            query = (
+                f"SELECT {_selected(columns)}, filename FROM read_parquet($1, filename = true) LIMIT {_MAX_ROWS + 1}"
+            )
+            rows = connection.execute(query, [sources]).fetchall()
+        self._check_rows(len(rows), names)
         return rows
 
     @contextmanager
@@ -170,14 +189,13 @@ class Tables:
         return duckdb.connect(config=_CONFIGURATION)
 
     @contextmanager
-    def _connected(self, doing: str, name: str) -> Iterator["DuckDBPyConnection"]:
+    def _connected(self, doing: str, names: Sequence[str]) -> Iterator["DuckDBPyConnection"]:
         import duckdb
 
         try:
             yield self._connection
         except duckdb.Error as error:
-            where = str(self._folder.path / name)
-            raise RunError(f"cannot {doing} a table of the bundle: {error}", where=where) from error
+            raise RunError(f"cannot {doing} a table of the bundle: {error}", where=self._where(names)) from error
 
     @contextmanager
     def _valid(self, name: str) -> Iterator[None]:
@@ -187,10 +205,31 @@ class Tables:
             where = str(self._folder.path / name)
             raise RunError(f"a part of the bundle is not what it should be: {error}", where=where) from error
 
-    def _check_rows(self, rows: int, name: str) -> None:
+    def _check_rows(self, rows: int, names: Sequence[str]) -> None:
         if rows > _MAX_ROWS:
-            where = str(self._folder.path / name)
+            where = self._where(names)
             raise RunError(f"cannot read a table of the bundle: it has more than {_MAX_ROWS:,} rows", where=where)
+
+    def _where(self, names: Sequence[str]) -> str:
+        return ", ".join(str(self._folder.path / name) for name in names)
+
+
+def _in_batches(names: Sequence[str], read: Callable[[Sequence[str]], dict[str, _Table]]) -> dict[str, _Table]:
+    """The tables by name. A query for several files takes little longer than for one.
+
+    What cannot be read with others is read alone, so that an error names its file, and a file's limits are its own.
+    """
+    found: dict[str, _Table] = {}
+    for first in range(0, len(names), _FILES_AT_ONCE):
+        batch = names[first : first + _FILES_AT_ONCE]
+        try:
+            found |= read(batch)
+        except RunError:
+            if len(batch) == 1:
+                raise
+            for name in batch:
+                found |= read([name])
+    return found
 
 
 def _selected(columns: dict[str, str]) -> str:
