@@ -13,9 +13,10 @@ use crate::address::Address;
 use crate::check::{Check, CheckError};
 use crate::dialer::Dialer;
 use crate::error::ConnectError;
+use crate::secret::Secret;
 use crate::socket;
 use crate::stream::Stream;
-use crate::target::{Secret, SessionAttrs};
+use crate::target::SessionAttrs;
 use crate::tls::{Negotiation, TlsError};
 
 /// How long to wait before a Unix socket is tried again whose queue of connections is full: there is no event for

@@ -2,16 +2,15 @@
 
 use std::io;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plinth_wire::{Methods, SaltedPasswords};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
 use crate::address::Address;
 use crate::error::ConnectError;
-use crate::opening::{Opened, Opening, Progress};
-use crate::target::{Host, Target};
+use crate::host::Host;
+use crate::resolve::resolve;
+use crate::target::Target;
 use crate::tls::{SslMode, TlsClient, TlsError};
 
 /// Opens sessions with one target. What is the same for all of them is done once: host names are looked up here.
@@ -39,7 +38,7 @@ pub(crate) struct Candidate {
 
 impl Dialer {
     /// Looks up the target's hosts. `timeout` is how long one address may take when the target does not say;
-    /// without either, it is waited for ever.
+    /// without either, there is no limit.
     ///
     /// # Errors
     /// When no host can be found, or an address is none.
@@ -54,7 +53,7 @@ impl Dialer {
                     address,
                 })
             };
-            match Address::resolve(host) {
+            match resolve(host) {
                 Ok(addresses) => addresses.into_iter().for_each(|address| add(Ok(address))),
                 Err(ConnectError::Resolve { host, source }) => {
                     add(Err((source.kind(), source.to_string())));
@@ -99,36 +98,4 @@ impl Dialer {
             (_, SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull) => &[true],
         }
     }
-
-    /// Opens a session, and waits for it.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub fn open(self: &Arc<Self>) -> Result<Opened, ConnectError> {
-        let mut opening = Opening::new(self);
-        loop {
-            if let Progress::Opened(opened) = opening.advance()? {
-                return Ok(*opened);
-            }
-            wait(&opening);
-        }
-    }
-}
-
-/// Waits until `opening` can advance.
-fn wait(opening: &Opening) {
-    let left = opening
-        .wake_at()
-        .map(|at| at.saturating_duration_since(Instant::now()));
-    let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-    let waited = match opening.socket() {
-        Some(socket) => {
-            let mut flags = PollFlags::IN;
-            flags.set(PollFlags::OUT, opening.waits_to_send());
-            poll(&mut [PollFd::new(&socket, flags)], timeout.as_ref())
-        }
-        None => poll(&mut [], timeout.as_ref()),
-    };
-    // Interrupted or not, the opening itself finds out what there is to do.
-    debug_assert!(!matches!(waited, Err(errno) if errno != Errno::INTR));
 }

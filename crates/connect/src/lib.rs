@@ -7,11 +7,15 @@
 
 mod address;
 mod attempt;
+mod blocking;
 mod cancel;
 mod check;
 mod dialer;
 mod error;
+mod host;
 mod opening;
+mod resolve;
+mod secret;
 mod socket;
 mod stream;
 mod target;
@@ -21,7 +25,9 @@ pub use address::Address;
 pub use cancel::Canceller;
 pub use dialer::Dialer;
 pub use error::ConnectError;
+pub use host::Host;
 pub use opening::{Opened, Opening, Progress};
+pub use secret::Secret;
 pub use stream::Stream;
-pub use target::{ChannelBinding, Host, Secret, SessionAttrs, Target, Tcp};
+pub use target::{ChannelBinding, SessionAttrs, Target, Tcp};
 pub use tls::{FileProblem, Negotiation, SslMode, Tls, TlsError, TlsVersion};

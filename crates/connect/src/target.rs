@@ -1,11 +1,11 @@
 //! Where to connect to and how: libpq's parameters, resolved already (defaults, services, password files).
 
-use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::host::Host;
+use crate::secret::Secret;
 use crate::tls::Tls;
 
 /// A server and a login. Names and meanings are libpq's, where it has them.
@@ -86,27 +86,6 @@ impl From<ChannelBinding> for plinth_wire::ChannelBinding {
         }
     }
 }
-
-/// One host of several.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Host {
-    /// As [`Target::host`].
-    pub host: String,
-    /// As [`Target::port`].
-    pub port: u16,
-    /// As [`Target::hostaddr`].
-    #[serde(default)]
-    pub hostaddr: Option<String>,
-    /// As [`Target::password`].
-    #[serde(default)]
-    pub password: Option<Secret>,
-}
-
-/// A secret: its text is shown to nobody but the server.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
 
 /// Which sessions will do: libpq's `target_session_attrs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -222,31 +201,5 @@ impl Target {
         }
         parameters.extend(self.options.as_deref().map(|options| ("options", options)));
         parameters
-    }
-}
-
-impl Host {
-    /// Where its Unix socket is: a path, or after `@` a name in the abstract name space.
-    pub(crate) fn unix_socket(&self) -> Option<PathBuf> {
-        (self.hostaddr.is_none() && self.host.starts_with(['/', '@']))
-            .then(|| PathBuf::from(format!("{}/.s.PGSQL.{}", self.host, self.port)))
-    }
-}
-
-impl Secret {
-    /// Hides `text`.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
     }
 }

@@ -9,7 +9,8 @@
 use plinth_script::Prng;
 use serde::Deserialize;
 
-use crate::config::{ConfigError, LONGEST_S, nanoseconds};
+use crate::config_error::ConfigError;
+use crate::seconds::{LONGEST_S, nanoseconds};
 
 /// An open loop: transactions are due at times of their own, however long others take.
 #[derive(Debug, Clone, Deserialize)]

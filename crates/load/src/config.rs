@@ -6,11 +6,13 @@ use std::time::Duration;
 use plinth_connect::Target;
 use plinth_script::is_name;
 use serde::Deserialize;
-use thiserror::Error;
 
 use crate::arrivals::Rate;
+use crate::config_error::ConfigError;
 use crate::log::LogConfig;
 use crate::native::NativeWorkload;
+use crate::protocol::Protocol;
+use crate::seconds::{LONGEST_S, nanoseconds};
 
 /// A load: who connects where and runs what, and for how long.
 #[derive(Debug, Clone, Deserialize)]
@@ -119,18 +121,6 @@ pub struct TransactionSource {
     pub weight: u32,
 }
 
-/// How statements are sent: pgbench's `--protocol`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// Parameters written into the statement's text.
-    Simple,
-    /// Parsed anew each time, parameters apart.
-    Extended,
-    /// Parsed once a connection.
-    Prepared,
-}
-
 fn yes() -> bool {
     true
 }
@@ -143,30 +133,8 @@ fn ten_seconds() -> f64 {
     10.0
 }
 
-/// A configuration that makes no sense.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{key}: {message}")]
-pub struct ConfigError {
-    /// The key that is wrong.
-    pub key: &'static str,
-    /// What was found and what is allowed.
-    pub message: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(key: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            key,
-            message: message.into(),
-        }
-    }
-}
-
 /// No server takes more: PostgreSQL's greatest `max_connections`.
 const MOST_CLIENTS: usize = 262_143;
-
-/// Longest time that a key takes; keeps every sum of times in nanoseconds far inside 64 bits.
-pub(crate) const LONGEST_S: f64 = 366.0 * 86_400.0;
 
 impl Config {
     /// Checks everything that can be known without parsing scripts.
@@ -272,11 +240,6 @@ impl Config {
     pub(crate) fn connect_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.connect_timeout_s)
     }
-}
-
-/// Seconds as nanoseconds; for times that [`Config::validate`] has seen.
-pub(crate) fn nanoseconds(seconds: f64) -> u64 {
-    (seconds * 1e9).round() as u64
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use mio::{Events, Poll};
 use plinth_connect::{ConnectError, Opened};
 use plinth_thread::POLL_INTERVAL;
 
+use crate::assignment::Assignment;
 use crate::errors::{ErrorKind, Failure};
 use crate::link::{DialError, Dialing};
-use crate::worker::Assignment;
 
 /// How many connections a thread opens at once: enough to hide a network's delay, and few enough that a server, which
 /// makes a process for each, answers all of them in time.

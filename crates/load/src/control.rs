@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use mio::Waker;
 use plinth_connect::ConnectError;
@@ -11,15 +11,8 @@ use plinth_thread::lifecycle::{Lifecycle, StartGate, StopReason};
 use crate::events::Events;
 use crate::report::Report;
 use crate::series::Series;
+use crate::started::Started;
 use crate::timeline::Timeline;
-
-/// When the load began.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Started {
-    pub(crate) at: Instant,
-    pub(crate) wall_clock: SystemTime,
-    pub(crate) connect: Duration,
-}
 
 /// Running counts of one thread, on a cache line of their own: written without locks, read by anyone.
 #[derive(Debug, Default)]

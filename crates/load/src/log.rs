@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use plinth_script::{Prng, lossless};
 use serde::Deserialize;
 
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 use crate::errors::ErrorKind;
 use crate::recorder::{Ended, Outcome};
 

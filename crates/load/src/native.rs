@@ -9,64 +9,17 @@ mod account_mix;
 mod answers;
 mod batch;
 mod keys;
+mod workload;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
-use plinth_script::Prng;
 use serde::Deserialize;
 
-use crate::config::{Config, ConfigError, Protocol, TransactionSource};
+use crate::config_error::ConfigError;
 pub(crate) use account_mix::AccountMix;
-pub(crate) use answers::{AnswerError, Answers};
-pub(crate) use batch::{Batch, Parameter};
-
-/// A workload, with its parameters. All clients share it.
-pub(crate) trait Workload: fmt::Debug + Send + Sync {
-    /// The types of its transactions, in the order that `begin` numbers them in.
-    fn transactions(&self) -> Vec<TransactionType>;
-
-    /// The state of a client, by its number among all.
-    fn client(&self, number: usize) -> Box<dyn WorkloadClient>;
-}
-
-/// What a client of a workload keeps, from one transaction to the next too.
-pub(crate) trait WorkloadClient: fmt::Debug + Send {
-    /// Draws what a transaction needs. A transaction that is tried again begins anew with `random` as it was, and so
-    /// with the same inputs.
-    fn begin(&mut self, transaction: usize, random: &mut Prng);
-
-    /// Adds the next statements; when it adds none, the transaction is over. `answers` are those to the batch before.
-    ///
-    /// # Errors
-    /// Answers that make no sense, with which the client ends.
-    fn next(&mut self, answers: &Answers, batch: &mut Batch<'_>) -> Result<(), AnswerError>;
-}
-
-/// A type of transaction.
-#[derive(Debug)]
-pub(crate) struct TransactionType {
-    /// How the configuration and results name it.
-    pub(crate) name: &'static str,
-    /// What it sends: prepared before its first transaction, all at once. A batch names them by their places in this list.
-    pub(crate) statements: Vec<NativeStatement>,
-}
-
-/// A statement in SQL.
-#[derive(Debug)]
-pub(crate) struct NativeStatement {
-    pub(crate) sql: Cow<'static, str>,
-    /// How many `$1`, `$2`, ... it has.
-    pub(crate) parameters: usize,
-}
-
-impl NativeStatement {
-    pub(crate) fn new(sql: impl Into<Cow<'static, str>>, parameters: usize) -> Self {
-        let sql = sql.into();
-        Self { sql, parameters }
-    }
-}
+pub(crate) use answers::Answers;
+pub(crate) use batch::Batch;
+pub(crate) use workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
 
 /// The name of a workload, and its parameters.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -78,205 +31,12 @@ pub enum NativeWorkload {
 
 impl NativeWorkload {
     /// Checks the parameters. `variables` are those of the run, such as `scale`.
-    fn make(&self, variables: &BTreeMap<String, String>) -> Result<Box<dyn Workload>, ConfigError> {
+    pub(crate) fn make(
+        &self,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Box<dyn Workload>, ConfigError> {
         match self {
             Self::AccountMix(parameters) => parameters.make(variables),
-        }
-    }
-}
-
-/// A transaction of a run: the workload, by its number among those of the run, and its type.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
-    pub(crate) workload: usize,
-    pub(crate) transaction: usize,
-}
-
-/// The compiled workloads of a run. Transactions whose parameters agree are of the same, and share a client's state.
-#[derive(Debug)]
-pub(crate) struct Workloads {
-    pub(crate) workloads: Vec<Box<dyn Workload>>,
-    /// Of each transaction of the configuration; `None` of scripts.
-    found: Vec<Option<Found>>,
-}
-
-impl Workloads {
-    /// Makes what the configuration names.
-    pub(crate) fn new(config: &Config) -> Result<Self, ConfigError> {
-        let mut made = Self {
-            workloads: Vec::new(),
-            found: Vec::new(),
-        };
-        let mut parameters: Vec<&NativeWorkload> = Vec::new();
-        for source in &config.scripts {
-            let Some(native) = &source.native else {
-                made.found.push(None);
-                continue;
-            };
-            if config.protocol == Protocol::Simple {
-                let message =
-                    "got simple; transactions that are compiled in need extended or prepared";
-                return Err(ConfigError::new("protocol", message));
-            }
-            let known = parameters.iter().position(|known| *known == native);
-            let workload = match known {
-                Some(known) => known,
-                None => {
-                    parameters.push(native);
-                    made.workloads.push(native.make(&config.variables)?);
-                    made.workloads.len() - 1
-                }
-            };
-            let transaction = made.transaction(workload, source)?;
-            made.found.push(Some(Found {
-                workload,
-                transaction,
-            }));
-        }
-        Ok(made)
-    }
-
-    fn transaction(
-        &self,
-        workload: usize,
-        source: &TransactionSource,
-    ) -> Result<usize, ConfigError> {
-        let types = self.workloads[workload].transactions();
-        let place = types.iter().position(|known| known.name == source.name);
-        place.ok_or_else(|| {
-            let known: Vec<_> = types.iter().map(|known| known.name).collect();
-            let message = format!(
-                "got a transaction {:?}, which the workload does not have; it has {}",
-                source.name,
-                known.join(", ")
-            );
-            ConfigError::new("scripts", message)
-        })
-    }
-
-    /// What the transaction with this place in the configuration is, if it is compiled in.
-    pub(crate) fn find(&self, place: usize) -> Option<(Found, TransactionType)> {
-        let found = self.found[place]?;
-        let mut types = self.workloads[found.workload].transactions();
-        Some((found, types.swap_remove(found.transaction)))
-    }
-
-    /// The states of a client.
-    pub(crate) fn clients(&self, number: usize) -> Vec<Box<dyn WorkloadClient>> {
-        let workloads = self.workloads.iter();
-        workloads.map(|workload| workload.client(number)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn transaction(name: &str, keys: &Value) -> Value {
-        json!({"name": name, "native": {"workload": "account-mix", "keys": keys}})
-    }
-
-    /// What a configuration of these transactions is refused for.
-    fn refused(transactions: &[Value], protocol: &str, scale: &str) -> Result<Workloads, String> {
-        let config: Config = serde_json::from_value(json!({
-            "connection": {"host": "/tmp", "port": 5432, "user": "u", "database": "d"}, "clients": 1, "threads": 1,
-            "protocol": protocol, "scripts": transactions, "variables": {"scale": scale}, "duration_s": 1, "seed": 7,
-        }))
-        .map_err(|error| error.to_string())?;
-        let validated = config.validate().and_then(|()| Workloads::new(&config));
-        validated.map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn transactions_with_the_same_parameters_are_of_one_workload() {
-        let uniform = json!({"distribution": "uniform"});
-        let zipfian = json!({"distribution": "zipfian", "parameter": 1.5, "active_rows": 9});
-        let script = json!({"name": "a", "source": "SELECT 1;"});
-        let made = refused(
-            &[
-                transaction("lookup", &uniform),
-                script,
-                transaction("transfer", &uniform),
-                transaction("lookup", &zipfian),
-            ],
-            "prepared",
-            "1",
-        )
-        .unwrap();
-        let found: Vec<_> = made
-            .found
-            .iter()
-            .map(|found| found.map(|found| (found.workload, found.transaction)))
-            .collect();
-        assert_eq!(found, [Some((0, 0)), None, Some((0, 1)), Some((1, 0))]);
-        assert_eq!(made.clients(0).len(), 2);
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_named() {
-        let uniform = json!({"distribution": "uniform"});
-        let keys = |distribution: &str, parameter: Value| json!({"distribution": distribution, "parameter": parameter});
-        let both = json!({"name": "lookup", "source": "", "native": {"workload": "account-mix", "keys": uniform}});
-        let unknown_key = json!({"distribution": "uniform", "rows": 1});
-        let cases = [
-            (
-                transaction("look", &uniform),
-                "prepared",
-                "1",
-                "it has lookup, transfer",
-            ),
-            (
-                transaction("lookup", &uniform),
-                "simple",
-                "1",
-                "protocol: got simple",
-            ),
-            (
-                transaction("lookup", &uniform),
-                "prepared",
-                "0",
-                "scale: got \"0\"",
-            ),
-            (
-                transaction("lookup", &unknown_key),
-                "prepared",
-                "1",
-                "unknown field `rows`",
-            ),
-            (
-                transaction(
-                    "lookup",
-                    &json!({"distribution": "uniform", "active_rows": 1}),
-                ),
-                "prepared",
-                "1",
-                "got 1 rows to choose from",
-            ),
-            (
-                transaction("lookup", &keys("uniform", json!(1))),
-                "prepared",
-                "1",
-                "null with uniform",
-            ),
-            (
-                transaction("lookup", &keys("zipfian", json!(1))),
-                "prepared",
-                "1",
-                "got 1, allowed is 1.001",
-            ),
-            (
-                transaction("lookup", &keys("gaussian", Value::Null)),
-                "prepared",
-                "1",
-                "got null",
-            ),
-            (both, "prepared", "1", "exactly one of source and native"),
-        ];
-        for (transaction, protocol, scale, message) in cases {
-            let error = refused(&[transaction], protocol, scale).unwrap_err();
-            assert!(error.contains(message), "{error}");
         }
     }
 }

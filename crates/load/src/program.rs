@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use plinth_script::{
-    Command, Keep, ParseError, Script, Segment, SqlCommand, Symbols, Variables, lossless,
-};
-use plinth_wire::{EncodeError, Piece, Template, statement_text};
+use plinth_script::{Command, ParseError, Script, Symbols, Variables, lossless};
+use plinth_wire::{EncodeError, statement_text};
 use thiserror::Error;
 
-use crate::config::{Config, Protocol, TransactionSource};
-use crate::native::{Found, NativeStatement, TransactionType, Workloads};
+use crate::config::{Config, TransactionSource};
+use crate::native::{NativeStatement, TransactionType};
+use crate::protocol::Protocol;
+use crate::statement::{Place, Statement};
+use crate::workloads::{Found, Workloads};
 
 /// Variables that the engine sets, unless the configuration does.
 pub const AUTOMATIC_VARIABLES: [&str; 3] = ["client_id", "default_seed", "random_seed"];
@@ -55,23 +56,6 @@ pub(crate) struct NativeStep {
     pub(crate) transaction: usize,
     /// Index into [`Programs::statements`].
     pub(crate) first_statement: usize,
-}
-
-/// A statement, and the messages that run it.
-#[derive(Debug)]
-pub(crate) struct Statement {
-    /// Number within its script.
-    pub(crate) index: usize,
-    pub(crate) script: usize,
-    pub(crate) line: usize,
-    pub(crate) text: String,
-    /// What becomes of its results.
-    pub(crate) keep: Option<Keep>,
-    /// What goes before `run` as long as the connection has not prepared the statement.
-    prepare: Vec<u8>,
-    run: Template,
-    /// Slots of the parameters, in the order of the template's holes.
-    params: Vec<usize>,
 }
 
 /// A script.
@@ -151,7 +135,8 @@ impl Programs {
             steps.push(match command {
                 Command::Sql(sql) => {
                     let line = sql.line;
-                    let statement = self.statement(sql, next - first).map_err(|source| {
+                    let place = self.place(next - first);
+                    let statement = Statement::of_script(place, sql).map_err(|source| {
                         ScriptError::Statement {
                             file: script.name.clone(),
                             line,
@@ -184,12 +169,12 @@ impl Programs {
     ) -> Result<(), ScriptError> {
         let first = self.statements.len();
         for (index, statement) in transaction.statements.into_iter().enumerate() {
-            let statement = self.native_statement(statement, index).map_err(|source| {
-                ScriptError::Statement {
-                    file: transaction.name.to_owned(),
-                    line: index + 1,
-                    source,
-                }
+            let NativeStatement { sql, parameters } = statement;
+            let compiled = Statement::compiled(self.place(index), sql.into_owned(), parameters);
+            let statement = compiled.map_err(|source| ScriptError::Statement {
+                file: transaction.name.to_owned(),
+                line: index + 1,
+                source,
             })?;
             self.statements.push(statement);
         }
@@ -211,24 +196,14 @@ impl Programs {
         Ok(())
     }
 
-    /// Its line is its place among those of the transaction, from 1.
-    fn native_statement(
-        &self,
-        statement: NativeStatement,
-        index: usize,
-    ) -> Result<Statement, EncodeError> {
-        let name = prepared_name(self.protocol, self.statements.len());
-        let NativeStatement { sql, parameters } = statement;
-        Ok(Statement {
-            index,
+    /// Of the next statement, which is the `index`th of its script.
+    fn place(&self, index: usize) -> Place {
+        Place {
+            id: self.statements.len(),
             script: self.programs.len(),
-            line: index + 1,
-            keep: None,
-            prepare: Template::parse(&name, sql.as_bytes())?,
-            run: Template::bind(&name, parameters, false)?,
-            params: Vec::new(),
-            text: sql.into_owned(),
-        })
+            index,
+            protocol: self.protocol,
+        }
     }
 
     /// `name`, or with a number behind it if another script has it: results are distinguished by their names.
@@ -239,20 +214,6 @@ impl Programs {
         candidates
             .find(|name| !is_used(name))
             .unwrap_or_else(|| unreachable!("there are more numbers than scripts"))
-    }
-
-    fn statement(&self, sql: SqlCommand, index: usize) -> Result<Statement, EncodeError> {
-        let (prepare, run, params) = messages(self.protocol, &sql, self.statements.len())?;
-        Ok(Statement {
-            index,
-            script: self.programs.len(),
-            line: sql.line,
-            text: sql.text,
-            keep: sql.keep,
-            prepare,
-            run,
-            params,
-        })
     }
 
     /// How many steps each script has.
@@ -285,59 +246,17 @@ impl Programs {
         variables: &Variables,
         out: &mut Vec<u8>,
     ) {
-        let statement = &self.statements[statement];
-        if prepare {
-            out.extend_from_slice(&statement.prepare);
-        }
-        let params = &statement.params;
-        if self.protocol == Protocol::Simple {
-            statement.run.write(out, |hole, out| {
-                if !variables.write_text(params[hole], out) {
-                    out.push(b':');
-                    out.extend_from_slice(&lossless::to_bytes(self.symbols.name(params[hole])));
-                }
-                true
-            });
-        } else {
-            let parameter =
-                |hole: usize, out: &mut Vec<u8>| variables.write_text(params[hole], out);
-            statement.run.write(out, parameter);
-        }
-    }
-
-    /// Slots of a script's statement's parameters.
-    pub(crate) fn params(&self, statement: usize) -> &[usize] {
-        &self.statements[statement].params
-    }
-
-    /// [`Programs::write`] without `Sync`, for a pipeline; `parameter` appends the text of each, or says `false` for null.
-    #[inline]
-    pub(crate) fn write_queued(
-        &self,
-        statement: usize,
-        prepare: bool,
-        out: &mut Vec<u8>,
-        parameter: impl FnMut(usize, &mut Vec<u8>) -> bool,
-    ) {
-        let statement = &self.statements[statement];
-        if prepare {
-            out.extend_from_slice(&statement.prepare);
-        }
-        statement.run.write_unsynced(out, parameter);
+        self.statements[statement].write(self.protocol, prepare, variables, &self.symbols, out);
     }
 
     /// The text that runs or prepares a statement.
     pub(crate) fn sent(&self, statement: usize, variables: &Variables) -> Option<String> {
-        let mut messages = self.statements[statement].prepare.clone();
+        let mut messages = Vec::new();
+        self.statements[statement].write_prepare(&mut messages);
         if messages.is_empty() {
             self.write(statement, false, variables, &mut messages);
         }
         statement_text(&messages).map(|text| lossless::from_bytes(text).into_owned())
-    }
-
-    /// Appends what prepares a statement.
-    pub(crate) fn write_prepare(&self, statement: usize, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.statements[statement].prepare);
     }
 }
 
@@ -406,48 +325,6 @@ fn initial_variables(
         }
     }
     variables
-}
-
-/// The name of a statement on the server. The unnamed one is parsed anew each time.
-fn prepared_name(protocol: Protocol, id: usize) -> String {
-    match protocol {
-        Protocol::Prepared => format!("plinth_{id}"),
-        _ => String::new(),
-    }
-}
-
-/// What prepares a statement, what runs it, and the slots of its parameters.
-fn messages(
-    protocol: Protocol,
-    sql: &SqlCommand,
-    id: usize,
-) -> Result<(Vec<u8>, Template, Vec<usize>), EncodeError> {
-    if protocol == Protocol::Simple {
-        let texts: Vec<_> = sql
-            .segments
-            .iter()
-            .map(|segment| match segment {
-                Segment::Text(text) => Some(lossless::to_bytes(text)),
-                Segment::Var(_) => None,
-            })
-            .collect();
-        let pieces: Vec<_> = texts
-            .iter()
-            .map(|text| text.as_deref().map_or(Piece::Parameter, Piece::Text))
-            .collect();
-        let slots = sql.segments.iter().filter_map(|segment| match segment {
-            Segment::Text(_) => None,
-            Segment::Var(slot) => Some(*slot),
-        });
-        return Ok((Vec::new(), Template::simple(&pieces)?, slots.collect()));
-    }
-    let name = prepared_name(protocol, id);
-    let prepare = Template::parse(&name, &lossless::to_bytes(&sql.prepared_text))?;
-    Ok((
-        prepare,
-        Template::bind(&name, sql.params.len(), sql.keep.is_some())?,
-        sql.params.clone(),
-    ))
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@ use plinth_thread::CpuTime;
 use serde::Serialize;
 
 use crate::aggregates::{Aggregates, Totals};
-use crate::control::Started;
 use crate::errors::{Counted, ErrorKind, Errors};
 use crate::latencies::Latencies;
-use crate::program::{Programs, Statement};
+use crate::program::Programs;
 use crate::recorder::Recorder;
 use crate::series::SeriesRow;
+use crate::started::Started;
+use crate::statement::Statement;
 use crate::timeline::Timeline;
 
 /// What one thread reports.

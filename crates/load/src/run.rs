@@ -15,15 +15,17 @@ use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::config::{Config, ConfigError, nanoseconds};
+use crate::assignment::Assignment;
+use crate::config::Config;
+use crate::config_error::ConfigError;
 use crate::control::{ConnectedClients, Control};
 use crate::events::Event;
-use crate::native::Workloads;
 use crate::program::{Programs, ScriptError, Step};
 use crate::report::{Report, RunResult};
+use crate::seconds::nanoseconds;
 use crate::series::SeriesRow;
 use crate::timeline::{Phase, Timeline};
-use crate::worker::Assignment;
+use crate::workloads::Workloads;
 
 /// A load that cannot be prepared.
 #[derive(Debug, Error)]

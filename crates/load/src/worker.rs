@@ -4,31 +4,27 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Events, Poll, Token, Waker};
-use plinth_connect::Dialer;
-use plinth_script::{Prng, ThreadSeeds};
 use plinth_thread::CpuTime;
 use plinth_wire::frontend;
 
 use crate::arrivals::Arrivals;
+use crate::assignment::Assignment;
 use crate::cancelling::cancel_all;
 use crate::client::Client;
 use crate::clock::Clock;
-use crate::config::{Config, nanoseconds};
 use crate::connecting::Connected;
 use crate::context::Context;
-use crate::control::{Control, Started};
 use crate::errors::Place;
 use crate::log::{Columns, Log};
-use crate::program::Programs;
 use crate::readiness::Alarm;
 use crate::recorder::{Recorder, Scope};
 use crate::report::{Report, unix_ns};
+use crate::seconds::nanoseconds;
 use crate::shell;
+use crate::started::Started;
 
 /// Bytes read at once; a reply may be longer.
 const READ_BYTES: usize = 64 * 1024;
@@ -39,19 +35,6 @@ const READS_AT_ONCE: usize = 16;
 /// Tokens of what is not a client.
 const WAKER: Token = Token(usize::MAX);
 const ALARM: usize = usize::MAX - 1;
-
-/// What a thread is given.
-#[derive(Debug)]
-pub(crate) struct Assignment<'a> {
-    pub(crate) thread: usize,
-    pub(crate) config: &'a Config,
-    pub(crate) dialer: &'a Arc<Dialer>,
-    pub(crate) programs: &'a Programs,
-    pub(crate) control: &'a Control,
-    pub(crate) seeds: &'a ThreadSeeds,
-    /// By client number.
-    pub(crate) client_seeds: &'a [Prng],
-}
 
 impl Assignment<'_> {
     /// Runs the load with the clients that connected, from `started` on.
@@ -65,9 +48,7 @@ impl Assignment<'_> {
         worker.serve_all()?;
         worker.into_report()
     }
-}
 
-impl Assignment<'_> {
     fn log(&self, file: Option<File>, started: Started) -> Option<Log> {
         let (config, file) = (self.config.log.as_ref()?, file?);
         let columns = Columns {
@@ -85,18 +66,6 @@ impl Assignment<'_> {
             warmup_ns,
             sample,
         ))
-    }
-
-    /// Numbers of the thread's clients that are to have a connection before the load begins: of those that get one for
-    /// each transaction only the first, to see whether there is one to be had.
-    pub(crate) fn numbers_to_connect(&self, all: bool) -> Range<usize> {
-        let Range { start, end } = self.seeds.clients.clone();
-        let end = if all || !self.config.reconnect {
-            end
-        } else {
-            end.min(start + 1)
-        };
-        start..end
     }
 }
 

@@ -15,6 +15,7 @@ mod plan;
 mod probe;
 mod single;
 mod target;
+mod until;
 mod writers;
 
 pub use case::{Case, Descriptor, Group, Method, Place, Sharing};

@@ -1,7 +1,6 @@
 //! A probe: the file, and the thread that measures a case while the caller waits, and may give up.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -12,6 +11,7 @@ use crate::error::ProbeError;
 use crate::figure::{Figure, Outcome};
 use crate::own_file::OwnFile;
 use crate::target::Failure;
+use crate::until::Until;
 use crate::{SEGMENT_BYTES, single, writers};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -20,24 +20,6 @@ const MOST_WRITERS: u32 = 4096;
 const WAL_FILL_BYTES: usize = 256 << 10;
 /// For one answer of the storage. A slow disk that has taken much before may be busy for long.
 const HANG_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// When a case ends: after its duration, or when it is stopped.
-#[derive(Debug)]
-pub(crate) struct Until {
-    ends: Instant,
-    stopped: AtomicBool,
-}
-
-impl Until {
-    #[inline]
-    pub(crate) fn is_over(&self, now: Instant) -> bool {
-        now >= self.ends || self.stopped.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn end(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
-    }
-}
 
 /// The files of a probe, each as long as a WAL segment, of random bytes. They are removed when the probe is dropped.
 #[derive(Debug)]
@@ -82,10 +64,7 @@ impl Probe {
             (None, Place::Onward) => self.segment()?.path(),
             (None, _) => self.blocks.path(),
         };
-        let until = Arc::new(Until {
-            ends: Instant::now() + duration,
-            stopped: AtomicBool::new(false),
-        });
+        let until = Arc::new(Until::new(Instant::now() + duration));
         let receiver = measuring(path, case, &until)?;
         let result = wait(&receiver, path, &until, keep_waiting)?;
         if let Some(grown) = grown {

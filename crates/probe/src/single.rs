@@ -7,8 +7,8 @@ use crate::SEGMENT_BYTES;
 use crate::buffer::Buffer;
 use crate::case::{Case, Descriptor, Place};
 use crate::figure::{Figure, Latencies};
-use crate::probe::Until;
 use crate::target::{Failure, Target};
+use crate::until::Until;
 
 /// Measures a case of one writer on the file at `path`.
 pub(crate) fn measure(path: &Path, case: &Case, until: &Until) -> Result<Figure, Failure> {

@@ -10,8 +10,8 @@ use crate::case::{Case, Sharing};
 use crate::error::ProbeError;
 use crate::figure::{Figure, Latencies};
 use crate::log::Log;
-use crate::probe::Until;
 use crate::target::{Failure, Target};
+use crate::until::Until;
 use crate::{RECORD_BYTES, SEGMENT_BYTES, WAL_BLOCK_BYTES};
 
 /// A writer only waits: it needs no deep stack.

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::value::Value;
+use crate::double::write_double;
 
 /// A script that cannot be run, with the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -147,6 +147,6 @@ fn fixed(d: f64) -> String {
         return format!("{d:.6}");
     }
     let mut text = Vec::new();
-    Value::Double(d).write_text(&mut text);
+    write_double(d, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -1,8 +1,8 @@
 //! Splits expressions into tokens, as pgbench's `exprscan.l` does.
 
+use crate::double::parse_double;
 use crate::error::ParseError;
 use crate::source::{Source, continuation_length, is_blank, is_name_part, is_name_start};
-use crate::value;
 
 /// A token of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,7 +153,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn double(&self, text: &'a str, start: usize) -> Result<Token<'a>, ParseError> {
-        value::parse_double(text).map(Token::Double).ok_or_else(|| {
+        parse_double(text).map(Token::Double).ok_or_else(|| {
             self.source
                 .error(start, format!("double constant overflow ({text})"))
                 .with_hint("doubles reach from 2.3e-308 to 1.7e308")

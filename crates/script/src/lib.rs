@@ -4,6 +4,7 @@
 mod builtin;
 mod conditional;
 pub mod distributions;
+mod double;
 mod error;
 mod expr;
 mod fold;
@@ -16,6 +17,7 @@ mod meta;
 mod options;
 mod parse;
 mod prng;
+mod reader;
 mod scan;
 mod script;
 mod seeding;

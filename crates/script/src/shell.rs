@@ -3,7 +3,7 @@
 
 use crate::error::{EvalError, EvalReason, ParseError};
 use crate::lossless;
-use crate::meta::Reader;
+use crate::reader::Reader;
 use crate::sleep::leading_integer;
 use crate::source::is_space;
 use crate::variables::Variables;

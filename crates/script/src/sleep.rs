@@ -2,7 +2,7 @@
 
 use crate::error::{EvalError, EvalReason, ParseError};
 use crate::lossless;
-use crate::meta::{Reader, Word};
+use crate::reader::{Reader, Word};
 use crate::value::Value;
 use crate::variables::Variables;
 

@@ -14,7 +14,7 @@ use super::files;
 use super::session::TlsSession;
 use super::settings::{Negotiation, SslMode, Tls, TlsVersion};
 use super::verifier::{Roots, Verifier};
-use crate::target::Host;
+use crate::host::Host;
 
 /// The ALPN protocol, which servers from version 17 on check.
 const ALPN: &[u8] = b"postgresql";

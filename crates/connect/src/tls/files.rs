@@ -14,7 +14,7 @@ use rustls::sign::CertifiedKey;
 use super::certificate::Certificate;
 use super::error::{FileProblem, TlsError};
 use super::settings::Tls;
-use crate::target::Secret;
+use crate::secret::Secret;
 
 const ROOT_UID: u32 = 0;
 

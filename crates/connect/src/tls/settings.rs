@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::target::Secret;
+use crate::secret::Secret;
 
 /// Names and meanings are libpq's. Default files (`~/.postgresql/root.crt`, ...) have been looked for already.
 #[derive(Clone, Debug, Deserialize)]

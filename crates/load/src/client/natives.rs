@@ -29,7 +29,7 @@ impl Client {
         now_ns: u64,
     ) -> Result<bool, ClientError> {
         let mut batch = Batch {
-            programs: context.programs,
+            statements: &context.programs.statements,
             prepared: &self.prepared,
             pipeline: &mut self.pipeline,
             first_statement: native.first_statement,

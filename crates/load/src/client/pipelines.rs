@@ -5,9 +5,9 @@ use std::ops::Range;
 use plinth_wire::frontend::SYNC;
 
 use crate::client::{Client, State};
-use crate::config::Protocol;
 use crate::context::Context;
 use crate::errors::ClientError;
+use crate::protocol::Protocol;
 
 impl Client {
     /// `\startpipeline`; whether there is something to wait for. Statements that are not prepared yet are prepared
@@ -37,7 +37,7 @@ impl Client {
         }
         let mut out = std::mem::take(&mut context.out);
         out.clear();
-        unprepared.for_each(|id| programs.write_prepare(id, &mut out));
+        unprepared.for_each(|id| programs.statements[id].write_prepare(&mut out));
         out.extend_from_slice(&SYNC);
         self.state = State::Preparing;
         let result = self.send(&out, context);
@@ -52,15 +52,14 @@ impl Client {
         context: &mut Context<'_>,
         now_ns: u64,
     ) -> Result<(), ClientError> {
-        let programs = context.programs;
-        if let Some(keep) = &programs.statements[id].keep {
+        let statement = &context.programs.statements[id];
+        if let Some(keep) = &statement.keep {
             let message = format!("\\{} is not allowed in pipeline mode", keep.command());
             return Err(self.error(context, message));
         }
         let out = self.pipeline.queue(id, now_ns);
-        let (prepare, params) = (!self.prepared[id], programs.params(id));
-        programs.write_queued(id, prepare, out, |hole, out| {
-            self.variables.write_text(params[hole], out)
+        statement.write_queued(!self.prepared[id], out, |hole, out| {
+            self.variables.write_text(statement.params[hole], out)
         });
         self.step += 1;
         self.send_pipeline(false, context)

@@ -8,12 +8,11 @@ use std::collections::BTreeMap;
 use plinth_script::{Prng, distributions::uniform};
 use serde::Deserialize;
 
-use crate::config::ConfigError;
-use crate::native::Parameter::Integer;
-use crate::native::keys::{Choice, Keys};
-use crate::native::{
-    AnswerError, Answers, Batch, NativeStatement, TransactionType, Workload, WorkloadClient,
-};
+use super::answers::{AnswerError, Answers};
+use super::batch::{Batch, Parameter::Integer};
+use super::keys::{Choice, Keys};
+use super::workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
+use crate::config_error::ConfigError;
 
 const LOOKUP: usize = 0;
 

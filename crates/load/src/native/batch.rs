@@ -3,7 +3,7 @@
 use plinth_script::Value;
 
 use crate::pipeline::Pipeline;
-use crate::program::Programs;
+use crate::statement::Statement;
 
 /// A parameter of a statement; it is sent as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,8 @@ impl Parameter {
 /// Statements that are sent together, with one `Sync` behind them.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
-    pub(crate) programs: &'a Programs,
+    /// All statements of the run.
+    pub(crate) statements: &'a [Statement],
     pub(crate) prepared: &'a [bool],
     pub(crate) pipeline: &'a mut Pipeline,
     /// The first statement of the transaction among all of the run.
@@ -40,8 +41,8 @@ impl Batch<'_> {
         let id = self.first_statement + statement;
         let out = self.pipeline.queue(id, self.now_ns);
         let prepare = !self.prepared[id];
-        self.programs
-            .write_queued(id, prepare, out, |hole, out| parameters[hole].write(out));
+        let write_parameter = |hole: usize, out: &mut Vec<u8>| parameters[hole].write(out);
+        self.statements[id].write_queued(prepare, out, write_parameter);
         self.len += 1;
     }
 }

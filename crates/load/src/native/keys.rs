@@ -8,7 +8,7 @@ use plinth_script::distributions::{
 };
 use serde::Deserialize;
 
-use crate::config::ConfigError;
+use crate::config_error::ConfigError;
 
 /// Accounts of pgbench for each unit of its scale.
 const ACCOUNTS_PER_SCALE: i64 = 100_000;

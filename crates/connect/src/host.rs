@@ -1,0 +1,31 @@
+//! One of the hosts that may have the server.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::secret::Secret;
+
+/// One host of several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// As [`crate::Target::host`].
+    pub host: String,
+    /// As [`crate::Target::port`].
+    pub port: u16,
+    /// As [`crate::Target::hostaddr`].
+    #[serde(default)]
+    pub hostaddr: Option<String>,
+    /// As [`crate::Target::password`].
+    #[serde(default)]
+    pub password: Option<Secret>,
+}
+
+impl Host {
+    /// Where its Unix socket is: a path, or after `@` a name in the abstract name space.
+    pub(crate) fn unix_socket(&self) -> Option<PathBuf> {
+        (self.hostaddr.is_none() && self.host.starts_with(['/', '@']))
+            .then(|| PathBuf::from(format!("{}/.s.PGSQL.{}", self.host, self.port)))
+    }
+}

@@ -1,0 +1,22 @@
+//! What is wrong with a configuration.
+
+use thiserror::Error;
+
+/// A configuration that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{key}: {message}")]
+pub struct ConfigError {
+    /// The key that is wrong.
+    pub key: &'static str,
+    /// What was found and what is allowed.
+    pub message: String,
+}
+
+impl ConfigError {
+    pub(crate) fn new(key: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            key,
+            message: message.into(),
+        }
+    }
+}
