@@ -35,6 +35,7 @@ from plinth.model.experiment import (
     WorkloadSpec,
 )
 from plinth.model.load_config import LoadConfig
+from plinth.model.objective import Objective
 from plinth.model.plan import Plan
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedRatio, Reference
 from plinth.model.run_comparison import RunsComparison
@@ -67,6 +68,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     **{f"[dataset.columns] NAME.kind = {kinds_of(kind)}": kind for kind in COLUMN_KINDS},
     "[workload]": WorkloadSpec,
     "[measure]": MeasureSpec,
+    "[[objective]]": Objective,
     "[drive]": DriveSpec,
 }
 PUBLISHED_SECTIONS: dict[str, type[BaseModel]] = {

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plinth.analyse.durability import durability_of, upper_bound, with_test
-from plinth.model.analysis import Safety
 from plinth.model.durability import Damage, IntegrityCheck, PowerCut
+from plinth.model.safety import Safety
 
 KEEPS = Safety(grade="keeps", reasons=("every commit is flushed",))
 VOLATILE = Safety(grade="does not keep", reasons=("memory is volatile",))

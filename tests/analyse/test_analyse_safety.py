@@ -6,7 +6,7 @@ import pytest
 
 from analyse_bundles import bundle, server_facts, storage_facts
 from plinth.analyse.safety import judge
-from plinth.model.analysis import SafetyGrade
+from plinth.model.safety import SafetyGrade
 
 VARIANT = bundle({"disk": [1.0]}).plan.variants[0]
 

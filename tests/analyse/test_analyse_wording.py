@@ -3,9 +3,10 @@
 import pytest
 
 from plinth.analyse.wording import Side, comparison_sentence, rate
-from plinth.model.analysis import NoiseFloor, SafetyGrade, Verdict
+from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.figures import number, percent_or_times, times
+from plinth.model.safety import SafetyGrade
 
 KEEPS: SafetyGrade = "keeps"
 LOSES: SafetyGrade = "does not keep"

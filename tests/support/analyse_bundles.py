@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from plinth.model.contents import BundleContents, TrialContents
-from plinth.model.experiment import Experiment, Level
+from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, ServerFacts, Setting, StorageFacts
+from plinth.model.level import Level
 from plinth.model.load import EngineCost, Histogram, Second, Totals
 from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan, PlannedCluster, ScriptText, Variant

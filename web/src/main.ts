@@ -20,6 +20,7 @@ import { enduranceView } from "./views/endurance";
 import { latencyView } from "./views/latency";
 import { machineView } from "./views/machine";
 import { evidence, masthead } from "./views/masthead";
+import { objectivesView } from "./views/objectives";
 import { publishedView } from "./views/published";
 import { rankingView } from "./views/ranking";
 import { reproduceView } from "./views/reproduce";
@@ -41,6 +42,7 @@ function page(report: Report): HTMLElement[] {
   const start = initialFocus(report);
   const focus = start && new Store(start);
   const sections = [
+    objectivesView(report),
     scalingView(report),
     rankingView(report),
     durabilityView(report),

@@ -6,6 +6,7 @@ from plinth.analyse.comparison import Ratio
 from plinth.analyse.curves import curves_of
 from plinth.analyse.durability import durability_of, with_test
 from plinth.analyse.endurance import stated_rating, variant_endurance
+from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.safety import judge
 from plinth.analyse.sweep_wording import sweep_answer
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
@@ -35,6 +36,7 @@ def analyse(contents: BundleContents) -> Analysis:
         variants=tuple(results),
         comparisons=tuple(comparisons),
         sweep=sweep,
+        objectives=judge_objectives(contents, measured, results, seed),
         noise=noise,
         noise_missing=noise_missing,
         rating=stated_rating(contents),

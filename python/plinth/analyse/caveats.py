@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause
-from plinth.model.analysis import NoiseFloor, SafetyGrade, VariantResult
+from plinth.model.analysis import NoiseFloor, VariantResult
 from plinth.model.contents import BundleContents
 from plinth.model.factors import Design
 from plinth.model.figures import more_command
+from plinth.model.safety import SafetyGrade
 from plinth.model.trial import Trial
 
 MANY_FAILURES = 0.01

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plinth.model.contents import BundleContents
-from plinth.model.experiment import WorkloadSpec, level_text
+from plinth.model.experiment import WorkloadSpec
 from plinth.model.facts import PLACES
+from plinth.model.level import level_text
 from plinth.model.pg_units import setting_text
 from plinth.model.plan import ScriptText, TransactionText, Variant
 from plinth.model.run_figures import Condition, ConditionKind

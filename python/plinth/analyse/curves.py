@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalability
 from plinth.analyse.sweep_wording import Course, curve_sentence
 from plinth.analyse.trials import Measured
-from plinth.model.experiment import Level, level_text
 from plinth.model.factors import Design
 from plinth.model.labels import levels_label
+from plinth.model.level import Level, level_text
 from plinth.model.sweep import Factor, Knee, ScalabilityFit, ScalingCurve, ScalingPoint
 
 CLIENTS = "workload.clients"

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from plinth.model.analysis import DurabilityTest, Safety
+from plinth.model.analysis import DurabilityTest
 from plinth.model.base import Gap
 from plinth.model.durability import DamageKind, PowerCut
+from plinth.model.safety import Safety
 from plinth.model.units import format_count
 
 CONFIDENCE = 0.95

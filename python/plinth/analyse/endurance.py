@@ -119,6 +119,7 @@ class _Account:
             flows=flows,
             storages=storages,
             devices=devices,
+            total=self._total() if self._trials else None,
             gaps=tuple(dict.fromkeys(self._gaps)),
         )
 
@@ -148,6 +149,15 @@ class _Account:
                 amplification=self._amplification(devices, roles),
                 **dict(written),
             )
+
+    def _total(self) -> Written | None:
+        """To the devices directly below all file systems, each counted once; None where those of a storage are not known."""
+        facts = [self._contents.storages.get(storage) for storage in self._roles.values()]
+        below = [_topmost(one) if one else () for one in facts]
+        if not all(below):
+            return None
+        devices = dict.fromkeys(device for each in below for device in each)
+        return self._written(lambda trial: _sum(trial.device_rate(one) for one in devices))
 
     def _places(self) -> dict[tuple[str, ...], list[tuple[str, str]]]:
         """Storages and roles by the devices directly below them."""

@@ -6,9 +6,9 @@ A judgement from facts, not a test: a device that lies about its flushes is not 
 from collections.abc import Mapping
 from typing import get_args
 
-from plinth.model.analysis import Safety, SafetyGrade
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
+from plinth.model.safety import Safety, SafetyGrade
 
 Finding = tuple[SafetyGrade, str]
 _SEVERITY: tuple[SafetyGrade, ...] = get_args(SafetyGrade)

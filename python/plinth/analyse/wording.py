@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plinth.analyse.comparison import EQUIVALENCE, in_doubt
-from plinth.model.analysis import Comparison, NoiseFloor, SafetyGrade, VariantResult, Verdict
+from plinth.model.analysis import Comparison, NoiseFloor, VariantResult, Verdict
 from plinth.model.estimate import Estimate
 from plinth.model.figures import more_command, number, times_of
+from plinth.model.safety import SafetyGrade
 
 
 @dataclass(frozen=True)

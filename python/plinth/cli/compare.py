@@ -7,17 +7,16 @@ from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
-from plinth.cli.gate import FailOn, Finding, finding_of_verdict, gated
+from plinth.cli.gate import FailOn, finding_of_verdict, gated
 from plinth.cli.plain import print_json, print_plain, print_rendered
-from plinth.cli.results import Markdown, write_text
+from plinth.cli.results import Markdown
+from plinth.cli.written_file import Junit, write_text
 from plinth.model.errors import UsageError
 from plinth.model.run_metrics import Allowance, Metric
 
 if TYPE_CHECKING:
     from plinth.model.run_comparison import RunsComparison
     from plinth.report.junit import Suite
-
-Junit = Annotated[Path | None, Parameter(name="--junit", help="Write JUnit XML to this file as well, for CI.")]
 
 
 def compare(
@@ -95,7 +94,7 @@ def _show(compared: "RunsComparison", *, markdown: bool, as_json: bool) -> None:
         print_rendered(render_runs_terminal(compared, width=console.width, color=color))
 
 
-def _suites(compared: "RunsComparison", fail_on: tuple[Finding, ...]) -> list["Suite"]:
+def _suites(compared: "RunsComparison", fail_on: FailOn) -> list["Suite"]:
     """A regression always fails its case; what is open is skipped, unless --fail-on names it."""
     from plinth.report.junit import Case, Suite, outcome_of
 

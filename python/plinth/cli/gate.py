@@ -10,9 +10,10 @@ if TYPE_CHECKING:
 
 FAILED_GATE = 99
 """As k6 has it for a threshold that was crossed; no other outcome of a command gives it."""
-Finding = Literal["regression", "inconclusive"]
+RatioFinding = Literal["regression", "inconclusive"]
+Finding = Literal[RatioFinding, "objective"]
 FailOn = Annotated[
-    tuple[Finding, ...],
+    tuple[RatioFinding, ...],
     Parameter(
         name="--fail-on",
         negative="",

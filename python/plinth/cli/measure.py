@@ -19,7 +19,9 @@ from plinth.cli.experiment import (
     ScaleToFit,
     with_shortcuts,
 )
+from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
 from plinth.cli.plain import print_plain
+from plinth.cli.written_file import Junit
 from plinth.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ def run(
     as_json: AsJson = False,
     plots: RunPlots = False,
     quiet: Quiet = False,
+    fail_on: FailOnObjectives = (),
+    junit: Junit = None,
 ) -> int:
     """Run an experiment: make its storages, start PostgreSQL, load, measure, compare, report.
 
@@ -76,7 +80,8 @@ def run(
 
     The experiment of a bundle, which may be from somebody else, is shown whole and runs when that is confirmed.
 
-    Exit code 0 when the question is answered, 3 when it was measured but could not be decided; for others see `plinth --help`.
+    Exit code 0 when the question is answered, 3 when it was measured but could not be decided, 99 for a finding of --fail-on;
+    for others see `plinth --help`.
     """
     from plinth.cli.plan_view import full_size_sentence
     from plinth.cli.shared import bundle_of, confirm, overrides_of
@@ -91,6 +96,7 @@ def run(
     else:
         loaded = load_experiment(shared / "experiment.toml", (*overrides_of(shared), *overrides), full)
         confirm(loaded, shared, yes)
+    require_objectives(loaded.experiment.objectives, fail_on, junit)
     folder = bundle or Path("bundles") / f"{loaded.experiment.name}-{datetime.now():%Y%m%d-%H%M%S}"
     made = make_plan(loaded, run_id=token_hex(4), bundle=folder, fit=scale_to_fit)
     if full:
@@ -98,7 +104,7 @@ def run(
     with _listener(quiet) as listener:
         status = run_plan(made, loaded.kept_text, folder, listener, destroy, loaded.connections)
         results = _results(status.bundle, listener)
-    return _conclude(results, status, as_json, plots)
+    return _conclude(results, status, as_json, plots, fail_on, junit)
 
 
 def resume(
@@ -153,14 +159,24 @@ def _results(folder: Path, listener: "Listener") -> "Results":
     return results
 
 
-def _conclude(results: "Results", status: "RunStatus", as_json: bool, plots: bool) -> int:
+def _conclude(
+    results: "Results",
+    status: "RunStatus",
+    as_json: bool,
+    plots: bool,
+    fail_on: tuple[ObjectiveFinding, ...] = (),
+    junit: Path | None = None,
+) -> int:
     """Show the results of a bundle, and say by the exit code how it went. Raises the error that part of the run ended with."""
     from plinth.cli.results import show_results
 
     show_results(results, as_json, plots)
+    failed_gate = gated_objectives(results.analysis, fail_on, junit)
     if status.error is not None:
         raise status.error
     if status.failed_trials:
         return 1
+    if failed_gate:
+        return failed_gate
     undecided = any(comparison.verdict == "undecided" for comparison in results.analysis.comparisons)
     return UNDECIDED if undecided else 0

@@ -9,9 +9,10 @@ from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
+from plinth.cli.objectives import FailOnObjectives, gated_objectives, require_objectives
 from plinth.cli.plain import print_json, print_plain, print_rendered
+from plinth.cli.written_file import Junit, write_text
 from plinth.model.errors import UsageError
-from plinth.system.failures import from_os_error
 from plinth.system.owners_only import for_owner_only
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def report(
     svg: Svg = None,
     png: Png = None,
     output: Output = None,
+    fail_on: FailOnObjectives = (),
+    junit: Junit = None,
 ) -> int:
     """Show a bundle's results: a table, unless another form is asked for.
 
@@ -63,42 +66,52 @@ def report(
       plinth report bundles/ramdisk-20261122-091717 --plots
       plinth report bundles/ramdisk-20261122-091717 --html --output report.html
       plinth report bundles/ramdisk-20261122-091717 --svg charts --png charts
+      plinth report bundles/ramdisk-20261122-091717 --fail-on objective --junit junit.xml
 
     --svg and --png print the path and the title of each chart that they write; with --json as JSON.
+
+    Exit code 0 when it was shown, 99 for a finding of --fail-on; for others see `plinth --help`.
     """
     if svg is not None or png is not None:
         if any((html, markdown, csv, plots, output)):
             raise UsageError("--svg and --png go with each other and with --json only")
         from plinth.cli.chart_files import write_charts
 
-        write_charts(_results_of(bundle), svg, png, as_json)
-        return 0
+        results = _results_of(bundle)
+        require_objectives(results.contents.plan.experiment.objectives, fail_on, junit)
+        write_charts(results, svg, png, as_json)
+        return gated_objectives(results.analysis, fail_on, junit)
     if sum((html, markdown, csv, as_json, plots)) > 1:
         raise UsageError("give one of --html, --markdown, --csv, --json and --plots")
-    from plinth import report as rendering
-
+    if output is not None and not (html or markdown or csv or as_json):
+        raise UsageError("--output goes with --html, --markdown, --csv or --json")
     results = _results_of(bundle)
+    require_objectives(results.contents.plan.experiment.objectives, fail_on, junit)
     if html:
         print_plain(str(write_html(results, output)))
-        return 0
-    if markdown:
-        text = rendering.render_markdown(results.report)
-    elif csv:
-        text = rendering.render_csv(results.report)
-    elif as_json:
-        text = results.json_text
-    elif output is None:
+    elif not (markdown or csv or as_json):
         _print_table(results, plots)
-        return 0
     else:
-        raise UsageError("--output goes with --html, --markdown, --csv or --json")
+        _show_text(_rendered(results, markdown=markdown, csv=csv), output, as_json=as_json)
+    return gated_objectives(results.analysis, fail_on, junit)
+
+
+def _rendered(results: "Results", *, markdown: bool, csv: bool) -> str:
+    """Markdown or CSV; JSON where neither is asked for."""
+    from plinth import report as rendering
+
+    if markdown:
+        return rendering.render_markdown(results.report)
+    return rendering.render_csv(results.report) if csv else results.json_text
+
+
+def _show_text(text: str, output: Path | None, *, as_json: bool) -> None:
     if output is not None:
         write_text(output, text, *_REPORT)
     elif as_json:
         print_json(text, end="")
     else:
         print_plain(text, end="")
-    return 0
 
 
 def _results_of(bundle: Path) -> "Results":
@@ -190,13 +203,3 @@ def _print_table(results: Results, plots: bool) -> None:
             results.contents, results.analysis, width=console.width, color=color, encoding=console.encoding
         )
         print_rendered(f"\n{drawn}")
-
-
-def write_text(path: Path, text: str, what: str, option: str) -> Path:
-    """Write to a place that the user has named by `option`; `what` says what for, as in "write the report"."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise from_os_error(error, what, path, hint=f"{option} names another place for it") from error
-    return path

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from plinth.experiment.problems import UNKNOWN_KEY, problems_of
 from plinth.experiment.storages import check_storages, valid_storages
 from plinth.model.errors import Problem
-from plinth.model.experiment import Experiment, factor_path, level_text, with_levels
+from plinth.model.experiment import Experiment, factor_path, with_levels
+from plinth.model.level import level_text, same_level
 from plinth.model.nearest import nearest
 from plinth.model.storage_graph import factors_by_storage
 
@@ -106,7 +107,7 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
         return [problem]
     if not levels:
         return [Problem("a factor needs at least one level", path=path)]
-    repeated = [level for index, level in enumerate(levels) if any(_alike(level, one) for one in levels[:index])]
+    repeated = [level for index, level in enumerate(levels) if any(same_level(level, one) for one in levels[:index])]
     problems = [Problem(f"the level {level!r} is there twice", path=path) for level in repeated[:1]]
     return problems + [problem for level in levels for problem in _check_level(document, factor, level, known)]
 
@@ -120,11 +121,6 @@ def _barred(document: dict[str, Any], factor: str) -> str | None:
         if not isinstance(table, dict):
             return ".".join(way[:place])
     return None
-
-
-def _alike(level: Any, other: Any) -> bool:
-    """1000 and 1000.0, or "on" and true."""
-    return level == other or (not isinstance(level, list) and level_text(level) == level_text(other))
 
 
 def _is_level(level: Any) -> bool:

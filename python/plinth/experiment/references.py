@@ -4,6 +4,7 @@ they are reported beside whatever else is wrong."""
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from plinth.experiment.objectives import check_objectives
 from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
 from plinth.model.errors import Problem
 from plinth.model.experiment import DEFAULT_TABLESPACE, factor_path
@@ -46,7 +47,12 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
         problems += _check_names("tablespace", within, [*tablespaces, DEFAULT_TABLESPACE], document, matrix)
     else:
         problems += _check_loader(document, matrix) + _check_load_settings(document, matrix)
-    return problems + _check_baseline(document, matrix) + _check_compare(document, matrix)
+    return [
+        *problems,
+        *_check_baseline(document, matrix),
+        *_check_compare(document, matrix),
+        *check_objectives(document, matrix, storages),
+    ]
 
 
 def _check_loader(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:

@@ -10,24 +10,14 @@ from plinth.model.drive import Rating
 from plinth.model.durability import DamageKind, PowerCut
 from plinth.model.endurance import VariantEndurance
 from plinth.model.estimate import Estimate
-from plinth.model.experiment import Level
+from plinth.model.level import Level
+from plinth.model.objective import ObjectiveResult
+from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
 from plinth.model.units import format_count
 
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
-SafetyGrade = Literal["keeps", "unknown", "may lose recent commits", "does not keep"]
-"""In order of severity; "unknown" where the facts to judge by could not be had."""
-
-
-class Safety(Frozen):
-    """What becomes of an acknowledged commit when the power goes: judged from facts, and tested where power was cut."""
-
-    grade: SafetyGrade
-    reasons: tuple[str, ...]
-    tested: str | None = Field(
-        default=None, description='What power cuts found: "damage in 0 of 24 power cuts". None: none was made.'
-    )
 
 
 class DurabilityTest(Frozen):
@@ -291,6 +281,9 @@ class Analysis(Frozen):
         default=None,
         description="Factors, strata and curves; None without a numeric factor where all variants are compared with one "
         "baseline, and in analyses of before it was worked out.",
+    )
+    objectives: tuple[ObjectiveResult, ...] = Field(
+        default=(), description="Each objective for each of its variants; the A/A twin has none of its own."
     )
     noise: NoiseFloor | None
     noise_missing: str | None = Field(default=None, description="Why the noise floor is not known, where it is not.")

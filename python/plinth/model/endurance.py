@@ -60,6 +60,11 @@ class VariantEndurance(Frozen):
     flows: tuple[FlowWritten, ...]
     storages: tuple[StorageWritten, ...]
     devices: tuple[DeviceWritten, ...]
+    total: Written | None = Field(
+        default=None,
+        description="All devices directly below the file systems of its storages together; None where one of them is not known, "
+        "and in analyses of before it was worked out.",
+    )
     gaps: tuple[Gap, ...] = ()
 
 

@@ -17,7 +17,9 @@ from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.files import MOST_WEIGHT, Files, weighted
+from plinth.model.level import Level
 from plinth.model.load_config import MAX_CLIENTS, MAX_TPS
+from plinth.model.objective import Objective
 from plinth.model.probe_io import IoMoment
 from plinth.model.probe_kinds import IoShape
 from plinth.model.storage import StorageSpec
@@ -26,11 +28,6 @@ from plinth.model.units import DurationS, SizeBytes, format_duration
 SPEC_VERSION = 1
 DEFAULT_TABLESPACE = "pg_default"
 """The tablespace that every cluster has: within its data directory."""
-
-"""Of a rate, as the load engine has it (crates/load/src/arrivals.rs)."""
-
-Level = bool | int | float | str | tuple[str, ...]
-"""One value of a factor; a list where the key takes one, such as a storage's mount_options."""
 
 
 class ServerSpec(Frozen):
@@ -386,6 +383,13 @@ class Experiment(Frozen):
         description="Power cuts after the trials, which test whether acknowledged commits are kept. Default: none; the report then "
         "judges from facts.",
     )
+    objectives: tuple[Objective, ...] = Field(
+        default=(),
+        alias="objective",
+        description="Bounds that variants have to keep. The report says of each variant whether it does; --fail-on makes a "
+        "command end with exit code 99 where one does not.",
+        examples=[[{"metric": "latency_p99", "max": "20ms"}]],
+    )
     drive: DriveSpec | None = Field(
         default=None,
         description="What a drive is rated for: the report then says how long one lasts at the measured rates.",
@@ -421,13 +425,6 @@ def factor_path(factor: str) -> tuple[str, ...]:
 def factors_of_storages(matrix: Iterable[str]) -> tuple[str, ...]:
     """The factors that write into a storage's own fields: storage.NAME.FIELD."""
     return tuple(factor for factor in matrix if factor.startswith("storage."))
-
-
-def level_text(level: Level) -> str:
-    """A level as PostgreSQL and people write it: booleans are on and off; a list by its entries."""
-    if isinstance(level, bool):
-        return "on" if level else "off"
-    return (",".join(level) or "none") if isinstance(level, tuple) else str(level)
 
 
 def with_levels(document: dict[str, Any], levels: dict[str, Level]) -> dict[str, Any]:

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from plinth.model.experiment import Level, factor_path, level_text
+from plinth.model.experiment import factor_path
 from plinth.model.figures import number
 from plinth.model.labels import factor_title, level_label, levels_label
+from plinth.model.level import Level, level_text
 from plinth.model.pg_units import SIZES_BYTES, TIMES_MS, setting_amount
 from plinth.model.plan import Plan, Variant
 from plinth.model.sweep import Factor, FactorLevel, LevelUnit, Stratum

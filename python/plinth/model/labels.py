@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from plinth.model.experiment import Level, level_text
+from plinth.model.level import Level, level_text
 
 _PREFIXES = {
     "server.version": "PostgreSQL",

@@ -8,8 +8,9 @@ from pydantic import AliasChoices, Field
 from plinth.model.base import Frozen
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import PlannedCut
-from plinth.model.experiment import Experiment, Level, ServerSpec, WorkloadSpec
+from plinth.model.experiment import Experiment, ServerSpec, WorkloadSpec
 from plinth.model.facts import HostFacts, Installation
+from plinth.model.level import Level
 from plinth.model.native import NativeTransaction
 from plinth.model.published import Reference
 from plinth.model.step import Step

@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from plinth.model.base import Frozen
-from plinth.model.experiment import Level
+from plinth.model.level import Level
 from plinth.model.load_config import MAX_TPS
 from plinth.model.units import LatencyNs
 

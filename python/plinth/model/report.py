@@ -11,11 +11,12 @@ from plinth.model.analysis import Analysis
 from plinth.model.base import Frozen
 from plinth.model.doctor import DoctorRecord
 from plinth.model.estimate import Estimate
-from plinth.model.experiment import Level
 from plinth.model.facts import HostFacts, StorageFacts
+from plinth.model.level import Level
 from plinth.model.load import LoadError
 from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import RunStatus
+from plinth.model.objective import Outcome
 from plinth.model.probe_io import IoMoment
 from plinth.model.published import Reference
 from plinth.model.trial import Check, DeviceIo
@@ -275,6 +276,16 @@ class CurveText(Frozen):
     law: str = Field(description="The scalability law; empty of what is not about clients.")
 
 
+class ObjectiveText(Frozen):
+    """An objective for one of its variants in words, in the order of analysis.objectives."""
+
+    requirement: str
+    variant: str = Field(description="Its label.")
+    figure: str = Field(description="With its interval; n/a where it was not measured.")
+    outcome: Outcome
+    reason: str = Field(description="Why it is inconclusive, not measured or, of commits, not met; else empty.")
+
+
 class Reproduction(Frozen):
     """How to run it again."""
 
@@ -305,6 +316,7 @@ class SectionTexts(Frozen):
     """Of the sections that more than one form of the report has."""
 
     published: SectionText
+    objectives: SectionText
     sweep: SectionText
     durability: SectionText
     bottlenecks: SectionText
@@ -332,6 +344,7 @@ class Report(Frozen):
     variants: tuple[ReportVariant, ...] = Field(description="In the order of analysis.variants.")
     servers: tuple[ReportServer, ...]
     settings: tuple[SettingRow, ...]
+    objectives: tuple[ObjectiveText, ...] = Field(default=(), description="Of an experiment that has some.")
     curves: tuple[CurveText, ...] = Field(default=(), description="Of a sweep.")
     panels: tuple[Panel, ...]
     series: tuple[SeriesInfo, ...]

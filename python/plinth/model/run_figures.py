@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plinth.model.analysis import SafetyGrade
 from plinth.model.base import Frozen
-from plinth.model.experiment import Level
+from plinth.model.level import Level
 from plinth.model.manifest import RunStatus
+from plinth.model.safety import SafetyGrade
 
 RUN_FIGURES_VERSION = 1
 ConditionKind = Literal[

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen
 from plinth.model.estimate import Estimate
-from plinth.model.experiment import Level
+from plinth.model.level import Level
 
 LevelUnit = Literal["count", "bytes", "bytes_per_s", "ns"]
 

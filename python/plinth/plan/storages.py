@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from plinth.model.experiment import Level, factors_of_storages, level_text
+from plinth.model.experiment import factors_of_storages
+from plinth.model.level import Level, level_text
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import closure, factors_by_storage
 

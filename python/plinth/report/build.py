@@ -28,6 +28,7 @@ from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
 from plinth.report.flushes import storage_flushes
 from plinth.report.io import io_figures
+from plinth.report.objectives import objective_texts
 from plinth.report.published import published_beside
 from plinth.report.sections import SECTIONS
 from plinth.report.settings import setting_rows
@@ -54,6 +55,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         variants=tuple(_variant(planned[variant], contents) for variant in ranked),
         servers=_servers(contents.servers),
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),
+        objectives=objective_texts(analysis),
         curves=curve_texts(analysis.sweep),
         panels=binned.panels,
         series=binned.series,

@@ -9,6 +9,7 @@ from plinth.report.markdown_text import bullets as _list
 from plinth.report.markdown_text import plain as _text
 from plinth.report.markdown_text import section as _section
 from plinth.report.markdown_text import table as _table
+from plinth.report.objectives import OBJECTIVE_HEADS, outcome_text
 from plinth.report.sweep import CURVE_HEADS
 from plinth.report.text import (
     bottleneck,
@@ -44,6 +45,7 @@ def render_markdown(report: Report) -> str:
         _ranking(report),
         _list(ratio_notes(analysis)),
         _text(report.noise),
+        _section(titles.objectives.title, _objectives(report)),
         _section(titles.sweep.title, _scaling(report)),
         _section(titles.published.title, _published(report.published)),
         _section("Differences between variants", _differences(report)),
@@ -120,6 +122,11 @@ def _ranking(report: Report) -> str:
     if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
         return _table(heads[1:], [row[1:] for row in rows])  # levels of a numeric factor have no rank
     return _table(heads, rows)
+
+
+def _objectives(report: Report) -> str:
+    rows = [(one.requirement, one.variant, one.figure, outcome_text(one)) for one in report.objectives]
+    return f"{_table(OBJECTIVE_HEADS, rows)}\n\n{_text(report.sections.objectives.note)}" if rows else ""
 
 
 def _scaling(report: Report) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 
 from plinth.model.analysis import Analysis, Comparison, VariantResult
 from plinth.model.estimate import Estimate
-from plinth.model.experiment import Experiment, Level, factor_path, level_text, with_levels
+from plinth.model.experiment import Experiment, factor_path, with_levels
+from plinth.model.level import Level, level_text
 from plinth.model.plan import Plan, Variant
 from plinth.model.probe_io import StorageIo
 from plinth.model.published import Levels, PublishedFigure, PublishedRatio

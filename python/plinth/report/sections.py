@@ -7,6 +7,11 @@ SECTIONS = SectionTexts(
         title="Comparison with the published study",
         note="The published results come from another machine: compare orders and ratios rather than transactions per second.",
     ),
+    objectives=SectionText(
+        title="Objectives",
+        note="Met or not met: the whole 95 % interval lies on that side of the bound. Of a latency the figure is the median of the "
+        "trials' own percentiles.",
+    ),
     sweep=SectionText(
         title="Scaling",
         note="Throughput over the levels of each number that was varied. The knee is where two straight lines through the "

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from plinth.model.experiment import level_text
 from plinth.model.facts import PLACES, ServerFacts, Setting
+from plinth.model.level import level_text
 from plinth.model.pg_units import setting_text
 from plinth.model.plan import Variant
 from plinth.model.report import SettingCell, SettingRow

@@ -8,11 +8,14 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from plinth.model.analysis import Analysis, Comparison, SafetyGrade, VariantResult, Verdict
+from plinth.model.analysis import Analysis, Comparison, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
+from plinth.model.objective import Outcome
 from plinth.model.report import IoFigure, PublishedBeside, SectionText
+from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.io import io_lines
+from plinth.report.objectives import objective_sentence, objective_texts
 from plinth.report.sections import SECTIONS
 from plinth.report.sweep import curve_texts
 from plinth.report.text import (
@@ -44,6 +47,18 @@ _SAFETY_STYLES: dict[SafetyGrade, str] = {
     "does not keep": "bold red",
 }
 _VERDICT_STYLES: dict[Verdict, str] = {"better": "green", "worse": "red", "no difference shown": "", "undecided": "dim"}
+
+
+_OUTCOME_STYLES: dict[Outcome, str] = {
+    "not met": "bold red",
+    "inconclusive": "yellow",
+    "not measured": "yellow",
+    "met": "green",
+}
+_OUTCOMES = tuple(_OUTCOME_STYLES)
+"""From the worst."""
+_MAX_OBJECTIVES = 12
+"""Objectives of variants that are shown; every form of the report has all."""
 
 
 class _Layout(NamedTuple):
@@ -97,6 +112,7 @@ def render_terminal(
         for note in ratio_notes(analysis)[:_MAX_VARIANTS]:
             console.print(Text(note, style="dim"))
         for line in (
+            *_objectives(analysis),
             *_scaling(analysis),
             *_durability(analysis),
             *_bottlenecks(analysis),
@@ -112,6 +128,16 @@ def render_terminal(
         if (left := len(analysis.warnings) - _MAX_WARNINGS) > 0:
             console.print(Text(f"{left} more warning{'s' * (left > 1)}: see `plinth report`", style="yellow"))
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _objectives(analysis: Analysis) -> list[Text]:
+    """The objectives; what is not met first, for only so many are shown."""
+    texts = sorted(objective_texts(analysis), key=lambda one: _OUTCOMES.index(one.outcome))
+    lines = [
+        Text.assemble((f"{one.variant}: ", "bold"), (objective_sentence(one), _OUTCOME_STYLES[one.outcome]))
+        for one in texts[:_MAX_OBJECTIVES]
+    ]
+    return [_title(SECTIONS.objectives), *lines, *_more(len(texts), "objectives", _MAX_OBJECTIVES)] if lines else []
 
 
 def _scaling(analysis: Analysis) -> list[Text]:
@@ -196,8 +222,8 @@ def _title(section: SectionText) -> Text:
     return Text(f"{section.title}:", style="dim")
 
 
-def _more(count: int, what: str = "variants") -> list[Text]:
-    left = count - _MAX_VARIANTS
+def _more(count: int, what: str = "variants", shown: int = _MAX_VARIANTS) -> list[Text]:
+    left = count - shown
     return [Text(f"{left} more {what}: see `plinth report`", style="dim")] if left > 0 else []
 
 

@@ -27,6 +27,10 @@ export interface Report {
   servers: ReportServer[];
   settings: SettingRow[];
   /**
+   * Of an experiment that has some.
+   */
+  objectives: ObjectiveText[];
+  /**
    * Of a sweep.
    */
   curves: CurveText[];
@@ -100,6 +104,10 @@ export interface Analysis {
    * Factors, strata and curves; None without a numeric factor where all variants are compared with one baseline, and in analyses of before it was worked out.
    */
   sweep: Sweep | null;
+  /**
+   * Each objective for each of its variants; the A/A twin has none of its own.
+   */
+  objectives: ObjectiveResult[];
   noise: NoiseFloor | null;
   /**
    * Why the noise floor is not known, where it is not.
@@ -592,6 +600,10 @@ export interface VariantEndurance {
   flows: FlowWritten[];
   storages: StorageWritten[];
   devices: DeviceWritten[];
+  /**
+   * All devices directly below the file systems of its storages together; None where one of them is not known, and in analyses of before it was worked out.
+   */
+  total: Written | null;
   gaps: Gap[];
 }
 /**
@@ -645,6 +657,13 @@ export interface DeviceWritten {
    * Until the rated bytes are written; None without a rating.
    */
   life_years: Estimate | null;
+}
+/**
+ * What was written in the measured phase, for each transaction done and for each day at the rate of the account.
+ */
+export interface Written {
+  bytes_per_transaction: Estimate;
+  bytes_per_day: Estimate;
 }
 /**
  * One trial of a variant, kept and shown whether it counts or not.
@@ -975,6 +994,50 @@ export interface Estimate6 {
   more_trials: number | null;
 }
 /**
+ * An objective for one of its variants.
+ */
+export interface ObjectiveResult {
+  /**
+   * Its place in the experiment, from 0.
+   */
+  objective: number;
+  variant: string;
+  metric:
+    | "tps"
+    | "latency_p50"
+    | "latency_p95"
+    | "latency_p99"
+    | "written_per_transaction"
+    | "wal_per_transaction"
+    | "cost_per_million_transactions"
+    | "commits";
+  /**
+   * For people: p99 latency at most 20ms.
+   */
+  requirement: string;
+  direction: "max" | "min";
+  /**
+   * In transactions/s, ns, bytes or the currency of the price; of commits a grade.
+   */
+  bound: number | ("keeps" | "unknown" | "may lose recent commits" | "does not keep");
+  /**
+   * met, not met: the whole interval lies on that side of the bound. inconclusive: it includes the bound, or there is none.
+   */
+  outcome: "met" | "not met" | "inconclusive" | "not measured";
+  /**
+   * In the unit of the bound; None where it was not measured, and of commits.
+   */
+  figure: Estimate | null;
+  /**
+   * Of commits.
+   */
+  grade: ("keeps" | "unknown" | "may lose recent commits" | "does not keep") | null;
+  /**
+   * Why it is inconclusive or not measured.
+   */
+  reason: string | null;
+}
+/**
  * What the A/A pair shows: the smallest ratio that this machine could have distinguished from no difference.
  */
 export interface NoiseFloor {
@@ -1000,6 +1063,7 @@ export interface Rating {
  */
 export interface SectionTexts {
   published: SectionText;
+  objectives: SectionText;
   sweep: SectionText;
   durability: SectionText;
   bottlenecks: SectionText;
@@ -1090,6 +1154,25 @@ export interface SettingCell {
    */
   source: string;
   variants: string[];
+}
+/**
+ * An objective for one of its variants in words, in the order of analysis.objectives.
+ */
+export interface ObjectiveText {
+  requirement: string;
+  /**
+   * Its label.
+   */
+  variant: string;
+  /**
+   * With its interval; n/a where it was not measured.
+   */
+  figure: string;
+  outcome: "met" | "not met" | "inconclusive" | "not measured";
+  /**
+   * Why it is inconclusive, not measured or, of commits, not met; else empty.
+   */
+  reason: string;
 }
 /**
  * A curve of a sweep in words, in the order of analysis.sweep.curves.

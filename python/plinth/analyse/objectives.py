@@ -1,0 +1,185 @@
+"""Whether each variant keeps the bounds that the experiment sets.
+
+Each objective is judged by its own 95 % interval, without a correction for their number: that all of them are met is claimed only
+where each one is, an intersection-union test, whose level is that of each part (Berger 1982, Technometrics 24:295-300).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from plinth.analyse.bootstrap import of_trials
+from plinth.analyse.trials import Measured
+from plinth.model.analysis import VariantResult
+from plinth.model.contents import BundleContents
+from plinth.model.estimate import Estimate
+from plinth.model.experiment import Experiment, factor_path
+from plinth.model.level import Level
+from plinth.model.objective import GRADES, LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
+from plinth.model.safety import SafetyGrade
+
+MILLION_PER_HOUR = 1_000_000 / 3600
+"""Hours that a million transactions take, at one a second."""
+
+
+class _Found(NamedTuple):
+    """The figure of a variant, or why there is none; `doubt`: why a latency that seems to keep its bound may not."""
+
+    figure: Estimate | None = None
+    missing: str | None = None
+    doubt: str | None = None
+
+
+def judge_objectives(
+    contents: BundleContents, measured: Mapping[str, Measured], results: Sequence[VariantResult], seed: int
+) -> tuple[ObjectiveResult, ...]:
+    """Every objective for each of its variants, in the order of the experiment and of the results."""
+    experiment = contents.plan.experiment
+    judged: list[ObjectiveResult] = []
+    for place, objective in enumerate(experiment.objectives):
+        for result in results:
+            if result.is_aa_twin or not objective.applies_to(result.levels):
+                continue
+            if objective.metric == "commits":
+                judged.append(_of_grade(objective, place, result))
+            else:
+                found = _figure(objective, experiment, measured[result.id], result, seed)
+                judged.append(_of_figure(objective, place, result.id, found))
+    return tuple(judged)
+
+
+def outcome_of(figure: Estimate, objective: Objective) -> tuple[Outcome, str | None]:
+    """On which side of the bound the whole interval lies; else inconclusive, and why."""
+    bound = objective.bound
+    if not isinstance(bound, int | float):
+        raise TypeError(f"{objective.metric} has no figure")
+    if figure.interval is None:
+        return "inconclusive", figure.note or "there is no interval"
+    low, high = figure.interval.low, figure.interval.high
+    is_within, is_beyond = (high <= bound, low > bound) if objective.max is not None else (low >= bound, high < bound)
+    if is_within:
+        return "met", None
+    return ("not met", None) if is_beyond else ("inconclusive", "the interval includes the bound")
+
+
+def _of_figure(objective: Objective, place: int, variant: str, found: _Found) -> ObjectiveResult:
+    outcome: Outcome = "not measured"
+    reason = found.missing
+    if found.figure is not None:
+        outcome, reason = outcome_of(found.figure, objective)
+        # What was never done would have been slow: it can make a latency worse, and never better.
+        favourable: Outcome = "met" if objective.max is not None else "not met"
+        if found.doubt is not None and outcome == favourable:
+            outcome, reason = "inconclusive", found.doubt
+    return _result(objective, place, variant, outcome, reason, figure=found.figure)
+
+
+def _of_grade(objective: Objective, place: int, result: VariantResult) -> ObjectiveResult:
+    grade = result.safety.grade
+    if grade == "unknown":
+        return _result(objective, place, result.id, "not measured", "; ".join(result.safety.reasons), grade=grade)
+    is_met = GRADES.index(grade) <= [str(one) for one in GRADES].index(str(objective.bound))
+    reason = None if is_met else "; ".join(result.safety.reasons)
+    return _result(objective, place, result.id, "met" if is_met else "not met", reason, grade=grade)
+
+
+def _result(
+    objective: Objective,
+    place: int,
+    variant: str,
+    outcome: Outcome,
+    reason: str | None,
+    *,
+    figure: Estimate | None = None,
+    grade: SafetyGrade | None = None,
+) -> ObjectiveResult:
+    return ObjectiveResult(
+        objective=place,
+        variant=variant,
+        metric=objective.metric,
+        requirement=objective.requirement,
+        direction="min" if objective.max is None else "max",
+        bound=objective.bound,
+        outcome=outcome,
+        figure=figure,
+        grade=grade,
+        reason=reason,
+    )
+
+
+def _figure(
+    objective: Objective, experiment: Experiment, measured: Measured, result: VariantResult, seed: int
+) -> _Found:
+    if result.tps is None:
+        return _Found(missing="no trial counts")
+    if objective.metric == "tps":
+        return _Found(result.tps)
+    if objective.metric in LATENCY_QUANTILES:
+        return _latency(objective, measured, seed)
+    if objective.metric == "wal_per_transaction":
+        return _wal(result)
+    if objective.metric == "written_per_transaction":
+        return _written(result)
+    return _cost(objective, experiment, result.levels, result.tps)
+
+
+def _latency(objective: Objective, measured: Measured, seed: int) -> _Found:
+    """The median of the trials' own percentiles, each of the trial's merged histogram."""
+    points = [trial.point() for trial in measured.counted]
+    field = f"{objective.metric}_ns"
+    known: list[int] = [value for point in points if (value := getattr(point, field)) is not None]
+    if len(known) < len(points):
+        return _Found(missing="a counted trial has no histogram of latencies")
+    return _Found(of_trials(known, seed), doubt=_without_latency(measured, 1 - LATENCY_QUANTILES[objective.metric]))
+
+
+def _without_latency(measured: Measured, share_above: float) -> str | None:
+    """Why the percentile may be higher: more transactions than lie above it were never done, and are in no histogram."""
+    totals = [trial.contents.trial.measured for trial in measured.counted]
+    known = [one for one in totals if one is not None]
+    # In a closed loop those that are open at the end are cut off by it, however fast they were.
+    is_open = measured.variant.workload.rate is not None
+    lost = sum(one.failed + one.skipped + (one.open if is_open else 0) for one in known)
+    due = sum(one.scheduled for one in known)
+    if not due or lost <= share_above * due:
+        return None
+    what = "failed, were skipped or were still waiting" if is_open else "failed"
+    return f"{lost:,} of {due:,} transactions {what}, and have no latency"
+
+
+def _wal(result: VariantResult) -> _Found:
+    work = result.work
+    if work is not None and work.wal_bytes is not None:
+        return _Found(work.wal_bytes)
+    reasons = [gap.reason for gap in work.gaps if gap.what.startswith("WAL")] if work else []
+    return _Found(missing="; ".join(reasons) or "the WAL's position was not read")
+
+
+def _written(result: VariantResult) -> _Found:
+    account = result.endurance
+    if account is not None and account.total is not None:
+        return _Found(account.total.bytes_per_transaction)
+    reasons = [f"{gap.what}: {gap.reason}" for gap in account.gaps if "devices of" in gap.what] if account else []
+    return _Found(missing="; ".join(reasons) or "the devices' counters were not read in every counted trial")
+
+
+def _cost(objective: Objective, experiment: Experiment, levels: Mapping[str, Level], tps: Estimate) -> _Found:
+    """What a million transactions cost at the variant's rate, measured day and night."""
+    price = objective.price_per_hour
+    if isinstance(price, dict):
+        storage = _storage_of(experiment, levels)
+        if storage not in price:
+            return _Found(missing=f"price_per_hour has no price for storage {storage}")
+        price = price[storage]
+    if price is None:
+        return _Found(missing="no price_per_hour is given")
+    cost = price * MILLION_PER_HOUR
+    turned = tps.interval and tps.interval.model_copy(
+        update={"low": cost / tps.interval.high, "high": cost / tps.interval.low}
+    )
+    return _Found(tps.model_copy(update={"value": cost / tps.value, "interval": turned}))
+
+
+def _storage_of(experiment: Experiment, levels: Mapping[str, Level]) -> str:
+    """The name, in the experiment, of the storage of a variant's data directory."""
+    varied = (str(level) for factor, level in levels.items() if factor_path(factor) == ("server", "storage"))
+    return next(varied, experiment.server.storage or next(iter(experiment.storage), "of the server"))

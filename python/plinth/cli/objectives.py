@@ -1,0 +1,66 @@
+"""What run, resume and report make of objectives: the exit code of --fail-on, and JUnit XML."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from plinth.cli.gate import Finding, gated
+from plinth.cli.written_file import write_text
+from plinth.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from plinth.model.analysis import Analysis
+    from plinth.model.objective import Outcome
+
+ObjectiveFinding = Literal["objective", "inconclusive"]
+FailOnObjectives = Annotated[
+    tuple[ObjectiveFinding, ...],
+    Parameter(
+        name="--fail-on",
+        negative="",
+        help="End with exit code 99 if there is such a finding: objective, an [[objective]] that a variant does not meet; "
+        "inconclusive, one that is inconclusive or was not measured. May be repeated.",
+    ),
+]
+_FINDINGS: "dict[Outcome, Finding | None]" = {
+    "met": None,
+    "not met": "objective",
+    "inconclusive": "inconclusive",
+    "not measured": "inconclusive",
+}
+
+
+def require_objectives(objectives: Sequence[object], asked: Sequence[ObjectiveFinding], junit: Path | None) -> None:
+    """Raises UsageError where --fail-on or --junit is given and there is nothing that they could be about."""
+    if not objectives and (asked or junit is not None):
+        option = "--fail-on" if asked else "--junit"
+        raise UsageError(
+            f"{option}: the experiment has no [[objective]]",
+            hint='such as [[objective]] metric = "latency_p99" max = "20ms"; see docs/guides/objectives.md',
+        )
+
+
+def gated_objectives(analysis: "Analysis", fail_on: Sequence[ObjectiveFinding], junit: Path | None) -> int:
+    """Write JUnit XML if asked to; the exit code: 99 for a finding of `fail_on`, else 0."""
+    if junit is not None:
+        _write_junit(analysis, fail_on, junit)
+    return gated([_FINDINGS[one.outcome] for one in analysis.objectives], fail_on)
+
+
+def _write_junit(analysis: "Analysis", fail_on: Sequence[ObjectiveFinding], junit: Path) -> None:
+    """An objective that is not met always fails its case; what is open is skipped, unless --fail-on names it."""
+    from plinth.report.junit import Case, Suite, outcome_of, render_junit
+    from plinth.report.objectives import objective_sentence, objective_texts
+
+    failing = {"objective", *fail_on}
+    cases = [
+        Case(
+            f"{text.variant}: {text.requirement}",
+            outcome_of(_FINDINGS[text.outcome], failing),
+            objective_sentence(text),
+        )
+        for text in objective_texts(analysis)
+    ]
+    write_text(junit, render_junit([Suite(analysis.experiment, cases)]), "write JUnit XML", "--junit")

@@ -1,0 +1,90 @@
+"""[[objective]] in an experiment file: bounds with their units, and errors that teach."""
+
+from pathlib import Path
+
+import pytest
+
+from plinth.experiment import load_text
+from plinth.model.errors import ExperimentError
+
+HEAD = """\
+spec = 1
+name = "ramdisk"
+question = "Which is faster?"
+[storage.disk]
+kind = "directory"
+[storage.memory]
+kind = "tmpfs"
+size = "2GiB"
+[dataset]
+kind = "tpcb"
+scale = 3
+[workload]
+builtin = "tpcb-like"
+[matrix]
+storage = ["disk", "memory"]
+workload.clients = [1, 16]
+[[objective]]
+"""
+
+
+def objective(keys: str):
+    return load_text(HEAD + keys, "x.toml", Path()).experiment.objectives[0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "bound", "requirement"),
+    [
+        ('metric = "latency_p99"\nmax = "20 ms"', 20_000_000, "p99 latency at most 20 ms"),
+        ('metric = "tps"\nmin = 1000', 1000, "transactions per second at least 1,000"),
+        ('metric = "written_per_transaction"\nmax = "8kB"', 8000, "bytes written per transaction at most 8kB"),
+        ('metric = "wal_per_transaction"\nmax = 512', 512, "WAL per transaction at most 512"),
+        ('metric = "commits"\nmin = "keeps"', "keeps", "acknowledged commits: keeps"),
+    ],
+)
+def test_bounds_have_the_units_of_their_metric(keys: str, bound: object, requirement: str) -> None:
+    found = objective(keys)
+    assert (found.bound, found.requirement) == (bound, requirement)
+
+
+def test_a_saved_objective_is_read_again() -> None:
+    found = objective('metric = "tps"\nmin = 10\nwhere = { storage = ["disk"], "workload.clients" = 16 }')
+    assert type(found).model_validate_json(found.model_dump_json()) == found
+    assert found.applies_to({"storage": "disk", "workload.clients": 16})
+    assert not found.applies_to({"storage": "disk", "workload.clients": 1})
+
+
+@pytest.mark.parametrize(
+    ("keys", "line", "said"),
+    [
+        ('metric = "p99"\nmax = "20ms"', 18, "latency_p99, written_per_transaction"),
+        ('metric = "latency_p99"\nmax = "20 parsecs"', 19, "unknown unit 'parsecs'; allowed: ns, us, ms, s"),
+        ('metric = "latency_p99"\nmax = 20', 19, 'a latency with its unit, such as "20ms"'),
+        ('metric = "tps"\nmin = "many"', 19, "a number that is not negative"),
+        ('metric = "tps"\nmin = true', 19, "a number that is not negative"),
+        ('metric = "tps"\nmin = nan', 19, "a number that is not negative"),
+        ('metric = "tps"', 17, "exactly one of max and min"),
+        ('metric = "tps"\nmax = 1\nmin = 1', 17, "exactly one of max and min"),
+        ('metric = "commits"\nmin = "unknown"', 19, "allowed: keeps, may lose recent commits, does not keep"),
+        ('metric = "commits"\nmax = "keeps"', 17, 'min = "keeps"'),
+        ('metric = "cost_per_million_transactions"\nmax = 1', 17, "price_per_hour is missing"),
+        ('metric = "tps"\nmin = 1\nprice_per_hour = 1', 17, "of cost_per_million_transactions only"),
+        ('metric = "tps"\nmin = 1\nwhere = { storage = "dsk" }', 20, "got 'dsk'; allowed: 'disk', 'memory'"),
+        (
+            'metric = "tps"\nmin = 1\nwhere = { clients = 1 }',
+            20,
+            "'clients' is not a factor; allowed: storage, workload.clients",
+        ),
+        (
+            'metric = "cost_per_million_transactions"\nmax = 1\nprice_per_hour = { dsk = 1 }',
+            20,
+            "storage 'dsk' is not one of: disk, memory",
+        ),
+    ],
+)
+def test_errors_name_the_line_and_what_is_allowed(keys: str, line: int, said: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        objective(keys)
+    (problem,) = caught.value.problems
+    assert said in problem.message
+    assert problem.where == f"x.toml:{line}"
