@@ -71,6 +71,16 @@ def test_two_trials_have_no_interval_and_decide_nothing() -> None:
     assert one.outcome == "inconclusive" and one.figure is not None and "at least 3" in str(one.reason)
 
 
+def test_an_interval_too_wide_to_be_stated_still_decides_where_it_lies_on_one_side() -> None:
+    contents = bundle({"disk": [500.0, 1000.0, 4000.0]})
+    (result,) = analyse(contents).variants
+    assert result.tps is not None and result.tps.interval is None, "not stated in the table"
+    (one,) = judged({"metric": "tps", "min": 0.001}, contents=contents)
+    assert one.outcome == "met" and one.figure is not None and one.figure.interval is not None
+    (one,) = judged({"metric": "tps", "min": 900}, contents=contents)
+    assert one.outcome == "inconclusive" and one.figure is not None and one.figure.interval is None
+
+
 def test_a_variant_whose_trials_all_failed_was_not_measured() -> None:
     contents = bundle({"disk": DISK, "memory": [None] * 5})
     found = {one.variant: one for one in judged({"metric": "tps", "min": 1}, contents=contents)}

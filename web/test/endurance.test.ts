@@ -30,6 +30,7 @@ function account(id: string, reason: string) {
       { device: "loop0", roles: ["data"], uses: ["log"], life_years: estimate(7.6), ...written(8000) },
       { device: "sda", roles: ["data"], uses: [], life_years: null, ...written(16_000) },
     ],
+    total: written(8000),
     gaps: [{ what: "WAL as written", reason }],
   };
 }

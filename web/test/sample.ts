@@ -162,6 +162,7 @@ export function report(changes: Partial<Report> = {}): Report {
       answer: "!",
       variants,
       sweep: null,
+      objectives: [],
       comparisons: [
         {
           variant: "memory",
@@ -185,8 +186,10 @@ export function report(changes: Partial<Report> = {}): Report {
     noise: "",
     observation: "Observation took 0.7% of one core.",
     drive_life: "Drive life: n/a.",
+    objectives: [],
     curves: [],
     sections: {
+      objectives: text("Objectives"),
       sweep: text("Scaling"),
       durability: text("Power cuts"),
       published: text("Study"),

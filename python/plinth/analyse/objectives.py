@@ -4,10 +4,11 @@ Each objective is judged by its own 95 % interval, without a correction for thei
 where each one is, an intersection-union test, whose level is that of each part (Berger 1982, Technometrics 24:295-300).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from plinth.analyse.bootstrap import of_trials
+from plinth.analyse.bootstrap import Pivot, estimate, of_trials, stated
 from plinth.analyse.trials import Measured
 from plinth.model.analysis import VariantResult
 from plinth.model.contents import BundleContents
@@ -17,14 +18,19 @@ from plinth.model.level import Level
 from plinth.model.objective import GRADES, LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
 from plinth.model.safety import SafetyGrade
 
+_METHOD = "median of the trials"
 MILLION_PER_HOUR = 1_000_000 / 3600
 """Hours that a million transactions take, at one a second."""
 
 
 class _Found(NamedTuple):
-    """The figure of a variant, or why there is none; `doubt`: why a latency that seems to keep its bound may not."""
+    """The figure of a variant, or why there is none; `doubt`: why a latency that seems to keep its bound may not.
+
+    The interval is there however wide it is: it may still lie on one side of the bound. `pivot` is what it was made from.
+    """
 
     figure: Estimate | None = None
+    pivot: Pivot | None = None
     missing: str | None = None
     doubt: str | None = None
 
@@ -63,14 +69,16 @@ def outcome_of(figure: Estimate, objective: Objective) -> tuple[Outcome, str | N
 
 def _of_figure(objective: Objective, place: int, variant: str, found: _Found) -> ObjectiveResult:
     outcome: Outcome = "not measured"
-    reason = found.missing
-    if found.figure is not None:
-        outcome, reason = outcome_of(found.figure, objective)
+    reason, figure = found.missing, found.figure
+    if figure is not None:
+        outcome, reason = outcome_of(figure, objective)
         # What was never done would have been slow: it can make a latency worse, and never better.
         favourable: Outcome = "met" if objective.max is not None else "not met"
         if found.doubt is not None and outcome == favourable:
             outcome, reason = "inconclusive", found.doubt
-    return _result(objective, place, variant, outcome, reason, figure=found.figure)
+        if outcome == "inconclusive":
+            figure = stated(figure, found.pivot)
+    return _result(objective, place, variant, outcome, reason, figure=figure)
 
 
 def _of_grade(objective: Objective, place: int, result: VariantResult) -> ObjectiveResult:
@@ -112,14 +120,25 @@ def _figure(
     if result.tps is None:
         return _Found(missing="no trial counts")
     if objective.metric == "tps":
-        return _Found(result.tps)
+        return _Found(*_tps(measured, seed))
     if objective.metric in LATENCY_QUANTILES:
         return _latency(objective, measured, seed)
     if objective.metric == "wal_per_transaction":
-        return _wal(result)
+        return _wal(measured, result, seed)
     if objective.metric == "written_per_transaction":
         return _written(result)
-    return _cost(objective, experiment, result.levels, result.tps)
+    return _cost(objective, experiment, result.levels, *_tps(measured, seed))
+
+
+def _tps(measured: Measured, seed: int) -> tuple[Estimate, Pivot | None]:
+    return estimate(list(measured.log_tps.values()), seed, _METHOD)
+
+
+def _of_trials(values: Sequence[float], seed: int) -> tuple[Estimate, Pivot | None]:
+    """As `of_trials`, with an interval however wide it is."""
+    if all(value > 0 for value in values):
+        return estimate([math.log(value) for value in values], seed, _METHOD)
+    return of_trials(values, seed), None
 
 
 def _latency(objective: Objective, measured: Measured, seed: int) -> _Found:
@@ -129,7 +148,7 @@ def _latency(objective: Objective, measured: Measured, seed: int) -> _Found:
     known: list[int] = [value for point in points if (value := getattr(point, field)) is not None]
     if len(known) < len(points):
         return _Found(missing="a counted trial has no histogram of latencies")
-    return _Found(of_trials(known, seed), doubt=_without_latency(measured, 1 - LATENCY_QUANTILES[objective.metric]))
+    return _Found(*_of_trials(known, seed), doubt=_without_latency(measured, 1 - LATENCY_QUANTILES[objective.metric]))
 
 
 def _without_latency(measured: Measured, share_above: float) -> str | None:
@@ -146,10 +165,12 @@ def _without_latency(measured: Measured, share_above: float) -> str | None:
     return f"{lost:,} of {due:,} transactions {what}, and have no latency"
 
 
-def _wal(result: VariantResult) -> _Found:
+def _wal(measured: Measured, result: VariantResult, seed: int) -> _Found:
     work = result.work
-    if work is not None and work.wal_bytes is not None:
-        return _Found(work.wal_bytes)
+    each = [trial.work.wal_bytes for trial in measured.counted if trial.work is not None]
+    known = [value for value in each if value is not None]
+    if known and len(known) == len(measured.counted):
+        return _Found(*_of_trials(known, seed))
     reasons = [gap.reason for gap in work.gaps if gap.what.startswith("WAL")] if work else []
     return _Found(missing="; ".join(reasons) or "the WAL's position was not read")
 
@@ -162,7 +183,9 @@ def _written(result: VariantResult) -> _Found:
     return _Found(missing="; ".join(reasons) or "the devices' counters were not read in every counted trial")
 
 
-def _cost(objective: Objective, experiment: Experiment, levels: Mapping[str, Level], tps: Estimate) -> _Found:
+def _cost(
+    objective: Objective, experiment: Experiment, levels: Mapping[str, Level], tps: Estimate, pivot: Pivot | None
+) -> _Found:
     """What a million transactions cost at the variant's rate, measured day and night."""
     price = objective.price_per_hour
     if isinstance(price, dict):
@@ -176,7 +199,7 @@ def _cost(objective: Objective, experiment: Experiment, levels: Mapping[str, Lev
     turned = tps.interval and tps.interval.model_copy(
         update={"low": cost / tps.interval.high, "high": cost / tps.interval.low}
     )
-    return _Found(tps.model_copy(update={"value": cost / tps.value, "interval": turned}))
+    return _Found(tps.model_copy(update={"value": cost / tps.value, "interval": turned}), pivot)
 
 
 def _storage_of(experiment: Experiment, levels: Mapping[str, Level]) -> str:
