@@ -68,7 +68,7 @@ def test_a_socket_path_that_is_too_long(
     cluster = Cluster(replace(make_layout(), socket_root=root), runner, journal)
     with pytest.raises(UsageError) as caught:
         cluster.start({})
-    assert "at most 107 are allowed" in caught.value.message
+    assert "has at most 107" in caught.value.message
     assert "TMPDIR" in (caught.value.hint or "")
     assert journal.entries == ()
 
