@@ -84,6 +84,31 @@ def test_a_report_is_the_same_page_as_that_of_the_command(tmp_path):
     assert page == (tmp_path / "r.html").read_text()
 
 
+def test_ticked_runs_are_compared_with_the_oldest(tmp_path):
+    for number, name in enumerate(("new", "old")):
+        path = written(tmp_path / name)
+        change(path / "manifest.json", created_unix_ns=10**18 - number)
+        shutil.rmtree(path / "derived", ignore_errors=True)
+        reseal(path)
+    with Served(tmp_path) as served:
+        ticked = "&".join(f"bundle={key}" for key in keys(catalogue(served)))
+        status, headers, page = served.ask(f"/compare?{ticked}")
+    assert status == 200 and "script-src" not in headers["Content-Security-Policy"]
+    assert "Runs compared" in page and "<table>" in page
+    assert page.index("A: " + str(tmp_path / "old")) < page.index("B: " + str(tmp_path / "new"))
+
+
+@pytest.mark.parametrize("query", ["", "?bundle=", "?bundle=..", "?bundle=%3Cscript%3E", "?bundle={key}", "?bundle={key}&bundle={key}"])
+def test_what_cannot_be_compared_is_a_page_that_says_why(tmp_path, query):
+    written(tmp_path / "b")
+    with Served(tmp_path) as served:
+        (key,) = keys(catalogue(served))
+        status, _, page = served.ask("/compare" + query.format(key=key))
+    assert status in (404, 422)
+    assert "<script" not in page
+    assert status == 404 or "two runs are needed" in page
+
+
 def test_nothing_is_written_into_bundles(tmp_path):
     path = written(tmp_path / "b")
     before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}

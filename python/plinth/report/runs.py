@@ -31,10 +31,10 @@ def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -
     """What differs, each ratio with its verdict, and the caveats, `width` columns wide, but 40 at least."""
     console = text_console(max(width, _NARROWEST), color=color)
     with console.capture() as capture:
-        for line in _runs(compared):
+        for line in run_lines(compared):
             console.print(Text(line, style="dim"))
         console.print()
-        console.print(_grid(_ratio_heads(compared), _ratio_rows(compared)))
+        console.print(_grid(ratio_heads(compared), ratio_rows(compared)))
         console.print()
         console.print(Text(compared.answer, style="bold"))
         for one in compared.ratios:
@@ -42,7 +42,7 @@ def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -
                 console.print(Text(one.sentence, style="yellow"))
         if compared.differences:
             console.print(Text("\nWhat differs:", style="dim"))
-            console.print(_grid(_difference_heads(compared), _difference_rows(compared)))
+            console.print(_grid(difference_heads(compared), difference_rows(compared)))
         for gap in compared.unmatched:
             console.print(Text(f"{gap.what}: not compared: {gap.reason}", style="dim"))
         for caveat in compared.caveats:
@@ -57,14 +57,14 @@ def render_runs_markdown(compared: RunsComparison) -> str:
     parts = [
         "# Runs compared",
         plain(compared.answer),
-        table(_ratio_heads(compared), _ratio_rows(compared)),
+        table(ratio_heads(compared), ratio_rows(compared)),
         section("Not compared", bullets([*refused, *unmatched])),
         section(
             "What differs",
-            table(_difference_heads(compared), _difference_rows(compared)) if compared.differences else "",
+            table(difference_heads(compared), difference_rows(compared)) if compared.differences else "",
         ),
         section("Caveats", bullets(compared.caveats)),
-        section("Runs", bullets(_runs(compared))),
+        section("Runs", bullets(run_lines(compared))),
     ]
     return shown("\n\n".join(part for part in parts if part) + "\n")
 
@@ -79,7 +79,8 @@ def metric_title(metric: Metric) -> str:
     return _METRICS[metric]
 
 
-def _runs(compared: RunsComparison) -> list[str]:
+def run_lines(compared: RunsComparison) -> list[str]:
+    """What each run is, by its letter."""
     return [
         f"{run_letter(place)}: {run.place}: {run.experiment}, run {run.run_id}, "
         f"{datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC, Plinth {run.plinth_version}"
@@ -87,11 +88,13 @@ def _runs(compared: RunsComparison) -> list[str]:
     ]
 
 
-def _ratio_heads(compared: RunsComparison) -> tuple[str, ...]:
+def ratio_heads(compared: RunsComparison) -> tuple[str, ...]:
+    """Of the table of ratios."""
     return _RATIO_HEADS if len(compared.runs) == 2 else ("run", *_RATIO_HEADS)
 
 
-def _ratio_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
+def ratio_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
+    """One for each variant and figure; the run's letter first where there are more than two."""
     rows = [(run_letter(one.run), one.variant, _METRICS[one.metric], *_ratio_cells(one)) for one in compared.ratios]
     return rows if len(compared.runs) > 2 else [row[1:] for row in rows]
 
@@ -107,11 +110,13 @@ def _figure(of: Estimate | None, text: Callable[[float], str]) -> str:
     return NOT_AVAILABLE if of is None else text(of.value) + bounds(of, text)
 
 
-def _difference_heads(compared: RunsComparison) -> tuple[str, ...]:
+def difference_heads(compared: RunsComparison) -> tuple[str, ...]:
+    """Of the table of what differs."""
     return ("what", "name", *(run_letter(place) for place in range(len(compared.runs))), "of")
 
 
-def _difference_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
+def difference_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
+    """One for each thing that differs, with its value in each run."""
     return [
         (one.kind, one.name, *(_value(value) for value in one.values), _concerned(one)) for one in compared.differences
     ]

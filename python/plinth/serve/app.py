@@ -11,13 +11,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from plinth.model.errors import PlinthError
+from plinth.model.errors import PlinthError, UsageError
 from plinth.serve.catalogue import Catalogue, CataloguedBundle
-from plinth.serve.pages import catalogue_page, problem_page
+from plinth.serve.pages import catalogue_page, comparison_page, problem_page
 from plinth.serve.reports import Reports, policy_of
 from plinth.tasks.history import INCONSISTENT
 
 Handler = Callable[[Request], Response]
+FEWEST_COMPARED = 2
 
 
 class Pages:
@@ -34,6 +35,7 @@ class Pages:
             Route("/", _teaching(self.catalogue)),
             Route("/style.css", self.style),
             Route("/bundles/{key}", _teaching(self.report)),
+            Route("/compare", _teaching(self.compare)),
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _http_problem})
 
@@ -54,6 +56,15 @@ class Pages:
         """A bundle's report."""
         page = self._reports.page(self._catalogue.folder(self._asked_for(request.path_params["key"])))
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})
+
+    def compare(self, request: Request) -> Response:
+        """The ticked bundles, each against the oldest of them."""
+        ticked = [self._asked_for(key) for key in dict.fromkeys(request.query_params.getlist("bundle"))]
+        if len(ticked) < FEWEST_COMPARED:
+            raise UsageError("two runs are needed", hint="tick two of them or more")
+        ticked.sort(key=lambda one: one.listed.created_unix_ns or 0)
+        compared = self._reports.comparison([self._catalogue.folder(one) for one in ticked])
+        return HTMLResponse(comparison_page(compared))
 
     def _asked_for(self, key: str) -> CataloguedBundle:
         found = self._catalogue.bundle(key)

@@ -5,7 +5,9 @@ from datetime import datetime
 from html import escape
 
 from plinth.model.history import ListedBundle
+from plinth.model.run_comparison import RunsComparison
 from plinth.model.shown import shown
+from plinth.report.runs import difference_heads, difference_rows, ratio_heads, ratio_rows, run_lines
 from plinth.serve.catalogue import CataloguedBundle
 
 _HEAD = (
@@ -44,6 +46,25 @@ def catalogue_page(directory: str, bundles: Sequence[CataloguedBundle]) -> str:
     )
 
 
+def comparison_page(compared: RunsComparison) -> str:
+    """Runs beside each other: the answer, the ratios, what was not compared, and what differs."""
+    refused = [one.sentence for one in compared.ratios if one.refused]
+    unmatched = [f"{gap.what}: not compared: {gap.reason}" for gap in compared.unmatched]
+    return page(
+        "Runs compared",
+        (
+            f"<main>{back()}<h1>Runs compared</h1>\n<p><strong>{text(compared.answer)}</strong></p>\n",
+            _table(ratio_heads(compared), ratio_rows(compared)),
+            _list("Not compared", [*refused, *unmatched]),
+            "<h2>What differs</h2>" if compared.differences else "",
+            _table(difference_heads(compared), difference_rows(compared)) if compared.differences else "",
+            _list("Caveats", compared.caveats),
+            _list("Runs", run_lines(compared)),
+            "</main>",
+        ),
+    )
+
+
 def problem_page(title: str, sentences: Iterable[str]) -> str:
     """Why something cannot be shown."""
     paragraphs = "".join(f"<p>{text(sentence)}</p>\n" for sentence in sentences)
@@ -63,6 +84,21 @@ def date(unix_ns: int | None) -> str:
         return f"{datetime.fromtimestamp(unix_ns // 10**9):%Y-%m-%d %H:%M}"
     except (OverflowError, ValueError, OSError):
         return "not a date"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The first cell of a row is its head."""
+    head = "".join(f'<th scope="col">{text(cell)}</th>' for cell in heads)
+    lines = (
+        f'<tr><th scope="row">{text(first)}</th>{"".join(f"<td>{text(cell)}</td>" for cell in others)}</tr>\n'
+        for first, *others in rows
+    )
+    return f'<div class="scrolling"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{"".join(lines)}</tbody></table></div>\n'
+
+
+def _list(title: str, lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{text(line)}</li>\n" for line in lines)
+    return f"<h2>{text(title)}</h2>\n<ul>{items}</ul>\n" if items else ""
 
 
 def _row(bundle: CataloguedBundle) -> str:

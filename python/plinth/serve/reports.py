@@ -5,14 +5,20 @@ import hashlib
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from plinth.bundle import BundleFolder
+from plinth.model.run_comparison import RunsComparison
+from plinth.model.run_metrics import Metric
 from plinth.report import build_report, render_html
 from plinth.tasks.analysis import analyse_bundle
 from plinth.tasks.answers import bundle_state
+from plinth.tasks.compare import compare_bundles
 
 MAX_KEPT_PAGES = 8
 """Each has up to 5 MB."""
+METRICS: tuple[Metric, ...] = ("tps", "latency_p99")
+"""Of a comparison; the command line compares others, too."""
 _SCRIPT = re.compile(r'<script type="module"[^>]*>(.*?)</script>', re.DOTALL)
 
 
@@ -33,6 +39,11 @@ class Reports:
             while len(self._kept) > MAX_KEPT_PAGES:
                 self._kept.popitem(last=False)
             return self._kept[state]
+
+    def comparison(self, folders: Sequence[BundleFolder]) -> RunsComparison:
+        """Every bundle against the first. Raises a PlinthError for what must not be compared."""
+        with self._making:
+            return compare_bundles(folders, baseline=None, metrics=METRICS, allowed=())
 
     def close(self) -> None:
         """Wait for the page that is being made, and make no other: a library within must not be cut short."""
