@@ -11,11 +11,13 @@ import pytest
 from emulated_disks import LABEL, MIB, ServedDisk, run, served, wait_until
 from plinth.model.disk import DiskConfig
 from plinth.model.errors import RunError
+from plinth.storage.devices import disk_daemon
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import kill_daemon
 from plinth.storage.devices.disk_server import serve_command
 from plinth.storage.devices.fuse import abort
 from plinth.system.mounts import mount_of, mounts
+from plinth.system.runner import Runner
 
 
 def test_a_disk_is_a_file_of_its_size_whose_mount_bears_the_label(disk: ServedDisk):
@@ -94,6 +96,16 @@ def test_a_daemon_that_hangs_is_distinguished_from_one_that_is_gone_and_its_conn
     run("umount", str(disk.mount))
     disk.signal(signal.SIGCONT)
     assert disk.end()[0] == 0
+
+
+@pytest.mark.timeout(60)
+def test_one_that_mounts_only_now_is_ended_without_waiting_for_it_to_end_by_itself(disk: ServedDisk, monkeypatch):
+    not_yet, ours = [[]], disk_daemon._ours
+    monkeypatch.setattr(disk_daemon, "_ours", lambda mount, label: not_yet.pop() if not_yet else ours(mount, label))
+    monkeypatch.setattr(disk_daemon, "_END_TIMEOUT_S", 600.0)
+    disk_daemon.stop_daemon(disk.mount, LABEL, Runner())
+    assert disk.end() == (0, "")
+    assert not disk.is_mounted()
 
 
 def test_of_stacked_mounts_only_the_connection_that_is_meant_is_aborted(disk: ServedDisk):

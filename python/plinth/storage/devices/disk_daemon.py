@@ -97,13 +97,15 @@ def kill_daemon(mount: Path, label: str) -> None:
 def stop_daemon(mount: Path, label: str, runner: Runner) -> None:
     """Unmount the disk of ours on `mount` and see its daemon ended; nothing when neither is there."""
     abort_hung(mount, label)
-    for found in _ours(mount, label):
+    mounted = _ours(mount, label)
+    for found in mounted:
         runner.run(("umount", found.point), timeout_s=_UNMOUNT_TIMEOUT_S)
     unmount_copies(lambda other: (other.source, other.point) == (label, str(mount)), runner)
+    # An unmounted disk's daemon ends by itself. One that is only about to mount it does not, and is not waited for: it listens
+    # before it mounts, and unmounts what it has mounted when it is asked to end.
+    _end(mount, label, (None, signal.SIGTERM, signal.SIGKILL) if mounted else (signal.SIGTERM, signal.SIGKILL))
     if _ours(mount, label):
         raise RunError("still mounted after umount", where=str(mount))
-    # An unmounted disk's daemon ends by itself; one that never came to mount it does not.
-    _end(mount, label, (None, signal.SIGTERM, signal.SIGKILL))
 
 
 def _end(mount: Path, label: str, ways: Sequence[signal.Signals | None]) -> None:
