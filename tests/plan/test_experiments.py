@@ -7,6 +7,7 @@ import pytest
 
 from plinth.experiment import load_experiment, load_text
 from plinth.model.analysis import Analysis
+from plinth.model.errors import ExperimentError
 from plinth.model.experiment import Experiment
 from plinth.model.storage_graph import mounted_storages
 from plinth.report.published import published_beside
@@ -64,6 +65,11 @@ def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, 
     standing = mounted_storages(written.storage)
     overrides = tuple(f'storage.{name}={{kind = "directory"}}' for name in standing)
     loaded = load_experiment(file, overrides, full=full)
+    if written.durability is not None:
+        with pytest.raises(ExperimentError) as caught:
+            make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
+        assert all("the power cannot be cut" in problem.message for problem in caught.value.problems)
+        return
     plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
     assert {plan.storages[name].kind for name in standing if name in plan.storages} <= {"directory"}
     gone = set(written.matrix) - set(loaded.experiment.matrix)

@@ -67,7 +67,7 @@ class DiskImage:
         """Links to the block devices, in the order of the disks."""
         return self._each("device")
 
-    def controls(self) -> list[DiskControl]:
+    def disks(self) -> list[DiskControl]:
         """The control of each disk: an image can be cut, too, as in the middle of recovery."""
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._each("control")]
 
