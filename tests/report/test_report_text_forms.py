@@ -36,7 +36,7 @@ class TestTerminal:
         unread = {"read_samples": lambda: pytest.fail("samples were read for a table")}
         trials = tuple(replace(trial, **unread) for trial in probed.contents.trials)
         results = Results(replace(probed.contents, trials=trials), probed.analysis, Path("bundle"))
-        show_results(results, as_json=False)
+        show_results(results, as_json=False, plots=False)
         shown = capsys.readouterr().out
         assert "Comparison with the published study" in shown
         assert "Storage I/O measured by fio" in shown
