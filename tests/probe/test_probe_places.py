@@ -240,6 +240,7 @@ EMULATED = StackNode(kind="emulated disk", name="hdd-7200")
         (place(disk("nvme0n1", False)), 30, 100, "plausible"),
         (place(disk("nvme0n1", False)), 3, 100, "suspicious"),
         (place(disk("nvme0n1", False)), 30, 0, "suspicious"),
+        (place(disk("nvme0n1", False)), 30, 32, "suspicious"),
         (place(disk("vda", True)), 100, 100, "unknown"),
         (place(disk("vda", True)), 8300, 100, "plausible"),
         (place(disk("vda", False)), 100, 100, "plausible"),
@@ -253,6 +254,13 @@ def test_verdicts(facts: StorageFacts, median_us: float, seen: int | None, verdi
     found = judge(facts, measured(median_us, seen), device)
     assert found.verdict == verdict, found
     assert all(found.reasons)
+
+
+def test_flushes_of_the_file_system_itself_are_not_those_of_fsync():
+    facts = place(disk("nvme0n1", False), mount_options=("rw", "nobarrier"))
+    (reason,) = judge(facts, measured(30, 32), "nvme0n1").reasons
+    assert "returned 100 times, and nvme0n1 was sent only 32 flushes" in reason
+    assert "mounted with nobarrier" in reason
 
 
 def test_a_place_where_nothing_durable_was_measured_has_no_verdict():
