@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -244,8 +245,12 @@ def clock() -> Clock:
     return Clock()
 
 
+def no_ledger(trial: PlannedTrial) -> Path:
+    raise AssertionError("the workload keeps no ledger")
+
+
 def run(provision: Provisioned, load: Load) -> TrialOutput:
-    return TrialRunner(PLAN, provision, {}, Listener(), load.make, load.clock).run(TRIAL, VARIANT)
+    return TrialRunner(PLAN, provision, {}, Listener(), load.make, load.clock, no_ledger).run(TRIAL, VARIANT)
 
 
 def test_a_trial_that_succeeds_has_the_loads_figures_and_its_checks(provision: Provisioned, clock: Clock) -> None:

@@ -88,6 +88,16 @@ def test_what_a_compiled_workload_cannot_do_is_reported_before_anything_is_made(
             check_load(spec, scripts_of(spec, "tpcb", {}), MeasureSpec(), {"scale": "1"})
 
 
+def test_a_ledger_needs_a_transaction_block_in_every_script():
+    spec = WorkloadSpec.model_validate({"builtin": "numbers-update", "ledger": True})
+    variables = {"rows": "9", "operators": "9", "regions": "9"}
+    with pytest.raises(UsageError, match="no transaction block") as caught:
+        check_load(spec, scripts_of(spec, "numbers", {}), MeasureSpec(), variables)
+    assert caught.value.where == "numbers-update:1:1"
+    several = spec.model_copy(update={"statements": 2})
+    check_load(several, scripts_of(several, "numbers", {}), MeasureSpec(), variables)
+
+
 def test_a_builtin_needs_its_dataset():
     with pytest.raises(Problem) as caught:
         source("tpcb", builtin="numbers-select")
@@ -110,6 +120,10 @@ def test_a_working_set_larger_than_the_dataset_is_an_error():
         ({"script": "x.sql", "keys": "zipfian"}, "keys: of built-in scripts only"),
         ({"script": "x.sql", "statements": 2}, "statements: of built-in scripts only"),
         ({"builtin": "tpcb-like", "statements": 2}, "only 1 is allowed"),
+        ({"builtin": "select-only", "ledger": True}, "select-only writes nothing"),
+        ({"builtin": "account-mix", "ledger": True}, "account-mix is compiled in"),
+        ({"builtin": "ledger", "active_rows": 9}, "active_rows: the workload ledger inserts rows"),
+        ({"builtin": "tpcb-like", "ledger": True, "driver": "psycopg"}, "ledger: of driver plinth only"),
         ({"builtin": "select-only", "keys_parameter": 2.0}, "not with uniform"),
         ({"builtin": "select-only", "keys": "gaussian", "keys_parameter": 1.5}, "gaussian takes 2 or more"),
         ({"builtin": "select-only", "keys": "zipfian", "keys_parameter": 1.0}, "zipfian takes 1.001 to 1000"),

@@ -1,6 +1,7 @@
 //! One connection: a state machine that sends a statement, waits for its end, and takes the next step of its
 //! script. It never blocks; what it needs from its thread it finds in [`Context`].
 
+mod commits;
 mod connections;
 mod natives;
 mod pipelines;
@@ -106,11 +107,21 @@ pub(crate) struct Client {
     in_block: bool,
     /// Transactions that ended in the measured phase.
     measured: u64,
+    /// The number of the next transaction that reaches its commit, by which the ledger and its tables know it.
+    ledger_number: u64,
+    /// The ledger's record of a commit that is on its way.
+    commit: Option<u64>,
 }
 
 impl Client {
     /// Without a connection.
-    pub(crate) fn new(index: usize, number: usize, random: Prng, programs: &Programs) -> Self {
+    pub(crate) fn new(
+        index: usize,
+        number: usize,
+        random: Prng,
+        programs: &Programs,
+        ledger_number: u64,
+    ) -> Self {
         Self {
             index,
             number,
@@ -142,6 +153,8 @@ impl Client {
             failure: None,
             in_block: false,
             measured: 0,
+            ledger_number,
+            commit: None,
         }
     }
 
@@ -168,6 +181,7 @@ impl Client {
 
     /// Begins the first transaction.
     pub(crate) fn start(&mut self, context: &mut Context<'_>, now_ns: u64) {
+        self.give_ledger_number(context);
         let result = self.next_transaction(context, now_ns);
         self.end_on_error(result, context, now_ns);
     }

@@ -17,6 +17,11 @@ impl Clock {
         }
     }
 
+    /// On the monotonic clock.
+    pub(crate) fn started_ns(self) -> u64 {
+        self.started_ns
+    }
+
     #[inline]
     pub(crate) fn now_ns(self) -> u64 {
         monotonic_ns() - self.started_ns

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::arrivals::Rate;
 use crate::config_error::ConfigError;
+use crate::ledger::LedgerConfig;
 use crate::log::LogConfig;
 use crate::native::NativeWorkload;
 use crate::protocol::Protocol;
@@ -78,6 +79,9 @@ pub struct Config {
     /// A log of transactions.
     #[serde(default)]
     pub log: Option<LogConfig>,
+    /// A ledger of commits.
+    #[serde(default)]
+    pub ledger: Option<LedgerConfig>,
     /// Who runs the commands of `\shell` and `\setshell`; by default, the user of this process.
     #[serde(default)]
     pub shell_user: Option<ShellUser>,
@@ -224,7 +228,8 @@ impl Config {
             ));
         }
         self.rate.as_ref().map_or(Ok(()), Rate::validate)?;
-        self.log.as_ref().map_or(Ok(()), LogConfig::validate)
+        self.log.as_ref().map_or(Ok(()), LogConfig::validate)?;
+        self.ledger.as_ref().map_or(Ok(()), LedgerConfig::validate)
     }
 
     /// Threads that are started.

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::config::ShellUser;
 use crate::control::Control;
 use crate::events::EventKind;
+use crate::ledger::Ledger;
 use crate::log::Log;
 use crate::program::Programs;
 use crate::recorder::Recorder;
@@ -27,6 +28,7 @@ pub(crate) struct Context<'a> {
     pub(crate) control: &'a Control,
     pub(crate) dialer: &'a Arc<Dialer>,
     pub(crate) log: Option<Log>,
+    pub(crate) ledger: Option<Ledger>,
     /// Who runs the commands of the shell, if not we.
     pub(crate) shell_user: Option<&'a ShellUser>,
     /// Each transaction gets a connection of its own.

@@ -9,6 +9,7 @@ use plinth_connect::ConnectError;
 use plinth_thread::lifecycle::{Lifecycle, StartGate, StopReason};
 
 use crate::events::Events;
+use crate::ledger::LedgerError;
 use crate::report::Report;
 use crate::series::Series;
 use crate::started::Started;
@@ -79,6 +80,7 @@ pub(crate) struct Control {
     events: Events,
     wakers: Mutex<Vec<Option<Waker>>>,
     counters: Vec<Counters>,
+    ledger_error: Mutex<Option<LedgerError>>,
     pub(crate) lifecycle: Lifecycle<ConnectedClients, Report>,
 }
 
@@ -102,6 +104,7 @@ impl Control {
             events: Events::default(),
             wakers: Mutex::new((0..threads).map(|_| None).collect()),
             counters: (0..threads).map(|_| Counters::default()).collect(),
+            ledger_error: Mutex::new(None),
             lifecycle: Lifecycle::new(threads, connected),
         }
     }
@@ -125,6 +128,18 @@ impl Control {
             // A thread that cannot be woken sees the flag within a second, when its row ends.
             let _ = waker.wake();
         }
+    }
+
+    /// The ledger cannot be written: ends the run, which has no result but this error. The first counts.
+    pub(crate) fn fail_ledger(&self, error: LedgerError) {
+        self.ledger_error().get_or_insert(error);
+        self.stop(StopReason::ThreadFailed);
+    }
+
+    /// What went wrong with the ledger.
+    pub(crate) fn ledger_error(&self) -> MutexGuard<'_, Option<LedgerError>> {
+        let error = self.ledger_error.lock();
+        error.unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]

@@ -9,6 +9,7 @@ mod account_mix;
 mod answers;
 mod batch;
 mod keys;
+mod ledger;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::config_error::ConfigError;
 pub(crate) use account_mix::AccountMix;
 pub(crate) use answers::Answers;
 pub(crate) use batch::Batch;
+pub(crate) use ledger::LedgerCommits;
 pub(crate) use workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
 
 /// The name of a workload, and its parameters.
@@ -27,6 +29,8 @@ pub(crate) use workload::{NativeStatement, TransactionType, Workload, WorkloadCl
 pub enum NativeWorkload {
     /// Lookups and transfers among pgbench's accounts.
     AccountMix(AccountMix),
+    /// Transactions that the ledger of commits is compared with.
+    Ledger(LedgerCommits),
 }
 
 impl NativeWorkload {
@@ -37,6 +41,12 @@ impl NativeWorkload {
     ) -> Result<Box<dyn Workload>, ConfigError> {
         match self {
             Self::AccountMix(parameters) => parameters.make(variables),
+            Self::Ledger(parameters) => Ok(Box::new(*parameters)),
         }
+    }
+
+    /// Whether its transactions leave what a ledger can be compared with.
+    pub(crate) fn writes_ledger_rows(&self) -> bool {
+        matches!(self, Self::Ledger(_))
     }
 }

@@ -8,6 +8,7 @@ use plinth_wire::{EncodeError, statement_text};
 use thiserror::Error;
 
 use crate::config::{Config, TransactionSource};
+use crate::ledger;
 use crate::native::{NativeStatement, TransactionType};
 use crate::protocol::Protocol;
 use crate::statement::{Place, Statement};
@@ -78,6 +79,9 @@ pub(crate) struct Programs {
     pub(crate) protocol: Protocol,
     pub(crate) symbols: Symbols,
     pub(crate) workloads: Workloads,
+    /// The slot of the variable by which scripts insert into the ledger's tables.
+    pub(crate) ledger_number: Option<usize>,
+    keeps_ledger: bool,
     /// What every client's variables begin with.
     initial: Variables,
 }
@@ -90,11 +94,14 @@ impl Programs {
         default_seed: Option<i64>,
     ) -> Result<Self, ScriptError> {
         let mut symbols = Symbols::new();
-        let mut scripts = parse_all(&config.scripts, &mut symbols)?;
+        let keeps_ledger = config.ledger.is_some();
+        let mut scripts = parse_all(&config.scripts, keeps_ledger, &mut symbols)?;
         let in_sql = config.protocol != Protocol::Simple;
         if config.check_variables {
             let given = config.variables.keys().map(String::as_str);
-            let known: Vec<_> = given.chain(AUTOMATIC_VARIABLES).collect();
+            let of_ledger = [ledger::CLIENT_VARIABLE, ledger::NUMBER_VARIABLE];
+            let of_ledger = of_ledger.into_iter().filter(|_| keeps_ledger);
+            let known: Vec<_> = given.chain(AUTOMATIC_VARIABLES).chain(of_ledger).collect();
             plinth_script::check_variables(&scripts, &symbols, &known, in_sql)?;
         }
         if in_sql {
@@ -111,6 +118,10 @@ impl Programs {
                 .collect(),
             statements: Vec::new(),
             protocol: config.protocol,
+            ledger_number: symbols
+                .find(ledger::NUMBER_VARIABLE)
+                .filter(|_| keeps_ledger),
+            keeps_ledger,
             symbols,
             workloads,
             initial,
@@ -203,6 +214,7 @@ impl Programs {
             script: self.programs.len(),
             index,
             protocol: self.protocol,
+            keeps_ledger: self.keeps_ledger,
         }
     }
 
@@ -231,6 +243,11 @@ impl Programs {
         let mut variables = self.initial.clone();
         if let Some(slot) = self.symbols.find("client_id")
             && !variables.is_set(slot)
+        {
+            variables.set(slot, plinth_script::Value::Int(client as i64));
+        }
+        if let Some(slot) = self.symbols.find(ledger::CLIENT_VARIABLE)
+            && self.keeps_ledger
         {
             variables.set(slot, plinth_script::Value::Int(client as i64));
         }
@@ -291,12 +308,19 @@ fn debugs(step: &Step) -> bool {
 
 fn parse_all(
     sources: &[TransactionSource],
+    keeps_ledger: bool,
     symbols: &mut Symbols,
 ) -> Result<Vec<Script>, ParseError> {
     sources
         .iter()
         .filter_map(|one| one.source.as_ref().map(|source| (&one.name, source)))
-        .map(|(name, source)| plinth_script::parse(name, source, symbols))
+        .map(|(name, source)| {
+            if keeps_ledger {
+                let source = ledger::with_ledger(name, source)?;
+                return plinth_script::parse(name, &source, symbols);
+            }
+            plinth_script::parse(name, source, symbols)
+        })
         .collect()
 }
 

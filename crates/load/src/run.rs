@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::config_error::ConfigError;
 use crate::control::{ConnectedClients, Control};
 use crate::events::Event;
+use crate::ledger::{LedgerError, NewLedger};
 use crate::program::{Programs, ScriptError, Step};
 use crate::report::{Report, RunResult};
 use crate::seconds::nanoseconds;
@@ -66,6 +67,16 @@ pub enum RunError {
         /// What the system said.
         source: io::Error,
     },
+    /// The ledger of commits.
+    #[error("cannot {what} the ledger {}: {}; commits are not sent without their record", path.display(), system_words(source))]
+    Ledger {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A call at the wrong time.
     #[error("{0}")]
     State(&'static str),
@@ -83,6 +94,17 @@ impl From<LifecycleError> for RunError {
                 source,
             },
             LifecycleError::Broken(message) => Self::Broken(message),
+        }
+    }
+}
+
+impl From<&LedgerError> for RunError {
+    fn from(error: &LedgerError) -> Self {
+        let source = &error.source;
+        Self::Ledger {
+            path: error.path.clone(),
+            what: error.what,
+            source: io::Error::new(source.kind(), system_words(source)),
         }
     }
 }
@@ -121,6 +143,7 @@ pub struct LoadRun {
 struct Input {
     dialer: Arc<Dialer>,
     log: Option<File>,
+    ledger: Option<NewLedger>,
 }
 
 /// What does not change while the load runs.
@@ -254,15 +277,22 @@ impl Prepared {
             source,
         })?;
         let logs = open_logs(config)?.into_iter();
-        let with_dialer = |log| Input {
+        let with_dialer = |(log, ledger)| Input {
             dialer: Arc::clone(&dialer),
             log,
+            ledger,
         };
-        Ok(logs.map(with_dialer).collect())
+        Ok(logs
+            .zip(NewLedger::make_all(config).map_err(|error| RunError::from(&error))?)
+            .map(with_dialer)
+            .collect())
     }
 
     fn merge(&self, reports: Vec<Report>) -> Result<RunResult, RunError> {
         let control = &self.control;
+        if let Some(error) = &*control.ledger_error() {
+            return Err(error.into());
+        }
         let started = control.started();
         if started.is_none() && !control.is_stopping() {
             return Err(RunError::State("no client connected: there is no result"));
@@ -321,7 +351,9 @@ impl Job for Prepared {
         let mut opened = assignment.connect()?;
         let (clients, error) = (opened.opened.len(), opened.first_error.take());
         match arrival.arrive(|connected| connected.add(clients, error)) {
-            Some(started) => assignment.run(opened, input.log, started).map(Some),
+            Some(started) => assignment
+                .run(opened, input.log, input.ledger, started)
+                .map(Some),
             None => Ok(None),
         }
     }

@@ -1,6 +1,6 @@
 //! A statement of a run, and the messages that run it, which are put together before the run.
 
-use plinth_script::{Keep, Segment, SqlCommand, Symbols, Variables, lossless};
+use plinth_script::{BlockStatement, Keep, Segment, SqlCommand, Symbols, Variables, lossless};
 use plinth_wire::{EncodeError, Piece, Template};
 
 use crate::protocol::Protocol;
@@ -13,6 +13,8 @@ pub(crate) struct Statement {
     pub(crate) script: usize,
     pub(crate) line: usize,
     pub(crate) text: String,
+    /// It ends a transaction block, and there is a ledger to record that.
+    pub(crate) commits: bool,
     /// What becomes of its results.
     pub(crate) keep: Option<Keep>,
     /// Slots of the parameters, in the order of the template's holes.
@@ -31,6 +33,14 @@ pub(crate) struct Place {
     /// Number within the script.
     pub(crate) index: usize,
     pub(crate) protocol: Protocol,
+    pub(crate) keeps_ledger: bool,
+}
+
+impl Place {
+    /// Whether a statement of this text ends a transaction block that the ledger records.
+    fn commits(self, text: &str) -> bool {
+        self.keeps_ledger && BlockStatement::of(text) == Some(BlockStatement::Commit)
+    }
 }
 
 impl Statement {
@@ -41,6 +51,7 @@ impl Statement {
             index: place.index,
             script: place.script,
             line: sql.line,
+            commits: place.commits(&sql.text),
             text: sql.text,
             keep: sql.keep,
             params,
@@ -60,6 +71,7 @@ impl Statement {
             index: place.index,
             script: place.script,
             line: place.index + 1,
+            commits: place.commits(&sql),
             keep: None,
             params: Vec::new(),
             prepare: Template::parse(&name, sql.as_bytes())?,

@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::connecting::Connected;
 use crate::context::Context;
 use crate::errors::Place;
+use crate::ledger::{Ledger, NewLedger};
 use crate::log::{Columns, Log};
 use crate::readiness::Alarm;
 use crate::recorder::{Recorder, Scope};
@@ -42,9 +43,10 @@ impl Assignment<'_> {
         &self,
         connected: Connected,
         log: Option<File>,
+        ledger: Option<NewLedger>,
         started: Started,
     ) -> io::Result<Report> {
-        let mut worker = Worker::new(self, connected, log, started)?;
+        let mut worker = Worker::new(self, connected, log, ledger, started)?;
         worker.serve_all()?;
         worker.into_report()
     }
@@ -66,6 +68,17 @@ impl Assignment<'_> {
             warmup_ns,
             sample,
         ))
+    }
+
+    /// The ledger of the thread. `None` also where it cannot be begun, which ends the run.
+    fn begin_ledger(
+        &self,
+        ledger: Option<NewLedger>,
+        clock: Clock,
+        started: Started,
+    ) -> Option<Ledger> {
+        let begun = ledger?.begin(clock.started_ns(), unix_ns(started.wall_clock));
+        begun.map_err(|error| self.control.fail_ledger(error)).ok()
     }
 }
 
@@ -98,6 +111,7 @@ impl<'a> Worker<'a> {
         assignment: &'a Assignment<'a>,
         connected: Connected,
         log: Option<File>,
+        ledger: Option<NewLedger>,
         started: Started,
     ) -> io::Result<Self> {
         let Assignment {
@@ -132,15 +146,18 @@ impl<'a> Worker<'a> {
             let random = assignment.seeds.throttle;
             Arrivals::new(rate, warmup_ns, thread, config.threads(), random)
         });
+        let clock = Clock::of(started.at);
+        let ledger = assignment.begin_ledger(ledger, clock, started);
         let measured_ns = config.duration_s.map_or(u64::MAX, nanoseconds);
         let context = Context {
             programs,
-            clock: Clock::of(started.at),
+            clock,
             recorder,
             registry: poll.registry().try_clone()?,
             control,
             dialer: assignment.dialer,
             log: assignment.log(log, started),
+            ledger,
             shell_user: config.shell_user.as_ref(),
             reconnect: config.reconnect,
             abort_on_error: config.abort_on_error,
@@ -160,8 +177,14 @@ impl<'a> Worker<'a> {
             out: Vec::new(),
         };
         let mut clients = Vec::new();
-        let client =
-            |index, number| Client::new(index, number, assignment.client_seeds[number], programs);
+        let client = |index, number| {
+            let random = assignment.client_seeds[number];
+            let first_number = config
+                .ledger
+                .as_ref()
+                .map_or(0, |ledger| ledger.first_number);
+            Client::new(index, number, random, programs, first_number)
+        };
         if config.reconnect {
             // Those that are there have shown that it is possible.
             let numbers = assignment.numbers_to_connect(!connected.opened.is_empty());
@@ -447,6 +470,9 @@ impl<'a> Worker<'a> {
         if let Some(log) = &mut self.context.log {
             log.take_error().map_or(Ok(()), Err)?;
             log.finish(end_ns)?;
+        }
+        if let Some(Err(error)) = self.context.ledger.take().map(Ledger::finish) {
+            self.assignment.control.fail_ledger(error);
         }
         let cpu = CpuTime::of_this_thread()?;
         Ok(Report {

@@ -38,6 +38,15 @@ impl Workloads {
                     "got simple; transactions that are compiled in need extended or prepared";
                 return Err(ConfigError::new("protocol", message));
             }
+            if native.writes_ledger_rows() != config.ledger.is_some() {
+                let message = if config.ledger.is_some() {
+                    "got a ledger with transactions that are compiled in and leave no rows to compare it with; it is kept of \
+                     scripts and of the workload ledger"
+                } else {
+                    "got none; the workload ledger needs one"
+                };
+                return Err(ConfigError::new("ledger", message));
+            }
             let known = parameters.iter().position(|known| *known == native);
             let workload = match known {
                 Some(known) => known,

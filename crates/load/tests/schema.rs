@@ -58,6 +58,10 @@ fn with(of: Option<&str>, key: &str, value: Value) -> Map<String, Value> {
             config["scripts"][0] = json!({"name": "lookup", "native": native});
             config["scripts"][0].as_object_mut().unwrap()
         }
+        Some("LedgerFiles") => {
+            config.insert("ledger".into(), json!({"folder": "l"}));
+            config["ledger"].as_object_mut().unwrap()
+        }
         Some("LogFiles") => {
             config.insert("log".into(), json!({"prefix": "l"}));
             config["log"].as_object_mut().unwrap()
@@ -102,6 +106,7 @@ fn every_bound_is_the_schema_s() {
         None,
         Some("LoadScript"),
         Some("NativeTransaction"),
+        Some("LedgerFiles"),
         Some("LogFiles"),
         Some("Stage"),
     ] {

@@ -1,6 +1,7 @@
 //! The pgbench script language: parser, evaluator, random numbers and distributions. Pure: no I/O, no clock.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod block;
 mod builtin;
 mod conditional;
 pub mod distributions;
@@ -28,6 +29,7 @@ mod sql;
 mod value;
 mod variables;
 
+pub use block::BlockStatement;
 pub use builtin::{BUILTINS, Builtin, builtin};
 pub use error::{EvalError, EvalReason, ParseError};
 pub use expr::{Expr, Observer};

@@ -59,7 +59,7 @@ impl Draft<'_> {
         self.starts.push(start);
         self.script.commands.push(command);
         let text = text.to_owned();
-        self.script.written.push(Written { line, text });
+        self.script.written.push(Written { start, line, text });
     }
 
     fn statement(&mut self, statement: Statement, symbols: &mut Symbols) {

@@ -46,7 +46,9 @@ impl Script {
 /// The source text of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// Line of its first character, counted from 1.
+    /// Offset of its first character in the script, in bytes.
+    pub start: usize,
+    /// Line of that, counted from 1.
     pub line: usize,
     /// The first line of a statement; a meta command with its backslash and all the lines that continue it.
     pub text: String,

@@ -1,4 +1,4 @@
-//! The fields of `ErrorResponse`.
+//! The fields of `ErrorResponse` and `NoticeResponse`.
 
 use std::fmt;
 
@@ -25,10 +25,12 @@ pub struct ServerError {
     pub internal_position: Option<usize>,
     /// The context of the error: the call stack, outermost call last.
     pub context: Option<String>,
+    /// The function of the server's source that reported it, never translated.
+    pub routine: Option<String>,
 }
 
 impl ServerError {
-    /// Reads the body of an `ErrorResponse`. Fields that are missing or truncated stay empty: a malformed error must
+    /// Reads the body of an `ErrorResponse`, or of a `NoticeResponse`, which has the same fields. Fields that are missing or truncated stay empty: a malformed error must
     /// not hide that there was one.
     #[must_use]
     pub fn parse(body: &[u8]) -> Self {
@@ -49,6 +51,7 @@ impl ServerError {
                 b'q' => error.internal_query = Some(text()),
                 b'p' => error.internal_position = text().parse().ok(),
                 b'W' => error.context = Some(text()),
+                b'R' => error.routine = Some(text()),
                 _ => {}
             }
         }
@@ -82,6 +85,13 @@ impl ServerError {
             }
         }
         text
+    }
+
+    /// Whether it is the warning that the transaction has committed here, and that the wait for a standby was ended before that
+    /// had confirmed it (`src/backend/replication/syncrep.c`): by a cancel, or by the end of the session.
+    #[must_use]
+    pub fn is_synchronous_wait_cancelled(&self) -> bool {
+        self.severity == "WARNING" && self.routine.as_deref() == Some("SyncRepWaitForLSN")
     }
 
     /// Whether the server ends the session after this.

@@ -21,7 +21,7 @@ from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
 from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Failure, Manifest, RunStatus
-from plinth.model.plan import Plan, kept_path
+from plinth.model.plan import Plan, PlannedTrial, kept_path
 from plinth.model.probe import FsyncProbe
 from plinth.model.probe_io import StorageIo
 from plinth.model.trial import Event, Sample, Trial
@@ -160,6 +160,14 @@ class BundleWriter:
     def write_server(self, variant: str, facts: ServerFacts) -> None:
         """Write env/server-VARIANT.json."""
         self.folder.write_durably(f"env/server-{variant}.json", facts.model_dump_json(indent=1))
+
+    def make_ledger(self, trial: PlannedTrial) -> Path:
+        """The folder for the ledger of a trial's commits, empty: what an interrupted run has left of it is dropped."""
+        folder = f"ledgers/{trial.number:04d}"
+        self.folder.make_folder("ledgers")
+        self.folder.remove_tree(folder)
+        self.folder.make_folder(folder)
+        return self.path / folder
 
     def write_trial(
         self, trial: Trial, load: LoadResult | None, samples: Iterable[Sample], events: Iterable[Event]

@@ -12,6 +12,7 @@ BuiltinName = Literal[
     "numbers-update",
     "upsert-function",
     "upsert",
+    "ledger",
 ]
 
 
@@ -39,4 +40,5 @@ BUILTINS: Mapping[BuiltinName, BuiltinTraits] = {
     "numbers-update": BuiltinTraits("numbers", is_whole_transaction=False),
     "upsert-function": BuiltinTraits("upsert"),
     "upsert": BuiltinTraits("upsert"),
+    "ledger": BuiltinTraits("none"),
 }

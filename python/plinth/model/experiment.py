@@ -123,7 +123,8 @@ class WorkloadSpec(Frozen):
         description="A built-in workload. On dataset tpcb, pgbench's scripts, or account-mix, which is compiled into the load "
         "engine: nine lookups of a balance to one transfer, which reads two balances and writes them; on numbers, select or "
         "update a row by its number; on upsert, a function that updates a row or inserts it: upsert-function looks it up first "
-        "and swallows every error, upsert updates first.",
+        "and swallows every error, upsert updates first. Without a dataset (kind none): ledger, which is compiled in as well; its "
+        "transactions insert a row and update one, and every commit is looked for after the trial.",
     )
     keys: Distribution = Field(
         default="uniform",
@@ -193,6 +194,12 @@ class WorkloadSpec(Frozen):
         examples=["100ms"],
     )
     reconnect: bool = Field(default=False, description="A new connection for each transaction, whose time is recorded.")
+    ledger: bool = Field(
+        default=False,
+        description="Record what each client was told of each commit, and compare that with the database after each trial: "
+        "before each COMMIT or END, scripts get two statements, which insert a row and update one in tables of the ledger's "
+        "own. Each script needs a transaction block. The built-in workload ledger does so in any case.",
+    )
     variables: dict[Annotated[str, Field(pattern=r"^\w+$")], int | float | str] = Field(
         default_factory=dict, description="Variables of the script, as pgbench -D.", examples=[{"rows": 1000}]
     )
@@ -203,6 +210,11 @@ class WorkloadSpec(Frozen):
         if self.builtin is None or (writes := BUILTINS[self.builtin].writes) is None:
             return None
         return not writes
+
+    @property
+    def keeps_ledger(self) -> bool:
+        """Whether what clients are told of their commits is recorded, and compared with the database."""
+        return self.ledger or self.builtin == "ledger"
 
     @property
     def rolls_back(self) -> bool:
@@ -224,7 +236,7 @@ class WorkloadSpec(Frozen):
 
     @model_validator(mode="after")
     def _driver_that_can_do_it(self) -> "WorkloadSpec":
-        of_the_engine = {"rate": None, "reconnect": False, "threads": None}
+        of_the_engine = {"rate": None, "reconnect": False, "threads": None, "ledger": False}
         asked = [key for key, usual in of_the_engine.items() if getattr(self, key) != usual]
         if self.driver != "plinth" and asked:
             raise ValueError(
@@ -243,6 +255,19 @@ class WorkloadSpec(Frozen):
                 f"statements: got {self.statements}; {self.builtin} is a whole transaction: only 1 is allowed"
             )
         check_parameter("keys_parameter", self.keys, self.keys_parameter)
+        return self
+
+    @model_validator(mode="after")
+    def _ledger_that_can_be(self) -> "WorkloadSpec":
+        if self.ledger and self.is_read_only:
+            raise ValueError(f"ledger: {self.builtin} writes nothing: there are no commits to look for afterwards")
+        if self.builtin == "account-mix" and self.ledger:
+            raise ValueError(
+                "ledger: account-mix is compiled in, and no statements can be added to it; take a script or tpcb-like"
+            )
+        chosen = [key for key in ("keys", "active_rows") if getattr(self, key) != type(self).model_fields[key].default]
+        if self.builtin == "ledger" and chosen:
+            raise ValueError(f"{', '.join(chosen)}: the workload ledger inserts rows, and chooses none")
         return self
 
     @model_validator(mode="after")

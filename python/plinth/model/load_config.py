@@ -97,6 +97,17 @@ class LogFiles(Finite):
     failures_detailed: bool = Field(default=False, description="Tell apart how transactions failed.")
 
 
+class LedgerFiles(Frozen):
+    """The ledger of commits: what each client was told of each, in files named THREAD.ledger (docs/internals/ledger.md)."""
+
+    folder: str = Field(description="An existing folder without a ledger, which is not on a disk under test.")
+    first_number: int = Field(
+        json_schema_extra=bounds(ge=1, le=2**52),
+        default=1,
+        description="The number of each client's first transaction: loads on the same tables continue each other's.",
+    )
+
+
 class ShellUser(Frozen):
     """Another user, for shell commands of scripts that must not have the rights of who runs the load."""
 
@@ -176,6 +187,11 @@ class LoadConfig(Finite):
         default=False, description="Time meta commands as well (histograms of scope command): pgbench's -r."
     )
     log: LogFiles | None = None
+    ledger: LedgerFiles | None = Field(
+        default=None,
+        description="Record what each client was told of each commit. Scripts get two statements before each COMMIT, on the "
+        "tables plinth_ledger_commits and plinth_ledger_clients.",
+    )
     shell_user: ShellUser | None = Field(
         default=None, description="Who runs the commands of \\shell and \\setshell; None for who runs the load."
     )

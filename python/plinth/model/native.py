@@ -1,6 +1,6 @@
 """Transactions of workloads that are compiled into the load engine (crates/load/src/native), beside scripts."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -25,8 +25,14 @@ class AccountMix(Frozen):
     keys: Keys = Keys()
 
 
-NativeWorkload = AccountMix
-"""The parameters of a workload. A second kind makes of this a union with `workload` as its discriminator."""
+class LedgerCommits(Frozen):
+    """Transaction `ledger`: one row inserted and one updated, for a ledger of commits to be compared with."""
+
+    workload: Literal["ledger"] = "ledger"
+
+
+NativeWorkload = Annotated[AccountMix | LedgerCommits, Field(discriminator="workload")]
+"""The parameters of a workload."""
 
 
 class NativeTransaction(Frozen):

@@ -91,12 +91,13 @@ def _run_info(contents: BundleContents) -> RunInfo:
 def _variant(variant: Variant, contents: BundleContents) -> ReportVariant:
     workload = variant.workload
     what = workload.builtin or ", ".join(PurePath(script).name for script in workload.script)
+    ledger = ", ledger of commits" if workload.ledger else ""
     return ReportVariant(
         id=variant.id,
         label=variant.label,
         levels=variant.levels,
         storages=contents.cluster_of(variant).roles,
-        workload=f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{_driver(workload)}",
+        workload=f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{_driver(workload)}{ledger}",
         latency_curve=_curve(variant.id, contents.trials),
     )
 

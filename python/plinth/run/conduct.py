@@ -140,7 +140,7 @@ def _run_trials(
     def load(driver: Driver, config: LoadConfig) -> LoadDriver:
         return make_load(driver, config, provision.runner, provision.context.log("drivers.log"))
 
-    trials = TrialRunner(plan, provision, storages, listener, load, SystemClock())
+    trials = TrialRunner(plan, provision, storages, listener, load, SystemClock(), writer.make_ledger)
     variants = {variant.id: variant for variant in plan.variants}
     described: set[str] = set()
     failed = 0

@@ -1,12 +1,13 @@
 """The load of a trial, as configured for the engine and drivers; and whether they would take it, before anything is made."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from plinth import load
 from plinth.load import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.connection import Connection
 from plinth.model.experiment import MeasureSpec, WorkloadSpec
-from plinth.model.load_config import ShellUser
+from plinth.model.load_config import LedgerFiles, ShellUser
 from plinth.model.native import NativeTransaction
 from plinth.model.plan import ScriptText, TransactionText
 
@@ -26,8 +27,12 @@ def load_of(
     cores: int,
     seed: int,
     shell: ShellUser | None = None,
+    ledger: Path | None = None,
 ) -> LoadConfig:
-    """What is asked of who drives the load; `variables` are the dataset's, `shell` runs shell commands of scripts."""
+    """What is asked of who drives the load; `variables` are the dataset's, `shell` runs shell commands of scripts.
+
+    `ledger` is the folder for the ledger of commits, of a workload that keeps one.
+    """
     return LoadConfig(
         connection=to,
         clients=workload.clients,
@@ -45,6 +50,7 @@ def load_of(
         connect_timeout_s=_CONNECT_TIMEOUT_S,
         stop_timeout_s=STOP_TIMEOUT_S,
         shell_user=shell,
+        ledger=None if ledger is None else LedgerFiles(folder=str(ledger)),
     )
 
 
@@ -52,7 +58,8 @@ def check_load(
     workload: WorkloadSpec, scripts: Sequence[TransactionText], measure: MeasureSpec, variables: Mapping[str, str]
 ) -> None:
     """Raises UsageError, with file and line of a script, for what the workload's driver would refuse to run."""
-    config = load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1)
+    ledger = Path("/nowhere") if workload.keeps_ledger else None
+    config = load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1, ledger=ledger)
     load.check_load(workload, scripts, variables, config)
 
 

@@ -103,9 +103,10 @@ def _driver(workload: WorkloadSpec) -> str:
 
 def _trial_steps(context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
     workload = variant.workload
+    ledger = "ledger of commits, " if workload.keeps_ledger else ""
     load = (
         f"trial {trial.number}, {variant.label}: CHECKPOINT, then {', '.join(s.name for s in variant.scripts)} by "
-        f"{format_count(workload.clients, 'client')}, {workload.protocol} protocol, {_driver(workload)}seed {trial.seed}"
+        f"{format_count(workload.clients, 'client')}, {workload.protocol} protocol, {_driver(workload)}{ledger}seed {trial.seed}"
     )
     steps = [Step(id=f"trial.{trial.number}.load", title=load)]
     if cluster.storage is None:

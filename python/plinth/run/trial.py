@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plinth.load import LoadDriver
@@ -29,6 +30,8 @@ from plinth.server import connect, database_errors
 from plinth.system import cancel
 from plinth.system.owner import shell_user
 from plinth.workload import await_sessions, dataset_of
+from plinth.workload.commit_ledger import read_commit_ledger
+from plinth.workload.ledger_check import compare_ledger, ledger_checks, prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg
@@ -90,6 +93,8 @@ class Provisioned(Protocol):
 
 
 MakeLoad = Callable[[Driver, LoadConfig], LoadDriver]
+MakeLedger = Callable[[PlannedTrial], Path]
+"""Makes the empty folder that the ledger of a trial's commits is written to."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,7 @@ class TrialRunner:
         listener: Listener,
         make_load: MakeLoad,
         clock: Clock,
+        make_ledger: MakeLedger,
     ) -> None:
         self._plan = plan
         self._provision = provision
@@ -135,6 +141,7 @@ class TrialRunner:
         self._listener = listener
         self._make_load = make_load
         self._clock = clock
+        self._make_ledger = make_ledger
         self._running: LoadDriver | None = None
 
     def run(self, trial: PlannedTrial, variant: Variant) -> TrialOutput:
@@ -179,11 +186,14 @@ class TrialRunner:
         devices = devices_of(cluster, self._storages)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             before = dataset.before_trial(control)
+            if variant.workload.keeps_ledger:
+                prepare_ledger_tables(control, variant.workload.clients)
             gaps = _checkpoint(control)
             ended = _ended_transactions(control, variant.workload)
         observer = self._observer(primary, cluster, devices)
         measure = self._plan.experiment.measure
         actions = ActionSchedule(measure.actions, server.connection, measure.warmup_s)
+        ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None
         t0_ns = None
         observer.start(self._clock.monotonic_ns())
         try:
@@ -196,6 +206,7 @@ class TrialRunner:
                 cores=self._plan.host.cores,
                 seed=trial.seed,
                 shell=shell_user(),
+                ledger=ledger,
             )
             with actions:
                 load, failure = self._load(config, variant.workload.driver, server, observer, stalls, actions)
@@ -209,6 +220,8 @@ class TrialRunner:
             with database_errors("check the trial", variant.label), connect(server.connection) as control:
                 await_sessions(control, server.connection.application_name)
                 checks = dataset.after_trial(control, before, variant.workload, load)
+                if ledger is not None:
+                    checks += ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
                 exclusive = variant.workload.builtin is not None and not observation.shares_database
                 ended = _ended_transactions(control, variant.workload) - ended
                 checks.append(_transactions_check(ended, load, variant.workload, exclusive))

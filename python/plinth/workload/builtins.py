@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.distribution import DEFAULT_PARAMETERS
 from plinth.model.experiment import WorkloadSpec
-from plinth.model.native import AccountMix, Keys, NativeTransaction, NativeWorkload
+from plinth.model.native import AccountMix, Keys, LedgerCommits, NativeTransaction, NativeWorkload
 from plinth.model.plan import ScriptText
 
 
@@ -60,11 +60,16 @@ def _account_mix(spec: WorkloadSpec) -> AccountMix:
     )
 
 
+def _ledger(spec: WorkloadSpec) -> LedgerCommits:
+    return LedgerCommits()
+
+
 _OWN: dict[str, Builtin] = {
     "account-mix": (
         CompiledTransaction("lookup", _account_mix, weight=9),
         CompiledTransaction("transfer", _account_mix),
     ),
+    "ledger": (CompiledTransaction("ledger", _ledger),),
     "numbers-select": (
         KeyedScript(
             "numbers-select", "number", ":rows", "SELECT operator, region FROM numbers WHERE number = :number;\n"

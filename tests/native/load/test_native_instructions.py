@@ -17,6 +17,7 @@ import pytest
 
 from native_server import Server
 from plinth import _native
+from plinth.workload.ledger_check import prepare_ledger_tables
 
 KEPT = json.loads((Path(__file__).parents[3] / "benchmarks" / "instructions.json").read_text())
 TOLERANCE = 0.10
@@ -34,7 +35,15 @@ for config in json.load(sys.stdin):
 """
 
 
-def config(server: Server, script: str, transactions: int) -> dict[str, Any]:
+LEDGER = " with a ledger"
+
+
+def config(server: Server, name: str, transactions: int, folder: Path) -> dict[str, Any]:
+    """A load of one of pgbench's scripts, by its name, perhaps with the ledger of commits behind it."""
+    script = name.removesuffix(LEDGER)
+    ledger = folder / f"{name} {transactions}"
+    if keeps_ledger := script != name:
+        ledger.mkdir()
     return {
         "connection": server.connection(),
         "clients": 1,
@@ -44,6 +53,8 @@ def config(server: Server, script: str, transactions: int) -> dict[str, Any]:
         "variables": {"scale": "1"},
         "transactions_per_client": transactions,
         "seed": 1,
+        # Numbers follow one another, since all loads work on the same tables.
+        "ledger": {"folder": str(ledger), "first_number": transactions} if keeps_ledger else None,
     }
 
 
@@ -65,7 +76,9 @@ def instructions(configs: list[dict[str, Any]], folder: Path) -> list[int]:
 
 @pytest.mark.parametrize("server", ["18"], indirect=True)
 def test_instructions_per_transaction_are_what_they_were(server: Server, tmp_path: Path) -> None:
-    configs = [config(server, script, transactions) for script in KEPT for transactions in (SHORT, LONG)]
+    with server.connect() as control:
+        prepare_ledger_tables(control, clients=1)
+    configs = [config(server, script, transactions, tmp_path) for script in KEPT for transactions in (SHORT, LONG)]
     counts = instructions(configs, tmp_path)
     for script, short, long in zip(KEPT, counts[::2], counts[1::2], strict=True):
         each = (long - short) / (LONG - SHORT)

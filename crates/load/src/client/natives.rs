@@ -35,9 +35,11 @@ impl Client {
             first_statement: native.first_statement,
             now_ns,
             len: 0,
+            commits: false,
+            ledger_number: self.ledger_number,
         };
         let added = self.workloads[native.workload].next(&self.answers, &mut batch);
-        let is_over = batch.len == 0;
+        let (is_over, commits) = (batch.len == 0, batch.commits);
         added.map_err(|error| self.error(context, error))?;
         if is_over {
             self.pipeline.close();
@@ -50,6 +52,9 @@ impl Client {
         self.results_ended = 0;
         self.state = State::Batch;
         self.pipeline.sync();
+        if commits {
+            self.record_commit(context, now_ns)?;
+        }
         self.send_pipeline(true, context)?;
         Ok(true)
     }

@@ -6,6 +6,7 @@ use plinth_wire::{Frame, FrameError, ServerError};
 use crate::client::{Client, State};
 use crate::context::Context;
 use crate::errors::{ClientError, ErrorKind, Failure};
+use crate::ledger::Class;
 use crate::program::Step;
 
 impl Client {
@@ -63,14 +64,20 @@ impl Client {
                 self.keep(frame.tag, frame.body, context, now_ns)?;
             }
             b'C' | b'I' if self.pipeline.is_open() => self.pipeline_step_ended(context, now_ns)?,
-            b'C' | b'I' => self.result_ended(),
+            b'C' | b'I' => {
+                if self.commit.is_some() {
+                    self.statement_answered(frame.body, context, now_ns);
+                }
+                self.result_ended();
+            }
+            b'N' => self.noticed(frame.body, context, now_ns),
             b'G' | b'H' | b'W' => {
                 return Err(ClientError::protocol(
                     "the statement is a COPY, which a load cannot run",
                 ));
             }
             // Rows, and what a server may say at any time.
-            b'2' | b'3' | b'D' | b'n' | b's' | b'T' | b't' | b'A' | b'N' | b'S' => {}
+            b'2' | b'3' | b'D' | b'n' | b's' | b'T' | b't' | b'A' | b'S' => {}
             other => {
                 return Err(ClientError::protocol(format!(
                     "unexpected message '{}'",
@@ -181,6 +188,8 @@ impl Client {
                 line: None,
             });
         }
+        // In a batch, what follows the statement that failed is left out, and with it the COMMIT.
+        self.commit_answered(Class::Aborted, context, now_ns);
         let kind = ErrorKind::of_sqlstate(&error.sqlstate);
         let failure = Failure {
             kind,

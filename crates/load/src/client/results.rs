@@ -15,6 +15,9 @@ impl Client {
         context: &mut Context<'_>,
         now_ns: u64,
     ) -> Result<(), ClientError> {
+        if tag == b'C' && self.commit.is_some() {
+            self.statement_answered(body, context, now_ns);
+        }
         if self.state == State::Batch {
             return self.take_answer(tag, body, context, now_ns);
         }

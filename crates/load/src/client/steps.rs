@@ -153,10 +153,12 @@ impl Client {
     ) -> Result<(), ClientError> {
         let mut out = std::mem::take(&mut context.out);
         out.clear();
-        context
-            .programs
-            .write(id, !self.prepared[id], &self.variables, &mut out);
-        self.keeps = context.programs.statements[id].keep.is_some();
+        let programs = context.programs;
+        if programs.statements[id].commits {
+            self.record_commit(context, now_ns)?;
+        }
+        programs.write(id, !self.prepared[id], &self.variables, &mut out);
+        self.keeps = programs.statements[id].keep.is_some();
         if self.keeps {
             self.scanner.keep_rows(true);
             self.results.clear();

@@ -33,6 +33,10 @@ pub(crate) struct Batch<'a> {
     pub(crate) now_ns: u64,
     /// How many there are.
     pub(crate) len: usize,
+    /// One of them ends a transaction block, and there is a ledger to record that.
+    pub(crate) commits: bool,
+    /// The number of the transaction in the ledger.
+    pub(crate) ledger_number: u64,
 }
 
 impl Batch<'_> {
@@ -44,5 +48,6 @@ impl Batch<'_> {
         let write_parameter = |hole: usize, out: &mut Vec<u8>| parameters[hole].write(out);
         self.statements[id].write_queued(prepare, out, write_parameter);
         self.len += 1;
+        self.commits |= self.statements[id].commits;
     }
 }

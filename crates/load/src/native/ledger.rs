@@ -1,0 +1,67 @@
+//! `ledger`: transactions that leave one row each, and change one, for the ledger of commits to be compared with.
+//!
+//! All of a transaction is one round trip: nothing slows it but the commit. A client's numbers ascend, so its changed row says
+//! how many rows it has left; a transaction of which only a part survived shows as a difference of the two.
+
+use serde::Deserialize;
+
+use super::answers::{AnswerError, Answers};
+use super::batch::{Batch, Parameter::Integer};
+use super::workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
+use plinth_script::Prng;
+
+const BEGIN: usize = 0;
+const INSERT: usize = 1;
+const UPDATE: usize = 2;
+const COMMIT: usize = 3;
+
+/// The parameters of `ledger`: there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerCommits {}
+
+impl Workload for LedgerCommits {
+    fn transactions(&self) -> Vec<TransactionType> {
+        let insert = "INSERT INTO plinth_ledger_commits (client, number) VALUES ($1, $2)";
+        let update = "UPDATE plinth_ledger_clients SET last_number = $2 WHERE client = $1";
+        vec![TransactionType {
+            name: "ledger",
+            statements: vec![
+                NativeStatement::new("BEGIN", 0),
+                NativeStatement::new(insert, 2),
+                NativeStatement::new(update, 2),
+                NativeStatement::new("COMMIT", 0),
+            ],
+        }]
+    }
+
+    fn client(&self, number: usize) -> Box<dyn WorkloadClient> {
+        Box::new(LedgerClient {
+            number: number as i64,
+            is_over: false,
+        })
+    }
+}
+
+#[derive(Debug)]
+struct LedgerClient {
+    number: i64,
+    is_over: bool,
+}
+
+impl WorkloadClient for LedgerClient {
+    fn begin(&mut self, _transaction: usize, _random: &mut Prng) {
+        self.is_over = false;
+    }
+
+    fn next(&mut self, _answers: &Answers, batch: &mut Batch<'_>) -> Result<(), AnswerError> {
+        if !std::mem::replace(&mut self.is_over, true) {
+            let row = [Integer(self.number), Integer(batch.ledger_number as i64)];
+            batch.add(BEGIN, &[]);
+            batch.add(INSERT, &row);
+            batch.add(UPDATE, &row);
+            batch.add(COMMIT, &[]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+"""The ledger of commits that a load has written: its files, as arrays. docs/internals/ledger.md describes the format."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plinth.model.commit_ledger import COMMIT_CLASSES, CommitClass
+from plinth.model.errors import RunError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MAGIC = b"PLINTHLG"
+FORMAT_VERSION = 1
+_HEADER = [
+    ("magic", "S8"),
+    ("version", "<u4"),
+    ("header_bytes", "<u4"),
+    ("record_bytes", "<u4"),
+    ("thread", "<u4"),
+    ("has_ended", "u1"),
+    ("reserved", "V3"),
+    ("threads", "<u4"),
+    ("started_ns", "<u8"),
+    ("started_unix_ns", "<u8"),
+    ("unused", "V16"),
+]
+RECORD = [
+    ("number", "<u8"),
+    ("sent_ns", "<u8"),
+    ("answered_ns", "<u8"),
+    ("client", "<u4"),
+    ("class", "u1"),
+    ("reserved", "V3"),
+]
+"""A record, for numpy.dtype. `class` is an index of COMMIT_CLASSES, `answered_ns` 0 without an answer."""
+_HINT = "the file is not what a load has written; take the folder that was its ledger.folder"
+
+
+@dataclass(frozen=True)
+class CommitLedger:
+    """What all threads of a load, or several loads, have recorded. Times are CLOCK_MONOTONIC, in ns."""
+
+    records: "NDArray[Any]"
+    """Of the dtype RECORD, by client and number, each of which is there once."""
+    has_ended: bool
+    """Whether the load has written it to the end; one that was killed has left records without an answer."""
+    started_ns: int
+    """When the load began to send."""
+    started_unix_ns: int
+
+    def of_class(self, commit_class: CommitClass) -> "NDArray[Any]":
+        """The records of a class."""
+        return self.records[self.records["class"] == COMMIT_CLASSES.index(commit_class)]
+
+    def as_of(self, monotonic_ns: int) -> "CommitLedger":
+        """What the clients knew at an instant: what was sent later was never sent, what was answered later is indeterminate."""
+        records = self.records[self.records["sent_ns"] <= monotonic_ns]
+        unanswered = records["answered_ns"] > monotonic_ns
+        records["class"][unanswered] = COMMIT_CLASSES.index("indeterminate")
+        records["answered_ns"][unanswered] = 0
+        return replace(self, records=records)
+
+
+def read_commit_ledger(*folders: Path) -> CommitLedger:
+    """The ledger of a load, by its folder; of several folders, of loads whose numbers follow one another.
+
+    Raises RunError for files that are missing, or that no load has written like this.
+    """
+    import numpy as np
+
+    files = [_read_file(path) for folder in folders for path in _files_of(folder)]
+    records = np.concatenate([records for _, records in files])
+    records = records[np.lexsort((records["number"], records["client"]))]
+    same = (records["client"][1:] == records["client"][:-1]) & (records["number"][1:] == records["number"][:-1])
+    if same.any():
+        twice = records[1:][same][0]
+        raise RunError(
+            f"client {twice['client']} has two transactions with the number {twice['number']}",
+            where=", ".join(map(str, folders)),
+            hint="loads on the same tables continue the numbers of those before them, by ledger.first_number",
+        )
+    headers = [header for header, _ in files]
+    return CommitLedger(
+        records=records,
+        has_ended=all(header["has_ended"] == 1 for header in headers),
+        started_ns=min(int(header["started_ns"]) for header in headers),
+        started_unix_ns=min(int(header["started_unix_ns"]) for header in headers),
+    )
+
+
+def _files_of(folder: Path) -> list[Path]:
+    files = sorted(folder.glob("*.ledger"))
+    if not files:
+        raise RunError(
+            "there is no ledger", where=str(folder), hint="a load with ledger.folder writes THREAD.ledger there"
+        )
+    threads = int(_header(files[0])["threads"])
+    names = {f"{thread}.ledger" for thread in range(threads)} if threads <= len(files) else set[str]()
+    if names != {path.name for path in files}:
+        raise RunError(
+            f"the ledger has {len(files)} files; the load had {threads} threads, each with a file of its own",
+            where=str(folder),
+            hint=_HINT,
+        )
+    return files
+
+
+def _header(path: Path) -> "np.void":
+    import numpy as np
+
+    header = np.dtype(_HEADER)
+    try:
+        with path.open("rb") as file:
+            start = file.read(header.itemsize)
+    except OSError as error:
+        raise RunError(f"cannot read the ledger: {error.strerror}", where=str(path)) from error
+    if len(start) < header.itemsize or start[: len(_MAGIC)] != _MAGIC:
+        raise RunError("this is no ledger: it does not begin with PLINTHLG", where=str(path), hint=_HINT)
+    read = np.frombuffer(start, header)[0]
+    if read["version"] != FORMAT_VERSION:
+        raise RunError(
+            f"the ledger has format version {read['version']}; {FORMAT_VERSION} can be read",
+            where=str(path),
+            hint="read it with the version of Plinth that wrote it",
+        )
+    sizes = (int(read["header_bytes"]), int(read["record_bytes"]))
+    if sizes != (header.itemsize, np.dtype(RECORD).itemsize):
+        raise RunError(f"the ledger's header and records have {sizes} bytes, not (64, 32)", where=str(path), hint=_HINT)
+    return read
+
+
+def _read_file(path: Path) -> "tuple[np.void, NDArray[Any]]":
+    """The header and the records that were written, without the room behind them."""
+    import numpy as np
+
+    header, record = _header(path), np.dtype(RECORD)
+    if (path.stat().st_size - np.dtype(_HEADER).itemsize) % record.itemsize:
+        raise RunError("the ledger ends within a record", where=str(path), hint=_HINT)
+    records = np.fromfile(path, record, offset=np.dtype(_HEADER).itemsize)
+    written = records["number"] != 0
+    used = int(np.argmin(written)) if not written.all() else len(records)
+    if written[used:].any():
+        raise RunError(f"the ledger has a hole at record {used}", where=str(path), hint=_HINT)
+    records = records[:used]
+    unknown = records["class"] >= len(COMMIT_CLASSES)
+    if unknown.any():
+        raise RunError(
+            f"record {int(np.argmax(unknown))} has the class {records['class'][unknown][0]}; there are 0 to 3",
+            where=str(path),
+            hint=_HINT,
+        )
+    return header, records

@@ -1,0 +1,274 @@
+"""The tables that transactions with a ledger write to, and what they have compared with what the ledger says.
+
+Each transaction inserts a row into plinth_ledger_commits and writes its number into its client's row of
+plinth_ledger_clients. A client's transactions follow one another and their numbers ascend, so that after any crash the
+client's row has the greatest number among its rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from plinth.model.commit_ledger import COMMIT_CLASSES, FINDING_KINDS, FindingKind, LedgerCheck, LedgerFinding
+from plinth.model.errors import RunError
+from plinth.model.trial import Check
+from plinth.workload.commit_ledger import CommitLedger
+
+if TYPE_CHECKING:
+    import numpy as np
+    import psycopg
+    from numpy.typing import NDArray
+
+_PAYLOAD = "repeat(md5(client::text || '.' || number::text), 3)"
+_CREATE = (
+    "CREATE TABLE IF NOT EXISTS plinth_ledger_commits (client int, number bigint, "
+    f"payload text GENERATED ALWAYS AS ({_PAYLOAD}) STORED, PRIMARY KEY (client, number))",
+    "CREATE TABLE IF NOT EXISTS plinth_ledger_clients (client int PRIMARY KEY, last_number bigint NOT NULL)",
+)
+# The heap itself is read: what its index has is a question of its own.
+_READ = (
+    "SET LOCAL enable_indexscan = off",
+    "SET LOCAL enable_indexonlyscan = off",
+    "SET LOCAL enable_bitmapscan = off",
+    "SET LOCAL statement_timeout = 0",
+)
+_ROWS = f"COPY (SELECT client, number, payload IS NOT DISTINCT FROM {_PAYLOAD} FROM plinth_ledger_commits) TO STDOUT (FORMAT binary)"
+_COPY_HEADER_BYTES, _COPY_TRAILER_BYTES = 19, 2
+_COPIED = [
+    ("fields", ">i2"),
+    ("client_bytes", ">i4"),
+    ("client", ">i4"),
+    ("number_bytes", ">i4"),
+    ("number", ">i8"),
+    ("intact_bytes", ">i4"),
+    ("intact", "?"),
+]
+_CLASS = {name: number for number, name in enumerate(COMMIT_CLASSES)}
+
+
+def prepare_ledger_tables(control: "psycopg.Connection", clients: int) -> None:
+    """Make the tables where they are not there, and empty them; each client has its row."""
+    for statement in _CREATE:
+        control.execute(statement.encode())
+    control.execute("TRUNCATE plinth_ledger_commits, plinth_ledger_clients")
+    control.execute(
+        "INSERT INTO plinth_ledger_clients SELECT client, 0 FROM generate_series(0, %s) AS client", (clients - 1,)
+    )
+
+
+def compare_ledger(
+    ledger: CommitLedger, control: "psycopg.Connection", *, is_standby: bool = False, most_findings: int = 10
+) -> LedgerCheck:
+    """Look for every transaction of the ledger in the database of `control`, and for everything else that is there.
+
+    `is_standby`: commits that only the primary has acknowledged may be missing. Of each kind of finding, `most_findings` are
+    listed, and all are counted. Sessions of the load must have ended. Raises psycopg.Error for tables that cannot be read.
+    """
+    database = _read_tables(control)
+    comparison = _Comparison(ledger, database, is_standby)
+    found: dict[FindingKind, list[LedgerFinding]] = {kind: [] for kind in FINDING_KINDS}
+    counts = dict.fromkeys(FINDING_KINDS, 0)
+    for one in comparison.contradictions():
+        counts[one.kind] += 1
+        if counts[one.kind] <= most_findings:
+            found[one.kind].append(comparison.finding(one))
+    return LedgerCheck(
+        acknowledged=len(ledger.of_class("acknowledged")),
+        local_only=len(ledger.of_class("local_only")),
+        aborted=len(ledger.of_class("aborted")),
+        indeterminate=len(ledger.of_class("indeterminate")),
+        indeterminate_there=comparison.indeterminate_there(),
+        rows=len(database.rows),
+        counts={kind: count for kind, count in counts.items() if count},
+        findings=tuple(finding for kind in FINDING_KINDS for finding in found[kind]),
+        has_ended=ledger.has_ended,
+    )
+
+
+def ledger_checks(check: LedgerCheck) -> list[Check]:
+    """What must hold after a trial: nothing that was acknowledged is missing, and nothing else contradicts the ledger."""
+    others = {kind: count for kind, count in check.counts.items() if kind != "lost commit"}
+    evidence = [finding.sentence for finding in check.findings]
+    lost = [one for one in evidence if one.startswith("lost commit")]
+    rest = [one for one in evidence if not one.startswith("lost commit")]
+    return [
+        Check(
+            name="acknowledged commits of the ledger that are missing",
+            expected=f"0 of {check.acknowledged:,}",
+            got="; ".join([f"{check.lost:,} of {check.acknowledged:,}", *lost[:3]]),
+            ok=check.lost == 0,
+        ),
+        Check(
+            name="other contradictions of ledger and tables",
+            expected="none",
+            got="; ".join([*(f"{kind}: {count:,}" for kind, count in others.items()), *rest[:3]]) or "none",
+            ok=not others,
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What the tables have, in no order."""
+
+    rows: "NDArray[Any]"
+    """Of the dtype _COPIED."""
+    last_numbers: list[tuple[int, int]]
+    """Client and last number; a client may be there more than once, if its row is broken."""
+
+
+def _read_tables(control: "psycopg.Connection") -> _Tables:
+    """Both tables as of one snapshot."""
+    import numpy as np
+
+    with control.transaction():
+        control.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        for statement in _READ:
+            control.execute(statement.encode())
+        with control.cursor() as cursor, cursor.copy(_ROWS.encode()) as copy:
+            data = b"".join(bytes(block) for block in copy)
+        last = control.execute("SELECT client, last_number FROM plinth_ledger_clients").fetchall()
+    body = data[_COPY_HEADER_BYTES:-_COPY_TRAILER_BYTES]
+    copied = np.dtype(_COPIED)
+    if len(body) % copied.itemsize:
+        raise RunError(
+            "a row of plinth_ledger_commits has no client or no number, which its key rules out",
+            where="plinth_ledger_commits",
+            hint="the table is damaged: look at it with amcheck, and at the pages with pageinspect",
+        )
+    return _Tables(np.frombuffer(body, copied), [(int(client), int(number)) for client, number in last])
+
+
+class _Contradiction(NamedTuple):
+    kind: FindingKind
+    client: int
+    number: int
+    detail: str
+
+
+class _Comparison:
+    """A ledger beside the tables, both by one key for client and number."""
+
+    def __init__(self, ledger: CommitLedger, database: _Tables, is_standby: bool) -> None:
+        import numpy as np
+
+        self._records = ledger.records
+        self._database = database
+        self._is_standby = is_standby
+        numbers = self._records["number"].astype(np.int64)
+        self._first = int(numbers.min()) if len(numbers) else 1
+        self._span = int(numbers.max()) - self._first + 1 if len(numbers) else 1
+        clients = int(self._records["client"].max()) + 1 if len(numbers) else 1
+        if clients * self._span >= 2**63:
+            raise RunError(
+                f"{clients:,} clients with numbers {self._first:,} to {self._first + self._span - 1:,} are too many to compare",
+                hint="compare the ledgers of fewer loads at once",
+            )
+        self._sent = self._keys(self._records["client"], numbers)
+        rows = database.rows
+        within = (
+            (rows["client"] >= 0)
+            & (rows["client"] < clients)
+            & (rows["number"] >= self._first)
+            & (rows["number"] < self._first + self._span)
+        )
+        self._strange = rows[~within]
+        """Rows of clients and numbers that no record of the ledger has."""
+        self._rows = rows[within]
+        self._there, self._times = np.unique(self._keys(self._rows["client"], self._rows["number"]), return_counts=True)
+        self._is_there = np.isin(self._sent, self._there)
+
+    def indeterminate_there(self) -> int:
+        """How many that were not answered have committed."""
+        return int((self._is_there & (self._records["class"] == _CLASS["indeterminate"])).sum())
+
+    def contradictions(self) -> Iterator[_Contradiction]:
+        """Everything that contradicts the ledger."""
+        yield from self._of_class("acknowledged", False, "lost commit", "its row is missing")
+        if not self._is_standby:
+            yield from self._of_class(
+                "local_only", False, "local-only commit lost", "its row is missing on the primary"
+            )
+        yield from self._of_class("aborted", True, "resurrected abort", "its row is there")
+        yield from self._unsent()
+        yield from self._repeated()
+        yield from self._torn()
+        yield from self._partial()
+
+    def finding(self, of: _Contradiction) -> LedgerFinding:
+        """A contradiction with what the client was told, and when."""
+        record = self._record(of.client, of.number)
+        if record is None:
+            return LedgerFinding(**of._asdict(), commit_class=None)
+        return LedgerFinding(
+            **of._asdict(),
+            commit_class=COMMIT_CLASSES[int(record["class"])],
+            sent_ns=int(record["sent_ns"]),
+            answered_ns=int(record["answered_ns"]) or None,
+        )
+
+    def _of_class(self, name: str, is_there: bool, kind: FindingKind, detail: str) -> Iterator[_Contradiction]:
+        wrong = (self._records["class"] == _CLASS[name]) & (self._is_there == is_there)
+        for record in self._records[wrong]:
+            yield _Contradiction(kind, int(record["client"]), int(record["number"]), detail)
+
+    def _unsent(self) -> Iterator[_Contradiction]:
+        import numpy as np
+
+        unknown = self._there[~np.isin(self._there, self._sent)]
+        places = [*map(self._place, unknown), *((int(row["client"]), int(row["number"])) for row in self._strange)]
+        for client, number in places:
+            yield _Contradiction("never sent", client, number, "its row is there")
+
+    def _repeated(self) -> Iterator[_Contradiction]:
+        for key, times in zip(self._there[self._times > 1], self._times[self._times > 1], strict=True):
+            yield _Contradiction("duplicate", *self._place(key), f"its row is there {int(times)} times")
+        seen: set[int] = set()
+        for client, number in self._database.last_numbers:
+            if client in seen:
+                yield _Contradiction("duplicate", client, number, "its client has several rows of last numbers")
+            seen.add(client)
+
+    def _torn(self) -> Iterator[_Contradiction]:
+        for row in self._database.rows[~self._database.rows["intact"]]:
+            detail = "the payload of its row is not the checksum of client and number"
+            yield _Contradiction("torn payload", int(row["client"]), int(row["number"]), detail)
+
+    def _partial(self) -> Iterator[_Contradiction]:
+        """Clients whose last number is not the greatest among their rows."""
+        import numpy as np
+
+        rows, last = self._database.rows, dict(self._database.last_numbers)
+        order = np.lexsort((rows["number"], rows["client"]))
+        clients = rows["client"][order]
+        ends = np.flatnonzero(np.append(clients[1:] != clients[:-1], True)) if len(clients) else np.array([], np.int64)
+        greatest = dict(zip(clients[ends].tolist(), rows["number"][order][ends].tolist(), strict=True))
+        for client in sorted(last.keys() | greatest.keys()):
+            row, written = greatest.get(client, 0), last.get(client)
+            if written is None:
+                yield _Contradiction("partial transaction", client, row, "its row is there, its client's row is not")
+            elif row > written:
+                detail = f"its row is there, its client's last number is {written}"
+                yield _Contradiction("partial transaction", client, row, detail)
+            elif row < written and written >= self._first:
+                detail = f"it is its client's last number, the greatest among the client's rows is {row}"
+                yield _Contradiction("partial transaction", client, written, detail)
+
+    def _record(self, client: int, number: int) -> "np.void | None":
+        import numpy as np
+
+        if client < 0 or not self._first <= number < self._first + self._span:
+            return None
+        at = int(np.searchsorted(self._sent, client * self._span + number - self._first))
+        if at < len(self._records) and (self._records["client"][at], self._records["number"][at]) == (client, number):
+            return self._records[at]
+        return None
+
+    def _keys(self, clients: "NDArray[Any]", numbers: "NDArray[Any]") -> "NDArray[np.int64]":
+        import numpy as np
+
+        return clients.astype(np.int64) * self._span + numbers.astype(np.int64) - self._first
+
+    def _place(self, key: int) -> tuple[int, int]:
+        client, offset = divmod(int(key), self._span)
+        return client, self._first + offset
