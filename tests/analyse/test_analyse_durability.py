@@ -71,6 +71,26 @@ def test_what_was_lost_is_counted():
     assert [example.number for example in test.examples] == [1, 3]
 
 
+def test_the_recovery_point_is_the_worst_cut_that_lost_commits():
+    cuts = [
+        cut(1, lost(7)).model_copy(update={"lost_time_s": 0.64, "lost_wal_bytes": 4096}),
+        cut(2, lost(2)).model_copy(update={"lost_time_s": 0.2, "lost_wal_bytes": 1_200_000}),
+        cut(3).model_copy(update={"lost_wal_bytes": 9_000_000}),
+    ]
+    test = durability_of("v", cuts, planned=3)
+    assert test is not None
+    assert (test.most_lost_time_s, test.most_lost_wal_bytes) == (0.64, 1_200_000)
+    assert test.sentence.endswith(
+        "9 of 300 acknowledged commits were lost, up to 7 commits, 640 ms, 1.2 MB of WAL in one cut"
+    )
+
+
+def test_damage_counts_also_when_a_later_check_failed():
+    test = durability_of("v", [cut(1, lost(7), failure="the server did not stop")], planned=1)
+    assert test is not None
+    assert (test.made, test.failed, test.damaged, test.gaps) == (1, 0, 1, ())
+
+
 def test_what_was_not_checked_is_a_gap():
     test = durability_of("v", [cut(1, not_run="no amcheck"), cut(2, not_run="no amcheck")], planned=2)
     assert test is not None

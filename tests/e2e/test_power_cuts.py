@@ -15,6 +15,7 @@ profile = "sata-ssd"
 size = "512MiB"
 {further}
 """
+TPCB = 'kind = "tpcb"\nscale = 1', 'builtin = "tpcb-like"'
 EXPERIMENT = """\
 spec = 1
 name = "cuts"
@@ -22,10 +23,9 @@ question = "Are acknowledged commits kept?"
 
 {storages}
 [dataset]
-kind = "tpcb"
-scale = 1
+{dataset}
 [workload]
-builtin = "{builtin}"
+{workload}
 clients = 2
 [matrix]
 storage = [{names}]
@@ -42,13 +42,15 @@ within = "200ms"
 """
 
 
-def experiment(*, cuts: int = 4, durability: str = "", builtin: str = "tpcb-like", **storages: str) -> str:
+def experiment(*, cuts: int = 4, durability: str = "", load: tuple[str, str] = TPCB, **storages: str) -> str:
+    """`load` is what [dataset] and [workload] say."""
     return EXPERIMENT.format(
         storages="".join(DISK.format(name=name, further=further) for name, further in storages.items()),
         names=", ".join(f'"{name}"' for name in storages),
         cuts=cuts,
         durability=durability,
-        builtin=builtin,
+        dataset=load[0],
+        workload=load[1],
     )
 
 
@@ -127,10 +129,46 @@ def test_a_run_that_is_interrupted_between_cuts_makes_the_rest_when_resumed(proj
     nothing_left()
 
 
+LEDGER = 'kind = "none"', 'builtin = "ledger"'
+TPCB_WITH_LEDGER = TPCB[0], f"{TPCB[1]}\nledger = true"
+
+
+@pytest.mark.parametrize("load", [LEDGER, TPCB_WITH_LEDGER])
+def test_with_a_ledger_each_lost_commit_is_named(project, nothing_left, load):
+    """synchronous_commit = off loses the last commits, and nothing else; with on, the control, nothing is missing."""
+    text = experiment(cuts=2, durability='modes = ["drop"]\nmoments = ["load"]\nstop_after = 9', load=load, disk="")
+    matrix = '[matrix]\nstorage = ["disk"]'
+    project.write(text.replace(matrix, '[matrix]\nserver.settings.synchronous_commit = ["on", "off"]'))
+    done = project.run("--yes", timeout_s=200)
+    assert done.returncode in (0, 3), done.stderr
+    cuts = read_cuts(project.bundle)
+    assert all(cut.failure is None and cut.acknowledged > 0 and cut.lost_wal_bytes is not None for cut in cuts)
+    clean = [cut for cut in cuts if not cut.damage]
+    assert {cut.variant for cut in clean} >= {"synchronous-commit-on"}, [cut.variant for cut in cuts]
+    assert all(
+        cut.lost_time_s is None and not list(project.bundle.glob(f"ledgers/cut-{cut.number:05d}")) for cut in clean
+    )
+    lost = [(cut, damage) for cut in cuts for damage in cut.damage]
+    assert lost and all(cut.variant == "synchronous-commit-off" for cut, _ in lost)
+    for cut, damage in lost:
+        assert damage.kind == "lost commit"
+        assert "lost commit: client " in damage.evidence[0] and "acknowledged, sent at" in damage.evidence[0]
+        assert any("recovery found it up to" in one for one in damage.evidence)
+        assert cut.lost_time_s is not None and cut.lost_time_s > 0
+        assert cut.lost_wal_bytes is not None and cut.lost_wal_bytes > 0
+        assert list(project.bundle.glob(f"ledgers/cut-{cut.number:05d}/*.ledger"))
+    assert project.plinth("verify", project.bundle).returncode == 0
+    nothing_left()
+
+
+SELECT_ONLY = TPCB[0], 'builtin = "select-only"'
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (experiment(builtin="select-only", honest=""), "nobody could tell which commits of select-only are there"),
+        (experiment(load=SELECT_ONLY, honest=""), "nobody could tell which commits of select-only are there"),
+        (experiment(load=SELECT_ONLY, honest=""), "set workload.ledger = true"),
         (
             experiment(honest="").replace(
                 'kind = "emulated"\nprofile = "sata-ssd"\nsize = "512MiB"', 'kind = "directory"'

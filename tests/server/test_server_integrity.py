@@ -88,6 +88,26 @@ def test_a_page_that_the_map_wrongly_calls_visible_is_found(cluster: Cluster):
     assert "pg_check_visible" in checked(cluster)["visibility map wrong"].evidence[0]
 
 
+def test_a_table_whose_file_is_gone_is_damaged(cluster: Cluster):
+    """The server reports it as an error of the system (58P01), as it does a device that fails."""
+    file_of(cluster, "t").unlink()
+    assert "t: could not open file" in checked(cluster)["heap damaged"].evidence[0]
+
+
+def test_an_extension_that_a_damaged_catalogue_refuses_is_damage(cluster: Cluster):
+    catalogue = file_of(cluster, "pg_extension_name_index")
+    with catalogue.open("r+b") as opened:
+        opened.seek(PAGE_BYTES)
+        opened.write(b"?" * 200)
+    cluster.start({"autovacuum": False})
+    with connect(cluster.connection) as control:
+        integrity = check_database(control, cluster.layout.installation.major)
+    cluster.stop()
+    (damage,) = [damage for damage in integrity.damage if damage.kind == "heap damaged"]
+    assert any("extension amcheck cannot be made" in one for one in damage.evidence)
+    assert integrity.checks[0].not_run is not None
+
+
 def test_without_checksums_their_check_is_not_run(cluster: Cluster, runner: Runner):
     whole = check_checksums(cluster.layout, cluster.layout.installation, runner, enabled=False)
     assert whole.damage == ()

@@ -19,7 +19,9 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
     if planned == 0:
         return None
     own = [cut for cut in cuts if cut.variant == variant]
-    told = [cut for cut in own if cut.failure is None]
+    # Damage is damage, also when a later check could not be made.
+    told = [cut for cut in own if cut.failure is None or cut.damage]
+    losing = [cut for cut in told if cut.lost_commits]
     damaged = [cut for cut in told if cut.damage]
     recoveries = [cut.recovery_s for cut in told if cut.recovery_s is not None]
     kinds: Counter[DamageKind] = Counter(damage.kind for cut in damaged for damage in cut.damage)
@@ -33,12 +35,14 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
         acknowledged=sum(cut.acknowledged for cut in told),
         lost_commits=sum(cut.lost_commits for cut in told),
         most_lost_commits=max((cut.lost_commits for cut in told), default=0),
+        most_lost_time_s=max((cut.lost_time_s for cut in losing if cut.lost_time_s is not None), default=None),
+        most_lost_wal_bytes=max((cut.lost_wal_bytes for cut in losing if cut.lost_wal_bytes is not None), default=None),
         damaged_share_at_most=upper_bound(len(damaged), len(told)) if told else None,
         recovery_median_s=median(recoveries) if recoveries else None,
         recovery_max_s=max(recoveries, default=None),
         examples=tuple(damaged[:_MOST_SHOWN]),
         not_checked=_not_checked(told),
-        gaps=tuple(Gap(what=f"cut {cut.number}", reason=cut.failure) for cut in own if cut.failure is not None),
+        gaps=tuple(Gap(what=f"cut {cut.number}", reason=cut.failure or "") for cut in own if cut not in told),
     )
 
 

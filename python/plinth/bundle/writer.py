@@ -15,7 +15,7 @@ from plinth.bundle.files import BundleFolder, folder_of, is_partial
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.doctor import DoctorRecord
-from plinth.model.durability import PowerCut
+from plinth.model.durability import PlannedCut, PowerCut
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
@@ -162,8 +162,19 @@ class BundleWriter:
         self.folder.write_durably(f"env/server-{variant}.json", facts.model_dump_json(indent=1))
 
     def make_ledger(self, trial: PlannedTrial) -> Path:
-        """The folder for the ledger of a trial's commits, empty: what an interrupted run has left of it is dropped."""
-        folder = f"ledgers/{trial.number:04d}"
+        """The folder for the ledger of a trial's commits, empty."""
+        return self._make_ledger(_ledger_of_trial(trial))
+
+    def make_cut_ledger(self, cut: PlannedCut) -> Path:
+        """The folder for the ledger of the commits before a power cut, empty."""
+        return self._make_ledger(_ledger_of_cut(cut))
+
+    def drop_cut_ledger(self, cut: PlannedCut) -> None:
+        """Remove that of a cut that found nothing: it is evidence of damage only."""
+        self.folder.remove_tree(_ledger_of_cut(cut))
+
+    def _make_ledger(self, folder: str) -> Path:
+        """What an interrupted run has left of it is dropped."""
         self.folder.make_folder("ledgers")
         self.folder.remove_tree(folder)
         self.folder.make_folder(folder)
@@ -230,3 +241,11 @@ def write_derived(bundle: Path, name: str, content: str) -> Path:
     folder.make_folder("derived")
     folder.write_durably(f"derived/{name}", content)
     return folder.path / "derived" / name
+
+
+def _ledger_of_trial(trial: PlannedTrial) -> str:
+    return f"ledgers/{trial.number:04d}"
+
+
+def _ledger_of_cut(cut: PlannedCut) -> str:
+    return f"ledgers/cut-{cut.number:05d}"

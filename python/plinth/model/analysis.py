@@ -14,7 +14,7 @@ from plinth.model.level import Level
 from plinth.model.objective import ObjectiveResult
 from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
-from plinth.model.units import format_count
+from plinth.model.units import format_count, format_decimal_size, format_duration
 
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
@@ -32,6 +32,15 @@ class DurabilityTest(Frozen):
     acknowledged: int = Field(description="Commits that had been acknowledged before the power went, in all of them.")
     lost_commits: int = Field(description="How many of those were not there afterwards.")
     most_lost_commits: int = Field(description="In one cut.")
+    most_lost_time_s: float | None = Field(
+        default=None,
+        description="How long before a power cut the oldest of its lost commits had been acknowledged, at most; None when none "
+        "was lost, and without a ledger of commits.",
+    )
+    most_lost_wal_bytes: int | None = Field(
+        default=None,
+        description="WAL inserted before a power cut and not there afterwards, at most, of the cuts that lost commits.",
+    )
     damaged_share_at_most: float | None = Field(
         description="Upper bound of the share of cuts that do damage, with 95 % confidence; None without a cut."
     )
@@ -61,8 +70,18 @@ class DurabilityTest(Frozen):
                 f"{self.damaged_share_at_most:.1%} of cuts do damage, with 95 % confidence"
             )
         kinds = ", ".join(f"{kind} in {count}" for kind, count in self.kinds.items())
-        lost = f"; {self.lost_commits} of {commits} were lost, up to {self.most_lost_commits} in one cut"
-        return f"Tested: {self.outcome} ({kinds}){lost if self.lost_commits else ''}"
+        lost = f"; {self.lost_commits} of {commits} were lost, {self.most_lost}" if self.lost_commits else ""
+        return f"Tested: {self.outcome} ({kinds}){lost}"
+
+    @property
+    def most_lost(self) -> str:
+        """The recovery point: how much one cut lost, as "up to 312 commits, 640 ms, 1.2 MB of WAL in one cut"."""
+        most = [format_count(self.most_lost_commits, "commit")]
+        if self.most_lost_time_s is not None:
+            most.append(format_duration(self.most_lost_time_s))
+        if self.most_lost_wal_bytes is not None:
+            most.append(f"{format_decimal_size(self.most_lost_wal_bytes)} of WAL")
+        return f"up to {', '.join(most)} in one cut"
 
 
 class TrialWork(Frozen):

@@ -29,11 +29,13 @@ class BuiltinTraits(NamedTuple):
     """Whether some of its transactions end with ROLLBACK on purpose, and count as done."""
     is_pgbench: bool = False
     """Whether it is a script of pgbench, which also works on tables that pgbench -i has made."""
+    leaves_history: bool = False
+    """Whether each of its commits leaves a row that stays, so that counting them tells how many there are."""
 
 
 BUILTINS: Mapping[BuiltinName, BuiltinTraits] = {
-    "tpcb-like": BuiltinTraits("tpcb", is_pgbench=True),
-    "simple-update": BuiltinTraits("tpcb", is_pgbench=True),
+    "tpcb-like": BuiltinTraits("tpcb", is_pgbench=True, leaves_history=True),
+    "simple-update": BuiltinTraits("tpcb", is_pgbench=True, leaves_history=True),
     "select-only": BuiltinTraits("tpcb", writes=False, is_whole_transaction=False, is_pgbench=True),
     "account-mix": BuiltinTraits("tpcb", writes=None, rolls_back=True),
     "numbers-select": BuiltinTraits("numbers", writes=False, is_whole_transaction=False),

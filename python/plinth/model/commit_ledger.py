@@ -56,6 +56,10 @@ class LedgerCheck(Frozen):
     counts: dict[FindingKind, int] = Field(
         description="Everything that was found, by kind; without kinds of which nothing was."
     )
+    oldest_lost_ns: int | None = Field(
+        default=None,
+        description="CLOCK_MONOTONIC when the first of the lost commits had been acknowledged; None when none is lost.",
+    )
     findings: tuple[LedgerFinding, ...] = Field(description="The first findings of each kind, by client and number.")
     has_ended: bool = Field(description="Whether the load wrote its ledger to the end, or was killed.")
 

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from plinth.model.base import Frozen
+from plinth.model.commit_ledger import FindingKind
 from plinth.model.disk import CutReport
 from plinth.model.power_cut import CutMode
 from plinth.model.units import DurationS
@@ -15,19 +16,17 @@ POWER_CUT_VERSION = 1
 CutMoment = Literal["load", "checkpoint", "recovery"]
 """What the server does when the power goes: it serves the load, also writes a checkpoint, or recovers from the cut before."""
 DamageKind = Literal[
-    "lost commit",
-    "resurrected abort",
-    "partial transaction",
-    "duplicate",
-    "torn payload",
+    FindingKind,
     "invariant broken",
     "heap damaged",
     "index and heap disagree",
     "visibility map wrong",
     "checksum failure",
+    "server crashed",
     "recovery refused",
 ]
-"""What a power cut did to the database. "recovery refused": the server, or the file system below it, did not come up again."""
+"""What a power cut did to the database: what contradicts the commits that clients were told of, and what the checks found.
+"server crashed": while it was checked. "recovery refused": the server, or the file system below it, did not come up again."""
 
 
 class DurabilitySpec(Frozen):
@@ -111,6 +110,15 @@ class PowerCut(Frozen):
     reports: tuple[CutReport, ...] = Field(default=(), description="What each disk lost; none of a storage in memory.")
     acknowledged: int = Field(ge=0, description="Transactions whose commit had been acknowledged.")
     unanswered: int = Field(ge=0, description="Transactions that had no answer: each may be there or not, but whole.")
+    lost_time_s: float | None = Field(
+        default=None,
+        description="How long before the power cut the oldest of the lost commits was acknowledged, as the ledger of commits "
+        "says; None when none was lost, and without a ledger.",
+    )
+    lost_wal_bytes: int | None = Field(
+        default=None,
+        description="WAL that had been inserted before the power cut and was not there for the recovery, acknowledged or not.",
+    )
     recovery_s: float | None = Field(description="From the power's return to a server that takes connections.")
     damage: tuple[Damage, ...] = ()
     checks: tuple[IntegrityCheck, ...] = ()

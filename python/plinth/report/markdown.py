@@ -154,7 +154,7 @@ def _durability(report: Report) -> str:
             str(test.dropped),
             str(test.damaged),
             NOT_AVAILABLE if test.damaged_share_at_most is None else f"{test.damaged_share_at_most:.1%}",
-            f"{test.lost_commits} of {test.acknowledged}",
+            f"{test.lost_commits} of {test.acknowledged}{f', {test.most_lost}' if test.lost_commits else ''}",
             ", ".join(f"{kind}: {count}" for kind, count in test.kinds.items()) or "none",
         )
         for variant in report.analysis.variants

@@ -9,9 +9,7 @@ from plinth.model.experiment import WorkloadSpec
 from plinth.plan import Expanded
 from plinth.run.context import RunContext
 from plinth.workload import Dataset
-from plinth.workload.survival import KnowsCommits
-
-_TELLS_COMMITS = ("tpcb-like", "simple-update")
+from plinth.workload.survival import knows_commits
 
 
 def cut_problems(
@@ -35,17 +33,15 @@ def cut_problems(
                     path=["storage", storage.name],
                     hint='use kind = "emulated", or leave [durability] out',
                 )
-        if problem := _of_workload(variant.workload, dataset_of(cluster.dataset)):
-            found["workload"] = problem
+        if not knows_commits(variant.workload, dataset_of(cluster.dataset)):
+            found["workload"] = _unknown_commits(variant.workload)
     return list(found.values())
 
 
-def _of_workload(workload: WorkloadSpec, dataset: Dataset) -> Problem | None:
-    if isinstance(dataset, KnowsCommits) and workload.builtin in _TELLS_COMMITS:
-        return None
-    allowed = [name for name in _TELLS_COMMITS if name in BUILTINS]
+def _unknown_commits(workload: WorkloadSpec) -> Problem:
+    counted = [name for name, traits in BUILTINS.items() if traits.leaves_history]
     return Problem(
         f"after a power cut nobody could tell which commits of {workload.builtin or 'a script'} are there",
         path=["workload", "builtin" if workload.builtin else "script"],
-        hint=f"with [durability], builtin is one of {', '.join(allowed)}",
+        hint=f"with [durability], set workload.ledger = true, or builtin to one of {', '.join([*counted, 'ledger'])}",
     )

@@ -41,11 +41,12 @@ def check_database(control: "psycopg.Connection[TupleRow]", major: int) -> Integ
     """Check every table and B-tree index of the database, catalogues included, of a server of version `major`.
 
     `control` is in autocommit mode, of a superuser. An extension that the installation lacks is a check that was not run.
+    Raises psycopg.Error where the server could not answer: its connection is gone, or resources are short.
     """
     checks: list[IntegrityCheck] = []
     found: list[tuple[DamageKind, str]] = []
-    amcheck = _extension(control, "amcheck")
-    visibility = _extension(control, "pg_visibility")
+    amcheck = _extension(control, "amcheck", found)
+    visibility = _extension(control, "pg_visibility", found)
     heap_lacks = amcheck or (None if major >= _FIRST_WITH_HEAP_CHECK else "PostgreSQL 14 is the first that has it")
     for name, lacks, run in (
         ("verify_heapam", heap_lacks, _heaps),
@@ -75,16 +76,30 @@ def check_checksums(layout: ClusterLayout, installation: Installation, runner: R
     return Integrity((), (IntegrityCheck(name=name),))
 
 
-def _extension(control: "psycopg.Connection[TupleRow]", name: str) -> str | None:
-    """Make an extension there; returns why it cannot be."""
+def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[tuple[DamageKind, str]]) -> str | None:
+    """Make an extension; returns why it is not there. One that is installed can always be made in a catalogue that is whole."""
     import psycopg
     from psycopg import sql
 
+    if control.execute("SELECT 1 FROM pg_available_extensions WHERE name = %s", (name,)).fetchone() is None:
+        return f"extension {name} is not installed"
     try:
         control.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(name)))
     except psycopg.Error as error:
-        return f"extension {name}: {str(error).strip().splitlines()[0]}"
+        if is_unanswered(control, error):
+            raise
+        message = f"extension {name} cannot be made: {str(error).strip().splitlines()[0]}"
+        found.append(("heap damaged", f"catalogue: {message}"))
+        return message
     return None
+
+
+def is_unanswered(control: "psycopg.Connection[TupleRow]", error: "psycopg.Error") -> bool:
+    """Whether an error says nothing of what was read: the connection is gone, or the query was ended or had no resources.
+
+    SQLSTATE classes 53 and 57 (PostgreSQL's manual, appendix A). Others, such as a file that is not there (58P01), are answers.
+    """
+    return control.closed or (error.sqlstate or "")[:2] in ("53", "57")
 
 
 def _heaps(control: "psycopg.Connection[TupleRow]") -> Iterator[tuple[DamageKind, str]]:
@@ -122,9 +137,9 @@ def _rows(
 
     try:
         return control.execute(query.encode()).fetchall()
-    except psycopg.OperationalError:
-        raise  # the connection is gone, which says nothing of this object
     except psycopg.Error as error:
+        if is_unanswered(control, error):
+            raise
         message = str(error).strip().splitlines()[0]
         found.append(("checksum failure" if _BAD_PAGE.search(message) else kind, f"{name}: {message}"))
         return []

@@ -56,7 +56,12 @@ class CommitLedger:
 
     def as_of(self, monotonic_ns: int) -> "CommitLedger":
         """What the clients knew at an instant: what was sent later was never sent, what was answered later is indeterminate."""
-        records = self.records[self.records["sent_ns"] <= monotonic_ns]
+        sent = replace(self, records=self.records[self.records["sent_ns"] <= monotonic_ns])
+        return sent.answered_by(monotonic_ns)
+
+    def answered_by(self, monotonic_ns: int) -> "CommitLedger":
+        """Everything that was sent, and what was answered after an instant is indeterminate."""
+        records = self.records.copy()
         unanswered = records["answered_ns"] > monotonic_ns
         records["class"][unanswered] = COMMIT_CLASSES.index("indeterminate")
         records["answered_ns"][unanswered] = 0

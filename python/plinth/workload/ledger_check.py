@@ -80,6 +80,7 @@ def compare_ledger(
         indeterminate_there=comparison.indeterminate_there(),
         rows=len(database.rows),
         counts={kind: count for kind, count in counts.items() if count},
+        oldest_lost_ns=comparison.oldest_lost_ns(),
         findings=tuple(finding for kind in FINDING_KINDS for finding in found[kind]),
         has_ended=ledger.has_ended,
     )
@@ -181,6 +182,11 @@ class _Comparison:
     def indeterminate_there(self) -> int:
         """How many that were not answered have committed."""
         return int((self._is_there & (self._records["class"] == _CLASS["indeterminate"])).sum())
+
+    def oldest_lost_ns(self) -> int | None:
+        """When the first of the lost commits had been acknowledged."""
+        lost = self._records["answered_ns"][(self._records["class"] == _CLASS["acknowledged"]) & ~self._is_there]
+        return int(lost.min()) if len(lost) else None
 
     def contradictions(self) -> Iterator[_Contradiction]:
         """Everything that contradicts the ledger."""

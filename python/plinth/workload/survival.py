@@ -1,14 +1,26 @@
-"""What is left of a load's commits after a power cut, and which workloads can tell."""
+"""What is left of a load's commits after a power cut, and which workloads can tell.
+
+With a ledger of commits each of them is looked for by client and number. Without one the rows that each commit of some
+built-in workloads leaves are counted.
+"""
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
-from plinth.model.durability import Damage
+from plinth.model.builtin import BUILTINS
+from plinth.model.commit_ledger import LedgerCheck
+from plinth.model.durability import Damage, DamageKind
+from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
+from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.ledger_check import compare_ledger, prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg
 
-    from plinth.workload.dataset import Snapshot
+    from plinth.workload.dataset import Dataset, Snapshot
+
+_COUNTED: tuple[DamageKind, ...] = ("lost commit", "resurrected abort")
+"""What counting finds as well, and a ledger knows better: also what was acknowledged while the power went."""
 
 
 class Survival(NamedTuple):
@@ -17,12 +29,73 @@ class Survival(NamedTuple):
     acknowledged: int
     unanswered: int
     damage: tuple[Damage, ...]
+    lost_since_ns: int | None = None
+    """CLOCK_MONOTONIC when the oldest of the lost commits was acknowledged, where a ledger tells."""
 
 
 @runtime_checkable
-class KnowsCommits(Protocol):
-    """A dataset whose tables tell which transactions have committed."""
+class CountsCommits(Protocol):
+    """A dataset on which some built-in workloads leave a row for each commit."""
 
     def after_cut(self, control: "psycopg.Connection", before: "Snapshot", result: LoadResult) -> Survival:
         """Compare the recovered database with what the clients were told; `before` is of `Dataset.before_trial`."""
         ...
+
+
+def counts_commits(workload: WorkloadSpec, dataset: "Dataset") -> bool:
+    """Whether the tables of the dataset show how many transactions of the workload have committed."""
+    history = workload.builtin is not None and BUILTINS[workload.builtin].leaves_history
+    return history and isinstance(dataset, CountsCommits)
+
+
+def knows_commits(workload: WorkloadSpec, dataset: "Dataset") -> bool:
+    """Whether anybody can tell after a power cut which commits are there."""
+    return workload.keeps_ledger or counts_commits(workload, dataset)
+
+
+def prepare_commits(control: "psycopg.Connection", workload: WorkloadSpec, dataset: "Dataset") -> "Snapshot":
+    """Bring the dataset, and the tables of the ledger, to where a load begins."""
+    before = dataset.before_trial(control)
+    if workload.keeps_ledger:
+        prepare_ledger_tables(control, workload.clients)
+    return before
+
+
+def surviving_commits(
+    control: "psycopg.Connection",
+    workload: WorkloadSpec,
+    dataset: "Dataset",
+    before: "Snapshot",
+    load: LoadResult,
+    ledger: CommitLedger | None,
+) -> Survival:
+    """Compare a recovered database with what the clients of `load` were told; `before` is of `prepare_commits`.
+
+    `ledger` says what they had been told when the power went; None for a workload that keeps none. Raises psycopg.Error
+    for tables that cannot be read.
+    """
+    counted = None
+    if isinstance(dataset, CountsCommits) and counts_commits(workload, dataset):
+        counted = dataset.after_cut(control, before, load)
+    if ledger is None:
+        assert counted is not None, "the plan was checked for it"
+        return counted
+    check = compare_ledger(ledger, control)
+    others = () if counted is None else tuple(one for one in counted.damage if one.kind not in _COUNTED)
+    return Survival(
+        acknowledged=check.acknowledged + check.local_only,
+        unanswered=check.indeterminate,
+        damage=(*_damage(check), *others),
+        lost_since_ns=check.oldest_lost_ns,
+    )
+
+
+def _damage(check: LedgerCheck) -> tuple[Damage, ...]:
+    return tuple(
+        Damage(
+            kind=kind,
+            count=count,
+            evidence=tuple(finding.sentence for finding in check.findings if finding.kind == kind),
+        )
+        for kind, count in check.counts.items()
+    )

@@ -443,6 +443,14 @@ export interface DurabilityTest {
    */
   most_lost_commits: number;
   /**
+   * How long before a power cut the oldest of its lost commits had been acknowledged, at most; None when none was lost, and without a ledger of commits.
+   */
+  most_lost_time_s: number | null;
+  /**
+   * WAL inserted before a power cut and not there afterwards, at most, of the cuts that lost commits.
+   */
+  most_lost_wal_bytes: number | null;
+  /**
    * Upper bound of the share of cuts that do damage, with 95 % confidence; None without a cut.
    */
   damaged_share_at_most: number | null;
@@ -490,6 +498,14 @@ export interface PowerCut {
    */
   unanswered: number;
   /**
+   * How long before the power cut the oldest of the lost commits was acknowledged, as the ledger of commits says; None when none was lost, and without a ledger.
+   */
+  lost_time_s: number | null;
+  /**
+   * WAL that had been inserted before the power cut and was not there for the recovery, acknowledged or not.
+   */
+  lost_wal_bytes: number | null;
+  /**
    * From the power's return to a server that takes connections.
    */
   recovery_s: number | null;
@@ -524,15 +540,18 @@ export interface CutReport {
 export interface Damage {
   kind:
     | "lost commit"
+    | "local-only commit lost"
     | "resurrected abort"
     | "partial transaction"
     | "duplicate"
     | "torn payload"
+    | "never sent"
     | "invariant broken"
     | "heap damaged"
     | "index and heap disagree"
     | "visibility map wrong"
     | "checksum failure"
+    | "server crashed"
     | "recovery refused";
   /**
    * Commits, rows, pages or objects, as `evidence` says.

@@ -1,6 +1,6 @@
 /** What power cuts found: for each variant how many, how many of all do damage at most, and the evidence of each damage. */
 import type { DurabilityTest, PowerCut, Report } from "../format/report";
-import { number } from "../model/units";
+import { decimalSize, duration, number } from "../model/units";
 import { h, notAvailable, scrolling, section } from "./dom";
 import { type Column, dataTable } from "./table";
 
@@ -28,6 +28,11 @@ const COLUMNS: readonly Column<Row>[] = [
     cell: ({ test }) => `${number(test.lost_commits)} of ${number(test.acknowledged)}`,
   },
   {
+    head: "At most, in one cut",
+    isNumeric: true,
+    cell: ({ test }) => (test.lost_commits === 0 ? "none" : mostLost(test)),
+  },
+  {
     head: "Recovery, longest",
     isNumeric: true,
     cell: ({ test }) =>
@@ -36,6 +41,19 @@ const COLUMNS: readonly Column<Row>[] = [
         : `${test.recovery_max_s.toFixed(1)} s`,
   },
 ];
+
+/** The recovery point: commits, how far back they go, and WAL. */
+function mostLost(test: DurabilityTest): string {
+  const time = test.most_lost_time_s ?? null;
+  const wal = test.most_lost_wal_bytes ?? null;
+  return [
+    number(test.most_lost_commits),
+    time === null ? "" : duration(time),
+    wal === null ? "" : `${decimalSize(wal)} of WAL`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
 
 interface Example {
   readonly variant: string;

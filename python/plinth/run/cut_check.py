@@ -1,0 +1,153 @@
+"""What is looked for once a server has recovered from a power cut: its commits, then everything else it stores."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from plinth.model.durability import Damage, IntegrityCheck
+from plinth.model.errors import RunError
+from plinth.model.facts import Installation
+from plinth.model.load import LoadResult
+from plinth.model.plan import Variant
+from plinth.run.power import Lost
+from plinth.server import Cluster, connect, database_errors
+from plinth.server.integrity import Integrity, check_checksums, check_database, is_unanswered
+from plinth.server.waldump import last_commit_before
+from plinth.system.runner import Runner
+from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.dataset import Dataset, Snapshot
+from plinth.workload.survival import surviving_commits
+
+if TYPE_CHECKING:
+    import psycopg
+
+_INSERTED = "SELECT pg_current_wal_insert_lsn()::text"
+# The checkpoint that ends a recovery begins where the WAL that was found ended (xlog.c, CreateEndOfRecoveryRecord).
+_RECOVERED = (
+    "SELECT redo_lsn::text, greatest(0, pg_wal_lsn_diff(%s::pg_lsn, redo_lsn))::bigint FROM pg_control_checkpoint()"
+)
+_NOTHING_LOST = Lost((), ())
+_INTACT = ("lost commit", "local-only commit lost", "resurrected abort")
+"""Damage after which the database is whole: the next cut can be made on it."""
+
+
+class Told(NamedTuple):
+    """What was known when the power went."""
+
+    before: Snapshot
+    """Of the dataset, when the load began."""
+    load: LoadResult
+    ledger: CommitLedger | None
+    """What clients had been told of their commits by then."""
+    cut_ns: int
+    """CLOCK_MONOTONIC when the power went."""
+    inserted_lsn: str
+    """How far the WAL had been inserted."""
+
+
+@dataclass
+class Findings:
+    """What becomes known of a cut, step by step."""
+
+    lost: Lost = _NOTHING_LOST
+    after_s: float | None = None
+    recovery_s: float | None = None
+    acknowledged: int = 0
+    unanswered: int = 0
+    lost_time_s: float | None = None
+    lost_wal_bytes: int | None = None
+    damage: list[Damage] = field(default_factory=list)
+    checks: list[IntegrityCheck] = field(default_factory=list)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether the database can serve the next cut as it is."""
+        return all(damage.kind in _INTACT for damage in self.damage)
+
+    def refuse(self, evidence: tuple[str, ...]) -> None:
+        """Note that a file system or the server did not come up again."""
+        self.damage.append(Damage(kind="recovery refused", count=1, evidence=evidence))
+
+    def add(self, integrity: Integrity) -> None:
+        """Take over what a check has found."""
+        self.damage += integrity.damage
+        self.checks += integrity.checks
+
+
+def inserted_lsn(control: "psycopg.Connection[Any]") -> str:
+    """How far WAL has been inserted now."""
+    row = control.execute(_INSERTED).fetchone()
+    assert row is not None, "a function gives a row"
+    return str(row[0])
+
+
+def check_recovered(
+    cluster: Cluster,
+    installation: Installation,
+    variant: Variant,
+    dataset: Dataset,
+    told: Told,
+    found: Findings,
+    runner: Runner,
+) -> None:
+    """Check a running server that has recovered, stop it, and check its files. Everything that is found goes to `found`.
+
+    A server that crashes while it is checked is a finding, too. Raises RunError where nothing can be learned, such as when
+    the machine has no memory left for a query.
+    """
+    import psycopg
+
+    with database_errors("check what a power cut left", variant.label), connect(cluster.connection) as control:
+        checksums = control.execute("SHOW data_checksums").fetchone() == ("on",)
+        row = control.execute(_RECOVERED, (told.inserted_lsn,)).fetchone()
+        assert row is not None, "a function gives a row"
+        recovered_lsn, found.lost_wal_bytes = str(row[0]), int(row[1])
+        try:
+            _check_commits(control, variant, dataset, told, found)
+            if any(damage.kind == "lost commit" for damage in found.damage):  # before a checkpoint recycles the segment
+                _add_wal_evidence(recovered_lsn, cluster, installation, told, found, runner)
+            found.add(check_database(control, installation.major))
+        except psycopg.OperationalError as error:
+            if not control.closed:
+                raise
+            evidence = (str(error).strip().splitlines()[0], *cluster.log_tail())
+            found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))
+    cluster.stop()
+    found.add(check_checksums(cluster.layout, installation, runner, checksums))
+
+
+def _check_commits(
+    control: "psycopg.Connection[Any]", variant: Variant, dataset: Dataset, told: Told, found: Findings
+) -> None:
+    import psycopg
+
+    try:
+        survival = surviving_commits(control, variant.workload, dataset, told.before, told.load, told.ledger)
+    except psycopg.Error as error:  # such as a table that is not there any more, or a page that cannot be read
+        if is_unanswered(control, error):
+            raise
+        found.damage.append(Damage(kind="invariant broken", count=1, evidence=(str(error).strip(),)))
+    except RunError as error:  # rows that its key rules out
+        found.damage.append(Damage(kind="invariant broken", count=1, evidence=(error.message,)))
+    else:
+        found.acknowledged, found.unanswered = survival.acknowledged, survival.unanswered
+        found.damage += survival.damage
+        if survival.lost_since_ns is not None:
+            found.lost_time_s = max(0, told.cut_ns - survival.lost_since_ns) / 1e9
+
+
+def _add_wal_evidence(
+    recovered_lsn: str, cluster: Cluster, installation: Installation, told: Told, found: Findings, runner: Runner
+) -> None:
+    """Say beside lost commits where the recovered WAL ended."""
+    evidence = [
+        f"WAL had been inserted up to {told.inserted_lsn}; recovery found it up to {recovered_lsn}, "
+        f"{found.lost_wal_bytes:,} bytes less"
+    ]
+    if last := last_commit_before(recovered_lsn, cluster.layout, installation, runner):
+        evidence.append(f"the last commit that recovery found, by pg_waldump: {last}")
+    found.damage = [
+        damage.model_copy(update={"evidence": (*damage.evidence, *evidence)})
+        if damage.kind == "lost commit"
+        else damage
+        for damage in found.damage
+    ]

@@ -1,0 +1,230 @@
+"""One power cut: the load runs, the power goes, the server recovers, and what was acknowledged is looked for."""
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plinth.load import LoadDriver
+from plinth.model.durability import PlannedCut
+from plinth.model.errors import Interrupted, PlinthError, RunError
+from plinth.model.facts import Installation
+from plinth.model.load import LoadResult
+from plinth.model.load_config import LoadConfig
+from plinth.model.plan import Variant
+from plinth.run.cut_check import Findings, Told, check_recovered, inserted_lsn
+from plinth.run.load_of import STOP_TIMEOUT_S
+from plinth.run.power import Lost, Power
+from plinth.run.trial import MakeLoad
+from plinth.server import Cluster, connect, database_errors
+from plinth.system import cancel
+from plinth.system.failures import from_os_error
+from plinth.system.runner import Runner
+from plinth.workload.commit_ledger import read_commit_ledger
+from plinth.workload.dataset import Dataset, Snapshot
+from plinth.workload.survival import prepare_commits
+
+if TYPE_CHECKING:
+    import psycopg
+
+_POLL_S = 0.01
+_FIRST_COMMIT_TIMEOUT_S = 60.0
+_WITHIN_CHECKPOINT_S = 0.2
+_WITHIN_RECOVERY_S = 0.5
+
+
+@dataclass(frozen=True)
+class CutSubject:
+    """What a power cut is made of: a variant with its running server and the power below it."""
+
+    variant: Variant
+    installation: Installation
+    dataset: Dataset
+    cluster: Cluster
+    power: Power
+    runner: Runner
+
+
+def make_cut(
+    planned: PlannedCut,
+    subject: CutSubject,
+    within_s: float,
+    config: LoadConfig,
+    make_load: MakeLoad,
+    ledger: Path | None,
+    found: Findings,
+) -> None:
+    """Drive the load of `config`, cut the power, let the server recover and check it; `found` takes what becomes known.
+
+    The power goes at a random moment of `within_s` after the first commit. `ledger` is the folder of the load's ledger. What
+    is raised says nothing of the storages.
+    """
+    _Cut(planned, subject, random.Random(planned.seed), found).make(within_s, config, make_load, ledger)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    planned: PlannedCut
+    subject: CutSubject
+    chance: random.Random
+    found: Findings
+
+    def make(self, within_s: float, config: LoadConfig, make_load: MakeLoad, ledger: Path | None) -> None:
+        before = self._prepare()
+        load = make_load(self.subject.variant.workload.driver, config)
+        told = self._load_until_cut(load, within_s, before, ledger)
+        if self.planned.moment == "recovery" and not self._cut_in_recovery():
+            return
+        if self._recovers():
+            one = self.subject
+            check_recovered(one.cluster, one.installation, one.variant, one.dataset, told, self.found, one.runner)
+
+    def _prepare(self) -> Snapshot:
+        """The dataset as each trial begins with it, and durable."""
+        variant = self.subject.variant
+        with (
+            database_errors("prepare a power cut", variant.label),
+            connect(self.subject.cluster.connection) as control,
+        ):
+            before = prepare_commits(control, variant.workload, self.subject.dataset)
+            control.execute("CHECKPOINT")
+        return before
+
+    def _load_until_cut(self, load: LoadDriver, within_s: float, before: Snapshot, ledger: Path | None) -> Told:
+        """Drive the load until the power goes at its moment; the server is gone then."""
+        cluster = self.subject.cluster
+        with contextlib.closing(connect(cluster.connection)) as control:
+            try:
+                load.start()
+                _await_first_commit(load)
+                first_ns = time.monotonic_ns()
+                _run_for(load, self.chance.uniform(0, within_s))
+                if self.planned.moment == "checkpoint":
+                    with _checkpoint_beside(cluster):
+                        _run_for(load, self.chance.uniform(0, _WITHIN_CHECKPOINT_S))
+                        cut_ns, lsn = self._cut_now(control)
+                else:
+                    cut_ns, lsn = self._cut_now(control)
+            finally:
+                load.stop()
+                load.wait(STOP_TIMEOUT_S)
+        self.found.after_s = (cut_ns - first_ns) / 1e9
+        result = load.result()
+        self._count(result)
+        known = None if ledger is None else read_commit_ledger(ledger).answered_by(cut_ns)
+        return Told(before, result, known, cut_ns, lsn)
+
+    def _cut_now(self, control: "psycopg.Connection[Any]") -> tuple[int, str]:
+        """Cut the power and end the server; CLOCK_MONOTONIC and how far WAL had been inserted, just before."""
+        with database_errors("read how far WAL has been inserted", self.subject.variant.label):
+            lsn = inserted_lsn(control)
+        cut_ns = time.monotonic_ns()
+        self.found.lost = self.subject.power.cut(self.planned.mode, self.planned.seed)
+        self.subject.cluster.lose_power()
+        return cut_ns, lsn
+
+    def _count(self, result: LoadResult) -> None:
+        self.found.acknowledged = result.totals.done
+        self.found.unanswered = result.totals.failed + result.totals.open
+
+    def _cut_in_recovery(self) -> bool:
+        """Let the server recover, and cut the power once more meanwhile; whether the storages came back before."""
+        if not self._restored():
+            return False
+        one, found = self.subject, self.found
+        within_s = self.chance.uniform(0, _WITHIN_RECOVERY_S)
+
+        def cut() -> Lost:
+            time.sleep(within_s)
+            return one.power.cut(self.planned.mode, self.planned.seed + 1)
+
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            cutting = beside.submit(cut)
+            try:
+                one.cluster.start(one.variant.settings)
+            except Interrupted:
+                raise
+            except (PlinthError, OSError):
+                pass  # as it must be when the disk goes away; whether the server can recover is seen at its next start
+            again = cutting.result()
+        one.cluster.lose_power()
+        found.lost = Lost(found.lost.disks, (*found.lost.reports, *again.reports))
+        return True
+
+    def _recovers(self) -> bool:
+        """Give the power back and start the server; that it does not come up is a finding."""
+        started_s = time.monotonic()
+        if not self._restored():
+            return False
+        cluster = self.subject.cluster
+        try:
+            cluster.start(self.subject.variant.settings)
+        except Interrupted:
+            raise
+        except PlinthError as error:
+            self.found.refuse((error.message, *error.details[-10:]))
+            return False
+        except OSError as error:
+            failed = from_os_error(error, "start the server", cluster.layout.data_directory)
+            self.found.refuse((failed.message, *failed.details))
+            return False
+        self.found.recovery_s = time.monotonic() - started_s
+        return True
+
+    def _restored(self) -> bool:
+        """Whether every file system could be mounted again; that one could not is a finding."""
+        try:
+            self.subject.power.restore()
+        except Interrupted:
+            raise
+        except PlinthError as error:
+            self.found.refuse((error.message, *error.details))
+            return False
+        return True
+
+
+def _await_first_commit(load: LoadDriver) -> None:
+    deadline = time.monotonic() + _FIRST_COMMIT_TIMEOUT_S
+    while load.progress().done == 0:
+        cancel.check()
+        if load.wait(_POLL_S):
+            raise RunError("the load ended before its power was cut")
+        if time.monotonic() > deadline:
+            raise RunError(f"no transaction was acknowledged within {_FIRST_COMMIT_TIMEOUT_S:g} s")
+
+
+def _run_for(load: LoadDriver, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while (left_s := deadline - time.monotonic()) > 0:
+        cancel.check()
+        if load.wait(min(left_s, 0.1)):
+            raise RunError("the load ended before its power was cut")
+
+
+@contextmanager
+def _checkpoint_beside(cluster: Cluster) -> Iterator[None]:
+    """A checkpoint that runs meanwhile; it ends with the server."""
+    import psycopg
+
+    def work(control: "psycopg.Connection[Any]") -> None:
+        with contextlib.suppress(psycopg.Error):  # the power goes while it runs
+            control.execute("CHECKPOINT")
+
+    control = connect(cluster.connection)
+    thread = threading.Thread(target=work, args=(control,), daemon=True)
+    thread.start()
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(psycopg.Error):  # the server may be gone
+            control.cancel()
+        raise
+    finally:
+        thread.join()
+        control.close()
