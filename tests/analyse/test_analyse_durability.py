@@ -14,13 +14,21 @@ KEEPS = Safety(grade="keeps", reasons=("every commit is flushed",))
 VOLATILE = Safety(grade="does not keep", reasons=("memory is volatile",))
 
 
-def cut(number: int, *damage: Damage, failure: str | None = None, acknowledged: int = 100, not_run: str | None = None):
+def cut(
+    number: int,
+    *damage: Damage,
+    failure: str | None = None,
+    acknowledged: int = 100,
+    not_run: str | None = None,
+    recording: int | None = None,
+):
     return PowerCut(
         number=number,
         variant="v",
         seed=number,
         mode="drop",
         moment="load",
+        recording=recording,
         started_unix_ns=0,
         disks=("disk",),
         after_s=0.5,
@@ -83,6 +91,23 @@ def test_the_recovery_point_is_the_worst_cut_that_lost_commits():
     assert test.sentence.endswith(
         "9 of 300 acknowledged commits were lost, up to 7 commits, 640 ms, 1.2 MB of WAL in one cut"
     )
+
+
+def test_the_bound_counts_recordings_not_their_images():
+    images = [cut(n, recording=1 + n % 2, acknowledged=n) for n in range(2, 42)]
+    test = durability_of("v", [cut(1), *images], planned=41)
+    assert test is not None
+    assert (test.made, test.images, test.independent, test.acknowledged) == (41, 40, 3, 100 + 40 + 41)
+    assert test.damaged_share_at_most == pytest.approx(1 - 0.05 ** (1 / 3))
+    assert "all of 181 acknowledged commits were there after 1 power cut and 40 images of 2 recordings" in test.sentence
+
+
+def test_a_recording_is_damaged_when_one_of_its_images_is():
+    images = [cut(n, *([lost(n)] if n in (3, 4) else []), recording=1 + n % 2) for n in range(1, 11)]
+    test = durability_of("v", images, planned=10)
+    assert test is not None
+    assert (test.damaged, test.lost_commits, test.most_lost_commits, test.damaged_share_at_most) == (2, 7, 4, 1.0)
+    assert test.outcome == "damage in 2 of 10 images of 2 recordings"
 
 
 def test_damage_counts_also_when_a_later_check_failed():

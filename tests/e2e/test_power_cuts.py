@@ -153,7 +153,7 @@ def test_with_a_ledger_each_lost_commit_is_named(project, nothing_left, load):
     for cut, damage in lost:
         assert damage.kind == "lost commit"
         assert "lost commit: client " in damage.evidence[0] and "acknowledged, sent at" in damage.evidence[0]
-        assert any("recovery found it up to" in one for one in damage.evidence)
+        assert any("recovery found WAL up to" in one for one in damage.evidence)
         assert cut.lost_time_s is not None and cut.lost_time_s > 0
         assert cut.lost_wal_bytes is not None and cut.lost_wal_bytes > 0
         assert list(project.bundle.glob(f"ledgers/cut-{cut.number:05d}/*.ledger"))
@@ -185,3 +185,61 @@ def test_what_cannot_be_tested_is_refused_in_the_plan(project, text, said):
     refused = project.plinth("plan", "x.toml")
     assert refused.returncode == 2
     assert said in refused.stderr and "x.toml:" in refused.stderr
+
+
+ATLAS = experiment(
+    cuts=0,
+    durability='atlas = 6\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nstop_after = 9',
+    load=TPCB_WITH_LEDGER,
+    data='filesystem = "xfs"',
+    wal="",
+).replace("[dataset]", '[server]\nstorage = "data"\nwal_storage = "wal"\n[dataset]')
+MATRIX = '[matrix]\nstorage = ["data", "wal"]'
+
+
+def test_images_of_recorded_disks_tell_what_was_lost_by_each_moment(project, nothing_left):
+    """Data and WAL on disks of their own, cut at one moment; synchronous_commit = off loses commits, with on nothing is missing."""
+    project.write(ATLAS.replace(MATRIX, '[matrix]\nserver.settings.synchronous_commit = ["on", "off"]'))
+    done = project.run("--yes", timeout_s=250)
+    assert done.returncode in (0, 3), done.stderr
+    cuts = read_cuts(project.bundle)
+    assert [cut.failure for cut in cuts] == [None] * 12
+    for cut in cuts:
+        assert cut.disks == ("data", "wal") and len(cut.points) == len(cut.reports) == 2
+        assert cut.recording in (1, 2) and cut.recovery_s is not None
+    assert len({cut.acknowledged for cut in cuts}) > 6, "each is of another moment, with its own commits"
+    on = [cut for cut in cuts if cut.variant == "synchronous-commit-on"]
+    assert all(not cut.damage for cut in on) and {(cut.mode, cut.moment) for cut in on} == {
+        (mode, moment) for mode in ("drop", "torn") for moment in ("load", "checkpoint")
+    }
+    lost = [damage for cut in cuts for damage in cut.damage]
+    assert lost and {damage.kind for damage in lost} == {"lost commit"}
+    report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
+    tests = {variant["id"]: variant["durability"] for variant in report["analysis"]["variants"]}
+    assert [tests["synchronous-commit-on"][key] for key in ("made", "images", "independent", "damaged")] == [6, 6, 2, 0]
+    assert sorted(path.name for path in (project.bundle / "recordings").iterdir()) == sorted(
+        {f"{cut.variant}-recording-{cut.recording:04d}" for cut in cuts if cut.damage}
+    )
+    assert project.plinth("verify", project.bundle).returncode == 0
+    nothing_left()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ATLAS.replace(f"{TPCB[1]}\nledger = true", TPCB[1]), "an atlas needs a ledger of commits"),
+        (
+            ATLAS.replace('kind = "emulated"\nprofile = "sata-ssd"', 'kind = "tmpfs"').replace(
+                'filesystem = "xfs"', ""
+            ),
+            "only emulated disks can be",
+        ),
+        (ATLAS.replace("[durability]", '[durability]\ndisks = "one"'), "a cut of all disks at once"),
+        (ATLAS.replace("atlas = 6", "atlas = 0"), "nothing would be tested"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_in_the_plan(project, text, said):
+    project.write(text.replace(MATRIX, "[matrix]\nworkload.clients = [1]"))
+    refused = project.plinth("plan", "x.toml")
+    assert refused.returncode == 2
+    assert said in refused.stderr

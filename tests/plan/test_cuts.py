@@ -56,3 +56,22 @@ def test_damage_ends_the_cuts_of_its_variant(stop_after: int | None, left: list[
     cuts = order(cuts=2)
     found = [made(cuts[0], Damage(kind="lost commit", count=1, evidence=("x",))), made(cuts[1])]
     assert [cut.number for cut in cuts_left(cuts, found, stop_after)] == left
+
+
+def test_images_are_spread_over_recordings_each_with_every_mode_and_moment():
+    cuts = order(atlas=16, recordings=2, modes=["drop", "torn"])
+    variants = [one.id for one in VARIANTS if not one.is_aa_twin]
+    assert [cut.number for cut in cuts] == list(range(1, 16 * len(variants) + 1))
+    assert [(cut.recording, cut.variant) for cut in cuts][::8] == [(n, one) for n in (1, 2) for one in variants]
+    for start in range(0, len(cuts), 8):
+        group = cuts[start : start + 8]
+        assert len({(cut.recording, cut.variant) for cut in group}) == 1
+        kinds = {(cut.mode, cut.moment) for cut in group}
+        assert kinds == {(mode, moment) for mode in ("drop", "torn") for moment in ("load", "checkpoint")}
+    assert len({cut.seed for cut in cuts}) == 16
+
+
+def test_live_cuts_come_before_images_and_more_recordings_than_images_are_none():
+    cuts = order(cuts=2, atlas=3)
+    assert [cut.recording is None for cut in cuts] == [True] * 4 + [False] * 6
+    assert {cut.recording for cut in cuts} == {None, 1, 2, 3}

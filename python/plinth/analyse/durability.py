@@ -22,28 +22,47 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
     # Damage is damage, also when a later check could not be made.
     told = [cut for cut in own if cut.failure is None or cut.damage]
     losing = [cut for cut in told if cut.lost_commits]
-    damaged = [cut for cut in told if cut.damage]
+    trials = _independent(told)
+    damaged_trials = sum(any(cut.damage for cut in cuts) for cuts in trials)
     recoveries = [cut.recovery_s for cut in told if cut.recovery_s is not None]
-    kinds: Counter[DamageKind] = Counter(damage.kind for cut in damaged for damage in cut.damage)
+    kinds: Counter[DamageKind] = Counter(damage.kind for cut in told for damage in cut.damage)
+    damaged = [cut for cut in told if cut.damage]
     return DurabilityTest(
         planned=planned,
         made=len(told),
         failed=len(own) - len(told),
         dropped=sum(cut.bytes_dropped > 0 or not cut.reports for cut in told),
         damaged=len(damaged),
+        images=sum(cut.recording is not None for cut in told),
+        independent=len(trials),
         kinds=dict(kinds),
-        acknowledged=sum(cut.acknowledged for cut in told),
-        lost_commits=sum(cut.lost_commits for cut in told),
+        # The images of one recording look for the same commits.
+        acknowledged=sum(max(cut.acknowledged for cut in cuts) for cuts in trials),
+        lost_commits=sum(max(cut.lost_commits for cut in cuts) for cuts in trials),
         most_lost_commits=max((cut.lost_commits for cut in told), default=0),
         most_lost_time_s=max((cut.lost_time_s for cut in losing if cut.lost_time_s is not None), default=None),
         most_lost_wal_bytes=max((cut.lost_wal_bytes for cut in losing if cut.lost_wal_bytes is not None), default=None),
-        damaged_share_at_most=upper_bound(len(damaged), len(told)) if told else None,
+        damaged_share_at_most=upper_bound(damaged_trials, len(trials)) if told else None,
         recovery_median_s=median(recoveries) if recoveries else None,
         recovery_max_s=max(recoveries, default=None),
         examples=tuple(damaged[:_MOST_SHOWN]),
         not_checked=_not_checked(told),
-        gaps=tuple(Gap(what=f"cut {cut.number}", reason=cut.failure or "") for cut in own if cut not in told),
+        gaps=tuple(
+            Gap(what=f"cut {cut.number}", reason=cut.failure or "")
+            for cut in own
+            if cut.failure is not None and not cut.damage
+        ),
     )
+
+
+def _independent(cuts: Sequence[PowerCut]) -> list[list[PowerCut]]:
+    """Each live cut by itself, and the images of each recording together."""
+    live = [[cut] for cut in cuts if cut.recording is None]
+    recordings: dict[int, list[PowerCut]] = {}
+    for cut in cuts:
+        if cut.recording is not None:
+            recordings.setdefault(cut.recording, []).append(cut)
+    return [*live, *recordings.values()]
 
 
 def upper_bound(damaged: int, made: int) -> float:

@@ -173,6 +173,14 @@ class BundleWriter:
         """Remove that of a cut that found nothing: it is evidence of damage only."""
         self.folder.remove_tree(_ledger_of_cut(cut))
 
+    def make_recording(self, cut: PlannedCut) -> Path:
+        """The folder for the recording of a cut's disks, empty."""
+        self.folder.make_folder("recordings")
+        folder = f"recordings/{_recording_of(cut)}"
+        self.folder.remove_tree(folder)
+        self.folder.make_folder(folder)
+        return self.path / folder
+
     def _make_ledger(self, folder: str) -> Path:
         """What an interrupted run has left of it is dropped."""
         self.folder.make_folder("ledgers")
@@ -248,4 +256,9 @@ def _ledger_of_trial(trial: PlannedTrial) -> str:
 
 
 def _ledger_of_cut(cut: PlannedCut) -> str:
-    return f"ledgers/cut-{cut.number:05d}"
+    """Of a live cut, or of the recording of which it is an image."""
+    return f"ledgers/cut-{cut.number:05d}" if cut.recording is None else f"ledgers/{_recording_of(cut)}"
+
+
+def _recording_of(cut: PlannedCut) -> str:
+    return f"{cut.variant}-recording-{cut.recording:04d}"

@@ -28,6 +28,11 @@ class DurabilityTest(Frozen):
     failed: int = Field(description="Those of which nothing was; `gaps` say why.")
     dropped: int = Field(description="Of those made: the ones in which a disk lost something that it had taken.")
     damaged: int = Field(description="Of those made: the ones after which something was not as it must be.")
+    images: int = Field(default=0, description="Of those made: images of an atlas; the rest are live cuts.")
+    independent: int = Field(
+        default=0,
+        description="Live cuts and recordings: the images of one recording are not independent of one another. The bound counts these.",
+    )
     kinds: dict[DamageKind, int] = Field(description="In how many cuts each kind of damage was found.")
     acknowledged: int = Field(description="Commits that had been acknowledged before the power went, in all of them.")
     lost_commits: int = Field(description="How many of those were not there afterwards.")
@@ -42,7 +47,8 @@ class DurabilityTest(Frozen):
         description="WAL inserted before a power cut and not there afterwards, at most, of the cuts that lost commits.",
     )
     damaged_share_at_most: float | None = Field(
-        description="Upper bound of the share of cuts that do damage, with 95 % confidence; None without a cut."
+        description="Upper bound of the share of cuts that do damage, with 95 % confidence, by live cuts and recordings; None "
+        "without a cut."
     )
     recovery_median_s: float | None
     recovery_max_s: float | None
@@ -55,7 +61,17 @@ class DurabilityTest(Frozen):
     @property
     def outcome(self) -> str:
         """In a few words."""
-        return f"damage in {self.damaged} of {format_count(self.made, 'power cut')}"
+        return f"damage in {self.damaged} of {self._cuts}"
+
+    @property
+    def _cuts(self) -> str:
+        """How many cuts were made, and of how many recordings; "30 power cuts"."""
+        if not self.images:
+            return format_count(self.made, "power cut")
+        live = self.made - self.images
+        recordings = format_count(self.independent - live, "recording")
+        images = f"{format_count(self.images, 'image')} of {recordings}"
+        return f"{format_count(live, 'power cut')} and {images}" if live else images
 
     @property
     def sentence(self) -> str:
@@ -66,8 +82,8 @@ class DurabilityTest(Frozen):
         if self.damaged == 0:
             assert self.damaged_share_at_most is not None, "cuts were made"
             return (
-                f"Tested: all of {commits} were there after {format_count(self.made, 'power cut')}; at most "
-                f"{self.damaged_share_at_most:.1%} of cuts do damage, with 95 % confidence"
+                f"Tested: all of {commits} were there after {self._cuts}; at most {self.damaged_share_at_most:.1%} of cuts "
+                f"do damage, with 95 % confidence"
             )
         kinds = ", ".join(f"{kind} in {count}" for kind, count in self.kinds.items())
         lost = f"; {self.lost_commits} of {commits} were lost, {self.most_lost}" if self.lost_commits else ""

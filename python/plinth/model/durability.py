@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen
 from plinth.model.commit_ledger import FindingKind
@@ -32,7 +32,33 @@ DamageKind = Literal[
 class DurabilitySpec(Frozen):
     """Cuts of the power of a variant's storages, after its trials: the server recovers, and every commit is looked for."""
 
-    cuts: int = Field(ge=1, le=100_000, description="Power cuts of each variant.", examples=[30])
+    cuts: int = Field(
+        default=0, ge=0, le=100_000, description="Power cuts of each variant, live. Default: none.", examples=[30]
+    )
+    atlas: int = Field(
+        default=0,
+        ge=0,
+        le=100_000,
+        description="Images of each variant's recorded disks, each as a power cut at some moment would have left them, which are served "
+        "as copies on write, recovered and checked. They need kind emulated and a ledger of commits. Default: none.",
+        examples=[1000],
+    )
+    recordings: int = Field(
+        default=10,
+        ge=1,
+        le=10_000,
+        description="Recordings of each variant, over which the images of the atlas are spread: the images of one are not independent "
+        "of one another. Default: 10, and never more than images.",
+        examples=[30],
+    )
+    record_s: DurationS = Field(
+        default=2.0,
+        alias="record",
+        gt=0,
+        le=600,
+        description="How long the load of a recording runs, from the first acknowledged transaction. Default: 2 s.",
+        examples=["5s"],
+    )
     modes: tuple[CutMode, ...] = Field(
         default=("drop", "subset", "prefix", "torn"),
         min_length=1,
@@ -65,6 +91,12 @@ class DurabilitySpec(Frozen):
         description="Cuts of a variant that find damage, after which no more of its cuts are made. Default: 3.",
     )
 
+    @model_validator(mode="after")
+    def _tests_something(self) -> Self:
+        if not self.cuts and not self.atlas:
+            raise ValueError("cuts: 0 power cuts, and no image of an atlas: nothing would be tested")
+        return self
+
 
 class PlannedCut(Frozen):
     """One power cut of `variant`; `number` is its place in the order of running, from 1."""
@@ -74,6 +106,10 @@ class PlannedCut(Frozen):
     seed: int = Field(ge=0, lt=2**63, description="Of the moment, of what the disks lose, and of the load.")
     mode: CutMode
     moment: CutMoment
+    recording: int | None = Field(
+        default=None,
+        description="The recording of the variant whose image it is, from 1; None for a live cut of the disks themselves.",
+    )
 
 
 class Damage(Frozen):
@@ -102,6 +138,13 @@ class PowerCut(Frozen):
     seed: int
     mode: CutMode
     moment: CutMoment
+    recording: int | None = Field(
+        default=None, description="The recording of which it is an image; None for a live cut."
+    )
+    points: tuple[int, ...] = Field(
+        default=(),
+        description="Of an image: the records of each disk that come before the cut (docs/internals/disk-recording.md).",
+    )
     started_unix_ns: int
     disks: tuple[str, ...] = Field(
         description="The storages whose disks lost their power, each with the disk's number."

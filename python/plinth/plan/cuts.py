@@ -1,34 +1,61 @@
-"""The order of power cuts: every mode at every moment in turn, of all variants alike."""
+"""The order of power cuts: every mode at every moment in turn, of all variants alike; live ones first, then images."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
-from plinth.model.durability import DurabilitySpec, PlannedCut
+from plinth.model.durability import CutMoment, DurabilitySpec, PlannedCut
 from plinth.model.experiment import Experiment
 from plinth.model.plan import Variant
+from plinth.model.power_cut import CutMode
 from plinth.model.step import Step
-from plinth.model.units import format_count
+from plinth.model.units import format_count, format_duration
 
 _SEED_STRIDE = 1_000_033
+_LOAD: CutMoment = "load"
 
 
 def order_cuts(variants: Sequence[Variant], durability: DurabilitySpec | None, seed: int) -> list[PlannedCut]:
     """Cuts in order of running; those of one round have the same mode, moment and seed. The A/A twin, which is the
-    baseline once more, has none."""
+    baseline once more, has none. The images of a recording follow one another."""
     if durability is None:
         return []
     kinds = list(product(durability.moments, durability.modes))
     own = [variant.id for variant in variants if not variant.is_aa_twin]
-    return [
+    live = [
         PlannedCut(
             number=number,
             variant=variant,
-            seed=(seed * _SEED_STRIDE + cut) % 2**63,
+            seed=_seed(seed, cut),
             mode=kinds[cut % len(kinds)][1],
             moment=kinds[cut % len(kinds)][0],
         )
         for number, (cut, variant) in enumerate(product(range(durability.cuts), own), start=1)
     ]
+    return [*live, *_images(own, durability, seed, first=len(live) + 1)]
+
+
+def _images(variants: Sequence[str], durability: DurabilitySpec, seed: int, first: int) -> Iterator[PlannedCut]:
+    """Those of a recording follow one another; each has every mode at every moment in turn."""
+    # An image is of a moment that was recorded; a second cut, in its recovery, is for live cuts.
+    moments: list[CutMoment] = [moment for moment in durability.moments if moment != "recovery"]
+    kinds: list[tuple[CutMoment, CutMode]] = list(product(moments or [_LOAD], durability.modes))
+    number = first
+    for recording, variant in product(range(1, durability.recordings + 1), variants):
+        for place, image in enumerate(range(recording - 1, durability.atlas, durability.recordings)):
+            moment, mode = kinds[(place + recording - 1) % len(kinds)]
+            yield PlannedCut(
+                number=number,
+                variant=variant,
+                seed=_seed(seed, durability.cuts + image),
+                mode=mode,
+                moment=moment,
+                recording=recording,
+            )
+            number += 1
+
+
+def _seed(of_experiment: int, cut: int) -> int:
+    return (of_experiment * _SEED_STRIDE + cut) % 2**63
 
 
 def cut_steps(experiment: Experiment, variants: Sequence[Variant]) -> list[Step]:
@@ -36,12 +63,23 @@ def cut_steps(experiment: Experiment, variants: Sequence[Variant]) -> list[Step]
     durability = experiment.durability
     if durability is None:
         return []
+    own = [variant for variant in variants if not variant.is_aa_twin]
     what = f"{', '.join(durability.modes)}, in {', '.join(durability.moments)}, {durability.disks} of its disks"
-    return [
+    cuts = [
         Step(
             id=f"cuts.{variant.id}",
             title=f"{variant.label}: cut the power {format_count(durability.cuts, 'time')} ({what}), recover, look for every commit",
         )
-        for variant in variants
-        if not variant.is_aa_twin
+        for variant in own
+        if durability.cuts
+    ]
+    recordings = format_count(min(durability.recordings, durability.atlas), "recording")
+    return cuts + [
+        Step(
+            id=f"atlas.{variant.id}",
+            title=f"{variant.label}: {recordings} of {format_duration(durability.record_s)} of load, {format_count(durability.atlas, 'image')} "
+            f"of them ({', '.join(durability.modes)}), recover each, look for every commit",
+        )
+        for variant in own
+        if durability.atlas
     ]

@@ -32,6 +32,8 @@ _ANALYSIS_S = 2.0
 _ANALYSIS_TRIAL_S = 0.1
 """Reading one trial from the bundle, its statistics, and its part of the report."""
 _RECOVERY_AND_CHECKS_S = 3.0
+_RECORDING_S = 2.0  # prepared, read and removed again, beside its load
+_IMAGE_S = 1.0
 """Of a small dataset: file systems and server recover, every table and index is checked."""
 _BALLAST_BYTES_PER_S = 300e6
 """Random bytes made by one core and written to a common SSD."""
@@ -94,7 +96,9 @@ def _cutting_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float
     if durability is None:
         return 0.0
     tested = sum(not variant.is_aa_twin for variant in variants.values())
-    return tested * durability.cuts * (durability.within_s / 2 + _RECOVERY_AND_CHECKS_S)
+    cuts_s = durability.cuts * (durability.within_s / 2 + _RECOVERY_AND_CHECKS_S)
+    recordings = min(durability.recordings, durability.atlas)
+    return tested * (cuts_s + recordings * (durability.record_s + _RECORDING_S) + durability.atlas * _IMAGE_S)
 
 
 def _filling_s(place: Place) -> float:

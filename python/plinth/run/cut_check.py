@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plinth.model.durability import Damage, IntegrityCheck
+from plinth.model.durability import Damage, IntegrityCheck, PlannedCut, PowerCut
 from plinth.model.errors import RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _INSERTED = "SELECT pg_current_wal_insert_lsn()::text"
 # The checkpoint that ends a recovery begins where the WAL that was found ended (xlog.c, CreateEndOfRecoveryRecord).
 _RECOVERED = (
-    "SELECT redo_lsn::text, greatest(0, pg_wal_lsn_diff(%s::pg_lsn, redo_lsn))::bigint FROM pg_control_checkpoint()"
+    "SELECT redo_lsn::text, CASE WHEN pg_wal_lsn_diff(%s::pg_lsn, redo_lsn) < 0 THEN 0 "
+    "ELSE pg_wal_lsn_diff(%s::pg_lsn, redo_lsn) END::bigint FROM pg_control_checkpoint()"
 )
 _NOTHING_LOST = Lost((), ())
 _INTACT = ("lost commit", "local-only commit lost", "resurrected abort")
@@ -40,8 +41,8 @@ class Told(NamedTuple):
     """What clients had been told of their commits by then."""
     cut_ns: int
     """CLOCK_MONOTONIC when the power went."""
-    inserted_lsn: str
-    """How far the WAL had been inserted."""
+    inserted_lsn: str | None
+    """How far the WAL had been inserted; None for the image of a recording, where nobody could ask the server."""
 
 
 @dataclass
@@ -62,6 +63,27 @@ class Findings:
     def is_intact(self) -> bool:
         """Whether the database can serve the next cut as it is."""
         return all(damage.kind in _INTACT for damage in self.damage)
+
+    def cut(
+        self, planned: PlannedCut, *, started_unix_ns: int, failure: str | None, points: tuple[int, ...] = ()
+    ) -> PowerCut:
+        """The cut with all that has become known; `failure` is why no more could be learned."""
+        return PowerCut(
+            **planned.model_dump(),
+            points=points,
+            started_unix_ns=started_unix_ns,
+            disks=self.lost.disks,
+            reports=self.lost.reports,
+            after_s=self.after_s,
+            acknowledged=self.acknowledged,
+            unanswered=self.unanswered,
+            lost_time_s=self.lost_time_s,
+            lost_wal_bytes=self.lost_wal_bytes,
+            recovery_s=self.recovery_s,
+            damage=tuple(self.damage),
+            checks=tuple(self.checks),
+            failure=failure,
+        )
 
     def refuse(self, evidence: tuple[str, ...]) -> None:
         """Note that a file system or the server did not come up again."""
@@ -98,9 +120,9 @@ def check_recovered(
 
     with database_errors("check what a power cut left", variant.label), connect(cluster.connection) as control:
         checksums = control.execute("SHOW data_checksums").fetchone() == ("on",)
-        row = control.execute(_RECOVERED, (told.inserted_lsn,)).fetchone()
+        row = control.execute(_RECOVERED, (told.inserted_lsn, told.inserted_lsn)).fetchone()
         assert row is not None, "a function gives a row"
-        recovered_lsn, found.lost_wal_bytes = str(row[0]), int(row[1])
+        recovered_lsn, found.lost_wal_bytes = str(row[0]), None if row[1] is None else int(row[1])
         try:
             _check_commits(control, variant, dataset, told, found)
             if any(damage.kind == "lost commit" for damage in found.damage):  # before a checkpoint recycles the segment
@@ -139,10 +161,9 @@ def _add_wal_evidence(
     recovered_lsn: str, cluster: Cluster, installation: Installation, told: Told, found: Findings, runner: Runner
 ) -> None:
     """Say beside lost commits where the recovered WAL ended."""
-    evidence = [
-        f"WAL had been inserted up to {told.inserted_lsn}; recovery found it up to {recovered_lsn}, "
-        f"{found.lost_wal_bytes:,} bytes less"
-    ]
+    evidence = [f"recovery found WAL up to {recovered_lsn}"]
+    if told.inserted_lsn is not None:
+        evidence[0] += f"; it had been inserted up to {told.inserted_lsn}, {found.lost_wal_bytes:,} bytes more"
     if last := last_commit_before(recovered_lsn, cluster.layout, installation, runner):
         evidence.append(f"the last commit that recovery found, by pg_waldump: {last}")
     found.damage = [

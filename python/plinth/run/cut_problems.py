@@ -1,19 +1,24 @@
 """Why the power of what an experiment measures cannot be cut, or why nothing would be learned from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from plinth.model.builtin import BUILTINS
 from plinth.model.dataset import DatasetSpec
+from plinth.model.durability import DurabilitySpec
 from plinth.model.errors import Problem
 from plinth.model.experiment import WorkloadSpec
 from plinth.plan import Expanded
 from plinth.run.context import RunContext
+from plinth.storage import Storage
 from plinth.workload import Dataset
 from plinth.workload.survival import knows_commits
 
 
 def cut_problems(
-    context: RunContext, expanded: Expanded, dataset_of: Callable[[DatasetSpec], Dataset]
+    durability: DurabilitySpec,
+    context: RunContext,
+    expanded: Expanded,
+    dataset_of: Callable[[DatasetSpec], Dataset],
 ) -> list[Problem]:
     """Each at the key that asks for it; none when every variant can be tested by power cuts."""
     found: dict[str, Problem] = {}
@@ -33,9 +38,36 @@ def cut_problems(
                     path=["storage", storage.name],
                     hint='use kind = "emulated", or leave [durability] out',
                 )
+        if durability.atlas:
+            storages = [context.storages[name] for name in sorted(name for name in names if name is not None)]
+            found |= _of_atlas(durability, storages, variant.workload)
         if not knows_commits(variant.workload, dataset_of(cluster.dataset)):
             found["workload"] = _unknown_commits(variant.workload)
     return list(found.values())
+
+
+def _of_atlas(durability: DurabilitySpec, storages: Sequence[Storage], workload: WorkloadSpec) -> dict[str, Problem]:
+    found: dict[str, Problem] = {}
+    for storage in storages:
+        if storage.spec.kind != "emulated":
+            found[f"atlas {storage.name}"] = Problem(
+                f"{storage.name} is of kind {storage.spec.kind}, and only emulated disks can be recorded for an atlas",
+                path=["durability", "atlas"],
+                hint=f'use kind = "emulated" for {storage.name}, or live cuts (cuts = 30) only',
+            )
+    if durability.disks == "one":
+        found["atlas disks"] = Problem(
+            "the images of an atlas are of a cut of all disks at once",
+            path=["durability", "disks"],
+            hint='use disks = "all", or live cuts (cuts = 30) only',
+        )
+    if not workload.keeps_ledger:
+        found["atlas ledger"] = Problem(
+            "an atlas needs a ledger of commits: each image is of another moment of the load",
+            path=["durability", "atlas"],
+            hint='set workload.ledger = true, or workload.builtin = "ledger"',
+        )
+    return found
 
 
 def _unknown_commits(workload: WorkloadSpec) -> Problem:

@@ -72,7 +72,8 @@ class _Planner:
             check_places(expanded.storages)
         context = RunContext.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
         installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
-        if experiment.durability is not None and (problems := cut_problems(context, expanded, self._dataset)):
+        durability = experiment.durability
+        if durability is not None and (problems := cut_problems(durability, context, expanded, self._dataset)):
             raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
         lacking = self._check_settings(expanded, installations)
         return build_plan(

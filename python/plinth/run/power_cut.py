@@ -4,7 +4,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plinth.load import LoadDriver
+from plinth.model.base import SettingValue
 from plinth.model.durability import PlannedCut
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
-from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Variant
 from plinth.run.cut_check import Findings, Told, check_recovered, inserted_lsn
 from plinth.run.load_of import STOP_TIMEOUT_S
 from plinth.run.power import Lost, Power
-from plinth.run.trial import MakeLoad
 from plinth.server import Cluster, connect, database_errors
 from plinth.system import cancel
 from plinth.system.failures import from_os_error
@@ -41,43 +40,42 @@ _WITHIN_RECOVERY_S = 0.5
 
 @dataclass(frozen=True)
 class CutSubject:
-    """What a power cut is made of: a variant with its running server and the power below it."""
+    """What power cuts are made of: a variant with its running server."""
 
     variant: Variant
     installation: Installation
     dataset: Dataset
     cluster: Cluster
-    power: Power
     runner: Runner
 
 
 def make_cut(
     planned: PlannedCut,
     subject: CutSubject,
+    power: Power,
     within_s: float,
-    config: LoadConfig,
-    make_load: MakeLoad,
+    load: LoadDriver,
     ledger: Path | None,
     found: Findings,
 ) -> None:
-    """Drive the load of `config`, cut the power, let the server recover and check it; `found` takes what becomes known.
+    """Drive the load, cut the power, let the server recover and check it; `found` takes what becomes known.
 
     The power goes at a random moment of `within_s` after the first commit. `ledger` is the folder of the load's ledger. What
     is raised says nothing of the storages.
     """
-    _Cut(planned, subject, random.Random(planned.seed), found).make(within_s, config, make_load, ledger)
+    _Cut(planned, subject, power, random.Random(planned.seed), found).make(within_s, load, ledger)
 
 
 @dataclass(frozen=True)
 class _Cut:
     planned: PlannedCut
     subject: CutSubject
+    power: Power
     chance: random.Random
     found: Findings
 
-    def make(self, within_s: float, config: LoadConfig, make_load: MakeLoad, ledger: Path | None) -> None:
+    def make(self, within_s: float, load: LoadDriver, ledger: Path | None) -> None:
         before = self._prepare()
-        load = make_load(self.subject.variant.workload.driver, config)
         told = self._load_until_cut(load, within_s, before, ledger)
         if self.planned.moment == "recovery" and not self._cut_in_recovery():
             return
@@ -102,12 +100,12 @@ class _Cut:
         with contextlib.closing(connect(cluster.connection)) as control:
             try:
                 load.start()
-                _await_first_commit(load)
+                await_first_commit(load)
                 first_ns = time.monotonic_ns()
-                _run_for(load, self.chance.uniform(0, within_s))
+                run_for(load, self.chance.uniform(0, within_s))
                 if self.planned.moment == "checkpoint":
                     with _checkpoint_beside(cluster):
-                        _run_for(load, self.chance.uniform(0, _WITHIN_CHECKPOINT_S))
+                        run_for(load, self.chance.uniform(0, _WITHIN_CHECKPOINT_S))
                         cut_ns, lsn = self._cut_now(control)
                 else:
                     cut_ns, lsn = self._cut_now(control)
@@ -125,7 +123,7 @@ class _Cut:
         with database_errors("read how far WAL has been inserted", self.subject.variant.label):
             lsn = inserted_lsn(control)
         cut_ns = time.monotonic_ns()
-        self.found.lost = self.subject.power.cut(self.planned.mode, self.planned.seed)
+        self.found.lost = self.power.cut(self.planned.mode, self.planned.seed)
         self.subject.cluster.lose_power()
         return cut_ns, lsn
 
@@ -142,7 +140,7 @@ class _Cut:
 
         def cut() -> Lost:
             time.sleep(within_s)
-            return one.power.cut(self.planned.mode, self.planned.seed + 1)
+            return self.power.cut(self.planned.mode, self.planned.seed + 1)
 
         with ThreadPoolExecutor(max_workers=1) as beside:
             cutting = beside.submit(cut)
@@ -162,17 +160,7 @@ class _Cut:
         started_s = time.monotonic()
         if not self._restored():
             return False
-        cluster = self.subject.cluster
-        try:
-            cluster.start(self.subject.variant.settings)
-        except Interrupted:
-            raise
-        except PlinthError as error:
-            self.found.refuse((error.message, *error.details[-10:]))
-            return False
-        except OSError as error:
-            failed = from_os_error(error, "start the server", cluster.layout.data_directory)
-            self.found.refuse((failed.message, *failed.details))
+        if not start_server(self.subject.cluster, self.subject.variant.settings, self.found):
             return False
         self.found.recovery_s = time.monotonic() - started_s
         return True
@@ -180,7 +168,7 @@ class _Cut:
     def _restored(self) -> bool:
         """Whether every file system could be mounted again; that one could not is a finding."""
         try:
-            self.subject.power.restore()
+            self.power.restore()
         except Interrupted:
             raise
         except PlinthError as error:
@@ -189,7 +177,24 @@ class _Cut:
         return True
 
 
-def _await_first_commit(load: LoadDriver) -> None:
+def start_server(cluster: Cluster, settings: Mapping[str, SettingValue], found: Findings) -> bool:
+    """Start a server that has to recover; that it does not come up is a finding. Returns whether it did."""
+    try:
+        cluster.start(settings)
+    except Interrupted:
+        raise
+    except PlinthError as error:
+        found.refuse((error.message, *error.details[-10:]))
+    except OSError as error:
+        failed = from_os_error(error, "start the server", cluster.layout.data_directory)
+        found.refuse((failed.message, *failed.details))
+    else:
+        return True
+    return False
+
+
+def await_first_commit(load: LoadDriver) -> None:
+    """Wait until a transaction has been acknowledged. Raises RunError when none is, or the load ends."""
     deadline = time.monotonic() + _FIRST_COMMIT_TIMEOUT_S
     while load.progress().done == 0:
         cancel.check()
@@ -199,7 +204,8 @@ def _await_first_commit(load: LoadDriver) -> None:
             raise RunError(f"no transaction was acknowledged within {_FIRST_COMMIT_TIMEOUT_S:g} s")
 
 
-def _run_for(load: LoadDriver, seconds: float) -> None:
+def run_for(load: LoadDriver, seconds: float) -> None:
+    """Let a load run for so long. Raises RunError when it ends before."""
     deadline = time.monotonic() + seconds
     while (left_s := deadline - time.monotonic()) > 0:
         cancel.check()

@@ -1,15 +1,18 @@
 """Power cuts of a run: the load runs, the power goes, the server recovers, and every acknowledged commit is looked for."""
 
+import contextlib
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from plinth.load import LoadDriver
 from plinth.model.durability import PlannedCut, PowerCut, cuts_left
 from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
 from plinth.model.plan import Plan, Variant
 from plinth.model.progress import Progress
 from plinth.model.units import format_count
+from plinth.run.atlas import Atlas, images_at_once
 from plinth.run.cut_check import Findings
 from plinth.run.failures import reason_of
 from plinth.run.listener import Listener
@@ -43,6 +46,10 @@ class Machine(Protocol):
         """The power of all that a variant is stored on."""
         ...
 
+    def atlas_of(self, variant: Variant, subject: CutSubject) -> Atlas:
+        """What records the storages of a variant, which are emulated disks."""
+        ...
+
     def make_again(self, variant: Variant) -> None:
         """Make storages and cluster of a variant anew, after damage."""
         ...
@@ -56,11 +63,15 @@ class Writer(Protocol):
         ...
 
     def make_cut_ledger(self, cut: PlannedCut) -> Path:
-        """Make the empty folder for the ledger of a cut's commits."""
+        """Make the empty folder for the ledger of the commits before a cut, or of its recording."""
         ...
 
     def drop_cut_ledger(self, cut: PlannedCut) -> None:
         """Remove that of a cut that found nothing."""
+        ...
+
+    def make_recording(self, cut: PlannedCut) -> Path:
+        """Make the empty folder for the recording of a cut's disks, in which damage was found."""
         ...
 
 
@@ -75,34 +86,43 @@ class PowerCuts:
         self._make_load = make_load
         self._variants = {variant.id: variant for variant in plan.variants}
         self._clusters = {cluster.id: cluster for cluster in plan.clusters}
+        self._known: list[PowerCut] = []
 
     def run(self, made: Collection[PowerCut]) -> None:
         """Make all but those that were `made` before the run was interrupted. Each is written down when it is known."""
-        durability = self._plan.experiment.durability
-        if durability is None:
+        if not self._plan.cuts:
             return
-        known = list(made)
+        self._known += made
         self._listener.phase(f"cut the power: {format_count(len(self._plan.cuts), 'time')}")
-        while left := cuts_left(self._plan.cuts, known, durability.stop_after):
+        while left := self._left():
             cancel.check()
-            planned = left[0]
-            self._progress(
-                planned.number - 1, f"{planned.mode} in {planned.moment}: {self._variants[planned.variant].label}"
-            )
-            cut = self._cut(planned)
-            self._writer.write_cut(cut)
-            known.append(cut)
-            if cut.damage:
-                self._listener.note(f"cut {cut.number}, {self._variants[cut.variant].label}: {_in_words(cut)}")
-            elif cut.failure is not None:
-                self._listener.note(f"cut {cut.number} failed: {cut.failure}")
-        self._progress(len(self._plan.cuts), "")
+            if left[0].recording is None:
+                self._keep(self._live_cut(left[0]))
+            else:
+                recording = (left[0].variant, left[0].recording)
+                self._images([cut for cut in left if (cut.variant, cut.recording) == recording])
+        self._progress("")
 
-    def _progress(self, done: int, what: str) -> None:
-        self._listener.progress(Progress("power cuts", done, len(self._plan.cuts), "cuts", what))
+    def _left(self) -> list[PlannedCut]:
+        durability = self._plan.experiment.durability
+        assert durability is not None, "cuts are planned"
+        return cuts_left(self._plan.cuts, self._known, durability.stop_after)
 
-    def _cut(self, planned: PlannedCut) -> PowerCut:
+    def _keep(self, cut: PowerCut) -> None:
+        self._writer.write_cut(cut)
+        self._known.append(cut)
+        label = self._variants[cut.variant].label
+        if cut.damage:
+            self._listener.note(f"cut {cut.number}, {label}: {_in_words(cut)}")
+        elif cut.failure is not None:
+            self._listener.note(f"cut {cut.number} failed: {cut.failure}")
+
+    def _progress(self, what: str) -> None:
+        self._listener.progress(Progress("power cuts", len(self._known), len(self._plan.cuts), "cuts", what))
+
+    def _live_cut(self, planned: PlannedCut) -> PowerCut:
         variant = self._variants[planned.variant]
+        self._progress(f"{planned.mode} in {planned.moment}: {variant.label}")
         started_unix_ns = time.time_ns()
         found, failure = Findings(), None
         if error := self._machine.failure(variant):
@@ -116,44 +136,83 @@ class PowerCuts:
                 failure = reason_of(error)
             if failure is not None or not found.is_intact:
                 self._machine.make_again(variant)
-        return PowerCut(
-            **planned.model_dump(),
-            started_unix_ns=started_unix_ns,
-            disks=found.lost.disks,
-            reports=found.lost.reports,
-            after_s=found.after_s,
-            acknowledged=found.acknowledged,
-            unanswered=found.unanswered,
-            lost_time_s=found.lost_time_s,
-            lost_wal_bytes=found.lost_wal_bytes,
-            recovery_s=found.recovery_s,
-            damage=tuple(found.damage),
-            checks=tuple(found.checks),
-            failure=failure,
-        )
+        return found.cut(planned, started_unix_ns=started_unix_ns, failure=failure)
 
     def _make(self, planned: PlannedCut, variant: Variant, found: Findings) -> None:
-        experiment, cluster = self._plan.experiment, self._clusters[variant.cluster]
-        assert experiment.durability is not None, "cuts are planned"
+        durability = self._plan.experiment.durability
+        assert durability is not None, "cuts are planned"
+        subject, power = self._subject(variant), self._machine.power_of(variant)
+        ledger = self._writer.make_cut_ledger(planned) if variant.workload.keeps_ledger else None
+        load = self._load(planned, subject, ledger)
+        make_cut(planned, subject, power, durability.within_s, load, ledger, found)
+        if ledger is not None and not found.damage:
+            self._writer.drop_cut_ledger(planned)
+
+    def _images(self, planned: Sequence[PlannedCut]) -> None:
+        """Make one recording and check its images."""
+        variant = self._variants[planned[0].variant]
+        failure = None
+        if error := self._machine.failure(variant):
+            failure = f"not made: {reason_of(error)}"
+        else:
+            try:
+                self._record_and_check(planned, variant)
+            except (Interrupted, UsageError, StorageBroken):
+                raise
+            except PlinthError as error:
+                failure = reason_of(error)
+                self._machine.make_again(variant)
+        if failure is not None:
+            known = {cut.number for cut in self._known}
+            for cut in planned:
+                if cut.number not in known:
+                    self._keep(Findings().cut(cut, started_unix_ns=time.time_ns(), failure=failure))
+
+    def _record_and_check(self, planned: Sequence[PlannedCut], variant: Variant) -> None:
+        durability = self._plan.experiment.durability
+        assert durability is not None, "images are planned"
+        first, label = planned[0], variant.label
+        subject, ledger = self._subject(variant), self._writer.make_cut_ledger(first)
+        at_once = images_at_once(subject.cluster)
+        atlas = self._machine.atlas_of(variant, subject)
+        self._progress(f"recording {first.recording}: {label}")
+        recorded = atlas.record(self._load(first, subject, ledger), ledger, durability.record_s)
+        damaged = False
+        with contextlib.closing(atlas.check(planned, recorded, at_once)) as cuts:
+            for cut in cuts:
+                self._keep(cut)
+                self._progress(f"image of recording {first.recording}: {label}")
+                damaged |= bool(cut.damage)
+                if not any(left.variant == variant.id for left in self._left()):
+                    break
+        if damaged:
+            atlas.keep(self._writer.make_recording(first))
+        else:
+            self._writer.drop_cut_ledger(first)
+        atlas.drop()
+
+    def _subject(self, variant: Variant) -> CutSubject:
+        cluster = self._clusters[variant.cluster]
         assert cluster.installation is not None, "the plan was checked for a managed server"
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
-        server, power = self._machine.server_of(variant), self._machine.power_of(variant)
-        ledger = self._writer.make_cut_ledger(planned) if variant.workload.keeps_ledger else None
+        return CutSubject(
+            variant, cluster.installation, dataset, self._machine.server_of(variant), self._machine.runner
+        )
+
+    def _load(self, planned: PlannedCut, subject: CutSubject, ledger: Path | None) -> LoadDriver:
+        workload = subject.variant.workload
         config = load_of(
-            variant.workload,
-            variant.scripts,
-            experiment.measure.model_copy(update={"warmup_s": 0.0, "duration_s": _LOAD_S}),
-            to=server.connection,
-            variables=dataset.variables(),
+            workload,
+            subject.variant.scripts,
+            self._plan.experiment.measure.model_copy(update={"warmup_s": 0.0, "duration_s": _LOAD_S}),
+            to=subject.cluster.connection,
+            variables=subject.dataset.variables(),
             cores=self._plan.host.cores,
             seed=planned.seed,
             shell=shell_user(),
             ledger=ledger,
         )
-        subject = CutSubject(variant, cluster.installation, dataset, server, power, self._machine.runner)
-        make_cut(planned, subject, experiment.durability.within_s, config, self._make_load, ledger, found)
-        if ledger is not None and not found.damage:
-            self._writer.drop_cut_ledger(planned)
+        return self._make_load(workload.driver, config)
 
 
 def _in_words(cut: PowerCut) -> str:

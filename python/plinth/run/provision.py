@@ -10,6 +10,7 @@ from plinth.model.errors import Interrupted, MissingCapability, PlinthError, Sto
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Need, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
+from plinth.run.atlas import Atlas
 from plinth.run.budget import WriteBudget
 from plinth.run.context import RunContext, is_external
 from plinth.run.examination import examine_for_run, keep_examination
@@ -18,6 +19,7 @@ from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.power import Power
+from plinth.run.power_cut import CutSubject
 from plinth.run.stall import StallWatch
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
@@ -25,7 +27,9 @@ from plinth.run.storages import Storages
 from plinth.run.topology import PRIMARY, Node, Topology
 from plinth.server import Cluster, ExternalServer, connect, database_errors, found_before_connecting
 from plinth.storage import Storage
+from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal, NotUndone
+from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of, load_settings
 
@@ -158,6 +162,14 @@ class Provision:
         assert durability is not None, "cuts are planned"
         storages = self._needed_by(self._planned[variant.cluster])
         return Power(storages, durability.disks, self.runner, self._journal)
+
+    def atlas_of(self, variant: Variant, subject: CutSubject) -> Atlas:
+        """What records the storages of a variant, which are emulated disks, as the plan was checked for."""
+        storages = [
+            storage for storage in self._needed_by(self._planned[variant.cluster]) if isinstance(storage, Emulated)
+        ]
+        place = work_dir() / f"{self._journal.label}-recording"
+        return Atlas(subject, storages, self._journal, place)
 
     def make_again(self, variant: Variant) -> None:
         """Make the storages of a variant anew, and every cluster that has something on them: after damage.

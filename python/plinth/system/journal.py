@@ -8,6 +8,7 @@ import errno
 import fcntl
 import json
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -82,7 +83,7 @@ class _Content(NamedTuple):
 class Journal:
     """The journal of one run, locked for as long as it is open: another process sees by the lock that we live.
 
-    Not for several threads at once.
+    Several threads may record steps and undo them at once, each its own.
     """
 
     def __init__(self, path: Path, fd: int, content: _Content, handlers: UndoHandlers) -> None:
@@ -93,6 +94,7 @@ class Journal:
         self._last_number = content.last_number
         self._kept = content.kept
         self._handlers = handlers
+        self._lock = threading.Lock()
 
     @classmethod
     def create(cls, run_id: str, handlers: UndoHandlers) -> Self:
@@ -161,10 +163,12 @@ class Journal:
 
     def record(self, step: Step) -> Entry:
         """Write `step` down, safe on disk: call this before doing it."""
-        entry = Entry(self._last_number + 1, step)
-        _append(self._fd, self.path, {"entry": entry.number, "step": step.model_dump(mode="json", exclude_none=True)})
-        self._last_number = entry.number
-        self._entries[entry.number] = entry
+        written = step.model_dump(mode="json", exclude_none=True)
+        with self._lock:
+            entry = Entry(self._last_number + 1, step)
+            _append(self._fd, self.path, {"entry": entry.number, "step": written})
+            self._last_number = entry.number
+            self._entries[entry.number] = entry
         return entry
 
     def strike(self, entry: Entry) -> None:
@@ -173,9 +177,10 @@ class Journal:
         Where that cannot be written, as on a full disk, no more is undone than once more, by `clean`; and to go on with
         undoing is what may free the space.
         """
-        with contextlib.suppress(PlinthError):
-            _append(self._fd, self.path, {"strike": entry.number})
-        del self._entries[entry.number]
+        with self._lock:
+            with contextlib.suppress(PlinthError):
+                _append(self._fd, self.path, {"strike": entry.number})
+            del self._entries[entry.number]
 
     def has(self, step_id: str) -> bool:
         """Whether a step of that id is recorded and has not been struck."""

@@ -425,6 +425,14 @@ export interface DurabilityTest {
    */
   damaged: number;
   /**
+   * Of those made: images of an atlas; the rest are live cuts.
+   */
+  images: number;
+  /**
+   * Live cuts and recordings: the images of one recording are not independent of one another. The bound counts these.
+   */
+  independent: number;
+  /**
    * In how many cuts each kind of damage was found.
    */
   kinds: {
@@ -451,7 +459,7 @@ export interface DurabilityTest {
    */
   most_lost_wal_bytes: number | null;
   /**
-   * Upper bound of the share of cuts that do damage, with 95 % confidence; None without a cut.
+   * Upper bound of the share of cuts that do damage, with 95 % confidence, by live cuts and recordings; None without a cut.
    */
   damaged_share_at_most: number | null;
   recovery_median_s: number | null;
@@ -476,6 +484,14 @@ export interface PowerCut {
   seed: number;
   mode: "drop" | "subset" | "prefix" | "torn";
   moment: "load" | "checkpoint" | "recovery";
+  /**
+   * The recording of which it is an image; None for a live cut.
+   */
+  recording: number | null;
+  /**
+   * Of an image: the records of each disk that come before the cut (docs/internals/disk-recording.md).
+   */
+  points: number[];
   started_unix_ns: number;
   /**
    * The storages whose disks lost their power, each with the disk's number.

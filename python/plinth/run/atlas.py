@@ -1,0 +1,240 @@
+"""The atlas of a variant: a load is recorded once, and images of it, as power cuts would have left them, are checked.
+
+Each image is served as a copy on write of the recording, recovered by a server of its own, and compared with what clients
+had been told by its moment: the records of the disks and of the ledger have one clock, CLOCK_MONOTONIC.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plinth.load import LoadDriver
+from plinth.model.durability import PlannedCut, PowerCut
+from plinth.model.errors import Interrupted, PlinthError, RunError
+from plinth.model.load import LoadResult
+from plinth.run.cut_check import Findings, Told, check_recovered
+from plinth.run.failures import reason_of
+from plinth.run.load_of import STOP_TIMEOUT_S
+from plinth.run.power import Lost
+from plinth.run.power_cut import CutSubject, await_first_commit, run_for, start_server
+from plinth.run.recorded import (
+    ImageCut,
+    RecordedDisks,
+    ServerImage,
+    drop_recorded,
+    keep_recorded,
+    read_recorded,
+    recording,
+)
+from plinth.server import Cluster, connect, database_errors
+from plinth.storage.kinds.emulated import Emulated
+from plinth.system import cancel
+from plinth.system.journal import Journal
+from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
+from plinth.workload.dataset import Snapshot
+from plinth.workload.survival import prepare_commits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_POLL_S = 0.1
+_BESIDE_SHARED_BUFFERS_BYTES = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class RecordedLoad:
+    """A load whose disks were recorded, and what its clients were told. Times are of CLOCK_MONOTONIC, in ns."""
+
+    disks: RecordedDisks
+    before: Snapshot
+    load: LoadResult
+    ledger: CommitLedger
+    first_ns: int
+    checkpoint_ns: tuple[int, int]
+    changes_ns: "NDArray[np.int64]"
+    """When something was written, discarded or flushed, of any disk, while the load ran."""
+
+    def moment(self, planned: PlannedCut) -> int:
+        """When the power goes: just after a write, a discard or a flush of some disk, at random among those of its moment."""
+        begun, ended = self.checkpoint_ns
+        is_within = (self.changes_ns >= begun) & (self.changes_ns <= ended)
+        chosen = self.changes_ns[is_within == (planned.moment == "checkpoint")]
+        chosen = chosen if len(chosen) else self.changes_ns
+        return int(chosen[random.Random(planned.seed).randrange(len(chosen))])
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Records loads of a variant, and checks images of what was recorded."""
+
+    subject: CutSubject
+    storages: Sequence[Emulated]
+    journal: Journal
+    place: Path
+    """Where recordings are made, beside one another; not on the disks."""
+
+    def record(self, load: LoadDriver, ledger: Path, record_s: float) -> RecordedLoad:
+        """Run a load for `record_s`, with a checkpoint in the midst of it, and stop the server once all is recorded."""
+        one = self.subject
+        with database_errors("prepare a recording", one.variant.label), connect(one.cluster.connection) as control:
+            before = prepare_commits(control, one.variant.workload, one.dataset)
+            control.execute("CHECKPOINT")
+            with recording(self.storages, self.place, one.runner, self.journal):
+                try:
+                    load.start()
+                    await_first_commit(load)
+                    first_ns = time.monotonic_ns()
+                    run_for(load, record_s / 2)
+                    begun_ns = time.monotonic_ns()
+                    control.execute("CHECKPOINT")
+                    checkpoint_ns = (begun_ns, time.monotonic_ns())
+                    run_for(load, max(0.0, record_s - (time.monotonic_ns() - first_ns) / 1e9))
+                    last_ns = time.monotonic_ns()
+                finally:
+                    load.stop()
+                    load.wait(STOP_TIMEOUT_S)
+        one.cluster.stop()
+        disks = read_recorded(self.storages, self.place)
+        changes_ns = disks.change_times_ns()
+        changes_ns = changes_ns[(changes_ns >= first_ns) & (changes_ns <= last_ns)]
+        if not len(changes_ns):
+            raise RunError("nothing was written to the disks while they were recorded")
+        return RecordedLoad(
+            disks=disks,
+            before=before,
+            load=load.result(),
+            ledger=read_commit_ledger(ledger),
+            first_ns=first_ns,
+            checkpoint_ns=checkpoint_ns,
+            changes_ns=changes_ns,
+        )
+
+    def keep(self, folder: Path) -> None:
+        """Copy what was recorded into `folder`, as evidence: a folder for each storage, in it one for each disk."""
+        keep_recorded(self.storages, self.place, folder, self.subject.runner)
+
+    def drop(self) -> None:
+        """Remove what was recorded."""
+        drop_recorded(self.storages, self.place, self.subject.runner, self.journal)
+
+    def check(
+        self, images: Sequence[PlannedCut], recorded: RecordedLoad, at_once: int
+    ) -> Generator[PowerCut, None, None]:
+        """The outcome of each image, in the order in which they are ready; `at_once` are in work at a time.
+
+        Storages of a file system that cannot be mounted beside its image (btrfs) are detached meanwhile.
+        """
+        with self._detached():
+            yield from _each_at_once(lambda planned: self._image(planned, recorded), images, at_once)
+
+    @contextmanager
+    def _detached(self) -> Iterator[None]:
+        affected = [storage for storage in self.storages if storage.spec.filesystem == "btrfs"]
+        for storage in affected:
+            storage.detach(self.subject.runner, self.journal)
+        try:
+            yield
+        finally:
+            for storage in affected:
+                storage.attach(self.subject.runner, self.journal)
+
+    def _image(self, planned: PlannedCut, recorded: RecordedLoad) -> PowerCut:
+        one, found, failure = self.subject, Findings(), None
+        started_unix_ns = time.time_ns()
+        at_ns = recorded.moment(planned)
+        image = ServerImage(
+            f"image-{planned.number}",
+            recorded.disks,
+            ImageCut(at_ns, planned.mode, planned.seed),
+            one.cluster.layout,
+            one.runner,
+            self.journal,
+        )
+        told = Told(recorded.before, recorded.load, recorded.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
+        found.after_s = (at_ns - recorded.first_ns) / 1e9
+        try:
+            self._recover(image, told, found)
+        except Interrupted:
+            raise
+        except PlinthError as error:
+            failure = reason_of(error)
+        finally:
+            with cancel.masked():
+                image.remove()
+        return found.cut(
+            planned,
+            started_unix_ns=started_unix_ns,
+            failure=failure,
+            points=recorded.disks.points_at(at_ns),
+        )
+
+    def _recover(self, image: ServerImage, told: Told, found: Findings) -> None:
+        one, started_s = self.subject, time.monotonic()
+        names = tuple(storage.name for storage in self.storages)
+        image.attach()
+        found.lost = Lost(names, image.effects())
+        try:
+            image.mount()
+            image.relocate()
+        except Interrupted:
+            raise
+        except PlinthError as error:
+            found.refuse((error.message, *error.details))
+            return
+        except OSError as error:
+            found.refuse((f"the data directory cannot be read: {error}",))
+            return
+        if start_server(image.cluster, one.variant.settings, found):
+            found.recovery_s = time.monotonic() - started_s
+            check_recovered(image.cluster, one.installation, one.variant, one.dataset, told, found, one.runner)
+
+
+def images_at_once(cluster: Cluster) -> int:
+    """How many servers like this one, which runs, may recover at a time: one a core, in half of the memory."""
+    with (
+        database_errors("read shared_buffers", str(cluster.layout.data_directory)),
+        connect(cluster.connection) as control,
+    ):
+        row = control.execute("SELECT pg_size_bytes(current_setting('shared_buffers'))").fetchone()
+    assert row is not None, "a function gives a row"
+    each_bytes = int(row[0]) + _BESIDE_SHARED_BUFFERS_BYTES
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(os.cpu_count() or 1, memory_bytes // 2 // each_bytes))
+
+
+def _each_at_once(
+    work: Callable[[PlannedCut], PowerCut], images: Sequence[PlannedCut], at_once: int
+) -> Generator[PowerCut, None, None]:
+    """The results of `work`, by threads that can be cancelled as this one is. The first error ends all."""
+    tokens: set[cancel.CancelToken] = set()
+
+    def cancellable(planned: PlannedCut) -> PowerCut:
+        with cancel.scope() as token:
+            tokens.add(token)
+            try:
+                return work(planned)
+            finally:
+                tokens.discard(token)
+
+    with ThreadPoolExecutor(at_once, thread_name_prefix="image") as pool:
+        pending: set[Future[PowerCut]] = {pool.submit(cancellable, planned) for planned in images}
+        try:
+            while pending:
+                cancel.check()
+                done, pending = wait(pending, _POLL_S, FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        except BaseException as error:
+            for future in pending:
+                future.cancel()
+            reason = error if isinstance(error, Interrupted) else Interrupted("no more images are asked for")
+            for token in tuple(tokens):
+                token.cancel(reason)
+            raise

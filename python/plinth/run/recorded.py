@@ -1,0 +1,200 @@
+"""The recorded disks of a variant, and images of them with a server: as one power cut of all of them would have left both."""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from plinth.model.disk import CutReport
+from plinth.model.disk_recording import ImageSource
+from plinth.model.errors import PlinthError
+from plinth.model.power_cut import CutMode
+from plinth.server import Cluster, ClusterLayout
+from plinth.storage.devices.disk_recording import Recording, images_at, read_recording
+from plinth.storage.kinds.emulated import Emulated
+from plinth.system.journal import Journal
+from plinth.system.log_file import LogFile
+from plinth.system.runner import Runner
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_LOG = "postgresql.log"
+
+
+@dataclass(frozen=True)
+class RecordedDisks:
+    """What was recorded of each emulated storage of a variant, by one clock."""
+
+    storages: Sequence[Emulated]
+    recordings: Mapping[str, Sequence[Recording]]
+    """One a disk, by the name of its storage."""
+
+    def points_at(self, time_ns: int) -> tuple[int, ...]:
+        """Where a time of CLOCK_MONOTONIC is in each recording."""
+        return tuple(recording.point_at(time_ns) for recording in self._each())
+
+    def change_times_ns(self) -> "NDArray[np.int64]":
+        """When each write, discard and flush of any disk was made, in order."""
+        import numpy as np
+
+        times = [
+            recording.times_ns[points - 1]
+            for recording in self._each()
+            for points in (recording.change_points(), recording.flush_points())
+        ]
+        return np.unique(np.concatenate(times))
+
+    def sources(self, storage: Emulated, time_ns: int, mode: CutMode, seed: int) -> list[ImageSource]:
+        """The images of one storage; every disk of all has a seed of its own."""
+        before = 0
+        for name, recordings in self.recordings.items():
+            if name == storage.name:
+                return images_at(recordings, time_ns, mode, seed + before)
+            before += len(recordings)
+        raise KeyError(storage.name)
+
+    def _each(self) -> Iterator[Recording]:
+        for recordings in self.recordings.values():
+            yield from recordings
+
+
+@contextmanager
+def recording(storages: Sequence[Emulated], place: Path, runner: Runner, journal: Journal) -> Iterator[None]:
+    """Record every change of the disks of `storages` meanwhile, in folders named `place`-STORAGE."""
+    started: list[Emulated] = []
+    try:
+        for storage in storages:
+            storage.start_recording(_place_of(storage, place), runner, journal)
+            started.append(storage)
+        yield
+    except BaseException:
+        for storage in started:
+            with contextlib.suppress(PlinthError):  # the first error is the one to report
+                storage.stop_recording()
+        raise
+    for storage in started:
+        storage.stop_recording()
+
+
+def read_recorded(storages: Sequence[Emulated], place: Path) -> RecordedDisks:
+    """What `recording` has recorded. Raises Refused for what is damaged."""
+    return RecordedDisks(
+        storages,
+        {
+            storage.name: [read_recording(folder) for folder in storage.recording_folders(_place_of(storage, place))]
+            for storage in storages
+        },
+    )
+
+
+def drop_recorded(storages: Sequence[Emulated], place: Path, runner: Runner, journal: Journal) -> None:
+    """Remove what was recorded. Raises the first error."""
+    for storage in storages:
+        for kept in journal.undo_steps(f"recording.{storage.name}.{_place_of(storage, place).name}.", runner):
+            raise kept.error
+
+
+def keep_recorded(storages: Sequence[Emulated], place: Path, folder: Path, runner: Runner) -> None:
+    """Copy what was recorded into `folder`, without its holes."""
+    for storage in storages:
+        runner.run(("cp", "--recursive", "--sparse=always", str(_place_of(storage, place)), str(folder / storage.name)))
+
+
+def _place_of(storage: Emulated, place: Path) -> Path:
+    return place.with_name(f"{place.name}-{storage.name}")
+
+
+class ImageCut(NamedTuple):
+    """A power cut of all recorded disks: when, by CLOCK_MONOTONIC, and what was lost."""
+
+    time_ns: int
+    mode: CutMode
+    seed: int
+
+
+class ServerImage:
+    """What a power cut at a moment left of a server's disks: served beside the disks themselves, with a server of its own.
+
+    Constructing it touches nothing. `layout` is that of the server that was recorded.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        disks: RecordedDisks,
+        cut: ImageCut,
+        layout: ClusterLayout,
+        runner: Runner,
+        journal: Journal,
+    ) -> None:
+        self._images = {
+            storage.mount_point: storage.image(name, disks.sources(storage, cut.time_ns, cut.mode, cut.seed))
+            for storage in disks.storages
+        }
+        self._recorded = layout
+        self._runner = runner
+        self._journal = journal
+        data_directory = self._place_of(layout.data_directory)
+        self.cluster = Cluster(
+            replace(
+                layout,
+                name=f"{layout.name}.{name}",
+                spec=layout.spec.model_copy(update={"listen": "unix", "port": None}),
+                data_directory=data_directory,
+                log=LogFile(data_directory.parents[1] / _LOG),
+                wal_directory=None if layout.wal_directory is None else self._place_of(layout.wal_directory),
+                tablespaces={space: self._place_of(path) for space, path in layout.tablespaces.items()},
+            ),
+            runner,
+            journal,
+        )
+
+    def attach(self) -> None:
+        """Serve the disks as block devices. Raises RunError when that is not possible."""
+        for image in self._images.values():
+            image.attach(self._runner, self._journal)
+
+    def mount(self) -> None:
+        """Mount the file systems of attached disks. Raises CommandError for one that the kernel does not mount."""
+        for image in self._images.values():
+            image.mount(self._runner, self._journal)
+
+    def relocate(self) -> None:
+        """Have the data directory find its WAL and tablespaces where they are mounted now, instead of on the recorded disks.
+
+        Raises OSError for a data directory that is damaged so far that its links cannot be read.
+        """
+        moved = {path: self._place_of(path) for path in self._recorded.tablespaces.values()}
+        if self._recorded.wal_directory is not None:
+            moved[self._recorded.wal_directory] = self._place_of(self._recorded.wal_directory)
+        if not moved:
+            return
+        data_directory = self.cluster.layout.data_directory
+        for link in (data_directory / "pg_wal", *(data_directory / "pg_tblspc").iterdir()):
+            if link.is_symlink() and (target := moved.get(link.readlink())) is not None:
+                link.unlink()
+                link.symlink_to(target)
+
+    def effects(self) -> tuple[CutReport, ...]:
+        """What the cut took from each disk."""
+        statuses = (disk.status().image for image in self._images.values() for disk in image.disks())
+        return tuple(
+            CutReport(**status.cut.model_dump(), requests_failed=0) for status in statuses if status is not None
+        )
+
+    def remove(self) -> None:
+        """End the server, unmount, and end the disks. Raises the first error; what is left stays in the journal."""
+        self.cluster.kill()
+        for image in self._images.values():
+            image.teardown(self._runner, self._journal)
+
+    def _place_of(self, path: Path) -> Path:
+        """Where the image has what is at `path` of the recorded disks."""
+        mount_point, image = next(
+            (mount_point, image) for mount_point, image in self._images.items() if path.is_relative_to(mount_point)
+        )
+        return image.mount_point / path.relative_to(mount_point)
