@@ -74,7 +74,7 @@ def test_verdicts(other: list[float], verdict: str) -> None:
         (
             {"disk": DISK, "tuned": TUNED, "slow": SLOW, "memory": MEMORY},
             "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84) and keeps its commits. Memory ran at 3.1x disk (95 % CI 2.8 to 3.5). "
-            "Memory can lose acknowledged commits in a power failure.",
+            "Memory is faster than each of the others. Memory can lose acknowledged commits in a power failure.",
         ),
         (
             {"disk": DISK, "slow": SLOW, "memory": MEMORY},
@@ -83,7 +83,8 @@ def test_verdicts(other: list[float], verdict: str) -> None:
         ),
         (
             {"disk": DISK, "slow": SLOW, "same": SAME, "wild": WILD},
-            "Nothing is shown to be faster than disk. Of 3 comparisons, 1 slower, 1 with no difference shown, 1 inconclusive; "
+            "Nothing is shown to be faster than disk. Wild, same and disk cannot be told apart as the fastest. "
+            "Of 3 comparisons, 1 slower, 1 with no difference shown, 1 inconclusive; "
             "about 18 more trials of each would be needed to tell (`plinth resume BUNDLE --more 18`).",
         ),
         ({"disk": DISK, "tuned": TUNED, "slow": SLOW}, "Tuned ran at 1.80x disk (95 % CI 1.77 to 1.84)."),

@@ -16,6 +16,7 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     label: id,
     levels: { storage: id },
     rank: 1,
+    group: null,
     is_baseline: false,
     is_aa_twin: false,
     tps: tps === null ? null : estimate(tps),
@@ -162,6 +163,7 @@ export function report(changes: Partial<Report> = {}): Report {
       answer: "!",
       variants,
       sweep: null,
+      groups: [],
       objectives: [],
       comparisons: [
         {
@@ -190,6 +192,7 @@ export function report(changes: Partial<Report> = {}): Report {
     curves: [],
     sections: {
       objectives: text("Objectives"),
+      groups: text("Groups"),
       sweep: text("Scaling"),
       durability: text("Power cuts"),
       published: text("Study"),

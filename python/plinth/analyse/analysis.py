@@ -1,11 +1,14 @@
 """The analysis, from contents to verdicts; each step in a module of its own."""
 
+from collections.abc import Mapping, Sequence
+
 from plinth.analyse import comparison, wording
 from plinth.analyse.caveats import caveats
 from plinth.analyse.comparison import Ratio
 from plinth.analyse.curves import curves_of
 from plinth.analyse.durability import durability_of, with_test
 from plinth.analyse.endurance import stated_rating, variant_endurance
+from plinth.analyse.grouping import group_variants
 from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.safety import judge
 from plinth.analyse.sweep_wording import sweep_answer
@@ -14,6 +17,7 @@ from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResul
 from plinth.model.contents import BundleContents
 from plinth.model.estimate import Estimate
 from plinth.model.factors import Design, design_of
+from plinth.model.grouping import Grouping
 from plinth.model.sweep import Sweep
 
 
@@ -22,9 +26,11 @@ def analyse(contents: BundleContents) -> Analysis:
     seed = contents.plan.experiment.measure.seed
     design = design_of(contents.plan)
     measured = judge_trials(contents)
-    results = _ordered([_result(one, contents, seed) for one in measured.values()], design)
     pair = _aa_pair(measured, seed)
     noise = comparison.noise_floor(pair) if pair else None
+    groups = group_variants(design, measured, noise, seed)
+    letters = {id_: text for one in groups for id_, text in one.letters.items()}
+    results = _ordered([_result(one, contents, seed, letters) for one in measured.values()], design)
     noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     comparisons = _compare({result.id: result for result in results}, _ratios(measured, design, seed), noise)
     sweep = _sweep(design, measured, seed)
@@ -32,9 +38,10 @@ def analyse(contents: BundleContents) -> Analysis:
         run_id=contents.manifest.run_id,
         experiment=contents.plan.experiment.name,
         question=contents.plan.experiment.question,
-        answer=_answer(results, comparisons, sweep),
+        answer=_answer(results, comparisons, sweep, groups),
         variants=tuple(results),
         comparisons=tuple(comparisons),
+        groups=groups,
         sweep=sweep,
         objectives=judge_objectives(contents, measured, results, seed),
         noise=noise,
@@ -57,7 +64,7 @@ def _sweep(design: Design, measured: dict[str, Measured], seed: int) -> Sweep | 
     )
 
 
-def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantResult:
+def _result(measured: Measured, contents: BundleContents, seed: int, letters: Mapping[str, str]) -> VariantResult:
     variant = measured.variant
     server = contents.servers.get(variant.id)
     tps, work = measured.tps(seed), measured.work(seed)
@@ -68,6 +75,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int) -> VariantR
         label=variant.label,
         levels=variant.levels,
         rank=None,
+        group=letters.get(variant.id),
         is_baseline=variant.is_baseline,
         is_aa_twin=variant.is_aa_twin,
         tps=tps,
@@ -169,12 +177,14 @@ def _beside_medians(ratio: Estimate, variant: VariantResult, baseline: VariantRe
     return comparison.differs_from_medians(ratio, variant.tps, baseline.tps)
 
 
-def _answer(results: list[VariantResult], comparisons: list[Comparison], sweep: Sweep | None) -> str:
+def _answer(
+    results: list[VariantResult], comparisons: list[Comparison], sweep: Sweep | None, groups: Sequence[Grouping]
+) -> str:
     """The effect and its interval, what a sweep shows along its levels, and what becomes of an acknowledged commit."""
     if sweep is not None and (comparisons or sweep.curves):
         return sweep_answer(results, comparisons, sweep)
     if len(comparisons) > 1:
-        return wording.ranking_answer(results, comparisons)
+        return wording.ranking_answer(results, comparisons, groups[0] if groups else None)
     if comparisons:
         return comparisons[0].sentence
     fastest = results[0]

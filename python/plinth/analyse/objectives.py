@@ -15,8 +15,8 @@ from plinth.model.contents import BundleContents
 from plinth.model.estimate import Estimate
 from plinth.model.experiment import Experiment, factor_path
 from plinth.model.level import Level
-from plinth.model.objective import GRADES, LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
-from plinth.model.safety import SafetyGrade
+from plinth.model.objective import LATENCY_QUANTILES, Objective, ObjectiveResult, Outcome
+from plinth.model.safety import GRADES, SafetyGrade
 
 _METHOD = "median of the trials"
 MILLION_PER_HOUR = 1_000_000 / 3600

@@ -4,14 +4,12 @@ A judgement from facts, not a test: a device that lies about its flushes is not 
 """
 
 from collections.abc import Mapping
-from typing import get_args
 
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, Variant
-from plinth.model.safety import Safety, SafetyGrade
+from plinth.model.safety import GRADES, Safety, SafetyGrade
 
 Finding = tuple[SafetyGrade, str]
-_SEVERITY: tuple[SafetyGrade, ...] = get_args(SafetyGrade)
 _OFF = {"off", "false", "no", "0"}
 
 _FLUSHES_OFF: dict[str, str] = {
@@ -37,7 +35,7 @@ def judge(variant: Variant, storages: Mapping[str, StorageFacts | None], server:
     for role, storage in storages.items():
         findings += _of_storage(role, storage)
     findings += [*_of_settings(variant, storages, server), *_TRUSTED]
-    worst, _ = max(findings, key=lambda finding: _SEVERITY.index(finding[0]))
+    worst, _ = max(findings, key=lambda finding: GRADES.index(finding[0]))
     return Safety(
         grade=worst, reasons=tuple(reason for grade, reason in findings if (grade == "keeps") == (worst == "keeps"))
     )

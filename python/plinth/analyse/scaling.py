@@ -5,19 +5,18 @@ and how often their intervals held the truth in simulation.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from plinth.analyse.blocks import LogsByBlock, without_blocks
 from plinth.analyse.bootstrap import LEVEL, MIN_TRIALS, Floats, median
 from plinth.analyse.comparison import ALPHA, EQUIVALENCE, compare, inverse, stated_ratio
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.sweep import Knee, ScalabilityFit
 from plinth.model.units import format_count
 
-LogsByBlock = Mapping[int, float]
 RESAMPLES = 2000
 PLACES = 49
 """Places of a bend that are tried, evenly spaced on the axis."""
@@ -52,14 +51,8 @@ class Levels:
 
     @cached_property
     def adjusted(self) -> tuple[Floats, ...]:
-        """The logarithms without what their blocks share: for each block the mean of its deviations from the levels' means."""
-        means = [float(np.mean(list(one.values()))) for one in self.logs]
-        deviations: dict[int, list[float]] = {}
-        for one, mean in zip(self.logs, means, strict=True):
-            for block, log in one.items():
-                deviations.setdefault(block, []).append(log - mean)
-        shared = {block: float(np.mean(of_block)) for block, of_block in deviations.items()}
-        return tuple(np.array([log - shared[block] for block, log in one.items()]) for one in self.logs)
+        """The logarithms without what their blocks share."""
+        return without_blocks(self.logs)
 
     @cached_property
     def medians(self) -> Floats:

@@ -8,7 +8,8 @@ from plinth.analyse.comparison import EQUIVALENCE, in_doubt
 from plinth.model.analysis import Comparison, NoiseFloor, VariantResult, Verdict
 from plinth.model.estimate import Estimate
 from plinth.model.figures import more_command, number, times_of
-from plinth.model.safety import SafetyGrade
+from plinth.model.grouping import Grouping
+from plinth.model.safety import GRADES, SafetyGrade
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,10 @@ class Side:
     grade: SafetyGrade
 
 
-_SEVERITY: tuple[SafetyGrade, ...] = ("does not keep", "may lose recent commits", "unknown", "keeps")
-"""From the worst; what keeps its commits comes last."""
+_SEVERAL = 3
+"""Comparisons from which on the answer names the group of the fastest: with fewer, their ratios say all."""
+_MOST_NAMED = 3
+"""Of the fastest variants; the ranking has all."""
 INCONCLUSIVE = "inconclusive"
 """What an undecided comparison is in a sentence."""
 NEAR = f"{EQUIVALENCE - 1:.0%}".replace("%", " %")
@@ -57,7 +60,7 @@ def commit_sentence(labels: Sequence[str], grade: SafetyGrade) -> str:
 def commits_of(sides: Sequence[Side]) -> list[str]:
     """A sentence for each grade of those that do not keep their commits; none where all keep them."""
     grades: list[SafetyGrade] = [
-        grade for grade in _SEVERITY if grade != "keeps" and any(side.grade == grade for side in sides)
+        grade for grade in reversed(GRADES) if grade != "keeps" and any(side.grade == grade for side in sides)
     ]
     if len(sides) > 1 and all(side.grade == sides[0].grade for side in sides) and grades:
         if grades[0] == "unknown":
@@ -96,8 +99,11 @@ def single_sentence(result: VariantResult, tps: Estimate) -> str:
     )
 
 
-def ranking_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison]) -> str:
-    """The answer of several comparisons: the best that keeps its commits, the fastest that does not, the rest counted."""
+def ranking_answer(
+    results: Sequence[VariantResult], comparisons: Sequence[Comparison], grouping: Grouping | None = None
+) -> str:
+    """The answer of several comparisons: the best that keeps its commits, the fastest that does not, the rest counted; of more
+    than a few variants, which of them cannot be told apart as the fastest."""
     by_id = {result.id: result for result in results}
     baseline = by_id[comparisons[0].baseline]
     winners = sorted((c for c in comparisons if c.verdict == "better"), key=lambda c: -c.ratio.value)
@@ -111,10 +117,25 @@ def ranking_answer(results: Sequence[VariantResult], comparisons: Sequence[Compa
         top = [c for c in (safe, unsafe) if c and (c is safe or safe is None or c.ratio.value > safe.ratio.value)]
         parts = [] if safe else [f"nothing that keeps its commits is shown to be faster than {baseline.label}"]
     parts += [_ran(by_id[c.variant], c.ratio, baseline.label, keeps=mixed) for c in top]
+    fastest = [by_id[id_] for id_ in grouping.fastest] if grouping and len(comparisons) >= _SEVERAL else []
+    if fastest:
+        parts.append(_fastest(fastest, len(comparisons) + 1))
     rest = _counted(comparisons, has_winners=bool(winners))
-    named = [by_id[c.variant] for c in top] if mixed else list(by_id.values())
-    sides = [Side(one.label, one.safety.grade) for one in named if not one.is_aa_twin]
+    named = [*(by_id[c.variant] for c in top), *fastest[:_MOST_NAMED]] if mixed else list(by_id.values())
+    sides = list(dict.fromkeys(Side(one.label, one.safety.grade) for one in named if not one.is_aa_twin))
     return " ".join([*map(sentence, [*parts, *([rest] if rest else [])]), *commits_of(sides)])
+
+
+def _fastest(fastest: Sequence[VariantResult], of: int) -> str:
+    """Which variants cannot be told apart as the fastest."""
+    first, *others = [one.label for one in fastest]
+    if not others:
+        return f"{first} is faster than each of the others"
+    if len(fastest) == of:
+        return f"{first}, the fastest, cannot be told apart from any other"
+    named, left = [first, *others][:_MOST_NAMED], len(fastest) - _MOST_NAMED
+    *front, last = [*named, f"{left} more"] if left > 0 else named
+    return f"{', '.join(front)} and {last} cannot be told apart as the fastest"
 
 
 def _ran(variant: VariantResult, ratio: Estimate, baseline: str, *, keeps: bool) -> str:

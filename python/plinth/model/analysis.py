@@ -10,6 +10,7 @@ from plinth.model.drive import Rating
 from plinth.model.durability import DamageKind, PowerCut
 from plinth.model.endurance import VariantEndurance
 from plinth.model.estimate import Estimate
+from plinth.model.grouping import Grouping
 from plinth.model.level import Level
 from plinth.model.objective import ObjectiveResult
 from plinth.model.safety import Safety
@@ -235,6 +236,11 @@ class VariantResult(Frozen):
         description="1 is the fastest of its stratum; None when nothing was measured, and of levels of a numeric factor. "
         "The A/A twin has its baseline's."
     )
+    group: str | None = Field(
+        default=None,
+        description="Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are "
+        "not grouped; see analysis.groups.",
+    )
     is_baseline: bool = Field(description="The other variants of its stratum are compared to it.")
     is_aa_twin: bool
     tps: Estimate | None
@@ -312,6 +318,9 @@ class Analysis(Frozen):
         description="By stratum; within one the fastest first, or by the levels of a numeric factor."
     )
     comparisons: tuple[Comparison, ...]
+    groups: tuple[Grouping, ...] = Field(
+        default=(), description="Which variants were told apart, in each stratum of at least three."
+    )
     sweep: Sweep | None = Field(
         default=None,
         description="Factors, strata and curves; None without a numeric factor where all variants are compared with one "

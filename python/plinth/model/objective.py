@@ -1,7 +1,7 @@
 """Objectives: bounds that variants have to keep, and what the trials say about each."""
 
 import math
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -9,7 +9,7 @@ from plinth.model.base import Frozen, Name
 from plinth.model.estimate import Estimate
 from plinth.model.figures import number
 from plinth.model.level import Level, same_level
-from plinth.model.safety import SafetyGrade
+from plinth.model.safety import GRADES, SafetyGrade
 from plinth.model.units import parse_latency, parse_size
 
 ObjectiveMetric = Literal[
@@ -37,7 +37,6 @@ METRIC_TITLES: dict[ObjectiveMetric, str] = {
 LATENCY_QUANTILES: dict[ObjectiveMetric, float] = {"latency_p50": 0.5, "latency_p95": 0.95, "latency_p99": 0.99}
 SIZES: frozenset[ObjectiveMetric] = frozenset({"written_per_transaction", "wal_per_transaction"})
 """Metrics in bytes."""
-GRADES: tuple[SafetyGrade, ...] = get_args(SafetyGrade)
 _BOUND_GRADES: dict[str, SafetyGrade] = {grade: grade for grade in GRADES if grade != "unknown"}
 
 

@@ -317,6 +317,7 @@ class SectionTexts(Frozen):
 
     published: SectionText
     objectives: SectionText
+    groups: SectionText
     sweep: SectionText
     durability: SectionText
     bottlenecks: SectionText

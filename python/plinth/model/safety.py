@@ -1,13 +1,19 @@
 """What becomes of an acknowledged commit when the power goes."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
 from plinth.model.base import Frozen
 
 SafetyGrade = Literal["keeps", "unknown", "may lose recent commits", "does not keep"]
-"""In order of severity; "unknown" where the facts to judge by could not be had."""
+"""From the best to the worst; "unknown" where the facts to judge by could not be had."""
+GRADES: tuple[SafetyGrade, ...] = get_args(SafetyGrade)
+"""From the best to the worst, wherever grades are ordered.
+
+A variant has the worst grade of what was found. So "unknown" stands before the two that are known losses: a setting that
+loses commits loses them whatever the storage is that could not be seen.
+"""
 
 
 class Safety(Frozen):

@@ -43,6 +43,7 @@ def render_markdown(report: Report) -> str:
         f"**{_text(analysis.question)}**",
         _text(analysis.answer),
         _ranking(report),
+        _groups(report),
         _list(ratio_notes(analysis)),
         _text(report.noise),
         _section(titles.objectives.title, _objectives(report)),
@@ -94,6 +95,7 @@ def _io(report: Report) -> str:
 def _ranking(report: Report) -> str:
     analysis = report.analysis
     comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
+    grouped = any(variant.group for variant in analysis.variants)
     rows = []
     for variant in analysis.variants:
         comparison = comparisons.get(variant.id)
@@ -101,6 +103,7 @@ def _ranking(report: Report) -> str:
             (
                 str(variant.rank or NOT_AVAILABLE),
                 variant_name(variant),
+                *([variant.group or ""] if grouped else []),
                 rate(variant.tps),
                 ratio(comparison.ratio) if comparison else "",
                 latency_pair(variant.latency),
@@ -112,6 +115,7 @@ def _ranking(report: Report) -> str:
     heads = (
         "Rank",
         "Variant",
+        *(["Group"] if grouped else []),
         "tps, median [interval]",
         "Ratio to baseline",
         "Latency p50 / p99",
@@ -122,6 +126,14 @@ def _ranking(report: Report) -> str:
     if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
         return _table(heads[1:], [row[1:] for row in rows])  # levels of a numeric factor have no rank
     return _table(heads, rows)
+
+
+def _groups(report: Report) -> str:
+    """How to read the groups, and which variants are in none."""
+    groups = report.analysis.groups
+    missing = [f"{one.stratum}: {one.missing}" if one.stratum else one.missing for one in groups if one.missing]
+    note = f"Group: {report.sections.groups.note}" if any(one.letters for one in groups) else ""
+    return "\n\n".join(filter(None, (_text(note), _list(f"Group: {NOT_AVAILABLE}: {text}" for text in missing))))
 
 
 def _objectives(report: Report) -> str:

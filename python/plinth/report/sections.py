@@ -12,6 +12,10 @@ SECTIONS = SectionTexts(
         note="Met or not met: the whole 95 % interval lies on that side of the bound. Of a latency the figure is the median of the "
         "trials' own percentiles.",
     ),
+    groups=SectionText(
+        title="Groups",
+        note="Variants that share a letter were not told apart; a is of the fastest. All pairs, corrected together at 5 %.",
+    ),
     sweep=SectionText(
         title="Scaling",
         note="Throughput over the levels of each number that was varied. The knee is where two straight lines through the "

@@ -29,6 +29,7 @@ _TRIAL_COLUMNS = (
     "full_page_images_per_transaction",
     "buffer_hits",
     "safety",
+    "group",
 )
 
 
@@ -68,6 +69,7 @@ def render_csv(report: Report) -> str:
                 _bool(point.steady),
                 *((work.wal_bytes, work.full_page_images, work.buffer_hits) if work else (None,) * 3),
                 variant.safety.grade,
+                variant.group,
                 *(_field(variant.levels.get(name)) for name in factors),
             )
         )

@@ -68,7 +68,7 @@ class _Layout(NamedTuple):
     without: frozenset[str] = frozenset()
 
 
-_GIVEN_UP = ("client CPU", "ceiling", "p50 / p99", "verdict", "ratio")
+_GIVEN_UP = ("client CPU", "ceiling", "group", "p50 / p99", "verdict", "ratio")
 """The columns that are left out where there is no room, the first first. Safety is never: a fast figure without it would mislead."""
 
 
@@ -109,6 +109,8 @@ def render_terminal(
         console.print()
         console.print(Text(analysis.answer, style="bold"))
         console.print(Text(noise_sentence(analysis), style="bold yellow" if _alarming(analysis) else "dim"))
+        if any(variant.group for variant in analysis.variants):
+            console.print(Text(f"Group: {SECTIONS.groups.note}", style="dim"))
         for note in ratio_notes(analysis)[:_MAX_VARIANTS]:
             console.print(Text(note, style="dim"))
         for line in (
@@ -281,6 +283,7 @@ class _Column(NamedTuple):
 _COLUMNS = (
     _Column("#", "right"),
     _Column("variant", wraps=True),
+    _Column("group", wraps=True),
     _Column("tps", "right"),
     _Column("ratio"),
     _Column("p50 / p99", "right"),
@@ -302,6 +305,8 @@ def _fitting_table(analysis: Analysis, width: int) -> Table:
     empty = set() if any(_has_ceiling(variant) for variant in analysis.variants) else {"ceiling"}
     if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
         empty.add("#")
+    if not any(variant.group for variant in analysis.variants):
+        empty.add("group")
     layouts = _layouts(analysis)
     for layout in layouts:
         columns = [column for column in _COLUMNS if column.name not in layout.without | empty]
@@ -344,6 +349,7 @@ def _cells(variant: VariantResult, comparison: Comparison | None, layout: _Layou
     return (
         Text(str(variant.rank or "-")),
         Text(variant_name(variant), style="bold"),
+        Text(variant.group or ""),
         _figure(rate(variant.tps), layout),
         _figure(ratio(comparison.ratio) if comparison else "", layout),
         Text(latency_pair(variant.latency)),

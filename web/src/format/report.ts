@@ -101,6 +101,10 @@ export interface Analysis {
   variants: VariantResult[];
   comparisons: Comparison[];
   /**
+   * Which variants were told apart, in each stratum of at least three.
+   */
+  groups: Grouping[];
+  /**
    * Factors, strata and curves; None without a numeric factor where all variants are compared with one baseline, and in analyses of before it was worked out.
    */
   sweep: Sweep | null;
@@ -137,6 +141,10 @@ export interface VariantResult {
    * 1 is the fastest of its stratum; None when nothing was measured, and of levels of a numeric factor. The A/A twin has its baseline's.
    */
   rank: number | null;
+  /**
+   * Letters: variants of a stratum that share one were not told apart; a is of the fastest. None where variants are not grouped; see analysis.groups.
+   */
+  group: string | null;
   /**
    * The other variants of its stratum are compared to it.
    */
@@ -798,6 +806,29 @@ export interface Estimate2 {
   more_trials: number | null;
 }
 /**
+ * Variants of a stratum by throughput: all pairs compared, corrected together with those of all other strata.
+ */
+export interface Grouping {
+  /**
+   * For people: "16 clients"; empty where there is only one.
+   */
+  stratum: string;
+  /**
+   * Of each variant: two that share a letter were not told apart. a is of the fastest.
+   */
+  letters: {
+    [k: string]: string;
+  };
+  /**
+   * The variant with the highest throughput, then those that were not told apart from it: the one that is the fastest in truth is among them with 95 % confidence.
+   */
+  fastest: string[];
+  /**
+   * Why the variants are not grouped, or some of them not.
+   */
+  missing: string | null;
+}
+/**
  * What the variants of an experiment with several factors, or with a numeric one, say together.
  */
 export interface Sweep {
@@ -1099,6 +1130,7 @@ export interface Rating {
 export interface SectionTexts {
   published: SectionText;
   objectives: SectionText;
+  groups: SectionText;
   sweep: SectionText;
   durability: SectionText;
   bottlenecks: SectionText;

@@ -3,7 +3,7 @@ import type { Report } from "../format/report";
 import { linearAxis } from "../model/axis";
 import { interval, latency, number, ratioParts, spread } from "../model/units";
 import { colourPlaces, hatch, highestTps, type RankedRow, ranking } from "../model/variants";
-import { h, scrolling, section, svg } from "./dom";
+import { h, notAvailable, scrolling, section, svg } from "./dom";
 import { safetyBadge } from "./safety";
 import { type Column, type Content, dataTable } from "./table";
 
@@ -33,6 +33,8 @@ export function rankingView(report: Report): HTMLElement {
     "Median throughput of each variant. Line: 95 % interval. Ticks: trials. Hatched: may lose acknowledged commits.",
     patterns(),
     scrolling("Ranking of the variants", table),
+    isGrouped(report) && h("p", { class: "footnote" }, `Group: ${report.sections.groups.note}`),
+    groupGaps(report),
     rows.length > MOST_ROWS && showAll(table, rows.length),
     ratioNotes(rows),
   );
@@ -57,6 +59,25 @@ function showAll(table: HTMLElement, count: number): HTMLElement {
   return button;
 }
 
+const GROUP: Column<RankedRow> = {
+  head: "Group",
+  class: "group",
+  cell: ({ variant }) => variant.group ?? "",
+  attributes: () => ({ "data-label": "group" }),
+};
+
+function isGrouped(report: Report): boolean {
+  return report.analysis.variants.some((variant) => variant.group !== null);
+}
+
+/** Why variants have no group. */
+function groupGaps(report: Report): HTMLElement | null {
+  const gaps = report.analysis.groups.flatMap(({ stratum, missing }) =>
+    missing ? [h("p", {}, stratum && `${stratum}: `, "group ", notAvailable(missing))] : [],
+  );
+  return gaps.length > 0 ? h("div", { class: "footnote" }, ...gaps) : null;
+}
+
 /** "data-label" is what a figure is called on a small screen, where a table has no heads. */
 function columns(report: Report, max: number, step: number): Column<RankedRow>[] {
   const colours = colourPlaces(report.analysis, []);
@@ -71,6 +92,7 @@ function columns(report: Report, max: number, step: number): Column<RankedRow>[]
       cell: ({ variant }) => [variant.label, variant.is_baseline && h("span", { class: "role" }, "baseline")],
       attributes: ({ workload }) => ({ title: workload }),
     },
+    ...(isGrouped(report) ? [GROUP] : []),
     {
       head: axis(max, step),
       class: "bar",

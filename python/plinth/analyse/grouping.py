@@ -1,0 +1,69 @@
+"""Groups of variants that cannot be told apart, as a compact letter display of all pairs of a stratum."""
+
+import math
+from collections.abc import Mapping
+
+from plinth.analyse.bootstrap import MIN_TRIALS
+from plinth.analyse.simultaneous import MOST_PAIRS, Ratios, Together, compact_letters, pairs_of
+from plinth.analyse.trials import Measured
+from plinth.model.analysis import NoiseFloor
+from plinth.model.factors import Design
+from plinth.model.grouping import Grouping
+from plinth.model.sweep import Stratum
+
+FEWEST = 3
+"""Of two variants their comparison says all."""
+
+
+def group_variants(
+    design: Design, measured: Mapping[str, Measured], noise: NoiseFloor | None, seed: int
+) -> tuple[Grouping, ...]:
+    """Of each stratum of at least three variants, by throughput; the chance of any false difference in all of them is 5 %.
+
+    As for verdicts, where the A/A pair was told apart, what differs no more than that pair is not told apart.
+    """
+    strata = [one for one in design.strata if len(one.variants) >= FEWEST]
+    judged = [[id_ for id_ in one.variants if len(measured[id_].log_tps) >= MIN_TRIALS] for one in strata]
+    grouped = [place for place, ids in enumerate(judged) if len(ids) >= FEWEST]
+    pairs = pairs_of([len(judged[place]) for place in grouped])
+    if pairs > MOST_PAIRS:
+        reason = f"not grouped: {pairs:,} pairs of variants are more than {MOST_PAIRS:,}"
+        return tuple(Grouping(stratum=one.label, letters={}, fastest=(), missing=reason) for one in strata)
+    sets = [Together(tuple(measured[id_].log_tps for id_ in judged[place])) for place in grouped]
+    ratios = Ratios(sets, seed) if sets else None
+    found: list[Grouping] = []
+    for place, (stratum, ids) in enumerate(zip(strata, judged, strict=True)):
+        if ratios is None or place not in grouped:
+            reason = f"not grouped: {len(ids)} variants have {MIN_TRIALS} counted trials, which takes {FEWEST}"
+            found.append(Grouping(stratum=stratum.label, letters={}, fastest=(), missing=reason))
+        else:
+            which = grouped.index(place)
+            found.append(_grouping(stratum, ids, sets[which], ratios, which, noise))
+    return tuple(found)
+
+
+def _grouping(
+    stratum: Stratum, ids: list[str], one: Together, ratios: Ratios, which: int, noise: NoiseFloor | None
+) -> Grouping:
+    order = sorted(range(len(ids)), key=lambda place: -one.centres[place])
+
+    least = math.log(noise.smallest_ratio) if noise is not None and noise.alarm else 0.0
+
+    def is_apart(over: int, under: int) -> bool:
+        interval = ratios.interval(which, over, under)
+        if interval is None or interval.low <= 1 <= interval.high:
+            return False
+        return abs(one.centres[over] - one.centres[under]) > least
+
+    apart = [[over != under and is_apart(over, under) for under in order] for over in order]
+    letters = compact_letters(apart)
+    few = [id_ for id_ in stratum.variants if id_ not in ids]
+    missing = f"fewer than {MIN_TRIALS} counted trials: {', '.join(few)}" if few else None
+    if letters is None:
+        missing = "no letters: too many groups overlap"
+    return Grouping(
+        stratum=stratum.label,
+        letters={ids[place]: text for place, text in zip(order, letters, strict=True)} if letters else {},
+        fastest=tuple(ids[place] for place, is_told in zip(order, apart[0], strict=True) if not is_told),
+        missing=missing,
+    )
