@@ -18,7 +18,8 @@ Start here:
 
 `plinth COMMAND --help` explains a command. Results go to stdout, progress and errors to stderr.
 Exit codes: 0 ok; 1 a run failed; 2 bad usage or experiment file; 3 measured but undecided; 4 refused for safety;
-5 a needed capability is missing; 99 a finding of --fail-on; 130 interrupted (results are kept)."""
+5 a needed capability is missing; 99 a finding of --fail-on, or damage found by `durability verify`; 130 interrupted
+(results are kept)."""
 
 
 def help_text() -> str:

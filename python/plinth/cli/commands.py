@@ -28,6 +28,11 @@ COMMANDS = (
     Command("doctor", "plinth.cli.doctor:doctor", "Find what would spoil a measurement here, and how to mend it."),
     Command("storage", "plinth.cli.storage:storage", "List, describe, make and take down standalone storages."),
     Command("disk", "plinth.cli.disk:disk", "Serve an emulated disk, cut its power, change its physics and faults."),
+    Command(
+        "durability",
+        "plinth.cli.durability:durability",
+        "Pull the plug of a real machine, and look for every commit that it had acknowledged.",
+    ),
     Command("probe", "plinth.cli.probe:probe", "Measure durable writes and raw I/O of a place, without a server."),
     Command("bench", None, "Run pgbench's command line on Plinth's load engine."),
     Command("servers", "plinth.cli.upkeep:servers", "List the PostgreSQL installations that can be used."),

@@ -52,6 +52,11 @@ class LedgerCheck(Frozen):
     aborted: int
     indeterminate: int
     indeterminate_there: int = Field(description="Of the indeterminate ones, those that have committed.")
+    unheard_there: int = Field(
+        default=0,
+        description="Rows of transactions that were sent after the last of their client that a witness heard of: as good as "
+        "indeterminate.",
+    )
     rows: int = Field(description="Rows that were found.")
     counts: dict[FindingKind, int] = Field(
         description="Everything that was found, by kind; without kinds of which nothing was."

@@ -40,13 +40,14 @@ class Integrity(NamedTuple):
 def check_database(control: "psycopg.Connection[TupleRow]", major: int) -> Integrity:
     """Check every table and B-tree index of the database, catalogues included, of a server of version `major`.
 
-    `control` is in autocommit mode, of a superuser. An extension that the installation lacks is a check that was not run.
+    `control` is in autocommit mode. Without a superuser, and without the extension that it needs, a check is not run.
     Raises psycopg.Error where the server could not answer: its connection is gone, or resources are short.
     """
     checks: list[IntegrityCheck] = []
     found: list[tuple[DamageKind, str]] = []
-    amcheck = _extension(control, "amcheck", found)
-    visibility = _extension(control, "pg_visibility", found)
+    no_right = _lacks_superuser(control)
+    amcheck = no_right or _extension(control, "amcheck", found)
+    visibility = no_right or _extension(control, "pg_visibility", found)
     heap_lacks = amcheck or (None if major >= _FIRST_WITH_HEAP_CHECK else "PostgreSQL 14 is the first that has it")
     for name, lacks, run in (
         ("verify_heapam", heap_lacks, _heaps),
@@ -74,6 +75,12 @@ def check_checksums(layout: ClusterLayout, installation: Installation, runner: R
             return Integrity((), (IntegrityCheck(name=name, not_run=error.message),))
         return Integrity(_damage([("checksum failure", line) for line in wrong]), (IntegrityCheck(name=name),))
     return Integrity((), (IntegrityCheck(name=name),))
+
+
+def _lacks_superuser(control: "psycopg.Connection[TupleRow]") -> str | None:
+    row = control.execute("SELECT current_user::text, current_setting('is_superuser')").fetchone()
+    assert row is not None, "a query without a table has one row"
+    return None if row[1] == "on" else f"role {row[0]} is no superuser"
 
 
 def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[tuple[DamageKind, str]]) -> str | None:

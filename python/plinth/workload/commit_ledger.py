@@ -35,6 +35,7 @@ RECORD = [
     ("reserved", "V3"),
 ]
 """A record, for numpy.dtype. `class` is an index of COMMIT_CLASSES, `answered_ns` 0 without an answer."""
+HEADER_BYTES, RECORD_BYTES = 64, 32
 _HINT = "the file is not what a load has written; take the folder that was its ledger.folder"
 
 
@@ -49,6 +50,9 @@ class CommitLedger:
     started_ns: int
     """When the load began to send."""
     started_unix_ns: int
+    begins_of_clients: int | None = None
+    """None: it has everything that was sent. Otherwise it has of each of so many clients what was sent first, and what was sent
+    last may be missing: a witness hears of a commit only after it was sent."""
 
     def of_class(self, commit_class: CommitClass) -> "NDArray[Any]":
         """The records of a class."""
@@ -113,26 +117,31 @@ def _files_of(folder: Path) -> list[Path]:
 
 
 def _header(path: Path) -> "np.void":
+    try:
+        with path.open("rb") as file:
+            start = file.read(HEADER_BYTES)
+    except OSError as error:
+        raise RunError(f"cannot read the ledger: {error.strerror}", where=str(path)) from error
+    return header_of(start, str(path))
+
+
+def header_of(start: bytes, where: str) -> "np.void":
+    """The header at the beginning of a file. RunError, with `where`, for what is none."""
     import numpy as np
 
     header = np.dtype(_HEADER)
-    try:
-        with path.open("rb") as file:
-            start = file.read(header.itemsize)
-    except OSError as error:
-        raise RunError(f"cannot read the ledger: {error.strerror}", where=str(path)) from error
-    if len(start) < header.itemsize or start[: len(_MAGIC)] != _MAGIC:
-        raise RunError("this is no ledger: it does not begin with PLINTHLG", where=str(path), hint=_HINT)
-    read = np.frombuffer(start, header)[0]
+    if len(start) < HEADER_BYTES or start[: len(_MAGIC)] != _MAGIC:
+        raise RunError("this is no ledger: it does not begin with PLINTHLG", where=where, hint=_HINT)
+    read = np.frombuffer(start[:HEADER_BYTES], header)[0]
     if read["version"] != FORMAT_VERSION:
         raise RunError(
             f"the ledger has format version {read['version']}; {FORMAT_VERSION} can be read",
-            where=str(path),
+            where=where,
             hint="read it with the version of Plinth that wrote it",
         )
     sizes = (int(read["header_bytes"]), int(read["record_bytes"]))
-    if sizes != (header.itemsize, np.dtype(RECORD).itemsize):
-        raise RunError(f"the ledger's header and records have {sizes} bytes, not (64, 32)", where=str(path), hint=_HINT)
+    if sizes != (HEADER_BYTES, RECORD_BYTES):
+        raise RunError(f"the ledger's header and records have {sizes} bytes, not (64, 32)", where=where, hint=_HINT)
     return read
 
 
@@ -141,9 +150,9 @@ def _read_file(path: Path) -> "tuple[np.void, NDArray[Any]]":
     import numpy as np
 
     header, record = _header(path), np.dtype(RECORD)
-    if (path.stat().st_size - np.dtype(_HEADER).itemsize) % record.itemsize:
+    if (path.stat().st_size - HEADER_BYTES) % record.itemsize:
         raise RunError("the ledger ends within a record", where=str(path), hint=_HINT)
-    records = np.fromfile(path, record, offset=np.dtype(_HEADER).itemsize)
+    records = np.fromfile(path, record, offset=HEADER_BYTES)
     written = records["number"] != 0
     used = int(np.argmin(written)) if not written.all() else len(records)
     if written[used:].any():

@@ -57,14 +57,19 @@ def prepare_ledger_tables(control: "psycopg.Connection", clients: int) -> None:
 
 
 def compare_ledger(
-    ledger: CommitLedger, control: "psycopg.Connection", *, is_standby: bool = False, most_findings: int = 10
+    ledger: CommitLedger,
+    control: "psycopg.Connection | None",
+    *,
+    is_standby: bool = False,
+    most_findings: int = 10,
 ) -> LedgerCheck:
     """Look for every transaction of the ledger in the database of `control`, and for everything else that is there.
 
-    `is_standby`: commits that only the primary has acknowledged may be missing. Of each kind of finding, `most_findings` are
-    listed, and all are counted. Sessions of the load must have ended. Raises psycopg.Error for tables that cannot be read.
+    `control` is None where the tables themselves are lost, and all that was acknowledged with them. `is_standby`: commits that
+    only the primary has acknowledged may be missing. Of each kind of finding, `most_findings` are listed, and all are counted.
+    Sessions of the load must have ended. Raises psycopg.Error for tables that cannot be read.
     """
-    database = _read_tables(control)
+    database = _no_tables() if control is None else _read_tables(control)
     comparison = _Comparison(ledger, database, is_standby)
     found: dict[FindingKind, list[LedgerFinding]] = {kind: [] for kind in FINDING_KINDS}
     counts = dict.fromkeys(FINDING_KINDS, 0)
@@ -78,6 +83,7 @@ def compare_ledger(
         aborted=len(ledger.of_class("aborted")),
         indeterminate=len(ledger.of_class("indeterminate")),
         indeterminate_there=comparison.indeterminate_there(),
+        unheard_there=comparison.unheard_there,
         rows=len(database.rows),
         counts={kind: count for kind, count in counts.items() if count},
         oldest_lost_ns=comparison.oldest_lost_ns(),
@@ -116,6 +122,12 @@ class _Tables:
     """Of the dtype _COPIED."""
     last_numbers: list[tuple[int, int]]
     """Client and last number; a client may be there more than once, if its row is broken."""
+
+
+def _no_tables() -> _Tables:
+    import numpy as np
+
+    return _Tables(np.zeros(0, np.dtype(_COPIED)), [])
 
 
 def _read_tables(control: "psycopg.Connection") -> _Tables:
@@ -178,6 +190,9 @@ class _Comparison:
         self._rows = rows[within]
         self._there, self._times = np.unique(self._keys(self._rows["client"], self._rows["number"]), return_counts=True)
         self._is_there = np.isin(self._sent, self._there)
+        self._last_heard = self._last_of_clients(ledger.begins_of_clients)
+        self.unheard_there = 0
+        """Rows of transactions that were sent after the last of their client that the ledger has."""
 
     def indeterminate_there(self) -> int:
         """How many that were not answered have committed."""
@@ -224,7 +239,18 @@ class _Comparison:
         unknown = self._there[~np.isin(self._there, self._sent)]
         places = [*map(self._place, unknown), *((int(row["client"]), int(row["number"])) for row in self._strange)]
         for client, number in places:
-            yield _Contradiction("never sent", client, number, "its row is there")
+            if number > self._last_heard.get(client, number):
+                self.unheard_there += 1
+            else:
+                yield _Contradiction("never sent", client, number, "its row is there")
+
+    def _last_of_clients(self, clients: int | None) -> dict[int, int]:
+        """The last number of each client that the ledger has, where later ones may be missing in it."""
+        last = dict.fromkeys(range(clients or 0), 0)
+        if clients is not None:
+            ends = self._records[_ends(self._records["client"])]
+            last |= zip(ends["client"].tolist(), ends["number"].tolist(), strict=True)
+        return last
 
     def _repeated(self) -> Iterator[_Contradiction]:
         for key, times in zip(self._there[self._times > 1], self._times[self._times > 1], strict=True):
@@ -247,7 +273,7 @@ class _Comparison:
         rows, last = self._database.rows, dict(self._database.last_numbers)
         order = np.lexsort((rows["number"], rows["client"]))
         clients = rows["client"][order]
-        ends = np.flatnonzero(np.append(clients[1:] != clients[:-1], True)) if len(clients) else np.array([], np.int64)
+        ends = _ends(clients)
         greatest = dict(zip(clients[ends].tolist(), rows["number"][order][ends].tolist(), strict=True))
         for client in sorted(last.keys() | greatest.keys()):
             row, written = greatest.get(client, 0), last.get(client)
@@ -278,3 +304,12 @@ class _Comparison:
     def _place(self, key: int) -> tuple[int, int]:
         client, offset = divmod(int(key), self._span)
         return client, self._first + offset
+
+
+def _ends(sorted_values: "NDArray[Any]") -> "NDArray[np.int64]":
+    """Where the last of each run of equal values is."""
+    import numpy as np
+
+    if not len(sorted_values):
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(np.append(sorted_values[1:] != sorted_values[:-1], True))

@@ -1,0 +1,251 @@
+"""The folder of a witness: its rounds, each with the ledger of a load, and what was found of it after the restart.
+
+NNNN/round.json       WitnessRound
+NNNN/THREAD.ledger    the load's ledger (docs/internals/ledger.md), as far as the witness heard of it
+NNNN/verified.json    VerifiedRound, once it was compared
+"""
+
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import ValidationError
+
+from plinth.bundle import BundleFolder
+from plinth.model.base import Frozen
+from plinth.model.commit_ledger import COMMIT_CLASSES
+from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
+from plinth.model.witness import POSSIBLE_CUTS, Hello, RoundEnd, VerifiedRound, WitnessRound
+from plinth.system.failures import from_os_error
+from plinth.system.lock import is_locked
+from plinth.witness.protocol import INDEXED_BYTES, THREAD, NotUnderstood
+from plinth.workload.commit_ledger import (
+    HEADER_BYTES,
+    RECORD,
+    RECORD_BYTES,
+    CommitLedger,
+    header_of,
+    read_commit_ledger,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_ROUND = re.compile(r"[0-9]{4,}")
+_MAX_JSON_BYTES = 16 * 2**20
+_Model = TypeVar("_Model", bound=Frozen)
+
+
+class WitnessFolder:
+    """The folder of a witness. Raises PlinthError for what cannot be read or written."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError when there is no such folder."""
+        if not path.is_dir():
+            raise UsageError(
+                "there is no such folder", where=str(path), hint="`plinth durability witness DIR` makes it"
+            )
+        self.path = path
+        self._files = BundleFolder(path)
+
+    @classmethod
+    def made(cls, path: Path) -> "WitnessFolder":
+        """The same, made where it is not there, closed to others."""
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise from_os_error(error, "make the witness's folder", path) from error
+        return cls(path)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a witness is at work here."""
+        return is_locked(self._files.descriptor)
+
+    def rounds(self) -> list[WitnessRound]:
+        """All of them, in their order."""
+        names = [entry.name for entry in self._files.entries() if entry.is_folder and _ROUND.fullmatch(entry.name)]
+        found = (self._read(f"{name}/round.json", WitnessRound) for name in sorted(names, key=int))
+        return [one for one in found if one is not None]
+
+    def verified(self, number: int) -> VerifiedRound | None:
+        """What was found of a round; None when it was not compared yet."""
+        return self._read(f"{_name(number)}/verified.json", VerifiedRound)
+
+    def write_verified(self, found: VerifiedRound) -> None:
+        """Keep what was found of a round."""
+        self._files.write_durably(f"{_name(found.number)}/verified.json", found.model_dump_json(indent=1))
+
+    def ledger(self, of: WitnessRound) -> CommitLedger | None:
+        """What the witness knows of a round; None when it heard of no transaction."""
+        folder = self.path / _name(of.number)
+        files = [folder / f"{thread}.ledger" for thread in range(of.threads)]
+        if not all(file.exists() for file in files) or all(file.stat().st_size <= HEADER_BYTES for file in files):
+            return None
+        ledger = read_commit_ledger(folder)
+        return CommitLedger(
+            ledger.records, ledger.has_ended, ledger.started_ns, ledger.started_unix_ns, begins_of_clients=of.clients
+        )
+
+    def begin(self, hello: Hello, peer: str, max_bytes: int) -> "RoundWriter":
+        """A new round. Refused while the last one, in which the power may have gone, was not compared with the database:
+        a new load empties its tables."""
+        rounds = self.rounds()
+        if rounds and self.is_unverified(rounds[-1]):
+            raise Refused(
+                f"round {rounds[-1].number} was not verified yet, and a new load would empty its tables",
+                where=str(self.path),
+                hint="on the witness: plinth durability verify DIR; or delete the round's folder there, to forget it",
+            )
+        taken = [int(entry.name) for entry in self._files.entries() if _ROUND.fullmatch(entry.name)]
+        begun = WitnessRound(
+            number=max(taken, default=0) + 1,
+            round_id=secrets.token_hex(16),
+            peer=peer,
+            plinth_version=hello.plinth_version,
+            clients=hello.clients,
+            threads=hello.threads,
+            server=hello.server,
+            started_unix_ns=time.time_ns(),
+        )
+        self._files.make_folder(_name(begun.number))
+        self._files.write_durably(f"{_name(begun.number)}/round.json", begun.model_dump_json(indent=1))
+        return RoundWriter(self.path / _name(begun.number), self._files, begun, max_bytes)
+
+    def is_unverified(self, last: WitnessRound) -> bool:
+        """Whether the power may have gone in a round, and nobody has looked at what is left."""
+        return last.end in POSSIBLE_CUTS and self.verified(last.number) is None and self.ledger(last) is not None
+
+    def _read(self, name: str, model: type[_Model]) -> _Model | None:
+        if self._files.entry(name) is None:
+            return None
+        try:
+            return model.model_validate_json(self._files.read_bytes(name, _MAX_JSON_BYTES))
+        except ValidationError as error:
+            first = error.errors(include_input=False)[0]
+            raise RunError(
+                f"this is not what a witness writes: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+                where=str(self.path / name),
+                hint="read it with the version of Plinth that wrote it",
+            ) from error
+
+
+class RoundWriter:
+    """Writes the ledger of a round, durably, from messages of a peer that may send anything."""
+
+    def __init__(self, folder: Path, files: BundleFolder, begun: WitnessRound, max_bytes: int) -> None:
+        self.round = begun
+        self.acknowledged = 0
+        """Commits of which it is known."""
+        self._folder = folder
+        self._files = files
+        self._left_bytes = max_bytes
+        self._threads: dict[int, int] = {}
+        self._used: dict[int, int] = {}
+
+    def header(self, payload: bytes) -> None:
+        """The header of a thread's file. Raises NotUnderstood, and RunError for a disk that cannot take it."""
+        thread = self._thread(payload)
+        body = payload[THREAD.size :]
+        if len(body) != HEADER_BYTES:
+            raise NotUnderstood(f"the header of a ledger has {len(body)} bytes, not {HEADER_BYTES}")
+        header = header_of(body, f"the header of thread {thread}")
+        if (int(header["thread"]), int(header["threads"])) != (thread, self.round.threads):
+            raise NotUnderstood(f"the header of thread {thread} is that of another")
+        if thread not in self._threads:
+            self._threads[thread] = self._new_file(thread)
+            self._used[thread] = 0
+        self._write(thread, 0, body)
+        self._sync(thread)
+
+    def records(self, payload: bytes) -> None:
+        """Records of a thread, new ones or such that were completed; none is a sign of life. Raises as `header`."""
+        import numpy as np
+
+        thread = self._thread(payload)
+        body = payload[THREAD.size :]
+        if not body:
+            return
+        if len(body) % INDEXED_BYTES:
+            raise NotUnderstood("a message ends within a record")
+        if len(self._threads) < self.round.threads:
+            raise NotUnderstood("records came before the headers of all threads")
+        rows = np.frombuffer(body, np.dtype([("index", "<u8"), *RECORD]))
+        self._check(rows, self._used[thread])
+        new = int((rows["index"] >= self._used[thread]).sum())
+        if new * RECORD_BYTES > self._left_bytes:
+            raise MissingCapability(
+                "the ledger of the round is larger than the witness allows",
+                where="--max-size",
+                hint="pull the plug earlier, or start the witness with a larger --max-size",
+            )
+        breaks = np.flatnonzero(np.diff(rows["index"].astype(np.int64)) != 1) + 1
+        parts = np.frombuffer(body, np.uint8).reshape(-1, INDEXED_BYTES)
+        for part, indexes in zip(np.split(parts, breaks), np.split(rows["index"], breaks), strict=True):
+            self._write(thread, HEADER_BYTES + int(indexes[0]) * RECORD_BYTES, part[:, 8:].tobytes())
+        self._sync(thread)
+        self._left_bytes -= new * RECORD_BYTES
+        self._used[thread] += new
+        self.acknowledged += int((rows["class"] == COMMIT_CLASSES.index("acknowledged")).sum())
+
+    def end(self, how: RoundEnd) -> None:
+        """The round has ended."""
+        for descriptor in self._threads.values():
+            os.close(descriptor)
+        self._threads.clear()
+        self.round = self.round.model_copy(update={"ended_unix_ns": time.time_ns(), "end": how})
+        self._files.write_durably(f"{_name(self.round.number)}/round.json", self.round.model_dump_json(indent=1))
+
+    def _thread(self, payload: bytes) -> int:
+        if len(payload) < THREAD.size:
+            raise NotUnderstood("a message ends before the number of its thread")
+        (thread,) = THREAD.unpack_from(payload)
+        if thread >= self.round.threads:
+            raise NotUnderstood(f"there is no thread {thread}; the load has {self.round.threads}")
+        return thread
+
+    def _check(self, rows: "np.ndarray", used: int) -> None:
+        new = rows["index"][rows["index"] >= used]
+        if (new != used + _arange(len(new))).any():
+            raise NotUnderstood(f"records from {used} on do not follow one another")
+        if (rows["number"] == 0).any() or (rows["number"] >= 2**63).any():
+            raise NotUnderstood("the number of a transaction is not from 1 to 2^63 - 1")
+        if (rows["class"] >= len(COMMIT_CLASSES)).any():
+            raise NotUnderstood(f"the class of a record is {rows['class'].max()}; there are 0 to 3")
+        if (rows["client"] >= self.round.clients).any():
+            raise NotUnderstood(f"there is no client {rows['client'].max()}; the load has {self.round.clients}")
+
+    def _new_file(self, thread: int) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        path = self._folder / f"{thread}.ledger"
+        try:
+            return os.open(path, flags, 0o600)
+        except OSError as error:
+            raise from_os_error(error, "make the ledger", path) from error
+
+    def _write(self, thread: int, offset: int, data: bytes) -> None:
+        try:
+            while data:  # a disk that is nearly full takes a part
+                written = os.pwrite(self._threads[thread], data, offset)
+                offset, data = offset + written, data[written:]
+        except OSError as error:
+            raise from_os_error(error, "write the ledger", self._folder / f"{thread}.ledger") from error
+
+    def _sync(self, thread: int) -> None:
+        try:
+            os.fdatasync(self._threads[thread])
+        except OSError as error:
+            raise from_os_error(error, "flush the ledger", self._folder / f"{thread}.ledger") from error
+
+
+def _arange(count: int) -> "np.ndarray":
+    import numpy as np
+
+    return np.arange(count, dtype=np.uint64)
+
+
+def _name(number: int) -> str:
+    return f"{number:04}"

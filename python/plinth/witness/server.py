@@ -1,0 +1,253 @@
+"""The witness: it listens, hears of the commits of one load at a time, and writes them down before it says that it has them.
+
+Whoever connects may be anybody: until the token came, there are a few seconds and a few kilobytes for each, and a few of them.
+"""
+
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from plinth.model.errors import PlinthError, Refused, UsageError
+from plinth.model.witness import PROTOCOL_VERSION, Ended, Hello, LoadEnd, RoundEnd, Welcome
+from plinth.system import cancel
+from plinth.system.lock import DirectoryLock
+from plinth.witness.credentials import Credentials, same_token
+from plinth.witness.protocol import (
+    HELLO_TIMEOUT_S,
+    MAX_FRAME_BYTES,
+    MAX_HELLO_BYTES,
+    Disconnected,
+    Kind,
+    NotUnderstood,
+    Silent,
+    parsed,
+    receive_frame,
+    send_frame,
+)
+from plinth.witness.rounds import RoundWriter, WitnessFolder
+
+SILENCE_S = 10.0
+MAX_ROUND_BYTES = 16 * 2**30
+_MAX_CONNECTIONS = 16
+_PROGRESS_S = 1.0
+_END_TIMEOUT_S = 5.0
+
+
+class Hearing(NamedTuple):
+    """What the witness hears of the load that is connected."""
+
+    round: int
+    peer: str
+    acknowledged: int
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises UsageError when it cannot."""
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"cannot listen on {host}:{port}: {error}",
+            where="--listen",
+            hint="name an address of this machine and a free port, as in --listen 0.0.0.0:8434",
+        ) from error
+
+
+@contextmanager
+def serving(
+    path: Path,
+    credentials: Credentials,
+    listener: socket.socket,
+    say: Callable[[str], None],
+    *,
+    silence_s: float = SILENCE_S,
+    max_round_bytes: int = MAX_ROUND_BYTES,
+) -> "Iterator[Witness]":
+    """A witness that writes to the folder `path`, which no other may serve. `say` is told what happens, from any thread."""
+    with DirectoryLock(path):
+        witness = Witness(WitnessFolder(path), credentials, listener, say, silence_s, max_round_bytes)
+        try:
+            yield witness
+        finally:
+            witness.close()
+
+
+class Witness:
+    """Hears of the commits of loads. `wait` returns never; whatever ends the work is raised there."""
+
+    def __init__(
+        self,
+        folder: WitnessFolder,
+        credentials: Credentials,
+        listener: socket.socket,
+        say: Callable[[str], None],
+        silence_s: float,
+        max_round_bytes: int,
+    ) -> None:
+        self._folder = folder
+        self._credentials = credentials
+        self._listener = listener
+        self._say = say
+        self._silence_s = silence_s
+        self._max_round_bytes = max_round_bytes
+        self._changing = threading.Lock()
+        self._connections: dict[threading.Thread, socket.socket] = {}
+        self._heard: RoundWriter | None = None
+        self._is_busy = threading.Lock()
+        self._is_ending = False
+
+    def wait(self, on_progress: Callable[[Hearing], None]) -> None:
+        """Serve until the work is cancelled; `on_progress` is called every second while a load is connected."""
+        shown = 0.0
+        while True:
+            if cancel.poll({self._listener.fileno(): select.POLLIN}, _PROGRESS_S):
+                self._accept()
+            heard = self._heard
+            if heard is not None and time.monotonic() - shown >= _PROGRESS_S:
+                shown = time.monotonic()
+                on_progress(Hearing(heard.round.number, heard.round.peer, heard.acknowledged))
+
+    def close(self) -> None:
+        """End all conversations; what was heard is written."""
+        self._is_ending = True
+        self._listener.close()
+        with self._changing:
+            left = dict(self._connections)
+        for connection in left.values():
+            _shut(connection)
+        for thread in left:
+            thread.join(_END_TIMEOUT_S)
+
+    def _accept(self) -> None:
+        try:
+            connection, address = self._listener.accept()
+        except OSError:  # it has gone again before it was taken
+            return
+        with self._changing:
+            if len(self._connections) >= _MAX_CONNECTIONS:
+                connection.close()
+                return
+            thread = threading.Thread(
+                target=self._converse, args=(connection, _peer(address)), name="conversation", daemon=True
+            )
+            self._connections[thread] = connection
+        thread.start()
+
+    def _converse(self, plain: socket.socket, peer: str) -> None:
+        try:
+            plain.settimeout(HELLO_TIMEOUT_S)
+            with self._credentials.context.wrap_socket(plain, server_side=True) as connection:
+                with self._changing:
+                    self._connections[threading.current_thread()] = connection
+                self._hear(connection, peer)
+        except OSError as error:
+            self._say(f"{peer}: no TLS: {error}")
+        except PlinthError as error:
+            self._say(f"{peer}: {error.message}")
+        finally:
+            plain.close()
+            with self._changing:
+                del self._connections[threading.current_thread()]
+
+    def _hear(self, connection: ssl.SSLSocket, peer: str) -> None:
+        """A whole conversation. Raises PlinthError for what ends it, which the peer is told if it may know."""
+        first = receive_frame(connection, max_bytes=MAX_HELLO_BYTES, timeout_s=HELLO_TIMEOUT_S)
+        hello = parsed(Hello, first.payload) if first.kind is Kind.HELLO else None
+        if hello is None or not same_token(hello.token, self._credentials.token):
+            with self._refusing(connection):
+                raise Refused("the token is not that of this witness")
+        with self._refusing(connection):
+            if hello.protocol != PROTOCOL_VERSION:
+                raise Refused(
+                    f"the load speaks version {hello.protocol} of the protocol, the witness {PROTOCOL_VERSION}"
+                )
+            if not self._is_busy.acquire(blocking=False):
+                raise Refused("the witness hears of another load now, and of one at a time")
+            try:
+                self._hear_round(connection, self._folder.begin(hello, peer, self._max_round_bytes))
+            finally:
+                self._heard = None
+                self._is_busy.release()
+
+    def _hear_round(self, connection: ssl.SSLSocket, writer: RoundWriter) -> None:
+        begun = writer.round
+        self._say(f"round {begun.number}: a load of {begun.clients} clients from {begun.peer}")
+        self._heard = writer
+        end: RoundEnd = "disconnected"
+        try:
+            welcome = Welcome(number=begun.number, round_id=begun.round_id)
+            send_frame(connection, Kind.WELCOME, welcome.model_dump_json().encode())
+            end = self._record(connection, writer)
+        except Silent:
+            end = "silent"
+        except Disconnected:
+            end = "witness ended" if self._is_ending else "disconnected"
+        except PlinthError:
+            end = "witness ended"
+            raise
+        finally:
+            writer.end(end)
+            self._say(
+                f"round {begun.number}: {_MEANING.get(end, end)}; {writer.acknowledged:,} acknowledged commits are known"
+            )
+        if end in get_args(LoadEnd):
+            send_frame(connection, Kind.ACK)
+
+    def _record(self, connection: ssl.SSLSocket, writer: RoundWriter) -> RoundEnd:
+        """Until the load says how it has ended, which is answered once it is written down."""
+        while True:
+            frame = receive_frame(connection, max_bytes=MAX_FRAME_BYTES, timeout_s=self._silence_s)
+            match frame.kind:
+                case Kind.HEADER:
+                    writer.header(frame.payload)
+                case Kind.RECORDS:
+                    writer.records(frame.payload)
+                case Kind.ENDED:
+                    return parsed(Ended, frame.payload).end
+                case _:
+                    raise NotUnderstood(f"a message of the kind {frame.kind.name} is not for a witness")
+            send_frame(connection, Kind.ACK)
+
+    @contextmanager
+    def _refusing(self, connection: ssl.SSLSocket) -> Iterator[None]:
+        """Tell the peer why the conversation ends."""
+        try:
+            yield
+        except PlinthError as error:
+            hint = f"; {error.hint}" if error.hint else ""
+            try:
+                send_frame(connection, Kind.REFUSED, f"{error.message}{hint}".encode(errors="replace"))
+            except PlinthError:
+                raise error from None  # it is gone, and the reason remains
+            raise
+
+
+_MEANING: dict[RoundEnd, str] = {
+    "complete": "the load is complete",
+    "interrupted": "the load was ended by its user",
+    "load failed": "the load has failed",
+    "server lost": "the load has lost the server",
+    "disconnected": "the connection to the load has ended",
+    "silent": "nothing comes from the load any more",
+    "witness ended": "the witness has ended it",
+}
+
+
+def _shut(connection: socket.socket) -> None:
+    """End a connection that another thread waits for."""
+    try:
+        # Not SSLSocket's own, which takes the TLS session away from under the other thread.
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
+    except OSError:
+        return  # it has ended by itself
+
+
+def _peer(address: object) -> str:
+    host, port, *_ = address if isinstance(address, tuple) else (address, "")
+    return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"

@@ -1,0 +1,32 @@
+"""A server whose commits are witnessed."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from native_server import Server
+from plinth.server import find_installation
+from plinth.system.owner import server_owner
+from plinth.system.runner import Runner
+
+
+def new_server() -> Server:
+    owner = server_owner()
+    return Server(find_installation(18, None, owner, Runner()), owner, settings="fsync = on\n")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Which tests may start anew."""
+    server = new_server()
+    server.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def another_server() -> Iterator[Server]:
+    server = new_server()
+    server.start()
+    yield server
+    server.remove()

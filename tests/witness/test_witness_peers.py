@@ -1,0 +1,246 @@
+"""The witness and whoever connects to it: what it takes, what it refuses, and what is on its disk then."""
+
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from plinth.model.errors import Refused, RunError
+from plinth.witness import protocol, server
+from plinth.witness.credentials import connect_to_witness, witness_credentials
+from plinth.witness.protocol import Disconnected, Kind, send_frame
+from plinth.witness.rounds import WitnessFolder
+from plinth.witness.stream import WitnessConnection
+from waiting import until
+from witnessing import WitnessHere, answered, asked, header, record, records, round_json
+
+ACKNOWLEDGED = 1
+
+
+@pytest.fixture
+def witness(tmp_path: Path) -> Iterator[WitnessHere]:
+    with WitnessHere(tmp_path / "rounds") as witness:
+        yield witness
+
+
+def says(witness: WitnessHere, words: str) -> None:
+    until(lambda: any(words in line for line in witness.said))
+
+
+def known(witness: WitnessHere, number: int = 1) -> list[tuple[int, int, int]]:
+    """Client, number and class of what is on its disk."""
+    ledger = witness.folder.ledger(witness.folder.rounds()[number - 1])
+    return [] if ledger is None else [(int(r["client"]), int(r["number"]), int(r["class"])) for r in ledger.records]
+
+
+def test_what_is_acknowledged_to_the_load_is_on_the_disk_of_the_witness(witness: WitnessHere):
+    load = witness.followed()
+    first = records(0, record(0, 0, 1), record(1, 1, 1, ACKNOWLEDGED))
+    assert asked(load, Kind.RECORDS, first).kind is Kind.ACK
+    assert known(witness) == [(0, 1, 0), (1, 1, 1)]
+    # The first is completed, and one follows.
+    assert asked(load, Kind.RECORDS, records(0, record(0, 0, 1, 3), record(2, 0, 2))).kind is Kind.ACK
+    assert asked(load, Kind.RECORDS, records(1, record(0, 3, 1, ACKNOWLEDGED))).kind is Kind.ACK
+    assert known(witness) == [(0, 1, 3), (0, 2, 0), (1, 1, 1), (3, 1, 1)]
+    assert round_json(witness.folder.path)["end"] is None
+    assert asked(load, Kind.ENDED, b'{"end": "server lost"}').kind is Kind.ACK
+    until(lambda: round_json(witness.folder.path)["end"] == "server lost")
+    says(witness, "2 acknowledged commits are known")
+
+
+def test_a_folder_and_its_secrets_are_for_their_owner_only(witness: WitnessHere):
+    path = witness.folder.path
+    modes = {name: (path / name).stat().st_mode & 0o777 for name in (".", "token", "key.pem", "certificate.pem")}
+    assert modes == {".": 0o700, "token": 0o600, "key.pem": 0o600, "certificate.pem": 0o600}
+    from plinth.system.runner import Runner
+
+    again = witness_credentials(path, None, None, Runner())
+    assert again[1:] == witness.credentials[1:], "the next start has the same"
+
+
+def test_a_wrong_token_begins_nothing(witness: WitnessHere):
+    answer = asked(witness.connect(), Kind.HELLO, witness.hello(token="x" * 43))
+    assert answer == (Kind.REFUSED, b"the token is not that of this witness")
+    assert witness.folder.rounds() == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (struct.pack("<BI", Kind.HELLO, 2**20), "1,048,576 bytes"),
+        (struct.pack("<BI", 99, 4) + b"abcd", "no message of the kind 99"),
+        (struct.pack("<BI", Kind.HELLO, 2) + b"{}", "token"),
+        (struct.pack("<BI", Kind.HELLO, 4) + b"\xff\xfe\0{", "not what it has to be"),
+        (struct.pack("<BI", Kind.RECORDS, 4) + b"\0\0\0\0", "the token is not that"),
+        (b"GET / HTTP/1.1\r\n", "no message of the kind 71"),
+        (b"\1", "the connection has ended"),
+    ],
+)
+def test_a_peer_without_a_token_gets_nowhere(witness: WitnessHere, sent: bytes, said: str):
+    with witness.connect() as peer:
+        peer.sendall(sent)
+        socket.socket.shutdown(peer, socket.SHUT_WR)
+        says(witness, said)
+    assert witness.folder.rounds() == []
+    assert witness.load(), "and the next is heard"
+
+
+def test_a_peer_that_speaks_no_tls_is_sent_away(witness: WitnessHere):
+    with witness.plain() as peer:
+        peer.sendall(b"\0" * 1000)
+        says(witness, "no TLS")
+
+
+def test_a_peer_that_sends_slowly_is_sent_away_and_holds_nobody_up(
+    witness: WitnessHere, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server, "HELLO_TIMEOUT_S", 0.5)
+    slow = witness.connect()
+    slow.sendall(struct.pack("<BI", Kind.HELLO, 1000) + b"{")
+    with witness.load():
+        says(witness, "nothing came in time")
+    slow.close()
+
+
+def test_there_are_few_connections_without_a_token(witness: WitnessHere, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(server, "_MAX_CONNECTIONS", 2)
+    peers = [witness.connect() for _ in range(2)]
+    with pytest.raises(RunError, match=r"cannot connect|no TLS"):
+        witness.connect()
+    for peer in peers:
+        peer.close()
+
+
+def test_one_load_at_a_time_and_the_first_is_not_disturbed(witness: WitnessHere):
+    first = witness.followed()
+    second = asked(witness.connect(), Kind.HELLO, witness.hello())
+    assert second.kind is Kind.REFUSED
+    assert b"another load" in second.payload
+    assert asked(first, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED))).kind is Kind.ACK
+
+
+def test_a_connection_that_breaks_within_a_message_keeps_what_came_before(witness: WitnessHere):
+    load = witness.followed()
+    asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
+    load.sendall(struct.pack("<BI", Kind.RECORDS, 84) + records(0, record(1, 0, 2)))
+    load.close()
+    until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    assert known(witness) == [(0, 1, 1)]
+
+
+def test_a_load_that_falls_silent_has_ended(tmp_path: Path):
+    with WitnessHere(tmp_path / "rounds", silence_s=0.5) as witness:
+        load = witness.followed()
+        asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
+        until(lambda: round_json(witness.folder.path)["end"] == "silent")
+        assert known(witness) == [(0, 1, 1)]
+
+
+def test_a_round_in_which_the_power_may_have_gone_is_not_forgotten_by_the_next_load(witness: WitnessHere):
+    load = witness.followed()
+    asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
+    load.close()
+    until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    answer = asked(witness.connect(), Kind.HELLO, witness.hello())
+    assert answer.kind is Kind.REFUSED
+    assert b"round 1 was not verified yet" in answer.payload
+
+
+def test_a_round_that_heard_of_nothing_stands_in_nobodys_way(witness: WitnessHere):
+    witness.load().close()
+    until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    witness.load().close()
+    assert [one.number for one in witness.folder.rounds()] == [1, 2]
+
+
+BAD = {
+    "a hole": records(0, record(2, 0, 2)),
+    "two at once": records(0, record(1, 0, 2), record(1, 0, 3)),
+    "no number": records(0, record(1, 0, 0)),
+    "a number beyond bigint": records(0, record(1, 0, 2**63)),
+    "an unknown class": records(0, record(1, 0, 2, 4)),
+    "an unknown client": records(0, record(1, 4, 2)),
+    "an unknown thread": records(2, record(0, 0, 2)),
+    "half a record": records(0, record(1, 0, 2)[:-1]),
+    "half a thread": b"\0\0",
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_records_that_cannot_be_end_the_round_and_are_not_written(witness: WitnessHere, what: str):
+    load = witness.followed()
+    asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
+    assert asked(load, Kind.RECORDS, BAD[what]).kind is Kind.REFUSED
+    until(lambda: round_json(witness.folder.path)["end"] == "witness ended")
+    assert known(witness) == [(0, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [header(0, of=1), header(0, threads=3), header(0, magic=b"PLINTHLX"), header(0)[:-1], header(7), b""],
+    ids=["of another thread", "of another load", "no magic", "short", "unknown thread", "empty"],
+)
+def test_headers_that_cannot_be_are_refused(witness: WitnessHere, payload: bytes):
+    load = witness.load()
+    assert asked(load, Kind.HEADER, payload).kind is Kind.REFUSED
+    assert [entry.name for entry in (witness.folder.path / "0001").iterdir()] == ["round.json"]
+
+
+def test_records_before_the_headers_of_all_threads_are_refused(witness: WitnessHere):
+    load = witness.load()
+    assert asked(load, Kind.HEADER, header(0)).kind is Kind.ACK
+    assert asked(load, Kind.RECORDS, records(0, record(0, 0, 1))).kind is Kind.REFUSED
+
+
+@pytest.mark.parametrize("kind", [Kind.HELLO, Kind.WELCOME, Kind.ACK, Kind.REFUSED])
+def test_messages_out_of_place_are_refused(witness: WitnessHere, kind: Kind):
+    assert asked(witness.load(), kind, b"").kind is Kind.REFUSED
+
+
+def test_a_round_cannot_fill_the_disk_of_the_witness(tmp_path: Path):
+    with WitnessHere(tmp_path / "rounds", max_round_bytes=64) as witness:
+        load = witness.followed()
+        assert asked(load, Kind.RECORDS, records(0, record(0, 0, 1), record(1, 0, 2))).kind is Kind.ACK
+        assert asked(load, Kind.RECORDS, records(0, record(0, 0, 1, 1))).kind is Kind.ACK, "a known one takes no room"
+        answer = asked(load, Kind.RECORDS, records(1, record(0, 1, 1)))
+        assert answer.kind is Kind.REFUSED
+        assert b"--max-size" in answer.payload
+        assert len(known(witness)) == 2
+
+
+def test_a_witness_that_ends_says_so_in_its_round(tmp_path: Path):
+    with WitnessHere(tmp_path / "rounds") as witness:
+        load = witness.followed()
+        asked(load, Kind.RECORDS, records(0, record(0, 0, 1, ACKNOWLEDGED)))
+    assert round_json(witness.folder.path)["end"] == "witness ended"
+    with pytest.raises(Disconnected):
+        send_frame(load, Kind.RECORDS, records(0))
+        answered(load)
+
+
+def test_a_folder_has_one_witness(witness: WitnessHere):
+    with pytest.raises(Refused, match="another Plinth is working in this directory"):
+        with server.serving(witness.folder.path, witness.credentials, server.listening("127.0.0.1", 0), print):
+            pass
+
+
+def test_the_token_is_told_to_nobody_but_the_witness(tmp_path: Path):
+    """Whoever is in between has a certificate of his own, and gets to see a handshake only."""
+    with WitnessHere(tmp_path / "rounds") as witness, WitnessHere(tmp_path / "between") as between:
+        with pytest.raises(RunError, match="this is another witness"):
+            connect_to_witness("127.0.0.1", between.port, witness.credentials.fingerprint, 20)
+        hello = protocol.parsed(server.Hello, witness.hello())
+        with pytest.raises(RunError, match="this is another witness"):
+            WitnessConnection("127.0.0.1", between.port, witness.credentials.fingerprint, hello)
+        says(between, "the connection has ended")
+        assert not any("token" in line for line in between.said)
+
+
+def test_rounds_that_others_wrote_are_refused(witness: WitnessHere):
+    witness.load().close()
+    until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    (witness.folder.path / "0001" / "round.json").write_text('{"number": "x"}')
+    with pytest.raises(RunError, match="not what a witness writes"):
+        WitnessFolder(witness.folder.path).rounds()
