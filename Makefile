@@ -80,4 +80,4 @@ bench-load: build ## loading beside pgbench -i and COPY, into benchmarks/runs/; 
 	$(BIN)/python benchmarks/loading.py $(if $(ROWS),--rows=$(ROWS))
 
 clean: ## delete what was built
-	rm -rf .venv target web/node_modules $(VIEWER) python/plinth/report/charts.js
+	rm -rf .venv target web/node_modules $(VIEWER) python/plinth/report/charts.js python/plinth/serve/live.js python/plinth/serve/live.css

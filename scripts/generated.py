@@ -34,6 +34,7 @@ from plinth.model.experiment import (
     ServerSpec,
     WorkloadSpec,
 )
+from plinth.model.live import LiveProtocol
 from plinth.model.load_config import LoadConfig
 from plinth.model.objective import Objective
 from plinth.model.plan import Plan
@@ -234,6 +235,7 @@ def generated() -> dict[str, str]:
         "docs/reference/comparison.schema.json": schema_text(RunsComparison.model_json_schema()),
         "docs/reference/doctor.schema.json": schema_text(DoctorRecord.model_json_schema()),
         "docs/reference/endurance.schema.json": schema_text(Endurance.model_json_schema()),
+        "docs/reference/live.schema.json": schema.schema_text(LiveProtocol),
         "docs/reference/load.schema.json": schema_text(LoadConfig.model_json_schema()),
         "docs/reference/report.schema.json": schema.schema_text(),
         "docs/reference/published.schema.json": schema_text(Reference.model_json_schema(by_alias=True)),

@@ -310,7 +310,7 @@ def test_its_pages_run_no_inline_script_and_a_report_has_an_origin_of_its_own(se
         policy = found["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy
-        assert "unsafe-inline" not in re.search(r"script-src[^;]*", policy)[0]
+        assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
         assert found["X-Content-Type-Options"] == "nosniff"
         assert found["Cache-Control"] == "no-store"
         assert found["Referrer-Policy"] == "no-referrer"

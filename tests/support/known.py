@@ -12,6 +12,7 @@ from plinth.analyse import analyse
 from plinth.bundle import read_bundle
 from plinth.experiment import load_experiment
 from plinth.model.bottleneck import Bottleneck, BottleneckKind
+from plinth.model.load import LoadResult
 from plinth.model.plan import Plan, PlannedTrial, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
@@ -118,7 +119,7 @@ class Silent:
             starving.__enter__()
             self._ends.append(starving)
 
-    def trial_ended(self, trial: Trial) -> None:
+    def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
         while self._ends:
             self._ends.pop().__exit__(None, None, None)
 

@@ -34,6 +34,10 @@ class Served:
             self.interrupt()
 
     @property
+    def pid(self):
+        return self._process.pid
+
+    @property
     def cookie(self):
         return f"plinth-{self.port}={self.token}"
 

@@ -3,11 +3,10 @@
 //   node e2e/check.mjs REPORT.html [--screenshots DIRECTORY]
 //
 // Prints findings as JSON; exits with 1 when `failures` is not empty. CHROMIUM names another browser program.
-import { mkdtemp, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { chromium } from "playwright-core";
+import { complaints, withChromium } from "./chromium.mjs";
 import {
   clippedText,
   cursorState,
@@ -28,17 +27,6 @@ const MAX_BYTES = 5_000_000;
 const MAX_READY_MS = 1000;
 // The bound is on what the page needs; other work on the machine only ever adds to it.
 const LOADS = 10;
-const PROGRAM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const FLAGS = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const VIEWS = [
   { name: "light", width: 1280, height: 900, colorScheme: "light" },
   { name: "dark", width: 1280, height: 900, colorScheme: "dark" },
@@ -57,11 +45,7 @@ async function openPage(browser, url, view) {
     offline: true,
   });
   const page = await context.newPage();
-  const said = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) said.push(`${message.type()}: ${message.text()}`);
-  });
-  page.on("pageerror", (error) => said.push(`uncaught: ${error.message}`));
+  const said = complaints(page);
   page.on("request", (request) => {
     if (!/^(file|data|blob):/.test(request.url())) said.push(`asks the network for ${request.url()}`);
   });
@@ -220,13 +204,7 @@ async function screenshots(page, view, directory) {
 
 async function check(file, directory) {
   const url = pathToFileURL(resolve(file)).href;
-  const profile = await mkdtemp(join(tmpdir(), "plinth-check-"));
-  const browser = await chromium.launch({
-    executablePath: PROGRAM,
-    args: FLAGS,
-    env: { ...process.env, HOME: profile },
-  });
-  try {
+  await withChromium(async (browser) => {
     findings.file = resolve(file);
     findings.size_bytes = (await stat(file)).size;
     if (findings.size_bytes > MAX_BYTES) fail(`${findings.size_bytes} bytes; at most ${MAX_BYTES}`);
@@ -249,10 +227,7 @@ async function check(file, directory) {
       await page.context().close();
     }
     await checkPrint(browser, url);
-  } finally {
-    await browser.close();
-    await rm(profile, { recursive: true, force: true });
-  }
+  });
 }
 
 const [file, option, directory] = process.argv.slice(2);

@@ -11,7 +11,7 @@ import { parseReport } from "./format/read";
 import type { Report } from "./format/report";
 import { initialFocus, Store } from "./model/focus";
 import { bottlenecksView } from "./views/bottlenecks";
-import { type ChartContent, contents } from "./views/chart";
+import { contents } from "./views/chart";
 import { checksView } from "./views/checks";
 import { disclosureView } from "./views/disclosure";
 import { h, openedSection } from "./views/dom";
@@ -29,13 +29,6 @@ import { settingsView } from "./views/settings";
 import { storageView } from "./views/storage";
 import { timelineView } from "./views/timeline";
 import { trialsView } from "./views/trials";
-
-declare global {
-  interface Window {
-    /** For tests of a finished page: what each visible chart shows. */
-    plinth?: { readonly charts: () => ChartContent[] };
-  }
-}
 
 /** First what answers the question: the answer, and a chart of it. Then what a reader asks next. */
 function page(report: Report): HTMLElement[] {

@@ -3,6 +3,7 @@
 from plinth.bundle.authentic import REPEAT_HINT, Authentic, read_authentic
 from plinth.bundle.baseline import read_run_figures, write_run_figures
 from plinth.bundle.files import BundleFolder
+from plinth.bundle.live import LIVE, LiveTail, Place
 from plinth.bundle.reader import (
     read_bundle,
     read_cuts,
@@ -19,10 +20,13 @@ from plinth.bundle.seal import is_sealed, verify_bundle
 from plinth.bundle.writer import BundleWriter, write_derived
 
 __all__ = [
+    "LIVE",
     "REPEAT_HINT",
     "Authentic",
     "BundleFolder",
     "BundleWriter",
+    "LiveTail",
+    "Place",
     "is_sealed",
     "read_authentic",
     "read_bundle",

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from plinth.bundle.authentic import Authentic, replace_plan, write_mac
 from plinth.bundle.files import BundleFolder, folder_of, is_partial
+from plinth.bundle.live import LIVE
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.doctor import DoctorRecord
@@ -94,7 +95,7 @@ class BundleWriter:
         for entry in folder.entries("trials"):
             if entry.name.startswith("trials/.partial-"):
                 folder.remove_tree(entry.name)
-        for entry in (*folder.entries(), *folder.walk("env")):
+        for entry in (*folder.entries(), *folder.walk("env"), *folder.entries("logs")):
             if is_partial(entry.name):
                 folder.remove(entry.name)
         writer = cls(folder, manifest.model_copy(update={"status": "running", "reason": None, "ended_unix_ns": None}))
@@ -217,6 +218,7 @@ class BundleWriter:
                 "failures": tuple(dict.fromkeys((*self.manifest.failures, *failures))),
             }
         )
+        self.folder.remove(LIVE)  # what it has is in the trials
         self._write_manifest()
         seal_bundle(self.folder)
 

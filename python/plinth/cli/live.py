@@ -13,6 +13,7 @@ from rich.text import Text
 from plinth.cli.console import error_console
 from plinth.cli.plain import print_plain
 from plinth.cli.stderr import stderr
+from plinth.model.load import LoadResult
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
@@ -60,7 +61,7 @@ class Silent:
     def second(self, live: LiveSecond) -> None:
         """Not shown."""
 
-    def trial_ended(self, trial: Trial) -> None:
+    def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
         """Not shown."""
 
 
@@ -95,7 +96,7 @@ class PlainLines:
     def second(self, live: LiveSecond) -> None:
         """Not shown."""
 
-    def trial_ended(self, trial: Trial) -> None:
+    def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
         """One line with the trial's figures."""
         self._say(f"{self._trial}: {outcome(trial)}")
 
@@ -143,7 +144,7 @@ class LiveDisplay:
         self._live = live
         self._tps.append(live.second.done / (live.second.length_ns / 1e9))
 
-    def trial_ended(self, trial: Trial) -> None:
+    def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
         """Stays on the screen above the display."""
         label, total = (self._trial[1].label, self._trial[2]) if self._trial else (trial.variant, trial.number)
         self._console.print(Text.assemble((f"trial {trial.number} of {total}: {label}: ", "dim"), outcome(trial)))

@@ -1,20 +1,21 @@
-"""The JSON Schema of a report, made from the model; published as docs/reference/report.schema.json."""
+"""JSON Schemas of what the viewer reads, made from the models; published in docs/reference."""
 
 import json
 from typing import Any
 
+from plinth.model.base import Frozen
 from plinth.model.report import Report
 
 
-def json_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12, of `plinth report --json`."""
-    schema = Report.model_json_schema(mode="serialization")
+def json_schema(model: type[Frozen] = Report) -> dict[str, Any]:
+    """JSON Schema, draft 2020-12, of what is written of a model: of `plinth report --json`, unless another is named."""
+    schema = model.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_as_written(schema)}
 
 
-def schema_text() -> str:
+def schema_text(model: type[Frozen] = Report) -> str:
     """The published file's text."""
-    return json.dumps(json_schema(), indent=2) + "\n"
+    return json.dumps(json_schema(model), indent=2) + "\n"
 
 
 def _as_written(node: Any) -> Any:

@@ -1,6 +1,6 @@
 """The run: provision, trials, undo."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Literal
 from plinth import __version__
 from plinth.bundle import BundleFolder, BundleWriter, read_cuts, read_wear
 from plinth.load import LoadDriver, make_load
+from plinth.model.contents import TrialContents
 from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.experiment import Driver
 from plinth.model.load_config import LoadConfig
@@ -20,6 +21,7 @@ from plinth.run.context import RunContext
 from plinth.run.destroy import check_destroy
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
+from plinth.run.live_log import LiveLog
 from plinth.run.power_cuts import PowerCuts
 from plinth.run.provision import Provision, check_needs
 from plinth.run.trial import SystemClock, TrialRunner
@@ -91,12 +93,16 @@ def conduct(
     connections: Mapping[str, str] | None = None,
     *,
     resuming: bool = False,
+    earlier: Iterable[TrialContents] = (),
 ) -> RunStatus:
     """Run the trials of `plan` that are not `done`, undo what was made for them, and close the bundle of `writer`.
+
+    `earlier`: the trials that are done, for those who watch the run.
 
     `resuming`: a run that was killed may have left things behind, which are used or undone.
     """
     owner = server_owner()
+    listener = live = LiveLog(writer.folder, plan, listener, earlier)
     context = RunContext.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder)
     if not owner.is_us:
         listener.note(owner.reason)
@@ -113,6 +119,7 @@ def conduct(
         if writer.path != begun_at:
             listener.note(f"the bundle was moved while it was written: it is {writer.path} now")
         writer.write_wear(budget.result())
+        live.close()
         writer.finish(status, reason, provision.failures.recorded())
 
     try:
@@ -154,7 +161,7 @@ def _run_trials(
             writer.write_server(variant.id, output.server)
             described.add(variant.id)
         writer.write_trial(output.trial, output.load, output.samples, output.events)
-        listener.trial_ended(output.trial)
+        listener.trial_ended(output.trial, output.load)
         if output.trial.status == "failed":
             failed += 1
             if plan.experiment.measure.stop_on_failure:

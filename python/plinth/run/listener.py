@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from plinth.model.load import Second
+from plinth.model.load import LoadResult, Second
 from plinth.model.plan import PlannedTrial, Variant
 from plinth.model.progress import Progress
 from plinth.model.trial import Trial
@@ -42,6 +42,6 @@ class Listener(Protocol):
         """A second of the trial has passed."""
         ...
 
-    def trial_ended(self, trial: Trial) -> None:
-        """The trial is in the bundle."""
+    def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
+        """The trial is in the bundle, with what its load gave; None where that did not come to its end."""
         ...

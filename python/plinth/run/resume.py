@@ -83,7 +83,17 @@ def resume_bundle(
             with guard.shielded():
                 _clean_up(plan.run_id, listener)
             writer = BundleWriter.extend(folder, manifest, key, authentic, plan)
-        status = conduct(plan, writer, progress.done, listener, guard, destroy, connections, resuming=True)
+        status = conduct(
+            plan,
+            writer,
+            progress.done,
+            listener,
+            guard,
+            destroy,
+            connections,
+            resuming=True,
+            earlier=contents.trials,
+        )
         return RunStatus(
             status.failed_trials + progress.failed_trials, status.bundle, progress.failure_before or status.error
         )

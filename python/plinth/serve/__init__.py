@@ -1,5 +1,5 @@
 """`plinth serve`: the bundles below a directory in a browser on this machine. Nothing is written into bundles.
 
 To read in this order: `server` (socket and life), `app` (the pages by address), `guard` (who may ask), `catalogue` (which
-bundles there are), `pages` (their HTML).
+bundles there are), `pages` (their HTML), `live` (runs that go on).
 """

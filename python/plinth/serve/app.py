@@ -6,14 +6,17 @@ from http import HTTPStatus
 from importlib import resources
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from plinth.model.errors import PlinthError, UsageError
+from plinth.bundle import BundleFolder
+from plinth.model.errors import MissingCapability, PlinthError, UsageError
 from plinth.serve.catalogue import Catalogue, CataloguedBundle
-from plinth.serve.pages import catalogue_page, comparison_page, problem_page
+from plinth.serve.live import LIVE_POLICY, LiveStreams, live_page_of
+from plinth.serve.pages import catalogue_page, comparison_page, live_page, problem_page
 from plinth.serve.reports import Reports, policy_of
 from plinth.tasks.history import INCONSISTENT
 
@@ -27,15 +30,19 @@ class Pages:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._reports = Reports()
-        self._style = resources.files("plinth.serve").joinpath("style.css").read_text(encoding="utf-8")
+        self.streams = LiveStreams()
 
     def application(self) -> Starlette:
         """The ASGI application, without its guard."""
         routes = [
             Route("/", _teaching(self.catalogue)),
-            Route("/style.css", self.style),
+            Route("/style.css", _file("style.css", "text/css")),
+            Route("/live.css", _file("live.css", "text/css")),
+            Route("/live.js", _file("live.js", "text/javascript")),
             Route("/bundles/{key}", _teaching(self.report)),
             Route("/compare", _teaching(self.compare)),
+            Route("/live/{key}", _teaching(self.live)),
+            Route("/live/{key}/events", self.live_events),
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _http_problem})
 
@@ -47,10 +54,6 @@ class Pages:
     def catalogue(self, request: Request) -> Response:
         """All bundles."""
         return HTMLResponse(catalogue_page(str(self._catalogue.root.path), self._catalogue.bundles()))
-
-    def style(self, request: Request) -> Response:
-        """The style sheet of the server's own pages."""
-        return Response(self._style, media_type="text/css")
 
     def report(self, request: Request) -> Response:
         """A bundle's report."""
@@ -66,11 +69,44 @@ class Pages:
         compared = self._reports.comparison([self._catalogue.folder(one) for one in ticked])
         return HTMLResponse(comparison_page(compared))
 
+    def live(self, request: Request) -> Response:
+        """The run of a bundle as it goes on."""
+        bundle = self._asked_for(request.path_params["key"])
+        _built("live.js")
+        page = live_page(bundle, live_page_of(bundle.key))
+        return HTMLResponse(page, headers={"Content-Security-Policy": LIVE_POLICY})
+
+    async def live_events(self, request: Request) -> Response:
+        """The stream that the live page shows. A browser that connects again sends the place that it has as a header, the page
+        that was hidden meanwhile as a part of the address."""
+        folder = await run_in_threadpool(self._folder_of, request.path_params["key"])
+        after = request.headers.get("last-event-id") or request.query_params.get("after")
+        return self.streams.response(folder, after)
+
+    def _folder_of(self, key: str) -> BundleFolder:
+        try:
+            return self._catalogue.folder(self._asked_for(key))
+        except PlinthError as error:  # it went away in this very moment
+            raise HTTPException(HTTPStatus.NOT_FOUND) from error
+
     def _asked_for(self, key: str) -> CataloguedBundle:
         found = self._catalogue.bundle(key)
         if found is None:
             raise HTTPException(HTTPStatus.NOT_FOUND)
         return found
+
+
+def _built(name: str) -> str:
+    """A file that belongs to the server's own pages. MissingCapability when it was not built into this installation."""
+    file = resources.files("plinth.serve") / name
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise MissingCapability("the live page is not built", where=str(file), hint="`make build` builds it") from error
+
+
+def _file(name: str, media_type: str) -> Handler:
+    return _teaching(lambda request: Response(_built(name), media_type=media_type))
 
 
 def _teaching(handler: Handler) -> Handler:

@@ -65,8 +65,8 @@ class Catalogue:
         return next((one for one in self.bundles() if one.key == key), None)
 
     def folder(self, bundle: CataloguedBundle) -> BundleFolder:
-        """Its folder, opened beneath the directory without following a link. RunError when it went away."""
-        return self.root.folder(bundle.name) if bundle.name else self.root
+        """Its folder, opened anew beneath the directory without following a link. RunError when it went away."""
+        return self.root.folder(bundle.name)
 
     def _catalogued(self, name: str, problem: str | None) -> CataloguedBundle:
         state, runs = (problem,), False

@@ -12,10 +12,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 READING = ("GET", "HEAD")
 PAGE_POLICY = (
-    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy of the server's own pages: no inline script, nothing of other origins."""
+"""Content-Security-Policy of the server's own pages but the live one: no script, nothing of other origins."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": PAGE_POLICY,

@@ -1,10 +1,11 @@
-"""The server's own pages as HTML. All text of bundles is escaped; the pages need no script."""
+"""The server's own pages as HTML. All text of bundles is escaped; the pages but the live one need no script."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 
 from plinth.model.history import ListedBundle
+from plinth.model.live import LivePage
 from plinth.model.run_comparison import RunsComparison
 from plinth.model.shown import shown
 from plinth.report.runs import difference_heads, difference_rows, ratio_heads, ratio_rows, run_lines
@@ -13,7 +14,7 @@ from plinth.serve.catalogue import CataloguedBundle
 _HEAD = (
     '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
     '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-    '<link rel="icon" href="data:,"><link rel="stylesheet" href="/style.css"><title>{title}</title></head>\n<body>\n'
+    '<link rel="icon" href="data:,"><link rel="stylesheet" href="/{style}"><title>{title}</title></head>\n<body>\n'
 )
 _COLUMNS = ("compare", "began", "state", "question and answer", "machine", "folder")
 
@@ -23,9 +24,9 @@ def text(value: str) -> str:
     return escape(shown(value))
 
 
-def page(title: str, body: Iterable[str]) -> str:
-    """A whole page."""
-    return "".join((_HEAD.format(title=text(title)), *body, "</body></html>\n"))
+def page(title: str, body: Iterable[str], style: str = "style.css") -> str:
+    """A whole page, with the name of its style sheet."""
+    return "".join((_HEAD.format(title=text(title), style=style), *body, "</body></html>\n"))
 
 
 def catalogue_page(directory: str, bundles: Sequence[CataloguedBundle]) -> str:
@@ -62,6 +63,24 @@ def comparison_page(compared: RunsComparison) -> str:
             _list("Runs", run_lines(compared)),
             "</main>",
         ),
+    )
+
+
+def live_page(bundle: CataloguedBundle, made_with: LivePage) -> str:
+    """The page that shows a run while it goes on; its script does the rest. Nothing of the bundle is in `made_with`."""
+    one = bundle.listed
+    name = _name(one)
+    return page(
+        f"{name}: live",
+        (
+            f'{back()}<header class="masthead"><p class="kicker"><b>{text(name)}</b> {text(one.folder)}</p>\n'
+            f"<h1>{text(one.question or name)}</h1></header>\n",
+            f'<main data-report="/bundles/{bundle.key}"></main>\n',
+            "<noscript><p>This page draws itself with JavaScript.</p></noscript>\n",
+            f'<script type="application/json" id="plinth-live">{made_with.model_dump_json()}</script>\n',
+            '<script type="module" src="/live.js"></script>\n',
+        ),
+        "live.css",
     )
 
 
@@ -103,7 +122,7 @@ def _list(title: str, lines: Iterable[str]) -> str:
 
 def _row(bundle: CataloguedBundle) -> str:
     one = bundle.listed
-    name = text(one.experiment or one.folder.rpartition("/")[2])
+    name = text(_name(one))
     box = (
         ""
         if one.status == "unreadable"
@@ -111,9 +130,18 @@ def _row(bundle: CataloguedBundle) -> str:
     )
     return (
         f'<tr><td>{box}</td><td class="date">{date(one.created_unix_ns)}</td>'
-        f'<td class="{one.status}">{one.status}{_note(one.reason)}</td><td>{_said(bundle, name)}</td>'
+        f'<td class="{one.status}">{_state(bundle)}{_note(one.reason)}</td><td>{_said(bundle, name)}</td>'
         f"<td>{text(one.machine or 'n/a')}</td><td>{text(one.folder)}</td></tr>\n"
     )
+
+
+def _name(one: ListedBundle) -> str:
+    return one.experiment or one.folder.rpartition("/")[2]
+
+
+def _state(bundle: CataloguedBundle) -> str:
+    status = bundle.listed.status
+    return f'<a href="/live/{bundle.key}">{status}</a>' if bundle.runs and status == "running" else status
 
 
 def _said(bundle: CataloguedBundle, name: str) -> str:

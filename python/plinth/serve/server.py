@@ -51,7 +51,7 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
                 timeout_graceful_shutdown=_END_TIMEOUT_S,
             )
         )
-        with _Serving(server, listener) as serving:
+        with _Serving(server, listener) as serving, pages.streams.ended_first():
             announce(f"http://{ADDRESS}:{port}/?token={token}")
             serving.wait()
 

@@ -83,7 +83,7 @@ def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: An
     return ListedBundle(
         folder=_printable(str(path)),
         status=manifest.status,
-        reason=_ending(folder, manifest),
+        reason=reason_of_end(folder, manifest),
         experiment=manifest.experiment,
         question=plan.experiment.question,
         answer=text,
@@ -93,7 +93,8 @@ def listed_bundle(root: BundleFolder, name: str, problem: str | None, answer: An
     )
 
 
-def _ending(folder: BundleFolder, manifest: Manifest) -> str | None:
+def reason_of_end(folder: BundleFolder, manifest: Manifest) -> str | None:
+    """Why the run of a bundle ended before its end; None of one that goes on, or is complete."""
     if manifest.status == "running" and not is_locked(folder.descriptor):
         return f"its run was killed: `plinth resume {folder.path}` finishes it where it began"
     return manifest.reason

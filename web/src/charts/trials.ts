@@ -1,6 +1,6 @@
 /** Every trial as a dot, in the order in which they ran. */
 import { format } from "echarts/core";
-import type { Report, TrialPoint, VariantResult } from "../format/report";
+import type { ReportTrial, TrialPoint, VariantResult } from "../format/report";
 import { linearAxis, roundStep } from "../model/axis";
 import { paletteColour } from "../model/colours";
 import { latency, number } from "../model/units";
@@ -10,26 +10,45 @@ import { type Theme, tooltipLook } from "./theme";
 /** Absolute throughput, or relative to the median of the trial's variant, which shows drift. */
 export type Measure = "tps" | "relative";
 
+/** What a dot says of its trial. */
+export type PointOfTrial = Pick<
+  TrialPoint,
+  "number" | "block" | "tps" | "latency_p50_ns" | "latency_p99_ns" | "excluded" | "failure"
+>;
+
+/** A variant with its trials. */
+export interface VariantOfTrials extends Pick<VariantResult, "id" | "label" | "is_aa_twin"> {
+  /** The median. */
+  readonly tps: { readonly value: number } | null;
+  readonly trials: readonly PointOfTrial[];
+}
+
+/** The trials of a report, or of a run that goes on. */
+export interface AllTrials {
+  readonly analysis: { readonly variants: readonly VariantOfTrials[] };
+  readonly trials: readonly Pick<ReportTrial, "number" | "block">[];
+}
+
 /** A point of the chart, with what it shows. */
 export interface Dot {
   readonly value: [number, number];
-  readonly point: TrialPoint;
-  readonly variant: VariantResult;
+  readonly point: PointOfTrial;
+  readonly variant: VariantOfTrials;
 }
 
 export interface TrialsChart {
-  readonly report: Report;
+  readonly report: AllTrials;
   readonly measure: Measure;
   readonly colours: ReadonlyMap<string, number | null>;
 }
 
 /** Why a trial does not count; null when it does. */
-export function reasonOut(point: TrialPoint): string | null {
+export function reasonOut(point: PointOfTrial): string | null {
   return point.failure ?? point.excluded;
 }
 
 /** The dots of each variant, in the order of the chart's series and their points. */
-export function trialDots(report: Report, measure: Measure): Dot[][] {
+export function trialDots(report: AllTrials, measure: Measure): Dot[][] {
   return report.analysis.variants.map((variant) => dotsOf(variant, measure));
 }
 
@@ -81,7 +100,7 @@ export function trialsOption({ report, measure, colours }: TrialsChart, theme: T
   } satisfies EChartsOption;
 }
 
-function dotsOf(variant: VariantResult, measure: Measure): Dot[] {
+function dotsOf(variant: VariantOfTrials, measure: Measure): Dot[] {
   const median = variant.tps?.value ?? null;
   return variant.trials.flatMap((point) => {
     if (measure === "tps") return [{ value: [point.number, point.tps ?? 0], point, variant } satisfies Dot];
@@ -113,7 +132,7 @@ function look(measure: Measure, theme: Theme) {
   };
 }
 
-function series(variant: VariantResult, dots: readonly Dot[], paint: string): ScatterSeriesOption {
+function series(variant: VariantOfTrials, dots: readonly Dot[], paint: string): ScatterSeriesOption {
   return {
     type: "scatter",
     name: variant.label,
@@ -135,7 +154,7 @@ function series(variant: VariantResult, dots: readonly Dot[], paint: string): Sc
 const CROSS = "path://M0,0L10,10M10,0L0,10";
 
 /** Every other block is shaded. */
-function blocks(report: Report, theme: Theme): NonNullable<ScatterSeriesOption["markArea"]> {
+function blocks(report: AllTrials, theme: Theme): NonNullable<ScatterSeriesOption["markArea"]> {
   const bounds = new Map<number, [number, number]>();
   for (const { block, number: trial } of report.trials) {
     const [from, to] = bounds.get(block) ?? [trial, trial];

@@ -1,11 +1,11 @@
 /** Variants for the ranking and for colours. */
 import type {
-  Analysis,
   Comparison,
   Estimate,
   Report,
   Safety,
   ScalingCurve,
+  Sweep,
   VariantResult,
 } from "../format/report";
 import { type ColourName, PALETTE, paletteColour } from "./colours";
@@ -60,13 +60,19 @@ export function hatch(grade: Safety["grade"]): Hatch {
   return grade === "does not keep" ? "dense" : "sparse";
 }
 
+/** What the colours of variants depend on. */
+export interface Coloured {
+  readonly variants: readonly Pick<VariantResult, "id" | "label" | "is_baseline" | "is_aa_twin">[];
+  readonly sweep: Pick<Sweep, "factors" | "curves"> | null;
+}
+
 /**
  * Colour of each variant: its place in the palette, or null for grey.
  *
  * Few variants have a colour each, the A/A twin its baseline's. Of many, those of one curve of a sweep share the curve's;
  * without curves only those in focus are coloured.
  */
-export function colourPlaces(analysis: Analysis, focused: readonly string[]): Map<string, number | null> {
+export function colourPlaces(analysis: Coloured, focused: readonly string[]): Map<string, number | null> {
   const { variants } = analysis;
   const own = variants.filter((variant) => !variant.is_aa_twin);
   const curves = own.length > PALETTE.length ? curvesOf(analysis) : [];
@@ -99,7 +105,7 @@ export interface ColourEntry {
 }
 
 /** The key: a curve for each colour where variants have those of curves, else a variant; the rest are grey and counted. */
-export function colourKey(analysis: Analysis, colours: ReadonlyMap<string, number | null>): ColourEntry[] {
+export function colourKey(analysis: Coloured, colours: ReadonlyMap<string, number | null>): ColourEntry[] {
   const { variants } = analysis;
   if (variants.filter((variant) => !variant.is_aa_twin).length > PALETTE.length) {
     const curves = curvesOf(analysis);
@@ -119,7 +125,7 @@ export function colourKey(analysis: Analysis, colours: ReadonlyMap<string, numbe
 }
 
 /** The curves over the first number of a sweep, if they can be told apart by colour: one of all would say nothing. */
-export function curvesOf({ sweep }: Analysis): readonly ScalingCurve[] {
+export function curvesOf({ sweep }: Coloured): readonly ScalingCurve[] {
   const first = sweep?.factors.find((factor) => factor.unit !== null);
   const curves = (sweep?.curves ?? []).filter((curve) => curve.factor === first?.name);
   return curves.length > 1 && curves.length <= PALETTE.length ? curves : [];

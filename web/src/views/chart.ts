@@ -9,6 +9,13 @@ export interface ChartContent {
   readonly series: readonly { readonly name: string; readonly points: number }[];
 }
 
+declare global {
+  interface Window {
+    /** For tests of a finished page: what each visible chart shows. */
+    plinth?: { readonly charts: () => ChartContent[] };
+  }
+}
+
 const charts = new Map<Element, Chart>();
 
 /** A long page opens at once if it draws first what is seen first. */

@@ -6,7 +6,9 @@ export type Attributes = Record<string, string | number | boolean | null | undef
 function fill<E extends Element>(element: E, attributes: Attributes, children: readonly Child[]): E {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    element.setAttribute(name, value === true ? "" : String(value));
+    // A policy without inline styles forbids the attribute; what it says may be set.
+    if (name === "style" && element instanceof HTMLElement) element.style.cssText = String(value);
+    else element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(
     ...children.filter(

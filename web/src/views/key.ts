@@ -1,13 +1,12 @@
 /** The key to the variants' colours. */
 
-import type { Report } from "../format/report";
 import type { ColourName } from "../model/colours";
-import { colourKey } from "../model/variants";
+import { type Coloured, colourKey } from "../model/variants";
 import { h } from "./dom";
 
 /** Which colour is which variant, or which curve of a sweep. */
-export function variantKey(report: Report, colours: ReadonlyMap<string, number | null>): HTMLElement {
-  const entries = colourKey(report.analysis, colours);
+export function variantKey(analysis: Coloured, colours: ReadonlyMap<string, number | null>): HTMLElement {
+  const entries = colourKey(analysis, colours);
   return h(
     "ul",
     { class: "key" },

@@ -32,7 +32,7 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
   const chart = measured ? new Chart("percentiles", holder, option) : null;
   focus.watch((now) => {
     chart?.draw(option);
-    key.replaceChildren(variantKey(report, colours()));
+    key.replaceChildren(variantKey(report.analysis, colours()));
     statements.replaceChildren(...statementTables(report, [...new Set(focusedVariants(report, now))]));
   });
   return section(

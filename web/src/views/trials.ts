@@ -26,7 +26,7 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
   });
   focus.watch(() => {
     chart.draw(option);
-    key.replaceChildren(variantKey(report, colours()));
+    key.replaceChildren(variantKey(report.analysis, colours()));
   });
   const choose = (chosen: Measure) => {
     measure = chosen;

@@ -1,0 +1,125 @@
+"""The run of a bundle as it goes on, as server-sent events (HTML Standard, "Server-sent events").
+
+A stream keeps no history: that is in the bundle's live log, and a reader that comes back says up to where it has it.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Literal, TypeVar
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+
+from plinth.bundle import BundleFolder, LiveTail, Place, read_manifest
+from plinth.bundle.live import LiveChunk
+from plinth.model.errors import PlinthError
+from plinth.model.live import LiveEnd, LiveLine, LiveMessage, LivePage
+from plinth.model.shown import shown_in_json
+from plinth.report.catalogue import LOAD, LOAD_LINES, PANEL_SOURCES, PANELS
+from plinth.system.lock import is_locked
+from plinth.tasks.history import reason_of_end
+
+LIVE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Content-Security-Policy of the live page: it alone runs a script of the server's, which asks the server alone."""
+MAX_STREAMS = 100
+"""Open at the same time: half of the connections that the server takes, so that pages can still be opened."""
+_POLL_S = 0.25
+_LOOK_FOR_END_EVERY_S = 1.0
+_KEEP_ALIVE_EVERY_S = 15.0
+_READERS = 4
+"""Threads that read logs: a disk that hangs holds up streams, and no page."""
+Read = TypeVar("Read")
+
+
+def live_page_of(key: str) -> LivePage:
+    """The report's panels of what the load engine counts, for the bundle of this key."""
+    return LivePage(
+        panels=tuple(panel for panel in PANELS if PANEL_SOURCES[panel.id] == LOAD),
+        lines=tuple(
+            LiveLine(panel=line.panel, label=line.label, metric=line.readings[0].metric) for line in LOAD_LINES
+        ),
+        events=f"/live/{key}/events",
+    )
+
+
+def end_of(folder: BundleFolder) -> LiveEnd | None:
+    """How the run of a bundle ended; None while it goes on. A run that was killed holds no lock any more."""
+    if is_locked(folder.descriptor):
+        return None
+    try:
+        manifest = read_manifest(folder)
+    except PlinthError as error:
+        return LiveEnd(state="unreadable", reason=error.message)
+    reason = reason_of_end(folder, manifest)
+    state: Literal["complete", "interrupted", "failed", "killed"]
+    state = "killed" if manifest.status == "running" else manifest.status
+    return LiveEnd(state=state, reason=reason)
+
+
+class LiveStreams:
+    """The streams of a server."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._is_ending = False
+        self._readers = CapacityLimiter(_READERS)
+
+    @contextmanager
+    def ended_first(self) -> Iterator[None]:
+        """On leaving, all streams end: the server waits for them."""
+        try:
+            yield
+        finally:
+            self._is_ending = True
+
+    def response(self, folder: BundleFolder, after: str | None) -> Response:
+        """The stream of a bundle, from the place on that a reader has sent back; `folder` is closed at its end."""
+        if self._open >= MAX_STREAMS:
+            reason = f"{MAX_STREAMS} live pages are open: close one\n"
+            return PlainTextResponse(reason, HTTPStatus.SERVICE_UNAVAILABLE)
+        tail = LiveTail(folder, Place.parse(after) if after else None)
+        return StreamingResponse(self._counted(folder, tail), media_type="text/event-stream")
+
+    async def _counted(self, folder: BundleFolder, tail: LiveTail) -> AsyncIterator[str]:
+        self._open += 1
+        try:
+            async for event in self._events(folder, tail):
+                yield event
+        finally:
+            self._open -= 1
+            folder.close()
+
+    async def _events(self, folder: BundleFolder, tail: LiveTail) -> AsyncIterator[str]:
+        looked_s = said_s = 0.0
+        end: LiveEnd | None = None
+        while not self._is_ending:
+            chunk = await self._read(tail.read)
+            if chunk is not None:
+                said_s = time.monotonic()
+                yield _message(chunk)
+            elif end is not None:  # and all that was written until then has been read
+                yield f"event: end\ndata: {shown_in_json(end.model_dump_json())}\n\n"
+                return
+            elif time.monotonic() >= looked_s + _LOOK_FOR_END_EVERY_S:
+                looked_s = time.monotonic()
+                end = await self._read(lambda: end_of(folder))
+            elif time.monotonic() >= said_s + _KEEP_ALIVE_EVERY_S:
+                said_s = time.monotonic()
+                yield ":\n\n"  # a comment: where the reader is gone, sending it fails
+            else:
+                await anyio.sleep(_POLL_S)
+
+    async def _read(self, read: Callable[[], Read]) -> Read:
+        return await to_thread.run_sync(read, limiter=self._readers)
+
+
+def _message(chunk: LiveChunk) -> str:
+    """JSON has no line end outside of its strings, and in them escaped: it is one line of the stream."""
+    message = LiveMessage(events=chunk.events, problems=chunk.problems)
+    return f"id: {chunk.place}\ndata: {shown_in_json(message.model_dump_json())}\n\n"
