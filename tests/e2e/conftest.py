@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import psycopg
 import pytest
@@ -130,7 +131,11 @@ class Project:
         return self.plinth("run", "x.toml", "--bundle", self.bundle, *words, **kwargs)
 
     def start(
-        self, *words: object, command: tuple[object, ...] | None = None, program: tuple[str, ...] = ("-m", "plinth")
+        self,
+        *words: object,
+        command: tuple[object, ...] | None = None,
+        program: tuple[str, ...] = ("-m", "plinth"),
+        stdout: int | IO[str] = subprocess.DEVNULL,
     ) -> Running:
         """`plinth run x.toml`, left running; `program`: what Python runs instead of plinth's own module."""
         arguments = command or ("run", "x.toml", "--bundle", self.bundle, *words)
@@ -139,7 +144,7 @@ class Project:
                 [sys.executable, *program, *map(str, arguments)],
                 cwd=self.folder,
                 env=self.environment(),
-                stdout=subprocess.DEVNULL,
+                stdout=stdout,
                 stderr=subprocess.PIPE,
                 text=True,
                 start_new_session=True,

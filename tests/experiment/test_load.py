@@ -279,6 +279,14 @@ def test_factors_of_keys_that_a_new_kind_does_not_have_are_removed_and_named():
     assert kept.experiment.matrix["storage.memory.size"] == ["1GiB", "2GiB"]
 
 
+def test_a_nested_factor_of_a_replaced_kind_leaves_no_empty_table():
+    nested = 'storage.memory.physics.flush_latency = ["1ms", "2ms"]'
+    text = VALID.replace('storage = ["disk", "memory"]', nested)
+    loaded = load_text(text, "x.toml", Path(), ('storage.memory={kind = "directory"}',))
+    assert loaded.removed_factors == ("storage.memory.physics.flush_latency",)
+    assert not any(factor.startswith("storage.memory") for factor in loaded.experiment.matrix)
+
+
 def test_members_of_nothing_but_a_replaced_storage_go_with_it():
     pool = """\
 [storage.half]

@@ -16,7 +16,7 @@ from plinth.bundle.live import LIVE
 from plinth.bundle.seal import seal_bundle, unseal_bundle
 from plinth.bundle.tables import Tables
 from plinth.model.doctor import DoctorRecord
-from plinth.model.durability import PlannedCut, PowerCut
+from plinth.model.durability import PlannedCut, PowerCut, recording_name
 from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
@@ -177,7 +177,7 @@ class BundleWriter:
     def make_recording(self, cut: PlannedCut) -> Path:
         """The folder for the recording of a cut's disks, empty."""
         self.folder.make_folder("recordings")
-        folder = f"recordings/{_recording_of(cut)}"
+        folder = f"recordings/{recording_name(cut)}"
         self.folder.remove_tree(folder)
         self.folder.make_folder(folder)
         return self.path / folder
@@ -259,8 +259,4 @@ def _ledger_of_trial(trial: PlannedTrial) -> str:
 
 def _ledger_of_cut(cut: PlannedCut) -> str:
     """Of a live cut, or of the recording of which it is an image."""
-    return f"ledgers/cut-{cut.number:05d}" if cut.recording is None else f"ledgers/{_recording_of(cut)}"
-
-
-def _recording_of(cut: PlannedCut) -> str:
-    return f"{cut.variant}-recording-{cut.recording:04d}"
+    return f"ledgers/cut-{cut.number:05d}" if cut.recording is None else f"ledgers/{recording_name(cut)}"

@@ -31,7 +31,7 @@ COMMANDS = (
     Command(
         "durability",
         "plinth.cli.durability:durability",
-        "Pull the plug of a real machine, and look for every commit that it had acknowledged.",
+        "Pull the plug of a real machine, or open an image that a power cut damaged.",
     ),
     Command("probe", "plinth.cli.probe:probe", "Measure durable writes and raw I/O of a place, without a server."),
     Command("bench", None, "Run pgbench's command line on Plinth's load engine."),

@@ -1,5 +1,5 @@
 """Commands about the durability of real drives: a witness on another machine, a load that tells it of each commit, and the
-comparison after the restart."""
+comparison after the restart; and about images of recorded disks."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from plinth.cli.console import error_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.gate import FAILED_GATE
+from plinth.cli.kept_images import minimise_image, open_image
 from plinth.cli.plain import print_json, print_plain
 from plinth.model.errors import UsageError
 
@@ -33,11 +34,15 @@ durability = App(
     help="""Pull the plug of a real machine, and look for every commit that it had acknowledged.
 
     The power of a real drive can be cut by hand only, and what had been acknowledged before must be known elsewhere: a witness on
-    another machine hears of each commit while a load runs. Emulated disks are cut by `plinth run` ([durability]).
+    another machine hears of each commit while a load runs. Emulated disks are cut by `plinth run` ([durability]), and the images in
+    which it found damage are opened and minimised here.
     """,
     help_epilogue=_EXAMPLE,
     help_format="plaintext",
 )
+
+durability.command(open_image, name="open")
+durability.command(minimise_image, name="minimise")
 
 Folder = Annotated[Path, Parameter(help="The witness's folder.")]
 ConnectionString = Annotated[

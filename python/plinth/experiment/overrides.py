@@ -128,6 +128,16 @@ def _remove_factors(document: dict[str, Any], table: tuple[str, ...]) -> Iterato
         if path[: len(table)] == table and len(path) > len(table) and keys and path[len(table)] not in keys:
             del levels[key]
             yield factor
+    _prune(document.get("matrix"))
+
+
+def _prune(table: Any) -> None:
+    """Remove the tables of a raw matrix in which no factor is left."""
+    if isinstance(table, dict):
+        for key, levels in list(table.items()):
+            _prune(levels)
+            if levels == {}:
+                del table[key]
 
 
 def _keys_of_kind(union: Any, kind: Any) -> set[str]:

@@ -180,6 +180,11 @@ class PowerCut(Frozen):
         return sum(report.bytes_dropped for report in self.reports)
 
 
+def recording_name(cut: PlannedCut | PowerCut) -> str:
+    """The folder of the recording of which a cut is an image, in recordings/ and ledgers/ of a bundle."""
+    return f"{cut.variant}-recording-{cut.recording:04d}"
+
+
 def cuts_left(planned: Sequence[PlannedCut], made: Collection[PowerCut], stop_after: int | None) -> list[PlannedCut]:
     """The cuts that are to be made yet: none of a variant after as many as `stop_after` that found damage."""
     numbers = {cut.number for cut in made}

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from plinth.load import LoadDriver
 from plinth.model.durability import PlannedCut, PowerCut
 from plinth.model.errors import Interrupted, PlinthError, RunError
+from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
+from plinth.model.plan import Variant
 from plinth.run.cut_check import Findings, Told, check_recovered
 from plinth.run.failures import reason_of
 from plinth.run.load_of import STOP_TIMEOUT_S
@@ -36,8 +38,9 @@ from plinth.server import Cluster, connect, database_errors
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system import cancel
 from plinth.system.journal import Journal
+from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger, read_commit_ledger
-from plinth.workload.dataset import Snapshot
+from plinth.workload.dataset import Dataset, Snapshot
 from plinth.workload.survival import prepare_commits
 
 if TYPE_CHECKING:
@@ -149,10 +152,11 @@ class Atlas:
         one, found, failure = self.subject, Findings(), None
         started_unix_ns = time.time_ns()
         at_ns = recorded.moment(planned)
+        points = recorded.disks.points_at(at_ns)
         image = ServerImage(
             f"image-{planned.number}",
             recorded.disks,
-            ImageCut(at_ns, planned.mode, planned.seed),
+            ImageCut(points, planned.mode, planned.seed),
             one.cluster.layout,
             one.runner,
             self.journal,
@@ -160,7 +164,7 @@ class Atlas:
         told = Told(recorded.before, recorded.load, recorded.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
         found.after_s = (at_ns - recorded.first_ns) / 1e9
         try:
-            self._recover(image, told, found)
+            check_image(image, recorded.disks, one.variant, one.installation, one.dataset, told, found, one.runner)
         except Interrupted:
             raise
         except PlinthError as error:
@@ -172,28 +176,38 @@ class Atlas:
             planned,
             started_unix_ns=started_unix_ns,
             failure=failure,
-            points=recorded.disks.points_at(at_ns),
+            points=points,
         )
 
-    def _recover(self, image: ServerImage, told: Told, found: Findings) -> None:
-        one, started_s = self.subject, time.monotonic()
-        names = tuple(storage.name for storage in self.storages)
-        image.attach()
-        found.lost = Lost(names, image.effects())
-        try:
-            image.mount()
-            image.relocate()
-        except Interrupted:
-            raise
-        except PlinthError as error:
-            found.refuse((error.message, *error.details))
-            return
-        except OSError as error:
-            found.refuse((f"the data directory cannot be read: {error}",))
-            return
-        if start_server(image.cluster, one.variant.settings, found):
-            found.recovery_s = time.monotonic() - started_s
-            check_recovered(image.cluster, one.installation, one.variant, one.dataset, told, found, one.runner)
+
+def check_image(
+    image: ServerImage,
+    disks: RecordedDisks,
+    variant: Variant,
+    installation: Installation,
+    dataset: Dataset,
+    told: Told,
+    found: Findings,
+    runner: Runner,
+) -> None:
+    """Serve an image, let its server recover and check it; `found` takes what becomes known. The image stays, to be removed."""
+    started_s = time.monotonic()
+    image.attach()
+    found.lost = Lost(tuple(storage.name for storage in disks.storages), image.effects())
+    try:
+        image.mount()
+        image.relocate()
+    except Interrupted:
+        raise
+    except PlinthError as error:
+        found.refuse((error.message, *error.details))
+        return
+    except OSError as error:
+        found.refuse((f"the data directory cannot be read: {error}",))
+        return
+    if start_server(image.cluster, variant.settings, found):
+        found.recovery_s = time.monotonic() - started_s
+        check_recovered(image.cluster, installation, variant, dataset, told, found, runner)
 
 
 def images_at_once(cluster: Cluster) -> int:

@@ -34,9 +34,9 @@ _INTACT = ("lost commit", "local-only commit lost", "resurrected abort")
 class Told(NamedTuple):
     """What was known when the power went."""
 
-    before: Snapshot
-    """Of the dataset, when the load began."""
-    load: LoadResult
+    before: Snapshot | None
+    """Of the dataset, when the load began; None when it is not known any more, and only the ledger tells."""
+    load: LoadResult | None
     ledger: CommitLedger | None
     """What clients had been told of their commits by then."""
     cut_ns: int

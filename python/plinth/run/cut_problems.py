@@ -39,8 +39,8 @@ def cut_problems(
                     hint='use kind = "emulated", or leave [durability] out',
                 )
         if durability.atlas:
-            storages = [context.storages[name] for name in sorted(name for name in names if name is not None)]
-            found |= _of_atlas(durability, storages, variant.workload)
+            cuttable = sorted(name for name in names if name is not None and name not in found)
+            found |= _of_atlas(durability, [context.storages[name] for name in cuttable], variant.workload)
         if not knows_commits(variant.workload, dataset_of(cluster.dataset)):
             found["workload"] = _unknown_commits(variant.workload)
     return list(found.values())

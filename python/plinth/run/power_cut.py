@@ -184,7 +184,8 @@ def start_server(cluster: Cluster, settings: Mapping[str, SettingValue], found: 
     except Interrupted:
         raise
     except PlinthError as error:
-        found.refuse((error.message, *error.details[-10:]))
+        fatal = [line for line in error.details if "PANIC:" in line or "FATAL:" in line]
+        found.refuse((": ".join([error.message, *fatal[:1]]), *error.details[-10:]))
     except OSError as error:
         failed = from_os_error(error, "start the server", cluster.layout.data_directory)
         found.refuse((failed.message, *failed.details))

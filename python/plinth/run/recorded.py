@@ -1,7 +1,7 @@
 """The recorded disks of a variant, and images of them with a server: as one power cut of all of them would have left both."""
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from plinth.model.disk_recording import ImageSource
 from plinth.model.errors import PlinthError
 from plinth.model.power_cut import CutMode
 from plinth.server import Cluster, ClusterLayout
-from plinth.storage.devices.disk_recording import Recording, images_at, read_recording
+from plinth.storage.devices.disk_recording import Recording, read_recording
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
@@ -48,14 +48,18 @@ class RecordedDisks:
         ]
         return np.unique(np.concatenate(times))
 
-    def sources(self, storage: Emulated, time_ns: int, mode: CutMode, seed: int) -> list[ImageSource]:
+    def time_ns(self, points: Sequence[int]) -> int:
+        """When the last of these records, one of each recording, was made, by CLOCK_MONOTONIC."""
+        return max(recording.time_ns(point) for recording, point in zip(self._each(), points, strict=True))
+
+    def sources(self, storage: Emulated, cut: "ImageCut") -> list[ImageSource]:
         """The images of one storage; every disk of all has a seed of its own."""
-        before = 0
-        for name, recordings in self.recordings.items():
-            if name == storage.name:
-                return images_at(recordings, time_ns, mode, seed + before)
-            before += len(recordings)
-        raise KeyError(storage.name)
+        names = [name for name, recordings in self.recordings.items() for _ in recordings]
+        return [
+            recording.image(point, cut.mode, cut.seed + at)
+            for at, (name, recording, point) in enumerate(zip(names, self._each(), cut.points, strict=True))
+            if name == storage.name
+        ]
 
     def _each(self) -> Iterator[Recording]:
         for recordings in self.recordings.values():
@@ -82,10 +86,19 @@ def recording(storages: Sequence[Emulated], place: Path, runner: Runner, journal
 
 def read_recorded(storages: Sequence[Emulated], place: Path) -> RecordedDisks:
     """What `recording` has recorded. Raises Refused for what is damaged."""
+    return _read(storages, lambda storage: _place_of(storage, place))
+
+
+def read_kept(storages: Sequence[Emulated], folder: Path) -> RecordedDisks:
+    """What `keep_recorded` has kept. Raises Refused for what is damaged."""
+    return _read(storages, lambda storage: folder / storage.name)
+
+
+def _read(storages: Sequence[Emulated], place_of: Callable[[Emulated], Path]) -> RecordedDisks:
     return RecordedDisks(
         storages,
         {
-            storage.name: [read_recording(folder) for folder in storage.recording_folders(_place_of(storage, place))]
+            storage.name: [read_recording(folder) for folder in storage.recording_folders(place_of(storage))]
             for storage in storages
         },
     )
@@ -109,9 +122,9 @@ def _place_of(storage: Emulated, place: Path) -> Path:
 
 
 class ImageCut(NamedTuple):
-    """A power cut of all recorded disks: when, by CLOCK_MONOTONIC, and what was lost."""
+    """A power cut of all recorded disks: how many records of each come before it, and what was lost."""
 
-    time_ns: int
+    points: tuple[int, ...]
     mode: CutMode
     seed: int
 
@@ -132,8 +145,7 @@ class ServerImage:
         journal: Journal,
     ) -> None:
         self._images = {
-            storage.mount_point: storage.image(name, disks.sources(storage, cut.time_ns, cut.mode, cut.seed))
-            for storage in disks.storages
+            storage.mount_point: storage.image(name, disks.sources(storage, cut)) for storage in disks.storages
         }
         self._recorded = layout
         self._runner = runner
@@ -168,14 +180,14 @@ class ServerImage:
 
         Raises OSError for a data directory that is damaged so far that its links cannot be read.
         """
-        moved = {path: self._place_of(path) for path in self._recorded.tablespaces.values()}
-        if self._recorded.wal_directory is not None:
-            moved[self._recorded.wal_directory] = self._place_of(self._recorded.wal_directory)
+        moved = {path.name: self._place_of(path) for path in self._recorded.tablespaces.values()}
+        if (wal := self._recorded.wal_directory) is not None:
+            moved[wal.name] = self._place_of(wal)
         if not moved:
             return
         data_directory = self.cluster.layout.data_directory
         for link in (data_directory / "pg_wal", *(data_directory / "pg_tblspc").iterdir()):
-            if link.is_symlink() and (target := moved.get(link.readlink())) is not None:
+            if link.is_symlink() and (target := moved.get(link.readlink().name)) is not None:
                 link.unlink()
                 link.symlink_to(target)
 

@@ -50,7 +50,7 @@ def resume_bundle(
     a plan names commands, which run as whoever resumes. Raises Refused otherwise.
     """
     folder = BundleFolder(bundle)
-    key = _key_of(bundle, read_manifest(folder))
+    key = key_of_bundle(bundle, read_manifest(folder))
     with DirectoryLock(bundle, folder.descriptor), ExitStack() as stack, InterruptGuard(listener.note) as guard:
         manifest = read_manifest(folder)
         authentic = read_authentic(folder, manifest, key)
@@ -133,7 +133,8 @@ def _check_complete(folder: BundleFolder, manifest: Manifest, plan: Plan, progre
     verify_bundle(folder)
 
 
-def _key_of(bundle: Path, manifest: Manifest) -> RunKey:
+def key_of_bundle(bundle: Path, manifest: Manifest) -> RunKey:
+    """The key of the run that a bundle is of. Raises Refused when this user did not begin it on this machine."""
     try:
         return read_key(manifest.run_id)
     except NoKey as error:

@@ -65,17 +65,23 @@ def surviving_commits(
     control: "psycopg.Connection",
     workload: WorkloadSpec,
     dataset: "Dataset",
-    before: "Snapshot",
-    load: LoadResult,
+    before: "Snapshot | None",
+    load: LoadResult | None,
     ledger: CommitLedger | None,
 ) -> Survival:
     """Compare a recovered database with what the clients of `load` were told; `before` is of `prepare_commits`.
 
-    `ledger` says what they had been told when the power went; None for a workload that keeps none. Raises psycopg.Error
+    `ledger` says what they had been told when the power went; None for a workload that keeps none. `before` and `load` may be
+    None beside a ledger: what the dataset itself could tell is left out then. Raises psycopg.Error
     for tables that cannot be read.
     """
     counted = None
-    if isinstance(dataset, CountsCommits) and counts_commits(workload, dataset):
+    if (
+        before is not None
+        and load is not None
+        and isinstance(dataset, CountsCommits)
+        and counts_commits(workload, dataset)
+    ):
         counted = dataset.after_cut(control, before, load)
     if ledger is None:
         assert counted is not None, "the plan was checked for it"
