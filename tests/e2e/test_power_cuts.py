@@ -3,56 +3,11 @@
 import json
 import signal
 
-import psycopg
 import pytest
 
 from plinth.bundle import read_cuts
+from power_cut_experiment import TPCB, TPCB_WITH_LEDGER, experiment
 from waiting import until
-
-DISK = """\
-[storage.{name}]
-kind = "emulated"
-profile = "sata-ssd"
-size = "512MiB"
-{further}
-"""
-TPCB = 'kind = "tpcb"\nscale = 1', 'builtin = "tpcb-like"'
-EXPERIMENT = """\
-spec = 1
-name = "cuts"
-question = "Are acknowledged commits kept?"
-
-{storages}
-[dataset]
-{dataset}
-[workload]
-{workload}
-clients = 2
-[matrix]
-storage = [{names}]
-[measure]
-warmup = "100ms"
-duration = "1s"
-repeats = 1
-aa = false
-probe = "0s"
-[durability]
-cuts = {cuts}
-within = "200ms"
-{durability}
-"""
-
-
-def experiment(*, cuts: int = 4, durability: str = "", load: tuple[str, str] = TPCB, **storages: str) -> str:
-    """`load` is what [dataset] and [workload] say."""
-    return EXPERIMENT.format(
-        storages="".join(DISK.format(name=name, further=further) for name, further in storages.items()),
-        names=", ".join(f'"{name}"' for name in storages),
-        cuts=cuts,
-        durability=durability,
-        dataset=load[0],
-        workload=load[1],
-    )
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +86,6 @@ def test_a_run_that_is_interrupted_between_cuts_makes_the_rest_when_resumed(proj
 
 
 LEDGER = 'kind = "none"', 'builtin = "ledger"'
-TPCB_WITH_LEDGER = TPCB[0], f"{TPCB[1]}\nledger = true"
 
 
 @pytest.mark.parametrize("load", [LEDGER, TPCB_WITH_LEDGER])
@@ -186,104 +140,3 @@ def test_what_cannot_be_tested_is_refused_in_the_plan(project, text, said):
     refused = project.plinth("plan", "x.toml")
     assert refused.returncode == 2
     assert said in refused.stderr and "x.toml:" in refused.stderr
-
-
-ATLAS = experiment(
-    cuts=0,
-    durability='atlas = 6\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nstop_after = 9',
-    load=TPCB_WITH_LEDGER,
-    data='filesystem = "xfs"',
-    wal="",
-).replace("[dataset]", '[server]\nstorage = "data"\nwal_storage = "wal"\n[dataset]')
-MATRIX = '[matrix]\nstorage = ["data", "wal"]'
-
-
-@pytest.fixture(scope="module")
-def atlas(module_project):
-    """A run whose data and WAL were recorded on disks of their own, and its cuts."""
-    module_project.write(ATLAS.replace(MATRIX, '[matrix]\nserver.settings.synchronous_commit = ["on", "off"]'))
-    done = module_project.run("--yes", timeout_s=250)
-    assert done.returncode in (0, 3), done.stderr
-    assert module_project.left_behind() == []
-    return module_project, read_cuts(module_project.bundle)
-
-
-def test_images_of_recorded_disks_tell_what_was_lost_by_each_moment(atlas):
-    """synchronous_commit = off loses commits; with on, the control, nothing is missing."""
-    project, cuts = atlas
-    assert [cut.failure for cut in cuts] == [None] * 12
-    for cut in cuts:
-        assert cut.disks == ("data", "wal") and len(cut.points) == len(cut.reports) == 2
-        assert cut.recording in (1, 2) and cut.recovery_s is not None
-    assert len({cut.acknowledged for cut in cuts}) > 6, "each is of another moment, with its own commits"
-    on = [cut for cut in cuts if cut.variant == "synchronous-commit-on"]
-    assert all(not cut.damage for cut in on) and {(cut.mode, cut.moment) for cut in on} == {
-        (mode, moment) for mode in ("drop", "torn") for moment in ("load", "checkpoint")
-    }
-    lost = [damage for cut in cuts for damage in cut.damage]
-    assert lost and {damage.kind for damage in lost} == {"lost commit"}
-    report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
-    tests = {variant["id"]: variant["durability"] for variant in report["analysis"]["variants"]}
-    assert [tests["synchronous-commit-on"][key] for key in ("made", "images", "independent", "damaged")] == [6, 6, 2, 0]
-    assert sorted(path.name for path in (project.bundle / "recordings").iterdir()) == sorted(
-        {f"{cut.variant}-recording-{cut.recording:04d}" for cut in cuts if cut.damage}
-    )
-    assert project.plinth("verify", project.bundle).returncode == 0
-
-
-def test_a_damaged_image_is_opened_with_its_server_until_the_interrupt(atlas):
-    project, cuts = atlas
-    number = next(cut.number for cut in cuts if cut.damage)
-    with (project.folder / "opened").open("w") as stdout:
-        opened = project.start(command=("durability", "open", project.bundle, number), stdout=stdout)
-        opened.wait_for("Ctrl-C ends it")
-    lines = (project.folder / "opened").read_text().splitlines()
-    psql = next(line for line in lines if line.startswith("psql:"))
-    host = psql.split("-h ")[1].split()[0]
-    with psycopg.connect(host=host, user="postgres", dbname="postgres") as control:
-        row = control.execute("SELECT count(*) FROM pgbench_branches").fetchone()
-    assert row == (1,)
-    opened.signal(signal.SIGINT)
-    code, stderr = opened.end()
-    assert code == 0 and "Traceback" not in stderr
-    assert project.left_behind() == []
-
-
-def test_the_shortest_damaged_beginning_of_a_recording_is_found(atlas):
-    project, cuts = atlas
-    number = next(cut.number for cut in cuts if cut.damage)
-    done = project.plinth("durability", "minimise", str(project.bundle), str(number), timeout_s=120)
-    assert done.returncode == 0, done.stderr
-    assert "damaged from the records" in done.stdout and "one change before" in done.stdout
-    assert f"--points {done.stdout.split('from the records ')[1].split()[0]}" in done.stdout
-    assert project.left_behind() == []
-
-
-def test_what_was_not_kept_is_not_opened(atlas):
-    project, cuts = atlas
-    clean = next(cut.number for cut in cuts if cut.variant == "synchronous-commit-on")
-    for number, code, said in ((clean, 4, "was not kept"), (999, 2, "has no power cut 999")):
-        refused = project.plinth("durability", "open", str(project.bundle), str(number))
-        assert refused.returncode == code
-        assert said in refused.stderr and "images with damage, which were kept:" in refused.stderr
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (ATLAS.replace(f"{TPCB[1]}\nledger = true", TPCB[1]), "an atlas needs a ledger of commits"),
-        (
-            ATLAS.replace('kind = "emulated"\nprofile = "sata-ssd"', 'kind = "tmpfs"').replace(
-                'filesystem = "xfs"', ""
-            ),
-            "only emulated disks can be",
-        ),
-        (ATLAS.replace("[durability]", '[durability]\ndisks = "one"'), "a cut of all disks at once"),
-        (ATLAS.replace("atlas = 6", "atlas = 0"), "nothing would be tested"),
-    ],
-)
-def test_what_cannot_be_recorded_is_refused_in_the_plan(project, text, said):
-    project.write(text.replace(MATRIX, "[matrix]\nworkload.clients = [1]"))
-    refused = project.plinth("plan", "x.toml")
-    assert refused.returncode == 2
-    assert said in refused.stderr

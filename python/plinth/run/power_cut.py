@@ -139,7 +139,7 @@ class _Cut:
         within_s = self.chance.uniform(0, _WITHIN_RECOVERY_S)
 
         def cut() -> Lost:
-            time.sleep(within_s)
+            cancel.sleep(within_s)
             return self.power.cut(self.planned.mode, self.planned.seed + 1)
 
         with ThreadPoolExecutor(max_workers=1) as beside:

@@ -3,15 +3,16 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, NamedTuple
 
 from plinth import _native
 from plinth.model.disk_recording import ImageSource
 from plinth.model.power_cut import CutMode
 from plinth.storage.devices.disk_server import as_plinth_error
+
+if TYPE_CHECKING:  # numpy takes a while, and most runs record nothing
+    import numpy as np
+    from numpy.typing import NDArray
 
 _WRITE, _DISCARD, _DISCARD_AT_ONCE = 1, 2, 3  # as docs/internals/disk-recording.md numbers the kinds of records
 _FLUSH = 6
@@ -27,9 +28,9 @@ class Recording(NamedTuple):
     """By CLOCK_MONOTONIC, which `time.monotonic_ns` reads too."""
     is_complete: bool
     """Whether it was stopped. Otherwise it is not known what followed its last record."""
-    times_ns: npt.NDArray[np.int64]
+    times_ns: "NDArray[np.int64]"
     """When each record was made; none is before the one in front of it."""
-    kinds: npt.NDArray[np.uint8]
+    kinds: "NDArray[np.uint8]"
     """What each record is of."""
 
     @property
@@ -39,18 +40,24 @@ class Recording(NamedTuple):
 
     def point_at(self, time_ns: int) -> int:
         """The point at a time of CLOCK_MONOTONIC: with every record that was made until then."""
+        import numpy as np
+
         return int(np.searchsorted(self.times_ns, time_ns, side="right"))
 
     def time_ns(self, point: int) -> int:
         """When the point was reached, by CLOCK_MONOTONIC."""
         return int(self.times_ns[point - 1]) if point else self.began_ns
 
-    def flush_points(self) -> npt.NDArray[np.int64]:
+    def flush_points(self) -> "NDArray[np.int64]":
         """The points just after a flush was answered, also by a disk that lies."""
+        import numpy as np
+
         return np.flatnonzero(self.kinds == _FLUSH) + 1
 
-    def change_points(self) -> npt.NDArray[np.int64]:
+    def change_points(self) -> "NDArray[np.int64]":
         """The points just after a write or discard."""
+        import numpy as np
+
         return np.flatnonzero(np.isin(self.kinds, (_WRITE, _DISCARD, _DISCARD_AT_ONCE))) + 1
 
     def image(self, point: int, mode: CutMode = "drop", seed: int = 0) -> ImageSource:
@@ -64,6 +71,8 @@ def read_recording(folder: Path, *, verify: bool = True) -> Recording:
     One that was cut short, as by a full file system or kill -9, is read up to its last whole record. Raises Refused
     for a recording that is damaged elsewhere or of another version, and for a folder that holds none.
     """
+    import numpy as np
+
     try:
         properties, times, kinds = _native.read_disk_recording(str(folder), verify)
     except _native.DiskError as error:
