@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plinth.analyse.durability import durability_of, upper_bound, with_test
+from plinth.analyse.durability import durability_of, power_cut_sentence, upper_bound, with_test
 from plinth.model.durability import Damage, IntegrityCheck, PowerCut
 from plinth.model.safety import Safety
 
@@ -79,6 +79,16 @@ def test_what_was_lost_is_counted():
     assert [example.number for example in test.examples] == [1, 3]
 
 
+def test_cuts_are_counted_by_where_they_fell_and_what_was_lost():
+    torn = cut(3, lost(1)).model_copy(update={"mode": "torn", "moment": "checkpoint"})
+    test = durability_of("v", [cut(1), cut(2, lost(2)), torn, cut(4, failure="no load")], planned=4)
+    assert test is not None
+    assert [(one.moment, one.mode, one.made, one.damaged) for one in test.grid] == [
+        ("load", "drop", 2, 1),
+        ("checkpoint", "torn", 1, 1),
+    ]
+
+
 def test_the_recovery_point_is_the_worst_cut_that_lost_commits():
     cuts = [
         cut(1, lost(7)).model_copy(update={"lost_time_s": 0.64, "lost_wal_bytes": 4096}),
@@ -137,3 +147,26 @@ def test_cuts_that_find_nothing_do_not_make_safe_what_facts_speak_against():
 def test_without_a_cut_that_told_anything_the_judgement_is_as_it_was():
     assert with_test(KEEPS, durability_of("v", [cut(1, failure="x")], planned=1)) == KEEPS
     assert with_test(KEEPS, None) == KEEPS
+
+
+def found_in(damaged: int, of: int):
+    test = durability_of("v", [cut(n, *([lost(1)] if n <= damaged else [])) for n in range(1, of + 1)], max(of, 1))
+    assert test is not None
+    return test
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ([(0, 8)], "None of 8 power cuts did damage."),
+        ([(0, 8), (0, 1200)], "None of 1,208 power cuts did damage."),
+        ([(3, 8)], "3 of 8 power cuts did damage to v0."),
+        ([(3, 8), (0, 4)], "3 of 8 power cuts did damage to v0, none of 4 to v1."),
+        ([(0, 4), (3, 8), (0, 4), (1, 2)], "3 of 8 power cuts did damage to v1, 1 of 2 to v3, none of 8 to the other 2 variants."),
+        ([(1, 1)] * 5, "1 of 1 power cuts did damage to v0, 1 of 1 to v1, 1 of 1 to v2, others to 2 more variants."),
+        ([(0, 0)], None),
+        ([], None),
+    ],
+)  # fmt: skip
+def test_the_sentence_names_what_was_damaged_and_counts_the_rest(counts, sentence):
+    assert power_cut_sentence([(f"v{at}", found_in(*count)) for at, count in enumerate(counts)]) == sentence

@@ -7,7 +7,7 @@ import pytest
 
 from plinth.model.durability import Damage
 from plinth.server import Cluster, connect
-from plinth.server.integrity import check_checksums, check_database
+from plinth.server.integrity import check_checksums, check_database, check_unlogged
 from plinth.system.runner import Runner
 
 PAGE_BYTES = 8192
@@ -86,6 +86,22 @@ def test_a_page_that_the_map_wrongly_calls_visible_is_found(cluster: Cluster):
     cluster.stop()
     visibility.write_bytes(before)
     assert "pg_check_visible" in checked(cluster)["visibility map wrong"].evidence[0]
+
+
+def test_an_unlogged_table_is_empty_after_a_crash_and_one_that_is_not_is_named(cluster: Cluster):
+    """The control: one that was filled since the recovery, which the check cannot tell from one that was not emptied."""
+    cluster.start({"autovacuum": False})
+    with connect(cluster.connection) as control:
+        control.execute("CREATE UNLOGGED TABLE scratch AS SELECT generate_series(1, 10)")
+    cluster.kill()
+    cluster.start({"autovacuum": False})
+    with connect(cluster.connection) as control:
+        assert check_unlogged(control).damage == ()
+        control.execute("INSERT INTO scratch SELECT 1")
+        (damage,) = check_unlogged(control).damage
+    cluster.stop()
+    assert damage.kind == "unlogged table not reset"
+    assert damage.evidence[0].startswith("scratch (oid ") and "has 1 rows" in damage.evidence[0]
 
 
 def test_a_table_whose_file_is_gone_is_damaged(cluster: Cluster):

@@ -6,7 +6,7 @@ from plinth.analyse import comparison, wording
 from plinth.analyse.caveats import caveats
 from plinth.analyse.comparison import Ratio
 from plinth.analyse.curves import curves_of
-from plinth.analyse.durability import durability_of, with_test
+from plinth.analyse.durability import durability_of, power_cut_sentence, with_test
 from plinth.analyse.endurance import stated_rating, variant_endurance
 from plinth.analyse.grouping import group_variants
 from plinth.analyse.objectives import judge_objectives
@@ -38,7 +38,7 @@ def analyse(contents: BundleContents) -> Analysis:
         run_id=contents.manifest.run_id,
         experiment=contents.plan.experiment.name,
         question=contents.plan.experiment.question,
-        answer=_answer(results, comparisons, sweep, groups),
+        answer=_with_power_cuts(_answer(results, comparisons, sweep, groups), results),
         variants=tuple(results),
         comparisons=tuple(comparisons),
         groups=groups,
@@ -175,6 +175,15 @@ def _beside_medians(ratio: Estimate, variant: VariantResult, baseline: VariantRe
     if variant.tps is None or baseline.tps is None:
         return None
     return comparison.differs_from_medians(ratio, variant.tps, baseline.tps)
+
+
+def _with_power_cuts(answer: str, results: Sequence[VariantResult]) -> str:
+    """Damage by power cuts leads the answer; that there was none ends it."""
+    tests = [(result.label, result.durability) for result in results if result.durability is not None]
+    cuts = power_cut_sentence(tests)
+    if cuts is None:
+        return answer
+    return f"{cuts} {answer}" if any(test.damaged for _, test in tests) else f"{answer} {cuts}"
 
 
 def _answer(

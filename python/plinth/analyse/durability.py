@@ -4,14 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from plinth.model.analysis import DurabilityTest
+from plinth.model.analysis import CutCount, DurabilityTest
 from plinth.model.base import Gap
-from plinth.model.durability import DamageKind, PowerCut
+from plinth.model.durability import CutMoment, DamageKind, PowerCut
+from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.units import format_count
 
 CONFIDENCE = 0.95
 _MOST_SHOWN = 10
+_MOST_NAMED = 3
 
 
 def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> DurabilityTest | None:
@@ -35,6 +37,7 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
         damaged=len(damaged),
         images=sum(cut.recording is not None for cut in told),
         independent=len(trials),
+        grid=_grid(told),
         kinds=dict(kinds),
         # The images of one recording look for the same commits.
         acknowledged=sum(max(cut.acknowledged for cut in cuts) for cuts in trials),
@@ -52,6 +55,38 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
             for cut in own
             if cut.failure is not None and not cut.damage
         ),
+    )
+
+
+def power_cut_sentence(tests: Sequence[tuple[str, DurabilityTest]]) -> str | None:
+    """Which variants, by their labels, were damaged: "3 of 16 power cuts did damage to disk; none of 32 to the other 2 variants."
+
+    None where nothing is known of any cut.
+    """
+    damaged = [(label, test) for label, test in tests if test.damaged]
+    clean = [(label, test) for label, test in tests if test.made and not test.damaged]
+    unharmed = sum(test.made for _, test in clean)
+    if not damaged:
+        return f"None of {unharmed:,} power cuts did damage." if clean else None
+    counts = [f"{test.damaged:,} of {test.made:,}" for _, test in damaged]
+    parts = [f"{counts[0]} power cuts did damage to {damaged[0][0]}"]
+    parts += [f"{count} to {label}" for count, (label, _) in zip(counts[1:_MOST_NAMED], damaged[1:], strict=False)]
+    if len(damaged) > _MOST_NAMED:
+        parts.append(f"others to {len(damaged) - _MOST_NAMED} more variants")
+    if clean:
+        parts.append(
+            f"none of {unharmed:,} to {clean[0][0] if len(clean) == 1 else f'the other {len(clean)} variants'}"
+        )
+    return f"{', '.join(parts)}."
+
+
+def _grid(cuts: Sequence[PowerCut]) -> tuple[CutCount, ...]:
+    cells: dict[tuple[CutMoment, CutMode], list[PowerCut]] = {}
+    for cut in cuts:
+        cells.setdefault((cut.moment, cut.mode), []).append(cut)
+    return tuple(
+        CutCount(moment=moment, mode=mode, made=len(own), damaged=sum(bool(cut.damage) for cut in own))
+        for (moment, mode), own in cells.items()
     )
 
 

@@ -7,18 +7,28 @@ from pydantic import Field
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
 from plinth.model.drive import Rating
-from plinth.model.durability import DamageKind, PowerCut
+from plinth.model.durability import CutMoment, DamageKind, PowerCut
 from plinth.model.endurance import VariantEndurance
 from plinth.model.estimate import Estimate
 from plinth.model.grouping import Grouping
 from plinth.model.level import Level
 from plinth.model.objective import ObjectiveResult
+from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
 from plinth.model.units import format_count, format_decimal_size, format_duration
 
 ANALYSIS_VERSION = 1
 Verdict = Literal["better", "worse", "no difference shown", "undecided"]
+
+
+class CutCount(Frozen):
+    """How the cuts of one mode at one moment ended."""
+
+    moment: CutMoment
+    mode: CutMode
+    made: int = Field(description="Those of which something was learned.")
+    damaged: int
 
 
 class DurabilityTest(Frozen):
@@ -33,6 +43,10 @@ class DurabilityTest(Frozen):
     independent: int = Field(
         default=0,
         description="Live cuts and recordings: the images of one recording are not independent of one another. The bound counts these.",
+    )
+    grid: tuple[CutCount, ...] = Field(
+        default=(),
+        description="The cuts by where they fell and what was lost, in the order in which they were planned.",
     )
     kinds: dict[DamageKind, int] = Field(description="In how many cuts each kind of damage was found.")
     acknowledged: int = Field(description="Commits that had been acknowledged before the power went, in all of them.")

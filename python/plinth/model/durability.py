@@ -22,6 +22,7 @@ DamageKind = Literal[
     "index and heap disagree",
     "visibility map wrong",
     "checksum failure",
+    "unlogged table not reset",
     "server crashed",
     "recovery refused",
 ]

@@ -10,7 +10,7 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.run.power import Lost
 from plinth.server import Cluster, connect, database_errors
-from plinth.server.integrity import Integrity, check_checksums, check_database, is_unanswered
+from plinth.server.integrity import Integrity, check_checksums, check_database, check_unlogged, is_unanswered
 from plinth.server.waldump import last_commit_before
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger
@@ -127,6 +127,7 @@ def check_recovered(
             _check_commits(control, variant, dataset, told, found)
             if any(damage.kind == "lost commit" for damage in found.damage):  # before a checkpoint recycles the segment
                 _add_wal_evidence(recovered_lsn, cluster, installation, told, found, runner)
+            found.add(check_unlogged(control))
             found.add(check_database(control, installation.major))
         except psycopg.OperationalError as error:
             if not control.closed:

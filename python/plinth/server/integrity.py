@@ -23,6 +23,9 @@ _FIRST_WITH_UNIQUE_CHECK = 17
 _BAD_PAGE = re.compile(r"invalid page in block|page verification failed")
 _BAD_CHECKSUM = re.compile(r"checksum verification failed in file.*")
 _HEAPS = "SELECT oid, oid::regclass::text AS name FROM pg_class WHERE relkind IN ('r', 't', 'm') AND relpersistence = 'p' ORDER BY pg_class.oid"
+_UNLOGGED = (
+    "SELECT oid, oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relpersistence = 'u' ORDER BY pg_class.oid"
+)
 _BTREES = (
     "SELECT c.oid, c.oid::regclass::text, i.indisunique FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
     "JOIN pg_am a ON a.oid = c.relam WHERE a.amname = 'btree' AND c.relkind = 'i' AND c.relpersistence = 'p' "
@@ -59,6 +62,16 @@ def check_database(control: "psycopg.Connection[TupleRow]", major: int) -> Integ
         if lacks is None:
             found += run(control)
     return Integrity(_damage(found), tuple(checks))
+
+
+def check_unlogged(control: "psycopg.Connection[TupleRow]") -> Integrity:
+    """Whether unlogged tables are empty, as recovery from a crash makes them: only to be asked after one."""
+    found: list[tuple[DamageKind, str]] = []
+    for oid, name in control.execute(_UNLOGGED).fetchall():
+        for (rows,) in _rows(control, f"SELECT count(*) FROM {name}", name, found):
+            if rows:
+                found.append(("unlogged table not reset", f"{name} (oid {oid}) has {rows} rows after a recovery"))
+    return Integrity(_damage(found), (IntegrityCheck(name="unlogged tables are empty"),))
 
 
 def check_checksums(layout: ClusterLayout, installation: Installation, runner: Runner, enabled: bool) -> Integrity:

@@ -441,6 +441,10 @@ export interface DurabilityTest {
    */
   independent: number;
   /**
+   * The cuts by where they fell and what was lost, in the order in which they were planned.
+   */
+  grid: CutCount[];
+  /**
    * In how many cuts each kind of damage was found.
    */
   kinds: {
@@ -481,6 +485,18 @@ export interface DurabilityTest {
    */
   not_checked: Gap[];
   gaps: Gap[];
+}
+/**
+ * How the cuts of one mode at one moment ended.
+ */
+export interface CutCount {
+  moment: "load" | "checkpoint" | "recovery";
+  mode: "drop" | "subset" | "prefix" | "torn";
+  /**
+   * Those of which something was learned.
+   */
+  made: number;
+  damaged: number;
 }
 /**
  * One power cut and what was found after the recovery; cuts/NNNNN.json of a bundle.
@@ -575,6 +591,7 @@ export interface Damage {
     | "index and heap disagree"
     | "visibility map wrong"
     | "checksum failure"
+    | "unlogged table not reset"
     | "server crashed"
     | "recovery refused";
   /**

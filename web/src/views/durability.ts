@@ -1,5 +1,5 @@
 /** What power cuts found: for each variant how many, how many of all do damage at most, and the evidence of each damage. */
-import type { DurabilityTest, PowerCut, Report } from "../format/report";
+import type { CutCount, DurabilityTest, PowerCut, Report } from "../format/report";
 import { decimalSize, duration, number } from "../model/units";
 import { h, notAvailable, scrolling, section } from "./dom";
 import { type Column, dataTable } from "./table";
@@ -71,6 +71,34 @@ const EXAMPLES: readonly Column<Example>[] = [
   { head: "Evidence", cell: ({ evidence }) => evidence[0] },
 ];
 
+/** Where the cuts fell, by variant, moment and mode. */
+interface Fall {
+  readonly variant: string;
+  readonly counts: readonly CutCount[];
+}
+
+/** The cuts of each variant by moment and mode: how many did damage, of how many. */
+function falls(rows: readonly Row[]): HTMLElement | null {
+  const counted = rows.map(({ variant, test }) => ({ variant, counts: test.grid ?? [] }));
+  const all = counted.flatMap(({ counts }) => counts);
+  const kinds = [...new Set(all.map(({ moment, mode }) => `${moment}, ${mode}`))];
+  if (kinds.length === 0) return null;
+  const columns: Column<Fall>[] = [
+    { head: "Variant", cell: ({ variant }) => variant },
+    ...kinds.map((kind) => ({
+      head: kind,
+      isNumeric: true,
+      cell: ({ counts }: Fall) => {
+        const count = counts.find(({ moment, mode }) => `${moment}, ${mode}` === kind);
+        if (count === undefined) return notAvailable("no cut was made");
+        const text = `${number(count.damaged)} of ${number(count.made)}`;
+        return count.damaged > 0 ? h("strong", { class: "bad" }, text) : text;
+      },
+    })),
+  ];
+  return scrolling("Cuts that did damage, by moment and mode", dataTable(columns, counted));
+}
+
 /** Nothing where no cuts were planned. */
 export function durabilityView(report: Report): HTMLElement | null {
   const rows = report.analysis.variants.flatMap(({ label, durability }) =>
@@ -89,6 +117,7 @@ export function durabilityView(report: Report): HTMLElement | null {
     durability.title,
     durability.note,
     scrolling("Power cuts by variant", dataTable(COLUMNS, rows)),
+    falls(rows),
     examples.length > 0 && scrolling("What was damaged", dataTable(EXAMPLES, examples)),
     gaps.length > 0 &&
       h(
