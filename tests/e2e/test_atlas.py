@@ -43,6 +43,10 @@ def test_images_of_recorded_disks_tell_what_was_lost_by_each_moment(atlas):
     }
     lost = [damage for cut in cuts for damage in cut.damage]
     assert lost and {damage.kind for damage in lost} == {"lost commit"}
+    for cut in cuts:
+        timeline = cut.timeline
+        assert (timeline is not None) == bool(cut.damage)
+        assert timeline is None or sum(timeline.lost) == cut.lost_commits
     report = json.loads(project.plinth("report", project.bundle, "--json").stdout)
     tests = {variant["id"]: variant["durability"] for variant in report["analysis"]["variants"]}
     assert [tests["synchronous-commit-on"][key] for key in ("made", "images", "independent", "damaged")] == [6, 6, 2, 0]

@@ -3,6 +3,7 @@ import { type EChartsOption, echarts } from "./charts/echarts";
 import { framed, type KeyEntry, WIDTH } from "./charts/frame";
 import { lineColour, panelOption } from "./charts/panel";
 import { percentilesOption, variantCurves } from "./charts/percentiles";
+import { OUTCOMES, powerCutOption } from "./charts/power_cut";
 import { hockeyStickOption, scalingOption } from "./charts/scaling";
 import { type Theme, themeOf, withTheme } from "./charts/theme";
 import { trialsOption } from "./charts/trials";
@@ -11,6 +12,7 @@ import type { Report, ReportTrial } from "./format/report";
 import { paletteColour } from "./model/colours";
 import { drawnFigures, flushName } from "./model/flushes";
 import { initialFocus } from "./model/focus";
+import { timelineTitle, worstCut } from "./model/power_cuts";
 import { curvePanels, isOpenLoop, panelTitle } from "./model/scaling";
 import { panelsOf, scaleOf, spans } from "./model/timeline";
 import { UNIT_NAMES } from "./model/units";
@@ -54,7 +56,14 @@ function drawn({ title, key, option, height }: Drawing, theme: Theme): string {
 }
 
 function drawings(report: Report): Drawing[] {
-  return [...scaling(report), ...trials(report), ...latency(report), ...flushes(report), ...seconds(report)];
+  return [
+    ...scaling(report),
+    ...trials(report),
+    ...powerCut(report),
+    ...latency(report),
+    ...flushes(report),
+    ...seconds(report),
+  ];
 }
 
 function scaling(report: Report): Drawing[] {
@@ -81,6 +90,13 @@ function trials(report: Report): Drawing[] {
       option: (theme) => trialsOption({ report, measure: "tps", colours }, theme),
     },
   ];
+}
+
+function powerCut(report: Report): Drawing[] {
+  const worst = worstCut(report);
+  if (worst === null) return [];
+  const option = (theme: Theme) => powerCutOption(worst.timeline, theme);
+  return [{ title: timelineTitle(worst), key: OUTCOMES, height: LOW, option }];
 }
 
 function latency(report: Report): Drawing[] {

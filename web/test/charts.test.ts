@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { echarts } from "../src/charts/echarts";
 import { panelOption } from "../src/charts/panel";
 import { percentilesOption, reading, variantCurves } from "../src/charts/percentiles";
+import { binText, powerCutOption } from "../src/charts/power_cut";
 import { type Theme, withTheme } from "../src/charts/theme";
 import { describe, trialDots, trialsOption } from "../src/charts/trials";
 import type { CurvePoint } from "../src/format/report";
@@ -32,6 +33,7 @@ const THEME: Theme = {
     "shade-2": "#520002",
     "shade-3": "#530003",
     grey: "#999999",
+    bad: "#bad000",
   },
 };
 
@@ -130,4 +132,15 @@ test("a panel shows its lines, the warm-up and checkpoints", () => {
   expect(times(lines, 'fill="#c10001"'), "lines are not filled").toBe(0);
   const stack = drawn(panelOption({ panel: waits, ...rest }, THEME));
   expect(times(stack, 'fill="#c10001"'), "bands are").toBe(1);
+});
+
+test("the time line of a power cut stacks what was lost on what was kept, bin by bin to the cut", () => {
+  const timeline = { bin_s: 0.01, kept: [30, 20, 0], lost: [0, 5, 12] };
+  const svg = drawn(powerCutOption(timeline, THEME));
+  expect(svg).toContain('fill="#c10001"');
+  expect(svg).toContain('fill="#bad000"');
+  expect(svg).toContain("-20.0 ms");
+  expect(binText(timeline, 1)).toBe(
+    "acknowledged 20.0 ms before the power cut, within 10.0 ms<br>kept: 20<br>lost: 5",
+  );
 });

@@ -44,6 +44,14 @@ class LedgerFinding(Frozen):
         return f"{self.kind}: client {self.client}, number {self.number} ({told}{sent}{answered}): {self.detail}"
 
 
+class CommitTimeline(Frozen):
+    """Acknowledged commits by when they were acknowledged, in bins of one width of which the last one ends at the power cut."""
+
+    bin_s: float = Field(gt=0)
+    kept: tuple[int, ...] = Field(description="By bin, those that are there.")
+    lost: tuple[int, ...] = Field(description="By bin, those that are missing.")
+
+
 class LedgerCheck(Frozen):
     """A ledger compared with the tables of a database."""
 
@@ -64,6 +72,11 @@ class LedgerCheck(Frozen):
     oldest_lost_ns: int | None = Field(
         default=None,
         description="CLOCK_MONOTONIC when the first of the lost commits had been acknowledged; None when none is lost.",
+    )
+    timeline: CommitTimeline | None = Field(
+        default=None,
+        description="The time in which commits were lost, and as long before it; None when none is lost, and where nobody "
+        "knows when the power went.",
     )
     findings: tuple[LedgerFinding, ...] = Field(description="The first findings of each kind, by client and number.")
     has_ended: bool = Field(description="Whether the load wrote its ledger to the end, or was killed.")

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen
-from plinth.model.commit_ledger import FindingKind
+from plinth.model.commit_ledger import CommitTimeline, FindingKind
 from plinth.model.disk import CutReport
 from plinth.model.power_cut import CutMode
 from plinth.model.units import DurationS
@@ -162,6 +162,9 @@ class PowerCut(Frozen):
     lost_wal_bytes: int | None = Field(
         default=None,
         description="WAL that had been inserted before the power cut and was not there for the recovery, acknowledged or not.",
+    )
+    timeline: CommitTimeline | None = Field(
+        default=None, description="When the lost commits, and those around them, were acknowledged; as lost_time_s."
     )
     recovery_s: float | None = Field(description="From the power's return to a server that takes connections.")
     damage: tuple[Damage, ...] = ()

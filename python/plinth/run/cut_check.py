@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from plinth.model.commit_ledger import CommitTimeline
 from plinth.model.durability import Damage, IntegrityCheck, PlannedCut, PowerCut
 from plinth.model.errors import RunError
 from plinth.model.facts import Installation
@@ -56,6 +57,7 @@ class Findings:
     unanswered: int = 0
     lost_time_s: float | None = None
     lost_wal_bytes: int | None = None
+    timeline: CommitTimeline | None = None
     damage: list[Damage] = field(default_factory=list)
     checks: list[IntegrityCheck] = field(default_factory=list)
 
@@ -79,6 +81,7 @@ class Findings:
             unanswered=self.unanswered,
             lost_time_s=self.lost_time_s,
             lost_wal_bytes=self.lost_wal_bytes,
+            timeline=self.timeline,
             recovery_s=self.recovery_s,
             damage=tuple(self.damage),
             checks=tuple(self.checks),
@@ -144,7 +147,9 @@ def _check_commits(
     import psycopg
 
     try:
-        survival = surviving_commits(control, variant.workload, dataset, told.before, told.load, told.ledger)
+        survival = surviving_commits(
+            control, variant.workload, dataset, told.before, told.load, told.ledger, told.cut_ns
+        )
     except psycopg.Error as error:  # such as a table that is not there any more, or a page that cannot be read
         if is_unanswered(control, error):
             raise
@@ -154,6 +159,7 @@ def _check_commits(
     else:
         found.acknowledged, found.unanswered = survival.acknowledged, survival.unanswered
         found.damage += survival.damage
+        found.timeline = survival.timeline
         if survival.lost_since_ns is not None:
             found.lost_time_s = max(0, told.cut_ns - survival.lost_since_ns) / 1e9
 

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plinth.model.commit_ledger import COMMIT_CLASSES, FINDING_KINDS, FindingKind, LedgerCheck, LedgerFinding
+from plinth.model.commit_ledger import (
+    COMMIT_CLASSES,
+    FINDING_KINDS,
+    CommitTimeline,
+    FindingKind,
+    LedgerCheck,
+    LedgerFinding,
+)
 from plinth.model.errors import RunError
 from plinth.model.trial import Check
 from plinth.workload.commit_ledger import CommitLedger
@@ -33,6 +40,7 @@ _READ = (
     "SET LOCAL statement_timeout = 0",
 )
 _ROWS = f"COPY (SELECT client, number, payload IS NOT DISTINCT FROM {_PAYLOAD} FROM plinth_ledger_commits) TO STDOUT (FORMAT binary)"
+_TIMELINE_BINS = 60
 _COPY_HEADER_BYTES, _COPY_TRAILER_BYTES = 19, 2
 _COPIED = [
     ("fields", ">i2"),
@@ -62,11 +70,13 @@ def compare_ledger(
     *,
     is_standby: bool = False,
     most_findings: int = 10,
+    cut_ns: int | None = None,
 ) -> LedgerCheck:
     """Look for every transaction of the ledger in the database of `control`, and for everything else that is there.
 
     `control` is None where the tables themselves are lost, and all that was acknowledged with them. `is_standby`: commits that
     only the primary has acknowledged may be missing. Of each kind of finding, `most_findings` are listed, and all are counted.
+    `cut_ns` is when the power went, by CLOCK_MONOTONIC.
     Sessions of the load must have ended. Raises psycopg.Error for tables that cannot be read.
     """
     database = _no_tables() if control is None else _read_tables(control)
@@ -87,6 +97,7 @@ def compare_ledger(
         rows=len(database.rows),
         counts={kind: count for kind, count in counts.items() if count},
         oldest_lost_ns=comparison.oldest_lost_ns(),
+        timeline=None if cut_ns is None else comparison.timeline(cut_ns),
         findings=tuple(finding for kind in FINDING_KINDS for finding in found[kind]),
         has_ended=ledger.has_ended,
     )
@@ -200,8 +211,28 @@ class _Comparison:
 
     def oldest_lost_ns(self) -> int | None:
         """When the first of the lost commits had been acknowledged."""
-        lost = self._records["answered_ns"][(self._records["class"] == _CLASS["acknowledged"]) & ~self._is_there]
+        lost = self._acknowledged_ns(is_there=False)
         return int(lost.min()) if len(lost) else None
+
+    def timeline(self, cut_ns: int) -> CommitTimeline | None:
+        """When commits were acknowledged that are there, and that are not, from before the first of these to the power cut."""
+        import numpy as np
+
+        kept, lost = self._acknowledged_ns(is_there=True), self._acknowledged_ns(is_there=False)
+        if not len(lost):
+            return None
+        first = min(int(lost.min()), int(kept.min()) if len(kept) else cut_ns)
+        window_ns = max(_TIMELINE_BINS, min(2 * (cut_ns - int(lost.min())), cut_ns - first))
+        edges = np.linspace(cut_ns - window_ns, cut_ns, _TIMELINE_BINS + 1)
+        return CommitTimeline(
+            bin_s=window_ns / _TIMELINE_BINS / 1e9,
+            kept=tuple(np.histogram(kept, edges)[0].tolist()),
+            lost=tuple(np.histogram(lost, edges)[0].tolist()),
+        )
+
+    def _acknowledged_ns(self, *, is_there: bool) -> "NDArray[Any]":
+        wanted = (self._records["class"] == _CLASS["acknowledged"]) & (self._is_there == is_there)
+        return self._records["answered_ns"][wanted].astype("int64")
 
     def contradictions(self) -> Iterator[_Contradiction]:
         """Everything that contradicts the ledger."""

@@ -7,7 +7,7 @@ built-in workloads leaves are counted.
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from plinth.model.builtin import BUILTINS
-from plinth.model.commit_ledger import LedgerCheck
+from plinth.model.commit_ledger import CommitTimeline, LedgerCheck
 from plinth.model.durability import Damage, DamageKind
 from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
@@ -31,6 +31,8 @@ class Survival(NamedTuple):
     damage: tuple[Damage, ...]
     lost_since_ns: int | None = None
     """CLOCK_MONOTONIC when the oldest of the lost commits was acknowledged, where a ledger tells."""
+    timeline: CommitTimeline | None = None
+    """When the lost commits, and those around them, were acknowledged."""
 
 
 @runtime_checkable
@@ -68,10 +70,11 @@ def surviving_commits(
     before: "Snapshot | None",
     load: LoadResult | None,
     ledger: CommitLedger | None,
+    cut_ns: int,
 ) -> Survival:
     """Compare a recovered database with what the clients of `load` were told; `before` is of `prepare_commits`.
 
-    `ledger` says what they had been told when the power went; None for a workload that keeps none. `before` and `load` may be
+    `ledger` says what they had been told when the power went, at `cut_ns` of CLOCK_MONOTONIC; None for a workload that keeps none. `before` and `load` may be
     None beside a ledger: what the dataset itself could tell is left out then. Raises psycopg.Error
     for tables that cannot be read.
     """
@@ -86,13 +89,14 @@ def surviving_commits(
     if ledger is None:
         assert counted is not None, "the plan was checked for it"
         return counted
-    check = compare_ledger(ledger, control)
+    check = compare_ledger(ledger, control, cut_ns=cut_ns)
     others = () if counted is None else tuple(one for one in counted.damage if one.kind not in _COUNTED)
     return Survival(
         acknowledged=check.acknowledged + check.local_only,
         unanswered=check.indeterminate,
         damage=(*_damage(check), *others),
         lost_since_ns=check.oldest_lost_ns,
+        timeline=check.timeline,
     )
 
 

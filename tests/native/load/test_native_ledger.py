@@ -369,6 +369,16 @@ def test_a_ledger_as_of_an_instant_knows_what_was_known_then(
     )
     with server.connect() as control:
         assert compare_ledger(then, control).is_clean
+        assert compare_ledger(whole, control).timeline is None, "nobody knows when the power went"
+        answered = whole.records["answered_ns"]
+        cut_ns = int(answered[-1]) + 1
+        check = compare_ledger(whole, control, cut_ns=cut_ns)
+    assert check.oldest_lost_ns == answered[9]
+    assert check.timeline is not None and sum(check.timeline.lost) == check.lost == 11
+    window_ns = len(check.timeline.lost) * check.timeline.bin_s * 1e9
+    assert window_ns == pytest.approx(min(2 * (cut_ns - answered[9]), cut_ns - answered[0]))
+    assert sum(check.timeline.kept) == (answered[:9] >= cut_ns - window_ns).sum()
+    assert check.timeline.lost[-1] > 0, "the last bin ends at the power cut"
 
 
 def test_a_full_place_of_the_ledger_ends_the_load_with_its_reason(server: Server, load: Load, full_place: Path) -> None:

@@ -38,6 +38,7 @@ export function themeOf(read: (name: string) => string): Theme {
       "shade-2": read("shade-2"),
       "shade-3": read("shade-3"),
       grey: read("grey"),
+      bad: read("bad"),
     },
   };
 }

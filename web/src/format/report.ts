@@ -546,6 +546,10 @@ export interface PowerCut {
    */
   lost_wal_bytes: number | null;
   /**
+   * When the lost commits, and those around them, were acknowledged; as lost_time_s.
+   */
+  timeline: CommitTimeline | null;
+  /**
    * From the power's return to a server that takes connections.
    */
   recovery_s: number | null;
@@ -573,6 +577,20 @@ export interface CutReport {
    * Requests that had not ended, and got EIO.
    */
   requests_failed: number;
+}
+/**
+ * Acknowledged commits by when they were acknowledged, in bins of one width of which the last one ends at the power cut.
+ */
+export interface CommitTimeline {
+  bin_s: number;
+  /**
+   * By bin, those that are there.
+   */
+  kept: number[];
+  /**
+   * By bin, those that are missing.
+   */
+  lost: number[];
 }
 /**
  * Something that is not as it must be after a recovery.

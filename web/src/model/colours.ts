@@ -4,7 +4,7 @@ export const PALETTE = ["c-1", "c-2", "c-3", "c-4", "c-5", "c-6", "c-7", "c-8"] 
 /** Shades of one hue, for percentiles. */
 export const SHADES = ["shade-1", "shade-2", "shade-3"] as const;
 
-export type ColourName = (typeof PALETTE)[number] | (typeof SHADES)[number] | "grey";
+export type ColourName = (typeof PALETTE)[number] | (typeof SHADES)[number] | "grey" | "bad";
 
 /** The name of a place's colour in the palette, which begins again at its end; null is grey. */
 export function paletteColour(place: number | null): ColourName {

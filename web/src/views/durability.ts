@@ -1,7 +1,11 @@
 /** What power cuts found: for each variant how many, how many of all do damage at most, and the evidence of each damage. */
+import { OUTCOMES, powerCutOption } from "../charts/power_cut";
 import type { CutCount, DurabilityTest, PowerCut, Report } from "../format/report";
-import { decimalSize, duration, number } from "../model/units";
+import { timelineTitle, worstCut } from "../model/power_cuts";
+import { decimalSize, latency, number } from "../model/units";
+import { Chart } from "./chart";
 import { h, notAvailable, scrolling, section } from "./dom";
+import { entry } from "./key";
 import { type Column, dataTable } from "./table";
 
 interface Row {
@@ -48,7 +52,7 @@ function mostLost(test: DurabilityTest): string {
   const wal = test.most_lost_wal_bytes ?? null;
   return [
     number(test.most_lost_commits),
-    time === null ? "" : duration(time),
+    time === null ? "" : latency(time * 1e9),
     wal === null ? "" : `${decimalSize(wal)} of WAL`,
   ]
     .filter(Boolean)
@@ -99,6 +103,16 @@ function falls(rows: readonly Row[]): HTMLElement | null {
   return scrolling("Cuts that did damage, by moment and mode", dataTable(columns, counted));
 }
 
+function timeline(report: Report): HTMLElement[] {
+  const worst = worstCut(report);
+  if (worst === null) return [];
+  const title = timelineTitle(worst);
+  const holder = h("div", { class: "chart", role: "img", "aria-label": title });
+  new Chart("power-cut", holder, (theme) => powerCutOption(worst.timeline, theme));
+  const key = OUTCOMES.map(({ label, colour }) => entry(label, colour));
+  return [h("h3", {}, title), h("ul", { class: "key" }, ...key), holder];
+}
+
 /** Nothing where no cuts were planned. */
 export function durabilityView(report: Report): HTMLElement | null {
   const rows = report.analysis.variants.flatMap(({ label, durability }) =>
@@ -118,6 +132,7 @@ export function durabilityView(report: Report): HTMLElement | null {
     durability.note,
     scrolling("Power cuts by variant", dataTable(COLUMNS, rows)),
     falls(rows),
+    ...timeline(report),
     examples.length > 0 && scrolling("What was damaged", dataTable(EXAMPLES, examples)),
     gaps.length > 0 &&
       h(
