@@ -35,6 +35,22 @@ async function grown(page, id, least) {
   return found.jsonValue();
 }
 
+/** The points of a chart before and after it has grown within a trial; a trial that begins has fewer. */
+async function growth(page, id) {
+  let [before, after] = [await grown(page, id, 1), 0];
+  for (;;) {
+    const changed = ({ id, before }) => {
+      const chart = window.plinth.charts().find((each) => each.id === id);
+      const now = chart?.series[0]?.points ?? 0;
+      return now !== before && { now };
+    };
+    const found = await page.waitForFunction(changed, { id, before }, { timeout: TIMEOUT_MS });
+    after = (await found.jsonValue()).now;
+    if (after > before && before > 0) return { before, after };
+    before = after;
+  }
+}
+
 async function look(page, view) {
   const wide = await page.evaluate(
     () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
@@ -81,9 +97,8 @@ async function watch(browser) {
   });
   await follow(page);
 
-  findings.first_points = await grown(page, "tps", 1);
+  findings.growth = await growth(page, "tps");
   say({ step: "growing" });
-  findings.grown_points = await grown(page, "tps", 3);
   findings.latency_points = await grown(page, "latency", 1);
   findings.headline = await page.locator("#now h2").textContent();
   findings.trials_before = await grown(page, "trials", 1);
