@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -65,3 +66,17 @@ class Both:
             os.environ.clear()
             os.environ.update(kept)
         return ProgramOutput(code, out.getvalue(), err.getvalue())
+
+
+def words_of(text: str) -> str:
+    """Without the program's name."""
+    return re.sub(r"^(\S*/)?pgbench:|^plinth bench:", "", text, flags=re.MULTILINE)
+
+
+def shape(text: str) -> list[str]:
+    """Lines without figures, and without who says them."""
+    text = words_of(text).replace("plinth bench", "pgbench")
+    text = re.sub(r"^pgbench \(.*\)$", "pgbench (VERSION)", text, flags=re.MULTILINE)
+    lines = [re.sub(r" +", " ", re.sub(r"\d+(\.\d+)?", "N", line)) for line in text.splitlines()]
+    # How many seconds there were, and which client's error came first, is chance.
+    return [line for number, line in enumerate(lines) if not line.startswith("progress:") or line not in lines[:number]]
