@@ -3,13 +3,13 @@
 import fcntl
 import json
 import os
-import shutil
 
 import pytest
 from test_command_line import SLOW, loaded_by, plinth
 
 from plinth.system.lock import LOCK_FILE
 from small_bundles import CONTENTS, change, written
+from spoilt_bundles import SPOILT
 
 
 @pytest.fixture(autouse=True)
@@ -49,25 +49,6 @@ def test_without_answers_nothing_is_analysed(tmp_path):
     assert not loaded_by("history", tmp_path, "--no-answers") & SLOW
 
 
-def truncated(bundle):
-    text = (bundle / "manifest.json").read_bytes()
-    (bundle / "manifest.json").write_bytes(text[: len(text) // 2])
-
-
-def newer(bundle):
-    change(bundle / "manifest.json", schema_version=99)
-
-
-def foreign(bundle):
-    shutil.rmtree(bundle)
-    bundle.mkdir()
-    (bundle / "manifest.json").write_text('{"name": "an extension of a browser", "manifest_version": 3}')
-
-
-def half_written(bundle):
-    (bundle / "manifest.json").unlink()
-
-
 def without_plan(bundle):
     (bundle / "plan.json").unlink()
 
@@ -76,28 +57,8 @@ def nested_too_deep(bundle):
     (bundle / "plan.json").write_text("[" * 100_000)
 
 
-def a_fifo(bundle):
-    (bundle / "plan.json").unlink()
-    os.mkfifo(bundle / "plan.json")
-
-
-def a_link(bundle):
-    (bundle / "manifest.json").rename(bundle.with_name("elsewhere.json"))
-    (bundle / "manifest.json").symlink_to(bundle.with_name("elsewhere.json"))
-
-
 @pytest.mark.parametrize(
-    ("spoil", "reason"),
-    [
-        (truncated, "manifest.json: cannot read"),
-        (newer, "version 99"),
-        (foreign, "version None"),
-        (half_written, "half-written"),
-        (without_plan, "plan.json"),
-        (nested_too_deep, "plan.json"),
-        (a_fifo, "a FIFO"),
-        (a_link, "a symbolic link"),
-    ],
+    ("spoil", "reason"), [*SPOILT.items(), (without_plan, "plan.json"), (nested_too_deep, "plan.json")]
 )
 def test_what_cannot_be_read_is_listed_with_the_reason_beside_what_can(tmp_path, spoil, reason):
     written(tmp_path / "whole", trials=False)

@@ -14,6 +14,7 @@ from plinth.bundle import BundleFolder
 from plinth.bundle.seal import seal_bundle
 from serving import Served
 from small_bundles import CONTENTS, change, written
+from spoilt_bundles import SPOILT
 from waiting import until
 
 
@@ -120,43 +121,6 @@ def test_nothing_is_written_into_bundles(tmp_path):
     with Served(tmp_path) as served:
         assert served.ask(f"/bundles/{keys(catalogue(served))[0]}")[0] == 200
     assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
-
-
-def truncated(bundle):
-    text = (bundle / "manifest.json").read_bytes()
-    (bundle / "manifest.json").write_bytes(text[: len(text) // 2])
-
-
-def newer(bundle):
-    change(bundle / "manifest.json", schema_version=99)
-
-
-def foreign(bundle):
-    (bundle / "manifest.json").write_text('{"name": "an extension of a browser", "manifest_version": 3}')
-
-
-def half_written(bundle):
-    (bundle / "manifest.json").unlink()
-
-
-def a_fifo(bundle):
-    (bundle / "plan.json").unlink()
-    os.mkfifo(bundle / "plan.json")
-
-
-def a_link(bundle):
-    (bundle / "manifest.json").rename(bundle.with_name("aside.json"))
-    (bundle / "manifest.json").symlink_to(bundle.with_name("aside.json"))
-
-
-SPOILT = {
-    truncated: "manifest.json: cannot read",
-    newer: "version 99",
-    foreign: "version None",
-    half_written: "half-written",
-    a_fifo: "a FIFO",
-    a_link: "a symbolic link",
-}
 
 
 def test_what_cannot_be_read_is_listed_with_the_reason_beside_what_can(tmp_path):
