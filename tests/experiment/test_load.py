@@ -7,33 +7,9 @@ import pytest
 from plinth.experiment import load_text, template
 from plinth.model.errors import ExperimentError, UsageError
 from plinth.workload import scripts_of
+from ramdisk_experiment import ramdisk_text
 
-VALID = """\
-spec = 1
-name = "ramdisk"
-question = "Which is faster?"
-
-[storage.disk]
-kind = "directory"
-[storage.memory]
-kind = "tmpfs"
-size = "2GiB"
-
-[dataset]
-kind = "tpcb"
-scale = 3
-
-[workload]
-builtin = "tpcb-like"
-
-[matrix]
-storage = ["disk", "memory"]
-"workload.clients" = [1, 16]
-
-[measure]
-warmup = "500ms"
-duration = "1min"
-"""
+VALID = ramdisk_text(matrix='"workload.clients" = [1, 16]\n', rest='[measure]\nwarmup = "500ms"\nduration = "1min"\n')
 
 
 def load(text, overrides=(), folder=Path()):

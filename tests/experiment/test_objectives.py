@@ -6,26 +6,11 @@ import pytest
 
 from plinth.experiment import load_text
 from plinth.model.errors import ExperimentError
+from ramdisk_experiment import ramdisk_text
 
-HEAD = """\
-spec = 1
-name = "ramdisk"
-question = "Which is faster?"
-[storage.disk]
-kind = "directory"
-[storage.memory]
-kind = "tmpfs"
-size = "2GiB"
-[dataset]
-kind = "tpcb"
-scale = 3
-[workload]
-builtin = "tpcb-like"
-[matrix]
-storage = ["disk", "memory"]
-workload.clients = [1, 16]
-[[objective]]
-"""
+HEAD = ramdisk_text(matrix='"workload.clients" = [1, 16]\n', rest="[[objective]]\n")
+FIRST_LINE = HEAD.count("\n")
+"""That of [[objective]]; its keys follow."""
 
 
 def objective(keys: str):
@@ -57,27 +42,27 @@ def test_a_saved_objective_is_read_again() -> None:
 @pytest.mark.parametrize(
     ("keys", "line", "said"),
     [
-        ('metric = "p99"\nmax = "20ms"', 18, "latency_p99, written_per_transaction"),
-        ('metric = "latency_p99"\nmax = "20 parsecs"', 19, "unknown unit 'parsecs'; allowed: ns, us, ms, s"),
-        ('metric = "latency_p99"\nmax = 20', 19, 'a latency with its unit, such as "20ms"'),
-        ('metric = "tps"\nmin = "many"', 19, "a number that is not negative"),
-        ('metric = "tps"\nmin = true', 19, "a number that is not negative"),
-        ('metric = "tps"\nmin = nan', 19, "a number that is not negative"),
-        ('metric = "tps"', 17, "exactly one of max and min"),
-        ('metric = "tps"\nmax = 1\nmin = 1', 17, "exactly one of max and min"),
-        ('metric = "commits"\nmin = "unknown"', 19, "allowed: keeps, may lose recent commits, does not keep"),
-        ('metric = "commits"\nmax = "keeps"', 17, 'min = "keeps"'),
-        ('metric = "cost_per_million_transactions"\nmax = 1', 17, "price_per_hour is missing"),
-        ('metric = "tps"\nmin = 1\nprice_per_hour = 1', 17, "of cost_per_million_transactions only"),
-        ('metric = "tps"\nmin = 1\nwhere = { storage = "dsk" }', 20, "got 'dsk'; allowed: 'disk', 'memory'"),
+        ('metric = "p99"\nmax = "20ms"', 1, "latency_p99, written_per_transaction"),
+        ('metric = "latency_p99"\nmax = "20 parsecs"', 2, "unknown unit 'parsecs'; allowed: ns, us, ms, s"),
+        ('metric = "latency_p99"\nmax = 20', 2, 'a latency with its unit, such as "20ms"'),
+        ('metric = "tps"\nmin = "many"', 2, "a number that is not negative"),
+        ('metric = "tps"\nmin = true', 2, "a number that is not negative"),
+        ('metric = "tps"\nmin = nan', 2, "a number that is not negative"),
+        ('metric = "tps"', 0, "exactly one of max and min"),
+        ('metric = "tps"\nmax = 1\nmin = 1', 0, "exactly one of max and min"),
+        ('metric = "commits"\nmin = "unknown"', 2, "allowed: keeps, may lose recent commits, does not keep"),
+        ('metric = "commits"\nmax = "keeps"', 0, 'min = "keeps"'),
+        ('metric = "cost_per_million_transactions"\nmax = 1', 0, "price_per_hour is missing"),
+        ('metric = "tps"\nmin = 1\nprice_per_hour = 1', 0, "of cost_per_million_transactions only"),
+        ('metric = "tps"\nmin = 1\nwhere = { storage = "dsk" }', 3, "got 'dsk'; allowed: 'disk', 'memory'"),
         (
             'metric = "tps"\nmin = 1\nwhere = { clients = 1 }',
-            20,
+            3,
             "'clients' is not a factor; allowed: storage, workload.clients",
         ),
         (
             'metric = "cost_per_million_transactions"\nmax = 1\nprice_per_hour = { dsk = 1 }',
-            20,
+            3,
             "storage 'dsk' is not one of: disk, memory",
         ),
     ],
@@ -87,4 +72,4 @@ def test_errors_name_the_line_and_what_is_allowed(keys: str, line: int, said: st
         objective(keys)
     (problem,) = caught.value.problems
     assert said in problem.message
-    assert problem.where == f"x.toml:{line}"
+    assert problem.where == f"x.toml:{FIRST_LINE + line}"

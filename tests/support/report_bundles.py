@@ -23,6 +23,7 @@ from plinth.model.trial import Check, DeviceIo, Event, Sample, Trial
 from plinth.plan.order import order_trials
 from plinth.plan.variants import expand
 from plinth.probe.io_jobs import shapes
+from ramdisk_experiment import ramdisk_text
 
 SECOND_NS = 1_000_000_000
 STARTED_UNIX_NS = 1_760_000_000 * SECOND_NS
@@ -37,29 +38,14 @@ STATEMENTS = (
     (9, "END;", 0.6),
 )
 
-RAMDISK = """\
-spec = 1
-name = "synthetic-ramdisk"
-question = "How much faster is PostgreSQL with its data directory in memory than on this machine's disk?"
-
-[storage.disk]
-kind = "directory"
-
-[storage.memory]
-kind = "tmpfs"
-size = "2GiB"
-
-[dataset]
-kind = "tpcb"
-scale = 10
-
-[workload]
-builtin = "tpcb-like"
-clients = 8
-
-[matrix]
-storage = ["disk", "memory"]
-
+ASKED_OF_TWO = "How much faster is PostgreSQL with its data directory in memory than on this machine's disk?"
+ASKED_OF_MANY = "Which commit delay suits this machine's disk, and does it matter in memory?"
+RAMDISK = ramdisk_text(
+    name="synthetic-ramdisk",
+    question=ASKED_OF_TWO,
+    scale=10,
+    workload="clients = 8\n",
+    rest="""\
 [measure]
 warmup = "{warmup}s"
 duration = "{seconds}s"
@@ -67,10 +53,8 @@ repeats = {repeats}
 
 [drive]
 tbw = "600TB"
-"""
-
-ASKED_OF_TWO = "How much faster is PostgreSQL with its data directory in memory than on this machine's disk?"
-ASKED_OF_MANY = "Which commit delay suits this machine's disk, and does it matter in memory?"
+""",
+)
 MANY = (
     RAMDISK.replace("synthetic-ramdisk", "synthetic-many")
     .replace(ASKED_OF_TWO, ASKED_OF_MANY)
