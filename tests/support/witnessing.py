@@ -24,6 +24,7 @@ SERVER = TestedServer(
     schema_name="public",
     version="18.0",
     started_unix_us=1,
+    began_unix_us=2,
     boot_id=None,
     settings={},
 )

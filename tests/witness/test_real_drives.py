@@ -226,6 +226,7 @@ def test_a_drive_that_lies_is_found_whether_it_loses_the_last_commits_or_all(pla
     assert 0 < last["lost"] < last["acknowledged"]
     finding = last["rounds"][0]["ledger"]["findings"][0]
     assert (finding["kind"], finding["commit_class"]) == ("lost commit", "acknowledged")
+    assert last["rounds"][0]["lost_time_s"] > 0
     place.disk.control.flush_now()
     place.pull_the_plug()
     with place.recovered():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from emulated_disks import run
 from plinth.model.errors import Refused, RunError
 from plinth.witness import protocol, server
 from plinth.witness.credentials import connect_to_witness, witness_credentials
@@ -208,6 +209,36 @@ def test_a_round_cannot_fill_the_disk_of_the_witness(tmp_path: Path):
         assert answer.kind is Kind.REFUSED
         assert b"--max-size" in answer.payload
         assert len(known(witness)) == 2
+
+
+def test_a_full_disk_of_the_witness_ends_the_round_and_the_load_is_told(scratch: Path):
+    small = scratch / "small"
+    small.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=128k", "plinth-test", str(small))
+    try:
+        fill(small / "rounds")
+    finally:
+        run("umount", "--lazy", str(small))  # the folder is held open until it is forgotten
+
+
+def fill(path: Path) -> None:
+    with WitnessHere(path) as witness:
+        load = witness.followed()
+        number = 0
+        while (answer := asked(load, Kind.RECORDS, records(0, *batch(number)))).kind is Kind.ACK:
+            number += BATCH
+        assert answer.kind is Kind.REFUSED
+        assert b"no space left" in answer.payload
+        assert number <= len(known(witness)) < number + BATCH
+        assert number > 0
+        until(lambda: not witness.folder.is_going_on(witness.folder.rounds()[0]))
+
+
+BATCH = 500
+
+
+def batch(first: int) -> list[bytes]:
+    return [record(number, 0, number + 1, ACKNOWLEDGED) for number in range(first, first + BATCH)]
 
 
 def test_a_witness_that_ends_says_so_in_its_round(tmp_path: Path):

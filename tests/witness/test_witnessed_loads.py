@@ -14,7 +14,7 @@ import pytest
 from native_server import Server
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError, Refused, RunError, UsageError
-from plinth.witness.load import LoadEnded, LoadState, WitnessedLoad, run_witnessed
+from plinth.witness.load import LoadEnded, WitnessedLoad, run_witnessed
 from plinth.witness.protocol import MAX_RECORDS
 from plinth.witness.stream import LedgerTail
 from plinth.witness.verify import record_refused_recovery, verdict, verify_last_round
@@ -36,7 +36,7 @@ def connection(server: Server, user: str = "postgres", database: str = "postgres
     return Connection(host=str(server.folder), port=server.port, user=user, database=database)
 
 
-def wanted(witness: WitnessHere, to: Connection, duration_s: float = 1.0) -> WitnessedLoad:
+def wanted(witness: WitnessHere, to: Connection, duration_s: float = 0.4) -> WitnessedLoad:
     known_by = witness.credentials
     return WitnessedLoad(to, "127.0.0.1", witness.port, known_by.fingerprint, known_by.token, CLIENTS, duration_s)
 
@@ -48,20 +48,26 @@ def complete(witness: WitnessHere, to: Connection) -> LoadEnded:
 def cut_short(witness: WitnessHere, server: Server, cut: Callable[[], None]) -> "LoadEnded | PlinthError":
     """How a load ends that something happens to once the witness knows of some commits."""
     ended: list[LoadEnded | PlinthError] = []
-    states: list[LoadState] = []
 
     def run() -> None:
         try:
-            ended.append(run_witnessed(wanted(witness, connection(server), 60.0), print, states.append))
+            ended.append(run_witnessed(wanted(witness, connection(server), 60.0), print, lambda state: None))
         except PlinthError as error:
             ended.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
-    until(lambda: any(state.known > 100 for state in states))
+    until(lambda: len(known(witness)) > 100)
     cut()
     thread.join(30)
     return ended[0]
+
+
+def known(witness: WitnessHere) -> "list[object]":
+    """What the witness knows to have been acknowledged in the last round."""
+    rounds = witness.folder.rounds()
+    ledger = witness.folder.ledger(rounds[-1]) if rounds else None
+    return [] if ledger is None else list(ledger.of_class("acknowledged"))
 
 
 def ledger_of(witness: WitnessHere) -> CommitLedger:
@@ -184,11 +190,20 @@ def test_another_server_or_database_is_refused_and_not_taken_for_a_loss(
 
 def test_tables_of_another_round_are_those_of_a_round_that_was_lost(witness: WitnessHere, server: Server):
     ended = complete(witness, connection(server))
-    server.execute("update plinth_ledger_round set round_id = 'of another round'")
+    server.execute("update plinth_ledger_round set round_id = 'of an earlier round', began_unix_us = began_unix_us - 1")
     found = verify_last_round(witness.folder.path, connection(server))
     assert found.lost == ended.known
     server.execute("drop table plinth_ledger_round")
     assert verify_last_round(witness.folder.path, connection(server)).lost == ended.known
+
+
+def test_a_later_load_for_another_witness_is_not_taken_for_a_loss(witness: WitnessHere, server: Server, tmp_path: Path):
+    complete(witness, connection(server))
+    with WitnessHere(tmp_path / "others", max_round_bytes=2**30) as another:
+        complete(another, connection(server))
+    with pytest.raises(RunError, match="another load has emptied the tables since round 1"):
+        verify_last_round(witness.folder.path, connection(server))
+    assert witness.folder.verified(1) is None
 
 
 def test_a_server_that_does_not_start_is_a_result(witness: WitnessHere, server: Server):

@@ -1,10 +1,13 @@
 """Commands about the durability of real drives: a witness on another machine, a load that tells it of each commit, and the
 comparison after the restart; and about images of recorded disks."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
+from rich.live import Live
+from rich.text import Text
 
 from plinth.cli.console import error_console
 from plinth.cli.experiment import AsJson
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT = 8434
 _MAX_FINDINGS = 10
+_PLAIN_PROGRESS_EVERY_S = 5.0
 _EXAMPLE = f"""
 A power cut of a real machine, in short (docs/guides/real-drives.md has it step by step):
 
@@ -94,17 +98,17 @@ def witness(
     host, port = _address("--listen", listen)
     made = WitnessFolder.made(folder)
     credentials = witness_credentials(made.path, cert, key, Runner())
-    notes = error_console(soft_wrap=True)
+    progress = _ProgressLine()
 
     def show(heard: Hearing) -> None:
-        notes.print(f"round {heard.round}: {heard.acknowledged:,} acknowledged commits are known")
+        progress.show(f"round {heard.round}: {heard.acknowledged:,} acknowledged commits are known")
 
-    with listening(host, port) as listener:
+    with listening(host, port) as listener, progress:
         port = listener.getsockname()[1]
         with (
-            InterruptGuard(notes.print),
+            InterruptGuard(progress.note),
             serving(
-                made.path, credentials, listener, notes.print, silence_s=silence_s, max_round_bytes=max_bytes
+                made.path, credentials, listener, progress.note, silence_s=silence_s, max_round_bytes=max_bytes
             ) as served,
         ):
             print_plain(f"listening on {host}:{port}; rounds of at most {format_size(max_bytes)} in {made.path}")
@@ -165,14 +169,15 @@ def load(
         clients=clients,
         duration_s=duration_s,
     )
-    notes = error_console(soft_wrap=True)
 
     def show(state: "LoadState") -> None:
-        notes.print(
+        progress.show(
             f"round {state.round}, {state.elapsed_s:.0f} s: {state.done:,} commits, the witness knows of {state.known:,}"
         )
 
-    return _show_end(run_witnessed(wanted, lambda text: notes.print(f"note: {text}"), show))
+    with _ProgressLine() as progress:
+        ended = run_witnessed(wanted, lambda text: progress.note(f"note: {text}"), show)
+    return _show_end(ended)
 
 
 @durability.command
@@ -217,6 +222,42 @@ def verify(
         _show_round(found)
         _show_verdict(all_rounds)
     return FAILED_GATE if all_rounds.damaged else 0
+
+
+class _ProgressLine:
+    """One line on stderr that changes, on a terminal; elsewhere a line now and then. Notes are printed above it."""
+
+    def __init__(self) -> None:
+        self._console = error_console(soft_wrap=True)
+        self._line = Live(console=self._console, transient=True, auto_refresh=False)
+        self._next_s = 0.0
+
+    def __enter__(self) -> "_ProgressLine":
+        if self._is_live:
+            self._line.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._is_live:
+            self._line.stop()
+
+    @property
+    def _is_live(self) -> bool:
+        return self._console.is_terminal and not self._console.is_dumb_terminal
+
+    def show(self, text: str) -> None:
+        """How far it is."""
+        if self._is_live:
+            self._line.update(Text(text), refresh=True)
+        elif time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + _PLAIN_PROGRESS_EVERY_S
+            self._console.print(text)
+
+    def note(self, text: str) -> None:
+        """What has happened."""
+        if self._is_live:
+            self._line.update(Text(), refresh=True)
+        self._console.print(text)
 
 
 def _show_end(ended: "LoadEnded") -> int:

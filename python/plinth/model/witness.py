@@ -13,7 +13,7 @@ from plinth.model.base import Frozen
 from plinth.model.commit_ledger import LedgerCheck
 from plinth.model.durability import Damage, IntegrityCheck
 from plinth.model.load_config import MAX_CLIENTS
-from plinth.model.units import format_count
+from plinth.model.units import format_count, format_duration
 
 PROTOCOL_VERSION = 1
 WITNESS_VERSION = 1
@@ -46,6 +46,7 @@ class TestedServer(Frozen):
     schema_name: _Text = Field(description="Where the tables of the ledger are.")
     version: _Text
     started_unix_us: int = Field(ge=0, lt=2**63, description="When the postmaster was started, by its own clock.")
+    began_unix_us: int = Field(ge=0, lt=2**63, description="When it was asked, before the load, by its own clock.")
     boot_id: _Text | None = Field(
         description="/proc/sys/kernel/random/boot_id of its machine; None: the role may not read it."
     )
@@ -110,6 +111,11 @@ class VerifiedRound(Frozen):
     not_a_cut: str | None = Field(description="Why the round does not count as a power cut; None when it does.")
     ledger: LedgerCheck | None = Field(description="None: the server, or the tables, could not be read.")
     acknowledged: int = Field(ge=0, description="Commits that the witness knows to have been acknowledged.")
+    lost_time_s: float | None = Field(
+        default=None,
+        description="How long before the last commit that the witness knows to have been acknowledged the oldest of the lost ones "
+        "was; None when none is lost.",
+    )
     damage: tuple[Damage, ...] = Field(description="What else is not as it must be.")
     checks: tuple[IntegrityCheck, ...] = ()
 
@@ -172,4 +178,6 @@ class WitnessVerdict(Frozen):
             bound = f"at most {self.damaged_share_at_most:.1%} of cuts"
             return f"{lost} in {cuts}: {bound} do damage, with 95 % confidence{also}"
         kinds = dict.fromkeys(kind for one in self.damaged if one.not_a_cut is None for kind in one.kinds)
-        return f"{lost} in {cuts}; {self.damaged_cuts} of them did damage ({', '.join(kinds)}){also}"
+        back_s = max((one.lost_time_s or 0.0 for one in self.rounds if one.not_a_cut is None), default=0.0)
+        back = f", up to {format_duration(back_s)} back" if self.lost else ""
+        return f"{lost} in {cuts}{back}; {self.damaged_cuts} of them did damage ({', '.join(kinds)}){also}"

@@ -86,7 +86,7 @@ def run_witnessed(
         witness = WitnessConnection(wanted.host, wanted.port, wanted.fingerprint, _hello(wanted, server, threads))
         with InterruptGuard(note), LedgerStream(witness) as stream:
             number = witness.round.number
-            prepare_round(control, wanted.clients, witness.round.round_id, where)
+            prepare_round(control, wanted.clients, witness.round.round_id, server.began_unix_us, where)
             load = _started(wanted, threads, stream)
             try:
                 end, reasons = _run_to_end(load, wanted.duration_s, stream, number, on_progress)

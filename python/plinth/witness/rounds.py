@@ -20,7 +20,8 @@ from plinth.model.commit_ledger import COMMIT_CLASSES
 from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.witness import POSSIBLE_CUTS, Hello, RoundEnd, VerifiedRound, WitnessRound
 from plinth.system.failures import from_os_error
-from plinth.system.lock import is_locked
+from plinth.system.lock import DirectoryLock, is_locked
+from plinth.system.paths import sync_folder
 from plinth.witness.protocol import INDEXED_BYTES, THREAD, NotUnderstood
 from plinth.workload.commit_ledger import (
     HEADER_BYTES,
@@ -60,10 +61,13 @@ class WitnessFolder:
             raise from_os_error(error, "make the witness's folder", path) from error
         return cls(path)
 
-    @property
-    def is_served(self) -> bool:
-        """Whether a witness is at work here."""
-        return is_locked(self._files.descriptor)
+    def is_going_on(self, one: WitnessRound) -> bool:
+        """Whether a witness hears of the load of a round now."""
+        descriptor = os.open(self.path / _name(one.number), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return one.ended_unix_ns is None and is_locked(descriptor)
+        finally:
+            os.close(descriptor)
 
     def rounds(self) -> list[WitnessRound]:
         """All of them, in their order."""
@@ -113,6 +117,7 @@ class WitnessFolder:
         )
         self._files.make_folder(_name(begun.number))
         self._files.write_durably(f"{_name(begun.number)}/round.json", begun.model_dump_json(indent=1))
+        sync_folder(self.path)
         return RoundWriter(self.path / _name(begun.number), self._files, begun, max_bytes)
 
     def is_unverified(self, last: WitnessRound) -> bool:
@@ -143,6 +148,7 @@ class RoundWriter:
         self._folder = folder
         self._files = files
         self._left_bytes = max_bytes
+        self._lock = DirectoryLock(folder).acquire()
         self._threads: dict[int, int] = {}
         self._used: dict[int, int] = {}
 
@@ -196,6 +202,7 @@ class RoundWriter:
         for descriptor in self._threads.values():
             os.close(descriptor)
         self._threads.clear()
+        self._lock.release()
         self.round = self.round.model_copy(update={"ended_unix_ns": time.time_ns(), "end": how})
         self._files.write_durably(f"{_name(self.round.number)}/round.json", self.round.model_dump_json(indent=1))
 
@@ -222,9 +229,11 @@ class RoundWriter:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         path = self._folder / f"{thread}.ledger"
         try:
-            return os.open(path, flags, 0o600)
+            descriptor = os.open(path, flags, 0o600)
+            sync_folder(self._folder)
         except OSError as error:
             raise from_os_error(error, "make the ledger", path) from error
+        return descriptor
 
     def _write(self, thread: int, offset: int, data: bytes) -> None:
         try:

@@ -14,10 +14,13 @@ _SETTINGS = (*RISKY_SETTINGS, "wal_sync_method", "data_checksums")
 _IDENTITY = """
     SELECT (SELECT system_identifier::text FROM pg_control_system()), d.datname, d.oid::bigint, current_schema()::text,
         current_setting('server_version'), (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint,
-        pg_is_in_recovery()
+        (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, pg_is_in_recovery()
     FROM pg_database d WHERE d.datname = current_database()
 """
 _BOOT_ID = "SELECT trim(E'\\n' FROM pg_read_file('/proc/sys/kernel/random/boot_id', 0, 64))"
+_CREATE_ROUND = (
+    'CREATE TABLE IF NOT EXISTS plinth_ledger_round (round_id text NOT NULL, began_unix_us bigint NOT NULL, "end" text)'
+)
 _LACKING_RIGHT, _NO_SUCH_FILE = "42501", "58P01"
 _NO_SUCH_TABLE = ("42P01", "3F000")
 
@@ -26,6 +29,8 @@ class RoundInTables(NamedTuple):
     """What the table plinth_ledger_round says."""
 
     round_id: str
+    began_unix_us: int
+    """When its load began, by the server's clock."""
     end: str | None
     """How the load ended; None when it could not say so any more."""
 
@@ -38,7 +43,7 @@ def tested_server(control: "psycopg.Connection[Any]", where: str) -> TestedServe
             "SELECT name, setting FROM pg_settings WHERE name = ANY (%s)", (list(_SETTINGS),)
         ).fetchall()
     assert row is not None, "a session is in a database"
-    identifier, database, oid, schema, version, started_us, is_standby = row
+    identifier, database, oid, schema, version, started_us, now_us, is_standby = row
     if is_standby:
         raise UsageError("the server is a standby: it takes no commits", where=where, hint="connect to the primary")
     if schema is None:
@@ -50,18 +55,21 @@ def tested_server(control: "psycopg.Connection[Any]", where: str) -> TestedServe
         schema_name=schema,
         version=version,
         started_unix_us=started_us,
+        began_unix_us=now_us,
         boot_id=_boot_id(control),
         settings=dict(settings),
     )
 
 
-def prepare_round(control: "psycopg.Connection[Any]", clients: int, round_id: str, where: str) -> None:
+def prepare_round(
+    control: "psycopg.Connection[Any]", clients: int, round_id: str, began_unix_us: int, where: str
+) -> None:
     """Make and empty the tables of the ledger, and write down which round they are of."""
     with database_errors("make the tables of the ledger", where):
         prepare_ledger_tables(control, clients)
-        control.execute('CREATE TABLE IF NOT EXISTS plinth_ledger_round (round_id text NOT NULL, "end" text)')
+        control.execute(_CREATE_ROUND)
         control.execute("TRUNCATE plinth_ledger_round")
-        control.execute("INSERT INTO plinth_ledger_round VALUES (%s)", (round_id,))
+        control.execute("INSERT INTO plinth_ledger_round VALUES (%s, %s)", (round_id, began_unix_us))
 
 
 def write_end(control: "psycopg.Connection[Any]", end: "LoadEnd | str", where: str) -> None:
@@ -75,7 +83,7 @@ def round_in_tables(control: "psycopg.Connection[Any]", schema: str, where: str)
     import psycopg
     from psycopg import sql
 
-    query = sql.SQL('SELECT round_id, "end" FROM {}.plinth_ledger_round').format(sql.Identifier(schema))
+    query = sql.SQL('SELECT round_id, began_unix_us, "end" FROM {}.plinth_ledger_round').format(sql.Identifier(schema))
     with database_errors("read the table plinth_ledger_round", where):
         try:
             row = control.execute(query).fetchone()
@@ -84,6 +92,22 @@ def round_in_tables(control: "psycopg.Connection[Any]", schema: str, where: str)
                 return None
             raise
     return None if row is None else RoundInTables(*row)
+
+
+def is_of(tables: RoundInTables | None, then: WitnessRound, where: str) -> bool:
+    """Whether the tables are those of a round, and not of an earlier one, or missing, which is what a power cut has left then.
+
+    Raises RunError for those of a later one, which another witness has heard of.
+    """
+    if tables is None or tables.round_id == then.round_id:
+        return tables is not None
+    if tables.began_unix_us > then.server.began_unix_us:
+        raise RunError(
+            f"another load has emptied the tables since round {then.number}, for another witness",
+            where=where,
+            hint="nothing can be said of this round any more; delete its folder on the witness to forget it",
+        )
+    return False
 
 
 def look_into(control: "psycopg.Connection[Any]", schema: str) -> None:

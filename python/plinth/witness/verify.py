@@ -15,7 +15,7 @@ from plinth.server.integrity import Integrity, check_database, is_unanswered
 from plinth.system.conninfo import place
 from plinth.system.database import connect, database_errors
 from plinth.witness.rounds import WitnessFolder
-from plinth.witness.tables import RoundInTables, check_is_same, look_into, round_in_tables, tested_server
+from plinth.witness.tables import RoundInTables, check_is_same, is_of, look_into, round_in_tables, tested_server
 from plinth.workload.commit_ledger import CommitLedger
 from plinth.workload.ledger_check import compare_ledger
 
@@ -40,16 +40,18 @@ def verify_last_round(path: Path, connection: Connection) -> VerifiedRound:
         now = tested_server(control, where)
         check_is_same(now, last, where)
         tables = round_in_tables(control, last.server.schema_name, where)
-        check, damage = _compared(control, ledger, last, tables, where)
+        has_tables = is_of(tables, last, where)
+        check, damage = _compared(control, ledger, last, has_tables, where)
         integrity = _checked(control, where)
     found = VerifiedRound(
         number=last.number,
         verified_unix_ns=time.time_ns(),
         server_version=now.version,
         has_rebooted=None if None in (now.boot_id, last.server.boot_id) else now.boot_id != last.server.boot_id,
-        not_a_cut=_not_a_cut(last, now, tables, ledger),
+        not_a_cut=_not_a_cut(last, now, tables if has_tables else None),
         ledger=check,
         acknowledged=len(ledger.of_class("acknowledged")),
+        lost_time_s=_lost_time_s(ledger, check),
         damage=(*damage, *integrity.damage),
         checks=(*integrity.checks, _STOPPED_ONLY),
     )
@@ -100,7 +102,7 @@ def _last_round(path: Path) -> tuple[WitnessFolder, WitnessRound, CommitLedger]:
             hint="start `plinth durability load` beside the server, and pull the plug while it runs",
         )
     last = rounds[-1]
-    if last.ended_unix_ns is None and folder.is_served:
+    if folder.is_going_on(last):
         raise Refused(
             f"round {last.number} is still going: the witness hears of its load",
             where=str(path),
@@ -120,13 +122,13 @@ def _compared(
     control: "psycopg.Connection[Any]",
     ledger: CommitLedger,
     last: WitnessRound,
-    tables: RoundInTables | None,
+    has_tables: bool,
     where: str,
 ) -> tuple[LedgerCheck | None, tuple[Damage, ...]]:
     """The ledger beside the tables; None where these cannot be read, which is damage."""
     import psycopg
 
-    if tables is None or tables.round_id != last.round_id:
+    if not has_tables:
         # They were made, and written to, before the first commit of the round: all of it is lost.
         return compare_ledger(ledger, None), ()
     with database_errors("read the tables of the ledger", where):
@@ -140,16 +142,22 @@ def _compared(
             return None, (Damage(kind="heap damaged", count=1, evidence=(f"the tables of the ledger: {message}",)),)
 
 
+def _lost_time_s(ledger: CommitLedger, check: LedgerCheck | None) -> float | None:
+    if check is None or check.oldest_lost_ns is None:
+        return None
+    return (int(ledger.of_class("acknowledged")["answered_ns"].max()) - check.oldest_lost_ns) / 1e9
+
+
 def _checked(control: "psycopg.Connection[Any]", where: str) -> Integrity:
     with database_errors("check the database", where):
         return check_database(control, control.info.server_version // 10_000)
 
 
-def _not_a_cut(last: WitnessRound, now: TestedServer, tables: RoundInTables | None, ledger: CommitLedger) -> str | None:
+def _not_a_cut(last: WitnessRound, now: TestedServer, tables: RoundInTables | None) -> str | None:
     """Why nothing in this round was a power cut."""
     if last.end not in POSSIBLE_CUTS:
         return _ended_before(last.end or "")
-    if tables is not None and tables.round_id == last.round_id and tables.end is not None:
+    if tables is not None and tables.end is not None:
         return _ended_before(tables.end)
     if now.started_unix_us == last.server.started_unix_us:
         return "the server has not been started anew since the load began"
