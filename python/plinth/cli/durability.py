@@ -103,7 +103,7 @@ def witness(
     def show(heard: Hearing) -> None:
         progress.show(f"round {heard.round}: {heard.acknowledged:,} acknowledged commits are known")
 
-    with listening(host, port) as listener, progress:
+    with listening(host, port) as listener:
         port = listener.getsockname()[1]
         with (
             InterruptGuard(progress.note),
@@ -119,7 +119,8 @@ def witness(
                 f"{credentials.fingerprint} --token-file FILE",
                 flush=True,
             )
-            served.wait(show)
+            with progress:
+                served.wait(show)
     return 0
 
 
@@ -229,7 +230,9 @@ class _ProgressLine:
 
     def __init__(self) -> None:
         self._console = error_console(soft_wrap=True)
-        self._line = Live(console=self._console, transient=True, auto_refresh=False)
+        self._line = Live(
+            console=self._console, transient=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        )
         self._next_s = 0.0
 
     def __enter__(self) -> "_ProgressLine":
@@ -285,7 +288,9 @@ def _show_round(found: "VerifiedRound") -> None:
     print_plain(f"round {found.number}: {counted}")
     if found.ledger is not None:
         check = found.ledger
-        print_plain(f"  acknowledged commits: {check.summary}")
+        others = [f"{kind}: {count:,}" for kind, count in check.counts.items() if kind != "lost commit"]
+        missing = f"{check.lost:,} of {check.acknowledged:,} acknowledged commits are missing"
+        print_plain("  " + "; ".join([missing, *others]))
         print_plain(
             f"  sent and not known to be answered: {check.indeterminate:,}, of which {check.indeterminate_there:,} are there; "
             f"not known to the witness at all: {check.unheard_there:,} are there"
