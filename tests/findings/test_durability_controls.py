@@ -15,6 +15,7 @@ DEFAULTS = "synchronous-commit-on-fsync-on"
 
 def cuts_of(scratch: Path, experiment: str, *changes: str) -> dict[str, list[PowerCut]]:
     """The cuts of a curated experiment by variant."""
+    scratch.mkdir(mode=0o755)
     found: dict[str, list[PowerCut]] = defaultdict(list)
     for cut in read_cuts(run_shape(scratch, experiment, *changes).bundle):
         assert cut.failure is None, cut
@@ -23,13 +24,15 @@ def cuts_of(scratch: Path, experiment: str, *changes: str) -> dict[str, list[Pow
 
 
 def test_every_control_is_found_in_every_cut_that_dropped_something(module_scratch: Path) -> None:
-    cuts = cuts_of(module_scratch, "durability-controls", "measure.repeats=1")
+    both = 'matrix.server.settings.fsync=["on", "off"]'
+    cuts = cuts_of(module_scratch / "controls", "durability-controls", "measure.repeats=1", both)
     honest = cuts.pop(f"honest-{DEFAULTS}")
     assert len(honest) == 12 and not any(cut.damage for cut in honest)
     assert len(cuts) == 23
     for variant, made in cuts.items():
         assert any(cut.damage for cut in made), variant
-    whole = [cut for made in cuts.values() for cut in made if cut.mode == "drop" and cut.moment == "load"]
+    # A flush that is late loses nothing acknowledged when those that it is behind were a checkpoint's.
+    whole = [cut for made in cuts.values() for cut in made if cut.mode == "drop" and "late" not in cut.variant]
     missed = [cut for cut in whole if not cut.damage]
     assert len(missed) <= len(whole) / 100, missed
 
@@ -37,7 +40,7 @@ def test_every_control_is_found_in_every_cut_that_dropped_something(module_scrat
 def test_a_torn_page_is_found_without_full_page_images_and_repaired_with_them(module_scratch: Path) -> None:
     """LazyFS's case of PostgreSQL: https://github.com/dsrhaslab/lazyfs. Where the drive writes 8 KiB at once, nothing is torn."""
     cuts = cuts_of(
-        module_scratch,
+        module_scratch / "torn",
         "full-page-writes",
         'matrix.storage.disk.filesystem=["ext4"]',
         "durability.atlas=96",

@@ -245,7 +245,7 @@ def test_a_storage_for_the_wal_as_a_factor():
     plan = plan_of(e, places=PLACES)
     inside, apart = plan.clusters
     assert [v.label for v in plan.variants] == ["WAL on disk", "WAL on fast", "WAL on disk (A/A)"]
-    assert (inside.roles, apart.roles) == ({"data": "disk"}, {"data": "disk", "WAL": "fast"})
+    assert (inside.primary.roles, apart.primary.roles) == ({"data": "disk"}, {"data": "disk", "WAL": "fast"})
     assert inside.data_bytes == apart.data_bytes == inside.bytes_by_storage["disk"]
     assert apart.bytes_by_storage["disk"] + apart.bytes_by_storage["fast"] == apart.data_bytes
     assert apart.bytes_by_storage["fast"] > 16 * 2**20
@@ -271,11 +271,11 @@ def test_where_the_wal_is_does_not_part_variants_that_agree():
     """Its own storage is where a data directory has its WAL anyway."""
     e = experiment(storage=SPLIT, server={"wal_storage": "fast"}, matrix={"storage": ["disk", "fast"]})
     apart, inside = plan_of(e, places=PLACES).clusters
-    assert apart.roles == {"data": "disk", "WAL": "fast"}
-    assert inside.roles == {"data": "fast"}
+    assert apart.primary.roles == {"data": "disk", "WAL": "fast"}
+    assert inside.primary.roles == {"data": "fast"}
 
 
-def test_tables_and_keys_are_counted_where_they_stand():
+def test_tables_and_keys_are_counted_on_their_storages():
     e = experiment(
         storage=SPLIT,
         server={"tablespaces": {"bulk": "fast"}},

@@ -14,8 +14,8 @@ from plinth.model.errors import Interrupted, PlinthError, RunError, StorageBroke
 from plinth.model.experiment import ServerSpec
 from plinth.model.load import EngineCost, LoadError, LoadProgress, LoadResult, Totals
 from plinth.model.load_config import LoadConfig
-from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
-from plinth.run.topology import PRIMARY, Node, Topology
+from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
+from plinth.run.topology import Node, Topology
 from plinth.run.trial import TrialOutput, TrialRunner
 from plinth.server import Cluster, connect
 from plinth.system import cancel
@@ -55,7 +55,11 @@ def make_plan() -> Plan:
     )
     experiment = plan.experiment
     cluster = PlannedCluster(
-        id="c", storage=None, server=ServerSpec(), dataset=experiment.dataset, installation=None, data_bytes=0
+        id="c",
+        nodes=(PlannedNode(name=PRIMARY, server=ServerSpec()),),
+        dataset=experiment.dataset,
+        installation=None,
+        data_bytes=0,
     )
     scripts = (ScriptText(name="one.sql", source="SELECT 1;"),)
     variant = Variant(

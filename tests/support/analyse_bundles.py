@@ -10,7 +10,7 @@ from plinth.model.facts import HostFacts, ServerFacts, Setting, StorageFacts
 from plinth.model.level import Level
 from plinth.model.load import EngineCost, Histogram, Second, Totals
 from plinth.model.manifest import Manifest
-from plinth.model.plan import Plan, PlannedCluster, ScriptText, Variant
+from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, ScriptText, Variant
 from plinth.model.trial import Trial
 from plinth.plan.order import order_trials
 from plinth.plan.variants import expand
@@ -68,8 +68,7 @@ def sweep(
     clusters = tuple(
         PlannedCluster(
             id=key.id,
-            storage=key.server.storage,
-            server=key.server,
+            nodes=(PlannedNode(name=PRIMARY, server=key.server),),
             dataset=key.dataset,
             installation=None,
             data_bytes=0,

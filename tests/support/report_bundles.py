@@ -15,7 +15,7 @@ from plinth.model.experiment import Experiment
 from plinth.model.facts import Fact, HostFacts, Installation, ServerFacts, Setting, StackNode, StorageFacts
 from plinth.model.load import EngineCost, Histogram, LoadError, Second, Totals
 from plinth.model.manifest import Manifest
-from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, ScriptText, Variant
+from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
 from plinth.model.probe_io import IoJob, IoMoment, IoProbe, IoResult, IoSide, StorageIo
 from plinth.model.published import PublishedFact, PublishedFigure, PublishedIo, PublishedRatio, Reference
 from plinth.model.step import Step
@@ -200,8 +200,7 @@ def _contents(toml: str) -> BundleContents:
     clusters = tuple(
         PlannedCluster(
             id=key.id,
-            storage=key.server.storage,
-            server=key.server,
+            nodes=(PlannedNode(name=PRIMARY, server=key.server),),
             dataset=key.dataset,
             installation=installation,
             data_bytes=420 * 2**20,
@@ -220,7 +219,7 @@ def _contents(toml: str) -> BundleContents:
         needs=(),
         estimated_s=len(order) * 40.0,
     )
-    storage_of = {cluster.id: str(cluster.storage) for cluster in clusters}
+    storage_of = {cluster.id: str(cluster.primary.server.storage) for cluster in clusters}
     by_id = {variant.id: variant for variant in variants}
     return BundleContents(
         path="bundles/20251009-085320-test",
@@ -243,9 +242,14 @@ def _contents(toml: str) -> BundleContents:
 
 def _steps(clusters: tuple[PlannedCluster, ...]) -> Iterator[Step]:
     for cluster in clusters:
-        data = f"/srv/test/{cluster.storage}/data"
+        data = f"/srv/test/{cluster.primary.server.storage}/data"
         argv = ("/usr/lib/postgresql/18/bin/initdb", "-D", data, "--data-checksums")
-        yield Step(id=f"server.{cluster.id}.initdb", title=f"make a cluster in {data}", argv=argv, user="postgres")
+        yield Step(
+            id=f"server.{cluster.id_of(cluster.primary)}.initdb",
+            title=f"make a cluster in {data}",
+            argv=argv,
+            user="postgres",
+        )
         yield Step(id=f"dataset.{cluster.id}.load", title="load tpcb, scale 10")
 
 

@@ -61,7 +61,7 @@ def variant_conditions(contents: BundleContents, variant: Variant) -> tuple[Cond
         "driver": {key: workload[key] for key in workload.keys() & _DRIVER},
         "dataset": {key: value for key, value in dataset.items() if key not in _TABLESPACES} | files,
         "storage": _storages(contents, variant) | {key: dataset[key] for key in dataset.keys() & _TABLESPACES},
-        "settings": _settings(contents, variant) | {"listen": cluster.server.listen},
+        "settings": _settings(contents, variant) | {"listen": cluster.primary.server.listen},
         "versions": {"PostgreSQL": server.version if server else None},
     }
     return tuple(one for kind, values in found.items() for one in _conditions(kind, values))
@@ -88,7 +88,7 @@ def _transaction(transaction: TransactionText) -> str:
 def _storages(contents: BundleContents, variant: Variant) -> dict[str, Any]:
     """Of each role: the storage as planned, and the file system as it was found."""
     found: dict[str, Any] = {}
-    for role, name in contents.cluster_of(variant).roles.items():
+    for role, name in contents.cluster_of(variant).primary.roles.items():
         spec, facts = contents.plan.storages.get(name), contents.storages.get(name)
         if spec is not None:
             found |= {

@@ -101,7 +101,7 @@ class _Account:
         self._asked_tps = tps
         self._tps = measured.tps(seed) if tps is None else _given(tps)
         self._trials = list(_trials(measured))
-        self._roles = contents.cluster_of(measured.variant).roles
+        self._roles = contents.cluster_of(measured.variant).primary.roles
         self._gaps: list[Gap] = []
 
     def variant(self) -> VariantEndurance:

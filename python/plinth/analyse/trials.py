@@ -200,7 +200,7 @@ def judge_trials(contents: BundleContents) -> dict[str, Measured]:
 
 def ceiling_of(contents: BundleContents, variant: Variant, tps: float | None, wal_bytes: float | None) -> CommitCeiling:
     """What the storage of a variant's WAL lets commit at best, and how much of it `tps` is; see `commit_ceiling`."""
-    roles, server = contents.cluster_of(variant).roles, contents.servers.get(variant.id)
+    roles, server = contents.cluster_of(variant).primary.roles, contents.servers.get(variant.id)
     return commit_ceiling(variant, roles, server, contents.probes, tps, wal_bytes)
 
 

@@ -113,7 +113,7 @@ def _baselines(design: Design) -> str:
 
 def _described(variant: Variant, cluster: PlannedCluster) -> dict[str, str]:
     return {
-        "storage": _standing(cluster),
+        "storage": _stored_on(cluster),
         "PostgreSQL": cluster.installation.version if cluster.installation else "external",
         "dataset": _dataset(cluster.dataset),
         "workload": _workload(variant),
@@ -135,10 +135,10 @@ def _dataset(dataset: DatasetSpec) -> str:
     return dataset.kind if key is None else f"{dataset.kind}, {key} {getattr(dataset, key):,}"
 
 
-def _standing(cluster: PlannedCluster) -> str:
+def _stored_on(cluster: PlannedCluster) -> str:
     """ "slow, WAL on fast, tablespace bulk on slow"."""
-    roles = (f"{role} on {storage}" for role, storage in cluster.roles.items() if role != DATA_ROLE)
-    return ", ".join([cluster.storage or "external", *roles])
+    roles = (f"{role} on {storage}" for role, storage in cluster.primary.roles.items() if role != DATA_ROLE)
+    return ", ".join([cluster.primary.server.storage or "external", *roles])
 
 
 def _differing_settings(plan: Plan) -> Table | None:

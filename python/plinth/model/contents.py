@@ -53,7 +53,7 @@ class BundleContents:
 
     def storages_of(self, variant: Variant) -> dict[str, StorageFacts | None]:
         """By what a variant's server has on each ("data", "WAL", ...): None where its facts are not in the bundle."""
-        return {role: self.storages.get(storage) for role, storage in self.cluster_of(variant).roles.items()}
+        return {role: self.storages.get(storage) for role, storage in self.cluster_of(variant).primary.roles.items()}
 
     def cluster_of(self, variant: Variant) -> PlannedCluster:
         """The cluster that a variant's trials run on."""

@@ -1,11 +1,11 @@
 """The plan: an experiment with every default explicit, every command named, time and space estimated."""
 
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from plinth.model.base import Frozen
+from plinth.model.base import Frozen, Name
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import PlannedCut
 from plinth.model.experiment import Experiment, ServerSpec, WorkloadSpec
@@ -17,10 +17,13 @@ from plinth.model.step import Step
 from plinth.model.storage import StorageSpec
 from plinth.model.units import format_size
 
-PLAN_VERSION = 1
+PLAN_VERSION = 2  # 2: a cluster has nodes
 
 DATA_ROLE = "data"
 WAL_ROLE = "WAL"
+
+PRIMARY = "primary"
+"""The name of the node that takes writes."""
 
 
 def tablespace_role(name: str) -> str:
@@ -61,27 +64,78 @@ class Pace(NamedTuple):
     """Of a page of 8 KiB in a random place."""
 
 
-class PlannedCluster(Frozen):
-    """One data directory: a storage, how it is initialised, and the dataset in it. Variants that agree in these share it."""
+class PlannedNode(Frozen):
+    """One server of a cluster: how its data directory is initialised, and on which storages its files are stored."""
 
-    id: str
-    storage: str | None
+    name: Name
     server: ServerSpec = Field(description="Without settings, which belong to a variant.")
-    dataset: DatasetSpec
-    installation: Installation | None
-    data_bytes: int = Field(description="Estimated size when loaded and while trials write to it.")
     bytes_by_storage: dict[str, int] = Field(
-        default_factory=dict, description="What of that is stored on which storage, where Plinth makes the cluster."
+        default_factory=dict, description="Estimated size on each of its storages; empty when the server is external."
     )
 
     @property
     def roles(self) -> dict[str, str]:
         """Which storage holds what: {"data": "slow", "WAL": "fast", "tablespace bulk": "slow"}; empty when external."""
-        if self.storage is None:
+        if self.server.storage is None:
             return {}
         wal = {WAL_ROLE: self.server.wal_storage} if self.server.wal_storage is not None else {}
         tablespaces = {tablespace_role(name): storage for name, storage in self.server.tablespaces.items()}
-        return {DATA_ROLE: self.storage, **wal, **tablespaces}
+        return {DATA_ROLE: self.server.storage, **wal, **tablespaces}
+
+
+class PlannedCluster(Frozen):
+    """The servers that hold one copy each of a dataset. Variants that agree in servers and dataset share a cluster."""
+
+    id: str
+    nodes: tuple[PlannedNode, ...] = Field(description="Every server of the cluster; one is named primary.")
+    dataset: DatasetSpec
+    installation: Installation | None
+    data_bytes: int = Field(description="Estimated size of a node when loaded and while trials write to it.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_version_1(cls, document: Any) -> Any:
+        """Version 1 of the plan described the only server in the cluster itself."""
+        if not isinstance(document, dict) or "nodes" in document or "server" not in document:
+            return document
+        node = {"name": PRIMARY, "server": document["server"], "bytes_by_storage": document.get("bytes_by_storage", {})}
+        former = ("server", "storage", "bytes_by_storage")
+        return {key: value for key, value in document.items() if key not in former} | {"nodes": [node]}
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        names = [node.name for node in self.nodes]
+        if PRIMARY not in names or len(set(names)) < len(names):
+            raise ValueError(f"the nodes of a cluster have names of their own, and one is {PRIMARY!r}; got {names}")
+        return self
+
+    @property
+    def primary(self) -> PlannedNode:
+        """The node that takes writes."""
+        return next(node for node in self.nodes if node.name == PRIMARY)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether somebody else runs its servers."""
+        return self.primary.server.connection is not None
+
+    @property
+    def storages(self) -> tuple[str, ...]:
+        """The storages of all of its nodes, each once."""
+        return tuple(dict.fromkeys(storage for node in self.nodes for storage in node.roles.values()))
+
+    @property
+    def bytes_by_storage(self) -> dict[str, int]:
+        """Estimated size of all of its nodes on each of their storages."""
+        found: dict[str, int] = {}
+        for node in self.nodes:
+            for storage, size_bytes in node.bytes_by_storage.items():
+                found[storage] = found.get(storage, 0) + size_bytes
+        return found
+
+    def id_of(self, node: PlannedNode) -> str:
+        """The name of a node in journals, logs and storages, unique in a plan: "1-disk" of the primary, "1-disk.NAME" of others."""
+        return self.id if node.name == PRIMARY else f"{self.id}.{node.name}"
 
 
 class ScriptText(Frozen):
@@ -219,10 +273,16 @@ class Plan(Frozen):
     estimated_s: float
     warnings: tuple[str, ...] = ()
 
+    @field_validator("schema_version")
+    @classmethod
+    def _read_as_this_version(cls, version: int) -> int:
+        """Whatever version a plan was read from, what is written of it has this one's fields."""
+        return PLAN_VERSION
+
     @property
     def is_external(self) -> bool:
         """Whether it measures servers that somebody else runs."""
-        return any(cluster.server.connection is not None for cluster in self.clusters)
+        return any(cluster.is_external for cluster in self.clusters)
 
     @property
     def named_files(self) -> dict[str, str]:

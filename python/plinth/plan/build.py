@@ -6,14 +6,24 @@ from dataclasses import dataclass, field
 from plinth.model.dataset import DatasetSpec, SqlDataset
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.plan import DatasetSize, DestructiveTarget, Plan, PlannedCluster, PlannedShell, PlannedTrial, Variant
+from plinth.model.plan import (
+    PRIMARY,
+    DatasetSize,
+    DestructiveTarget,
+    Plan,
+    PlannedCluster,
+    PlannedNode,
+    PlannedShell,
+    PlannedTrial,
+    Variant,
+)
 from plinth.model.published import Reference
 from plinth.model.step import Step
 from plinth.model.units import format_size
 from plinth.plan.cuts import cut_steps, order_cuts
 from plinth.plan.needs import Place, needs_of
 from plinth.plan.order import order_trials
-from plinth.plan.sizes import cluster_bytes, estimated_written_bytes
+from plinth.plan.sizes import estimated_written_bytes, node_bytes
 from plinth.plan.times import estimated_s
 from plinth.plan.variants import ClusterKey, Expanded
 
@@ -115,15 +125,13 @@ def _cluster(
     own = [variant for variant in variants if variant.cluster == key.id]
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
     size = inputs.dataset_size(key.dataset)
-    taken = cluster_bytes(key.server, key.dataset, size, own, trial_s)
+    taken = node_bytes(key.server, key.dataset, size, own, trial_s)
     return PlannedCluster(
         id=key.id,
-        storage=key.server.storage,
-        server=key.server,
+        nodes=(PlannedNode(name=PRIMARY, server=key.server, bytes_by_storage=taken),),
         dataset=key.dataset,
         installation=inputs.installations.get(key.id),
         data_bytes=sum(taken.values()) or size.total_bytes,
-        bytes_by_storage=taken,
     )
 
 

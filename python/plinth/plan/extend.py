@@ -22,7 +22,7 @@ def plan_more(plan: Plan, repeats: int, inputs: PlanInputs) -> Plan:
             hint=f"a run has at most {MOST_REPEATS:,} trials of each variant, and this one has {measure.repeats:,}",
         )
     measure = measure.model_copy(update={"repeats": measure.repeats + repeats})
-    keys = [ClusterKey(cluster.id, cluster.server, cluster.dataset) for cluster in plan.clusters]
+    keys = [ClusterKey(cluster.id, cluster.primary.server, cluster.dataset) for cluster in plan.clusters]
     return plan_of_trials(
         plan.experiment.model_copy(update={"measure": measure}),
         Expanded(list(plan.variants), keys, plan.storages),

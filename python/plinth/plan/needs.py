@@ -104,7 +104,7 @@ def needs_of(
                 storages=sum_of.too_much(sum_of.place.available_bytes),
             )
         )
-    if any(cluster.storage is not None for cluster in clusters):
+    if not all(cluster.is_external for cluster in clusters):
         needs.append(_memory(host, variants, in_memory))
     return needs
 

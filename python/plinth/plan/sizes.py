@@ -29,10 +29,10 @@ def setting_bytes(value: SettingValue, unit_bytes: int) -> int | None:
     return round(float(match[1]) * (SIZES_BYTES[match[2]] if match[2] else unit_bytes)) if match else None
 
 
-def cluster_bytes(
+def node_bytes(
     server: ServerSpec, dataset: DatasetSpec, size: DatasetSize, variants: Sequence[Variant], trial_s: float
 ) -> dict[str, int]:
-    """What a cluster takes of each of its storages at most: while the keys are built, or in trials; nothing when it is
+    """What a node takes of each of its storages at most: while the keys are built, or in trials; nothing when it is
     external."""
     if server.storage is None:
         return {}
@@ -43,7 +43,7 @@ def cluster_bytes(
     wal = (server.wal_storage or server.storage, wal_bytes)
     always = [*((storage, 0) for storage in server.tablespaces.values()), (server.storage, EMPTY_DATA_BYTES), wal]
     trials = [(tables, size.tables_bytes * _GROWTH), (keys, size.indexes_bytes * _GROWTH)]
-    # Temporary files stand in the default tablespace, wherever the key is built.
+    # Temporary files are in the default tablespace, wherever the key is built.
     building = [(tables, size.tables_bytes), (keys, size.indexes_bytes), (server.storage, size.sorts_bytes)]
     moments = [_by_storage([*always, *trials]), _by_storage([*always, *building])]
     if getattr(dataset, "unlogged", False):  # SET LOGGED writes every table once more before it takes the first away

@@ -68,7 +68,7 @@ def estimated_s(
         + _updating_s(cluster, paces[cluster.id], memory_bytes)
         for cluster, usual_s in zip(clusters, load_s, strict=True)
     )
-    storages = {storage for cluster in clusters for storage in cluster.roles.values()}
+    storages = {storage for cluster in clusters for storage in cluster.storages}
     filling_s = sum(map(_filling_s, places.values()))
     probing_s = len(storages) * _PROBE_CASES * experiment.measure.probe_s
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
@@ -124,7 +124,7 @@ def _writing_s(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
 
 def _updating_s(cluster: PlannedCluster, paces: Mapping[str, Pace], memory_bytes: int) -> float:
     """Of the pages that random updates after loading wait for, one after the other, as far as memory does not hold them."""
-    data = paces.get(cluster.storage or "")
+    data = paces.get(cluster.primary.server.storage or "")
     if data is None or not isinstance(cluster.dataset, NumbersDataset):
         return 0.0
     updates = cluster.dataset.rows * cluster.dataset.updates_per_row
@@ -134,10 +134,11 @@ def _updating_s(cluster: PlannedCluster, paces: Mapping[str, Pace], memory_bytes
 
 def _checkpoint_s(cluster: PlannedCluster, paces: Mapping[str, Pace], variant: Variant, trial_s: float) -> float:
     """Of the checkpoint after a trial. Sorted as its pages are, it takes no longer than to write all of the data once."""
-    if cluster.storage is None or not paces:
+    server = cluster.primary.server
+    if server.storage is None or not paces:
         return 0.0
-    wal = paces.get(cluster.server.wal_storage or cluster.storage)
-    data = paces.get(cluster.storage)
+    wal = paces.get(server.wal_storage or server.storage)
+    data = paces.get(server.storage)
     flush_s = max(pace.flush_s for pace in paces.values())
     if data is None or variant.workload.is_read_only:
         return _FLUSHES_OF_A_RESTART * flush_s

@@ -96,7 +96,7 @@ def _variant(variant: Variant, contents: BundleContents) -> ReportVariant:
         id=variant.id,
         label=variant.label,
         levels=variant.levels,
-        storages=contents.cluster_of(variant).roles,
+        storages=contents.cluster_of(variant).primary.roles,
         workload=f"{what}, {format_count(workload.clients, 'client')}, {workload.protocol} protocol{_driver(workload)}{ledger}",
         latency_curve=_curve(variant.id, contents.trials),
     )

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plinth.model.experiment import ServerSpec
 from plinth.model.facts import HostFacts
-from plinth.model.plan import PlannedCluster
+from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.storage import StorageSpec
 from plinth.server import ClusterLayout
 from plinth.storage import Storage, make
@@ -61,28 +60,33 @@ class RunContext:
         """A log of the bundle's."""
         return LogFile(self.bundle / "logs" / name) if self.folder is None else self.folder.log(f"logs/{name}")
 
-    def layout(self, cluster: PlannedCluster) -> ClusterLayout:
-        """Where a managed cluster is, and the commands that make it."""
-        assert cluster.installation is not None and cluster.storage is not None, "it is a managed cluster"
-        wal_storage = cluster.server.wal_storage
+    def layout(self, cluster: PlannedCluster, node: PlannedNode) -> ClusterLayout:
+        """Where a node of a managed cluster is, and the commands that make it."""
+        storage, wal_storage = node.server.storage, node.server.wal_storage
+        assert cluster.installation is not None and storage is not None, "it is a managed cluster"
+        name = cluster.id_of(node)
         return ClusterLayout(
             run_id=self.run_id,
-            name=cluster.id,
+            name=name,
             installation=cluster.installation,
             owner=self.owner,
-            spec=cluster.server,
-            data_directory=self.storages[cluster.storage].mount_point / cluster.id,
-            log=self.log(f"postgresql-{cluster.id}.log"),
-            wal_directory=None if wal_storage is None else self.storages[wal_storage].mount_point / f"{cluster.id}.wal",
+            spec=node.server,
+            data_directory=self.storages[storage].mount_point / name,
+            log=self.log(f"postgresql-{name}.log"),
+            wal_directory=None if wal_storage is None else self.storages[wal_storage].mount_point / f"{name}.wal",
             tablespaces={
-                name: self.storages[storage].mount_point / f"{cluster.id}.tablespace-{name}"
-                for name, storage in cluster.server.tablespaces.items()
+                tablespace: self.storages[storage].mount_point / f"{name}.tablespace-{tablespace}"
+                for tablespace, storage in node.server.tablespaces.items()
             },
         )
 
+    def layouts(self, cluster: PlannedCluster) -> list[ClusterLayout]:
+        """The layouts of all nodes of a managed cluster."""
+        return [self.layout(cluster, node) for node in cluster.nodes]
+
     def used_storages(self, clusters: Iterable[PlannedCluster]) -> list[Storage]:
         """The storages that clusters are stored on, and all that those are built on, each after what it is built on."""
-        return self.closure(storage for cluster in clusters for storage in cluster.roles.values())
+        return self.closure(storage for cluster in clusters for storage in cluster.storages)
 
     def closure(self, names: Iterable[str]) -> list[Storage]:
         """The storages of these names and all that they are built on, each after what it is built on."""
@@ -91,8 +95,3 @@ class RunContext:
             if name in used:
                 used.update(storage.requires())
         return [storage for name, storage in self.storages.items() if name in used]
-
-
-def is_external(server: ServerSpec) -> bool:
-    """Whether the server is somebody else's."""
-    return server.connection is not None

@@ -1,9 +1,9 @@
-"""What the devices under a cluster did in a trial: which there are, and their totals from the observer's counters."""
+"""What the devices under a server did in a trial: which there are, and their totals from the observer's counters."""
 
 from collections.abc import Iterable, Mapping
 
 from plinth.model.facts import StorageFacts
-from plinth.model.plan import PlannedCluster
+from plinth.model.plan import PlannedNode
 from plinth.model.trial import DeviceIo, Sample
 
 _SOURCE = "device"
@@ -17,10 +17,10 @@ _COUNTERS = {
 """Field of DeviceIo: metric of the observer."""
 
 
-def devices_of(cluster: PlannedCluster, storages: Mapping[str, StorageFacts]) -> dict[str, tuple[str, ...]]:
-    """Each block device under a cluster, with what is stored on it: {"loop1": ("data",), "vda": ("data", "WAL")}."""
+def devices_of(node: PlannedNode, storages: Mapping[str, StorageFacts]) -> dict[str, tuple[str, ...]]:
+    """Each block device under a node, with what is stored on it: {"loop1": ("data",), "vda": ("data", "WAL")}."""
     found: dict[str, tuple[str, ...]] = {}
-    for role, storage in cluster.roles.items():
+    for role, storage in node.roles.items():
         for device in storages[storage].block_devices:
             found[device] = (*found.get(device, ()), role)
     return found

@@ -56,9 +56,10 @@ def _provision_steps(
 ) -> list[Step]:
     steps = [step for storage in context.used_storages(clusters) for step in storage.steps()]
     for cluster in clusters:
-        steps += (
-            [external_step(context.run_id, cluster.id)] if cluster.storage is None else context.layout(cluster).steps()
-        )
+        if cluster.is_external:
+            steps.append(external_step(context.run_id, cluster.id_of(cluster.primary)))
+        else:
+            steps += [step for layout in context.layouts(cluster) for step in layout.steps()]
         for step in dataset_of(cluster.dataset).steps():
             steps.append(
                 step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
@@ -109,9 +110,20 @@ def _trial_steps(context: RunContext, trial: PlannedTrial, variant: Variant, clu
         f"{format_count(workload.clients, 'client')}, {workload.protocol} protocol, {_driver(workload)}{ledger}seed {trial.seed}"
     )
     steps = [Step(id=f"trial.{trial.number}.load", title=load)]
-    if cluster.storage is None:
+    if cluster.is_external:
         return steps
     settings = ", ".join(f"{name} = {value}" for name, value in variant.settings.items()) or "defaults"
-    start = context.layout(cluster).start_step()
-    title = f"trial {trial.number}, {variant.label}: start {cluster.id} anew with {settings}"
-    return [start.model_copy(update={"id": f"trial.{trial.number}.start", "title": title}), *steps]
+    starts = [
+        context.layout(cluster, node)
+        .start_step()
+        .model_copy(
+            update={
+                "id": f"trial.{trial.number}.start"
+                if node is cluster.primary
+                else f"trial.{trial.number}.{node.name}.start",
+                "title": f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} anew with {settings}",
+            }
+        )
+        for node in cluster.nodes
+    ]
+    return [*starts, *steps]

@@ -1,18 +1,17 @@
-"""What a run uses: storages made, clusters initialised and loaded, one server running at a time."""
+"""What a run uses: storages made, clusters initialised and loaded; the servers of one cluster run at a time."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from plinth.bundle import BundleWriter, read_loaded
 from plinth.model.base import Gap, SettingValue
-from plinth.model.connection import Connection
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
-from plinth.model.plan import Need, Plan, PlannedCluster, Variant
+from plinth.model.plan import PRIMARY, Need, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
 from plinth.run.atlas import Atlas
 from plinth.run.budget import WriteBudget
-from plinth.run.context import RunContext, is_external
+from plinth.run.context import RunContext
 from plinth.run.examination import examine_for_run, keep_examination
 from plinth.run.failures import Failures, reason_of
 from plinth.run.full_storage import hint_at_full_storage
@@ -24,8 +23,15 @@ from plinth.run.stall import StallWatch
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
-from plinth.run.topology import PRIMARY, Node, Topology
-from plinth.server import Cluster, ExternalServer, connect, database_errors, found_before_connecting
+from plinth.run.topology import Node, Topology
+from plinth.server import (
+    Cluster,
+    ExternalServer,
+    connect,
+    database_errors,
+    found_before_connecting,
+    server_step_id,
+)
 from plinth.storage import Storage
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal, NotUndone
@@ -62,10 +68,11 @@ class Provision:
         self._connections = connections
         self._journal = journal
         self._listener = listener
-        self._managed: dict[str, Cluster] = {}
+        self._managed: dict[str, dict[str, Cluster]] = {}
+        """The servers that Plinth has made, by cluster and node."""
         self._external: dict[str, ExternalServer] = {}
         self._planned = {cluster.id: cluster for cluster in plan.clusters}
-        strings = (cluster.server.connection for cluster in plan.clusters)
+        strings = (cluster.primary.server.connection for cluster in plan.clusters)
         self._found = found_before_connecting(connections.get(one, one) for one in strings if one is not None)
 
     def prepare(self, writer: BundleWriter) -> dict[str, StorageFacts]:
@@ -86,8 +93,8 @@ class Provision:
                 self.budget.add(facts)
         self._probe(made.values(), writer)
         self.probe_io("empty", made, writer)
-        external = any(is_external(cluster.server) for cluster in self.plan.clusters)
-        keep_examination(writer, examine_for_run(made.values(), self.plan.storages, external, self._listener))
+        found = examine_for_run(made.values(), self.plan.storages, self.plan.is_external, self._listener)
+        keep_examination(writer, found)
         for cluster in self.plan.clusters:
             if self._failure_of(cluster) is None:
                 self._prepare_cluster(cluster, writer)
@@ -113,9 +120,8 @@ class Provision:
         probe = StorageIoProbe(self.plan, writer, self._listener)
         if not probe.is_wanted(moment):
             return
-        for cluster in self._managed.values():
-            if cluster.alive():
-                cluster.stop()
+        for cluster in self._managed:
+            self._stop(cluster)
         for name in made:
             if self.failures.of_storages([name]) is not None:
                 continue
@@ -141,20 +147,20 @@ class Provision:
         external = self._external.get(variant.cluster)
         if external is not None:
             return Topology((Node(PRIMARY, external, external.facts(), postmaster_pid=None, log=None),))
-        for name, other in self._managed.items():
-            if name != variant.cluster and other.alive():
-                other.stop()
-        cluster = self._managed[variant.cluster]
-        if fresh and cluster.alive():
-            cluster.stop()
-        cluster.apply(variant.settings)
-        facts = cluster.facts(variant.settings)
-        return Topology((Node(PRIMARY, cluster, facts, cluster.postmaster_pid, cluster.layout.log),))
+        for cluster in self._managed:
+            if fresh or cluster != variant.cluster:
+                self._stop(cluster)
+        nodes: list[Node] = []
+        for name, server in self._managed[variant.cluster].items():
+            server.apply(variant.settings)
+            facts = server.facts(variant.settings)
+            nodes.append(Node(name, server, facts, server.postmaster_pid, server.layout.log))
+        return Topology(tuple(nodes))
 
     def server_of(self, variant: Variant) -> Cluster:
-        """The running server of a variant, with its settings; every other managed one is stopped."""
+        """The running primary of a variant, with its settings; the servers of other clusters are stopped."""
         self.activate(variant, fresh=False)
-        return self._managed[variant.cluster]
+        return self._managed[variant.cluster][PRIMARY]
 
     def power_of(self, variant: Variant) -> Power:
         """The power of all that a variant is stored on."""
@@ -180,9 +186,9 @@ class Provision:
         touched = [cluster for cluster in self.plan.clusters if names & self._names_needed(cluster)]
         storages = self.context.closure({name for cluster in touched for name in self._names_needed(cluster)})
         for cluster in touched:
-            if (made := self._managed.pop(cluster.id, None)) is not None:
-                made.lose_power()
-            self._undo_or_raise(f"server.{cluster.id}.")
+            for server in self._managed.pop(cluster.id, {}).values():
+                server.lose_power()
+            self._undo_or_raise(server_step_id(cluster.id, ""))
         self._storages.make_again(storages)
         for cluster in touched:
             if self._failure_of(cluster) is None:
@@ -193,9 +199,9 @@ class Provision:
             raise kept.error
 
     def after_failure(self, variant: Variant) -> str | None:
-        """End the server of a trial that failed, as a crash does, and give up those of its storages that have failed.
+        """End the servers of a trial that failed, as a crash does, and give up those of its storages that have failed.
 
-        Returns why that one does not, or else with which words the server crashed, if it did. The server recovers when it is
+        Returns why one of them failed, or else with which words a server crashed, if it did. A server recovers when it is
         next started; one that is just recovering from the crash of a backend may never end when it is asked to.
         """
         with self._journal.nothing_hangs():  # one that hangs only now is given up by whoever needs it next
@@ -219,8 +225,8 @@ class Provision:
         with self._journal.nothing_hangs() as ended:
             while broken := self._storages.broken():
                 self._give_up(broken)
-            for name in self._managed:
-                self._end(name)
+            for cluster in self._managed:
+                self._end(cluster)
             for external in self._external.values():
                 self._try(lambda external=external: external.close(self._journal))
             kept = self._journal.undo_all(self.runner, self._listener.progress, left_alone=self._storages.hung)
@@ -229,10 +235,15 @@ class Provision:
         self._storages.close()
         return kept
 
-    def _end(self, name: str) -> None:
-        cluster = self._managed.get(name)
-        if cluster is not None and cluster.alive():
-            self._try(cluster.kill)
+    def _stop(self, cluster: str) -> None:
+        for server in self._managed[cluster].values():
+            if server.alive():
+                server.stop()
+
+    def _end(self, cluster: str) -> None:
+        for server in self._managed.get(cluster, {}).values():
+            if server.alive():
+                self._try(server.kill)
 
     def _try(self, ending: Callable[[], object]) -> None:
         """End one thing; what goes wrong with it must not keep the rest from being undone."""
@@ -244,7 +255,7 @@ class Provision:
             self._listener.note(f"{error.message} ({error.where})")
 
     def _needed_by(self, cluster: PlannedCluster) -> list[Storage]:
-        return self.context.closure(cluster.roles.values())
+        return self.context.closure(cluster.storages)
 
     def _names_needed(self, cluster: PlannedCluster) -> set[str]:
         return {storage.name for storage in self._needed_by(cluster)}
@@ -257,8 +268,9 @@ class Provision:
         failed = self._storages.force_detach(broken)
         on_it = [name for name in self._managed if self._failure_of(self._planned[name]) is broken]
         for name in on_it:
-            self._try(self._managed.pop(name).abandon)
-        steps_of_servers = [f"server.{name}." for name in on_it]
+            for server in self._managed.pop(name).values():
+                self._try(server.abandon)
+        steps_of_servers = [server_step_id(name, "") for name in on_it]
         self._storages.mark_hung(failed, steps_of_servers)
         kept: list[NotUndone] = []
         for steps in steps_of_servers:
@@ -277,7 +289,7 @@ class Provision:
             return
         try:
             with self._storages.looked_after(self._names_needed(planned)):
-                if planned.storage is None:
+                if planned.is_external:
                     self._prepare_external(planned, writer)
                 else:
                     self._prepare_managed(planned, first.settings, writer)
@@ -302,46 +314,45 @@ class Provision:
         error.details = (*error.details, *(line for line in panics[:1] if line not in error.details))
         hint_at_full_storage(error, panics, [storage.mount_point for storage in self._needed_by(planned)])
 
-    def _panics(self, name: str) -> list[str]:
-        """The PANIC lines in the server's log since its last start."""
-        cluster = self._managed.get(name)
-        lines = cluster.log_tail(_CRASH_LINES) if cluster is not None else ()
-        return [line for line in lines if "PANIC:" in line]
+    def _panics(self, cluster: str) -> list[str]:
+        """The PANIC lines in the logs of a cluster's servers since their last start."""
+        servers = self._managed.get(cluster, {}).values()
+        return [line for server in servers for line in server.log_tail(_CRASH_LINES) if "PANIC:" in line]
 
     def _prepare_managed(
         self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter | None
     ) -> None:
-        cluster = Cluster(self.context.layout(planned), self.runner, self._journal)
-        self._managed[planned.id] = cluster
-        whole = cluster.layout.whole_step()
-        stands = self._journal.has(whole.id)  # as a run that was killed has made it
-        self._listener.phase(f"{'resume with' if stands else 'initialise'} cluster {planned.id}")
-        if not stands:
-            cluster.initdb()
-        cluster.start({**settings, **load_settings(planned.dataset)})
-        if not stands:
-            cluster.make_tablespaces()
+        primary = Cluster(self.context.layout(planned, planned.primary), self.runner, self._journal)
+        self._managed[planned.id] = {PRIMARY: primary}
+        whole = primary.layout.whole_step()
+        is_there = self._journal.has(whole.id)  # a run that was killed has made it
+        self._listener.phase(f"{'resume with' if is_there else 'initialise'} cluster {planned.id}")
+        if not is_there:
+            primary.initdb()
+        primary.start({**settings, **load_settings(planned.dataset)})
+        if not is_there:
+            primary.make_tablespaces()
             self._journal.record(whole)
-        with StallWatch(f"load into {planned.id}", cluster.connection, self._listener.note, local=True) as stalls:
-            self._load(planned, cluster.connection, writer, stalls, resuming=stands)
-        cluster.stop()
+        with StallWatch(f"load into {planned.id}", primary.connection, self._listener.note, local=True) as stalls:
+            self._load(planned, primary, writer, stalls, resuming=is_there)
+        primary.stop()
 
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter | None) -> None:
-        assert planned.server.connection is not None, "it is an external server"
+        connection = planned.primary.server.connection
+        assert connection is not None, "it is an external server"
         self._listener.phase("connect to the external server")
-        connection = planned.server.connection
         whole = self._connections.get(connection, connection)
-        external = ExternalServer(self._found.get(whole, whole), self.plan.run_id, planned.id)
+        name = planned.id_of(planned.primary)
+        external = ExternalServer(self._found.get(whole, whole), self.plan.run_id, name)
         self._external[planned.id] = external
-        target = external.connection
-        with StallWatch(f"load into {planned.id}", target, self._listener.note, local=False) as stalls:
+        with StallWatch(f"load into {planned.id}", external.connection, self._listener.note, local=False) as stalls:
             resuming = external.open(self._journal)
-            self._load(planned, target, writer, stalls, resuming=resuming)
+            self._load(planned, external, writer, stalls, resuming=resuming)
 
     def _load(
         self,
         planned: PlannedCluster,
-        target: Connection,
+        server: Cluster | ExternalServer,
         writer: BundleWriter | None,
         stalls: StallWatch,
         *,
@@ -349,10 +360,10 @@ class Provision:
     ) -> None:
         """Load what is not there; `resuming`: a run that was killed may have begun."""
         self._listener.phase(f"load {planned.dataset.kind} into {planned.id}")
-        cluster = self._managed.get(planned.id)
-        with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, cluster) as server:
+        target, managed = server.connection, server if isinstance(server, Cluster) else None
+        with database_errors("load the dataset", planned.id), LoadSession(connect(target), target, managed) as session:
             dataset = dataset_of(planned.dataset, self.plan.dataset_files)
-            loaded = load_dataset(planned, dataset, server, stalls.passing_on(self._listener.progress))
+            loaded = load_dataset(planned, dataset, session, stalls.passing_on(self._listener.progress))
         if writer is None or (resuming and planned.id in read_loaded(writer.folder)):
             return  # it was looked at when all of it had been loaded
         if resuming:

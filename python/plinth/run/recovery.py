@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from plinth.model.errors import Interrupted, PlinthError
-from plinth.model.plan import Plan, PlannedCluster
+from plinth.model.plan import Plan
 from plinth.run.context import RunContext
 from plinth.run.health import probe
 from plinth.run.listener import Listener
@@ -63,20 +63,20 @@ def _why_not(storage: Storage, runner: Runner) -> str | None:
 
 def _undo_halves(plan: Plan, context: RunContext, journal: Journal, runner: Runner) -> list[NotUndone]:
     """End the servers; undo clusters and storages that were not whole yet."""
-    managed = [cluster for cluster in plan.clusters if cluster.storage is not None]
+    managed = [cluster for cluster in plan.clusters if not cluster.is_external]
     kept: list[NotUndone] = []
     for cluster in reversed(managed):
-        layout = context.layout(cluster)
-        kept += journal.undo_steps(layout.start_step().id, runner)
-        kept += journal.undo_steps(layout.sockets_step().id, runner)
-        if not kept and not (journal.has(layout.whole_step().id) and is_resumable(cluster.dataset)):
-            kept += journal.undo_steps(f"server.{cluster.id}.", runner)
-            _remove_half(cluster, context, runner)
-        elif not kept:
-            _remove_lock(layout, runner)
+        for layout in reversed(context.layouts(cluster)):
+            kept += journal.undo_steps(layout.start_step().id, runner)
+            kept += journal.undo_steps(layout.sockets_step().id, runner)
+            if not kept and not (journal.has(layout.whole_step().id) and is_resumable(cluster.dataset)):
+                kept += journal.undo_steps(layout.step_id(""), runner)
+                _remove_half(layout, runner)
+            elif not kept:
+                _remove_lock(layout, runner)
     for cluster in plan.clusters:
-        if cluster.storage is None and not is_resumable(cluster.dataset):
-            kept += journal.undo_steps(external_step(plan.run_id, cluster.id).id, runner)
+        if cluster.is_external and not is_resumable(cluster.dataset):
+            kept += journal.undo_steps(external_step(plan.run_id, cluster.id_of(cluster.primary)).id, runner)
     for storage in reversed(context.used_storages(plan.clusters)):
         if not journal.has(storage.step_id("made")):
             kept += journal.undo_steps(storage.step_id(""), runner)
@@ -90,8 +90,7 @@ def _remove_lock(layout: ClusterLayout, runner: Runner) -> None:
         runner.run(("rm", "-f", "--", str(layout.data_directory / "postmaster.pid")), owner=layout.owner)
 
 
-def _remove_half(cluster: PlannedCluster, context: RunContext, runner: Runner) -> None:
+def _remove_half(layout: ClusterLayout, runner: Runner) -> None:
     """Remove what initdb had begun: as the user whose it is, who can remove nothing else."""
-    layout = context.layout(cluster)
     paths: Sequence[str] = [str(path) for path in (layout.data_directory, layout.wal_directory) if path is not None]
     runner.run(("rm", "-rf", "--one-file-system", "--", *paths), owner=layout.owner)

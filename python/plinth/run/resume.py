@@ -192,15 +192,14 @@ def _check_external_servers(plan: Plan, servers: Mapping[str, ServerFacts]) -> d
     Returns where each connection string of the plan has led, since a connection takes libpq's variables from the environment.
     """
     connections: dict[str, str] = {}
-    strings = (cluster.server.connection for cluster in plan.clusters)
+    strings = (cluster.primary.server.connection for cluster in plan.clusters)
     found = found_before_connecting(one for one in strings if one is not None)
     for cluster in plan.clusters:
-        connection = cluster.server.connection
+        connection = cluster.primary.server.connection
         if connection is None:
             continue
-        external = ExternalServer(
-            connections.get(connection) or found.get(connection, connection), plan.run_id, cluster.id
-        )
+        leads_to = connections.get(connection) or found.get(connection, connection)
+        external = ExternalServer(leads_to, plan.run_id, cluster.id_of(cluster.primary))
         connections[connection] = external.whole_string
         facts = next(
             (servers[one.id] for one in plan.variants if one.cluster == cluster.id and one.id in servers), None

@@ -21,7 +21,7 @@ class StorageIoProbe:
         self._writer = writer
         self._listener = listener
         self._done = {(found.storage, found.moment) for found in read_io(writer.folder)}
-        self._stood_on = {storage for cluster in plan.clusters for storage in cluster.roles.values()}
+        self._used = {storage for cluster in plan.clusters for storage in cluster.storages}
 
     def is_wanted(self, moment: IoMoment) -> bool:
         """Whether anything is to be measured then."""
@@ -29,7 +29,7 @@ class StorageIoProbe:
 
     def probe(self, moment: IoMoment, storage: Storage) -> None:
         """Probe one storage; that it cannot be is kept with the reason. Raises StorageBroken and Interrupted."""
-        if storage.name not in self._stood_on or (storage.name, moment) in self._done:
+        if storage.name not in self._used or (storage.name, moment) in self._done:
             return
         self._listener.phase(f"probe the I/O of storage {storage.name}, {moment}")
         try:

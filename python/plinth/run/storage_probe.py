@@ -26,7 +26,7 @@ class StorageProbe:
         self._writer = writer
         self._listener = listener
         self._done = read_probes(writer.folder)
-        self._stood_on = {storage for cluster in plan.clusters for storage in cluster.roles.values()}
+        self._used = {storage for cluster in plan.clusters for storage in cluster.storages}
 
     def probe(self, storage: Storage, facts: StorageFacts) -> None:
         """Probe a storage that has been made, if a server will use it; what cannot be measured is a gap.
@@ -34,7 +34,7 @@ class StorageProbe:
         Raises StorageBroken and Interrupted.
         """
         duration_s = self._plan.experiment.measure.probe_s
-        if storage.name not in self._stood_on or storage.name in self._done or duration_s == 0:
+        if storage.name not in self._used or storage.name in self._done or duration_s == 0:
             return
         self._listener.phase(f"probe storage {storage.name}")
         try:
@@ -52,7 +52,7 @@ class StorageProbe:
     def _measured(self, storage: Storage, facts: StorageFacts, duration_s: float) -> FsyncProbe:
         if isinstance(storage.spec, EmulatedStorage) and storage.spec.faults:
             return _nothing(facts, duration_s, "its faults are for the server, and the probe would set them off")
-        variants = [variant for variant in self._plan.variants if storage.name in self._roles(variant.cluster)]
+        variants = [variant for variant in self._plan.variants if storage.name in self._storages_of(variant.cluster)]
         methods = dict.fromkeys(str(variant.settings.get("wal_sync_method", DEFAULT_METHOD)) for variant in variants)
         clients = {variant.workload.clients for variant in variants}
         planned = _cases([method for method in METHODS if method in methods], clients)
@@ -60,8 +60,8 @@ class StorageProbe:
         (found,) = probe_cases({place: describe(place)}, planned, duration_s, Flushes(), lambda case, path: None)
         return found
 
-    def _roles(self, cluster: str) -> set[str]:
-        return next(set(planned.roles.values()) for planned in self._plan.clusters if planned.id == cluster)
+    def _storages_of(self, cluster: str) -> tuple[str, ...]:
+        return next(planned.storages for planned in self._plan.clusters if planned.id == cluster)
 
 
 def _cases(methods: Iterable[SyncMethod], clients: set[int]) -> tuple[FsyncCase, ...]:

@@ -1,12 +1,11 @@
-"""The servers that a trial runs on: a topology of nodes. Today it has one, the primary; standbys will be further nodes."""
+"""The servers that a trial runs on: one for each node of its cluster."""
 
 from typing import NamedTuple, Protocol
 
 from plinth.model.connection import Connection
 from plinth.model.facts import ServerFacts
+from plinth.model.plan import PRIMARY
 from plinth.system.log_file import LogFile
-
-PRIMARY = "primary"
 
 
 class Server(Protocol):

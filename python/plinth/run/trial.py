@@ -183,7 +183,7 @@ class TrialRunner:
         server = primary.server
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
-        devices = devices_of(cluster, self._storages)
+        devices = devices_of(cluster.primary, self._storages)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             before = dataset.before_trial(control)
             if variant.workload.keeps_ledger:
@@ -245,7 +245,7 @@ class TrialRunner:
             engine_pid=os.getpid(),
             further_engines=lambda: self._running.processes if self._running is not None else (),
             log=node.log,
-            storages=[self._storages[name] for name in dict.fromkeys(cluster.roles.values())],
+            storages=[self._storages[name] for name in cluster.storages],
         )
 
     def _load(

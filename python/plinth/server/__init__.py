@@ -3,7 +3,7 @@
 from plinth.server.cluster import Applied, Cluster
 from plinth.server.external import ExternalServer, external_step, found_before_connecting
 from plinth.server.installations import Survey, find_installation, find_installations, installed_version
-from plinth.server.layout import ClusterLayout
+from plinth.server.layout import ClusterLayout, server_step_id
 from plinth.server.settings import (
     STANDBY_SETTINGS,
     SettingDefinition,
@@ -31,4 +31,5 @@ __all__ = [
     "find_installations",
     "found_before_connecting",
     "installed_version",
+    "server_step_id",
 ]

@@ -11,6 +11,7 @@ from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step, Undo
 from plinth.server.facts import external_facts
+from plinth.server.layout import server_step_id
 from plinth.server.schema import drop_schema, has_schema, make_schema, schema_of
 from plinth.system import conninfo
 from plinth.system.database import connect, database_errors
@@ -32,7 +33,7 @@ class ExternalServer:
     find the tables that are there.
     """
 
-    def __init__(self, connection: str | Connection, run_id: str, cluster_id: str = _FIRST) -> None:
+    def __init__(self, connection: str | Connection, run_id: str, name: str = _FIRST) -> None:
         """Find out where a connection string leads, by libpq's rules: services, .pgpass and PG* variables count. Or go where
         one has been found to lead (`system.conninfo.resolve`).
 
@@ -41,8 +42,8 @@ class ExternalServer:
         Raises RunError when there is no connecting, UsageError for a string that libpq does not take, MissingCapability
         for a way to connect that is not spoken, and for a server that is too old.
         """
-        self._run_id, self._cluster_id = run_id, cluster_id
-        self._label = _label(run_id, cluster_id)
+        self._run_id, self._name = run_id, name
+        self._label = _label(run_id, name)
         self._found = resolve(connection)
         self._where = conninfo.place(self._found)
         self._entry: Entry | None = None
@@ -65,7 +66,7 @@ class ExternalServer:
 
     def step(self) -> Step:
         """Making our schema."""
-        return _step(self._run_id, self._cluster_id, self._where)
+        return _step(self._run_id, self._name, self._where)
 
     def open(self, journal: Journal) -> bool:
         """Make our schema; whether it is there already, as a run that was killed has made it, says its journal.
@@ -118,20 +119,20 @@ class ExternalServer:
             return connect(self._found)
 
 
-def external_step(run_id: str, cluster_id: str = _FIRST) -> Step:
+def external_step(run_id: str, name: str = _FIRST) -> Step:
     """Making a cluster's schema, before it is known where the connection string leads."""
-    return _step(run_id, cluster_id, "the external server")
+    return _step(run_id, name, "the external server")
 
 
-def _label(run_id: str, cluster_id: str) -> str:
-    number = cluster_id.partition("-")[0]
+def _label(run_id: str, name: str) -> str:
+    number = name.partition("-")[0]
     return label_of(run_id) if number == "1" else f"{label_of(run_id)}-{number}"
 
 
-def _step(run_id: str, cluster_id: str, where: str) -> Step:
-    label = _label(run_id, cluster_id)
+def _step(run_id: str, name: str, where: str) -> Step:
+    label = _label(run_id, name)
     return Step(
-        id=f"server.{cluster_id}.schema",
+        id=server_step_id(name, "schema"),
         title=f"make the schema {schema_of(label)} on {where}",
         undo=Undo(kind="drop_schema", path=where, label=label),
     )

@@ -1,4 +1,4 @@
-"""Where a managed cluster's parts are, and the commands that make it: known before anything is done."""
+"""Where a managed server's parts are, and the commands that make it: known before anything is done."""
 
 import hashlib
 import tempfile
@@ -19,10 +19,16 @@ DATABASE = "postgres"
 SOCKET_PORT = 5432  # the socket's directory is its own, so that only its name has this number
 
 
+def server_step_id(name: str, what: str) -> str:
+    """The id of a step that makes or starts a server; `name` is `PlannedCluster.id_of` its node."""
+    return f"server.{name}.{what}"
+
+
 @dataclass(frozen=True)
 class ClusterLayout:
-    """A managed cluster on paper: the plan shows these steps, `Cluster` takes them.
+    """A managed server on paper: the plan shows these steps, `Cluster` takes them.
 
+    `name` is that of the cluster, and of a node beside the primary.
     `data_directory` is made by initdb inside a storage; `log` is outside of it, so that the log
     survives the storage and costs it nothing. `wal_directory` is made by initdb too, inside another storage; the
     directories of `tablespaces` are made by us.
@@ -57,7 +63,7 @@ class ClusterLayout:
         )
 
     def steps(self) -> tuple[Step, ...]:
-        """What making and starting this cluster does to the machine, in order."""
+        """What making and starting this server does to the machine, in order."""
         return (
             self.initdb_step(),
             *(self.directory_step(name) for name in self.tablespaces),
@@ -67,7 +73,7 @@ class ClusterLayout:
         )
 
     def initdb_step(self) -> Step:
-        """Making the data directory; it goes with the storage that it stands in."""
+        """Making the data directory; it goes with the storage that it is in."""
         argv = [
             f"{self.installation.bindir}/initdb",
             f"--pgdata={self.data_directory}",
@@ -98,14 +104,14 @@ class ClusterLayout:
         )
 
     def tablespace_step(self, tablespace: str) -> Step:
-        """Making a tablespace; it goes with its cluster."""
+        """Making a tablespace; it goes with its data directory."""
         return self._step(
             f"tablespace-{tablespace}", f"CREATE TABLESPACE \"{tablespace}\" LOCATION '{self.tablespaces[tablespace]}'"
         )
 
     def whole_step(self) -> Step:
-        """The mark that the cluster and its tablespaces are there, for a run that is resumed after a kill."""
-        return self._step("whole", "the cluster is there with its tablespaces")
+        """The mark that the data directory and its tablespaces are there, for a run that is resumed after a kill."""
+        return self._step("whole", "the data directory is there with its tablespaces")
 
     def sockets_step(self) -> Step:
         """Making the directory of the socket."""
@@ -124,9 +130,13 @@ class ClusterLayout:
             undo=Undo(kind="stop_server", path=str(self.data_directory), label=self.label),
         )
 
+    def step_id(self, what: str) -> str:
+        """The id of one of its steps; of all of them, the beginning that they have in common, when `what` is empty."""
+        return server_step_id(self.name, what)
+
     def _step(self, what: str, title: str, argv: list[str] | None = None, undo: Undo | None = None) -> Step:
         return Step(
-            id=f"server.{self.name}.{what}",
+            id=self.step_id(what),
             title=title,
             argv=tuple(argv) if argv else None,
             user=None if self.owner.is_us else self.owner.name,

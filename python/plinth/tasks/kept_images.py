@@ -101,7 +101,7 @@ def kept_image(bundle: Path, number: int, tell: Callable[[str], None]) -> Iterat
     assert cluster.installation is not None, "a managed server: its disks were recorded"
     owner, runner = server_owner(), Runner()
     context = RunContext.of(plan.storages, plan.run_id, host_facts(), owner, bundle)
-    storages = [storage for storage in context.closure(cluster.roles.values()) if isinstance(storage, Emulated)]
+    storages = [storage for storage in context.closure(cluster.storages) if isinstance(storage, Emulated)]
     with InterruptGuard(tell) as guard:
         journal = Journal.create(f"{plan.run_id}-image-{number}", UNDO_HANDLERS)
         try:
@@ -112,7 +112,7 @@ def kept_image(bundle: Path, number: int, tell: Callable[[str], None]) -> Iterat
                 _dataset(plan, cluster),
                 read_kept(storages, folder.path / "recordings" / recording_name(cut)),
                 read_commit_ledger(folder.path / "ledgers" / recording_name(cut)),
-                context.layout(cluster),
+                context.layout(cluster, cluster.primary),
                 runner,
                 journal,
             )
