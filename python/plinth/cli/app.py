@@ -23,6 +23,7 @@ def application() -> App:
         help_format="plaintext",
         help_formatter=HelpFormatter(),
         result_action="return_value",
+        suppress_keyboard_interrupt=False,
     )
     for command in COMMANDS:
         if command.target is not None:
@@ -36,7 +37,7 @@ def call(words: list[str]) -> int:
         result = application()(words, exit_on_error=False, print_error=False)
         return result if isinstance(result, int) else 0
     except CycloptsError as error:
-        _show_usage_error(error, words)
+        _show_usage_error(error)
         return USAGE
     except PlinthError as error:
         show_error(error)
@@ -68,9 +69,9 @@ def show_error(error: PlinthError) -> None:
         console.print(f"  hint: {error.hint}")
 
 
-def _show_usage_error(error: CycloptsError, words: list[str]) -> None:
+def _show_usage_error(error: CycloptsError) -> None:
     error.console = None
     text = " ".join(str(error).split())
-    known = next((word for word in words if word in {command.name for command in COMMANDS}), None)
     print_plain(f"error: {text}", file=sys.stderr)
-    print_plain(f"  hint: `plinth {known + ' ' if known else ''}--help` explains the usage", file=sys.stderr)
+    command = " ".join(("plinth", *(error.command_chain or ()), "--help"))
+    print_plain(f"  hint: `{command}` explains the usage", file=sys.stderr)
