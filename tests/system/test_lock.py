@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from emulated_disks import run
 from plinth.model.errors import MissingCapability, Refused, UsageError
 from plinth.system.lock import LOCK_FILE, DirectoryLock
 
@@ -37,6 +38,20 @@ def test_the_lock_of_a_dead_one_is_taken_over(scratch: Path) -> None:
     assert (scratch / LOCK_FILE).exists()
     with DirectoryLock(scratch):
         assert (scratch / LOCK_FILE).read_text() == f"{os.getpid()}\n"
+
+
+def test_a_full_disk_is_an_error_and_leaves_no_lock(scratch: Path) -> None:
+    full = scratch / "full"
+    full.mkdir()
+    run("mount", "-t", "tmpfs", "-o", f"size={os.sysconf('SC_PAGE_SIZE')}", "plinth-test", str(full))
+    try:
+        (full / "fills it").write_bytes(b"x")
+        for _ in range(2):
+            with pytest.raises(MissingCapability, match="cannot lock the directory: no space left"):
+                DirectoryLock(full).acquire()
+        assert not (full / LOCK_FILE).exists()
+    finally:
+        run("umount", str(full))
 
 
 def test_many_at_once_never_hold_it_together(scratch: Path) -> None:

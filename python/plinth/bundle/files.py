@@ -60,8 +60,8 @@ class BundleFolder:
     folder is meant is its user's to say; what stands in it is not.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open the folder at `path`. UsageError when there is none."""
+    def __init__(self, path: Path, called: str = "the bundle") -> None:
+        """Open the folder at `path`, which errors name as `called`. UsageError when there is none."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError as error:
@@ -69,13 +69,14 @@ class BundleFolder:
         except NotADirectoryError as error:
             raise UsageError("this is not a bundle: it is no folder", where=str(path)) from error
         except OSError as error:
-            raise from_os_error(error, "open the bundle", path) from error
+            raise from_os_error(error, f"open {called}", path) from error
         except ValueError as error:  # a NUL in it
             raise UsageError(f"this is no path: {error}", where=str(path)) from error
-        self._hold(descriptor, path)
+        self._hold(descriptor, path, called)
 
-    def _hold(self, descriptor: int, path: Path) -> None:
+    def _hold(self, descriptor: int, path: Path, called: str) -> None:
         self.descriptor = descriptor
+        self._called = called
         self._given = path
         self._closing = weakref.finalize(self, os.close, descriptor)
 
@@ -99,7 +100,7 @@ class BundleFolder:
         with self._reading(name):
             descriptor = self._step(name, _LIST)
         found = BundleFolder.__new__(BundleFolder)
-        found._hold(descriptor, self._given / name)
+        found._hold(descriptor, self._given / name, self._called)
         return found
 
     def close(self) -> None:
@@ -326,18 +327,18 @@ class BundleFolder:
             yield
         except FileNotFoundError as error:
             raise RunError(
-                "cannot write the bundle: a part of it was taken away while it was written",
+                f"cannot write {self._called}: a part of it was taken away while it was written",
                 where=str(self.path / name),
-                hint="leave a bundle alone until its run has ended",
+                hint="remove and rename nothing in it while it is written",
             ) from error
         except OSError as error:
-            raise from_os_error(error, "write the bundle", self.path / name) from error
+            raise from_os_error(error, f"write {self._called}", self.path / name) from error
 
     def _unreadable(self, error: OSError, name: str) -> PlinthError:
         return self._no_part(name, error.strerror or str(error))
 
     def _no_part(self, name: str, reason: str) -> RunError:
-        return RunError(f"cannot read a part of the bundle: {reason}", where=str(self.path / name))
+        return RunError(f"cannot read a part of {self._called}: {reason}", where=str(self.path / name))
 
 
 def is_partial(name: str) -> bool:

@@ -68,8 +68,12 @@ class DirectoryLock:
                 self._fd = fd
             else:  # its last holder removed it between our open and our lock
                 os.close(fd)
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            self.release()
+            raise from_os_error(error, "lock the directory", self._file.parent) from error
         return self
 
     def release(self) -> None:
