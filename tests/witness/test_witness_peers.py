@@ -1,18 +1,21 @@
 """The witness and whoever connects to it: what it takes, what it refuses, and what is on its disk then."""
 
+import json
+import os
 import socket
 import struct
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from emulated_disks import run
 from plinth.model.errors import Refused, RunError
-from plinth.witness import protocol, server
+from plinth.witness import protocol, server, stream
 from plinth.witness.credentials import connect_to_witness, witness_credentials
-from plinth.witness.protocol import Disconnected, Kind, send_frame
-from plinth.witness.rounds import WitnessFolder
+from plinth.witness.protocol import Disconnected, Kind, Silent, send_frame
+from plinth.witness.rounds import RoundWriter
 from plinth.witness.stream import WitnessConnection
 from waiting import until
 from witnessing import WitnessHere, answered, asked, header, record, records, round_json
@@ -72,7 +75,7 @@ def test_a_wrong_token_begins_nothing(witness: WitnessHere):
     [
         (struct.pack("<BI", Kind.HELLO, 2**20), "1,048,576 bytes"),
         (struct.pack("<BI", 99, 4) + b"abcd", "no message of the kind 99"),
-        (struct.pack("<BI", Kind.HELLO, 2) + b"{}", "token"),
+        (struct.pack("<BI", Kind.HELLO, 2) + b"{}", "Field required"),
         (struct.pack("<BI", Kind.HELLO, 4) + b"\xff\xfe\0{", "not what it has to be"),
         (struct.pack("<BI", Kind.RECORDS, 4) + b"\0\0\0\0", "the token is not that"),
         (b"GET / HTTP/1.1\r\n", "no message of the kind 71"),
@@ -221,6 +224,30 @@ def test_a_full_disk_of_the_witness_ends_the_round_and_the_load_is_told(scratch:
         run("umount", "--lazy", str(small))  # the folder is held open until it is forgotten
 
 
+@pytest.mark.parametrize("free_pages", [0, 1])
+def test_a_load_that_finds_the_disk_of_the_witness_full_is_told_and_leaves_nothing(scratch: Path, free_pages: int):
+    """Without a page there is no room for the round, with one there is none for its lock."""
+    small = scratch / "small"
+    small.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=128k", "plinth-test", str(small))
+    try:
+        with WitnessHere(small / "rounds") as witness:
+            filler = small / "filler"
+            room = os.statvfs(small)
+            filler.write_bytes(bytes((room.f_bavail - free_pages) * room.f_frsize))
+            for _ in range(2):
+                answer = asked(witness.connect(), Kind.HELLO, witness.hello())
+                assert answer.kind is Kind.REFUSED
+                assert b"no space left" in answer.payload
+            assert [entry.name for entry in witness.folder.path.iterdir() if entry.is_dir()] == []
+            filler.unlink()
+            with witness.load():
+                assert [one.number for one in witness.folder.rounds()] == [1]
+            until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
+    finally:
+        run("umount", "--lazy", str(small))  # the folder is held open until it is forgotten
+
+
 def fill(path: Path) -> None:
     with WitnessHere(path) as witness:
         load = witness.followed()
@@ -269,9 +296,61 @@ def test_the_token_is_told_to_nobody_but_the_witness(tmp_path: Path):
         assert not any("token" in line for line in between.said)
 
 
-def test_rounds_that_others_wrote_are_refused(witness: WitnessHere):
-    witness.load().close()
+def test_a_witness_that_does_not_answer_any_more_is_named(witness: WitnessHere, monkeypatch: pytest.MonkeyPatch):
+    hello = protocol.parsed(server.Hello, witness.hello())
+    load = WitnessConnection("127.0.0.1", witness.port, witness.credentials.fingerprint, hello)
+    monkeypatch.setattr(stream, "ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(RoundWriter, "records", lambda writer, payload: until(lambda: round_is_over.is_set()))
+    round_is_over = threading.Event()
+    with pytest.raises(Silent) as silent:
+        load.tell(Kind.RECORDS, struct.pack("<I", 0))
+    round_is_over.set()
+    assert silent.value.where == f"the witness at 127.0.0.1:{witness.port}"
+    assert "see what the witness says" in (silent.value.hint or "")
+    load.close()
+
+
+def changed(**keys: object) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / "round.json").write_text(json.dumps(round_json(folder.parent) | keys))
+
+    return change
+
+
+def without_a_ledger(folder: Path) -> None:
+    (folder / "1.ledger").unlink()
+
+
+def with_a_fifo(folder: Path) -> None:
+    without_a_ledger(folder)
+    os.mkfifo(folder / "1.ledger")
+
+
+def with_a_link(folder: Path) -> None:
+    (folder / "1.ledger").rename(folder / "moved")
+    (folder / "1.ledger").symlink_to("moved")
+
+
+ALTERED = {
+    "no JSON": (lambda folder: (folder / "round.json").write_text("{"), "writes: Invalid JSON"),
+    "another version": (changed(schema_version=7), "schema_version: Input should be 1"),
+    "a further key": (changed(more=1), "more: Extra inputs"),
+    "the number of another round": (changed(number=3), "of round 3, and stands in the folder of round 1"),
+    "too few clients": (changed(clients=2), "has a client 3, and round.json says that there were 2"),
+    "endless threads": (changed(threads=10**8), "threads: Input should be less"),
+    "no ledger of a thread": (without_a_ledger, "has 1 files; the load had 2 threads"),
+    "a FIFO": (with_a_fifo, "it is a FIFO"),
+    "a link": (with_a_link, "it is a symbolic link"),
+}
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_rounds_that_were_altered_are_refused(witness: WitnessHere, what: str):
+    load = witness.followed()
+    asked(load, Kind.RECORDS, records(0, record(0, 3, 1, ACKNOWLEDGED)))
+    load.close()
     until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
-    (witness.folder.path / "0001" / "round.json").write_text('{"number": "x"}')
-    with pytest.raises(RunError, match="not what a witness writes"):
-        WitnessFolder(witness.folder.path).rounds()
+    alter, said = ALTERED[what]
+    alter(witness.folder.path / "0001")
+    with pytest.raises(RunError, match=said):
+        known(witness)

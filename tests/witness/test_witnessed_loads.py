@@ -4,6 +4,8 @@ import contextlib
 import json
 import signal
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -144,6 +146,10 @@ def test_a_witness_that_goes_ends_the_load_and_its_round_is_no_cut_whatever_foll
         ended = cut_short(witness, server, left.close)
     assert isinstance(ended, RunError)
     assert "the witness was lost" in ended.message
+    assert (ended.where, "durability verify" in (ended.hint or "")) == (
+        f"the witness at 127.0.0.1:{witness.port}",
+        True,
+    )
     restarted(server)
     found = verify_last_round(rounds, connection(server))
     assert found.not_a_cut == "the load had ended before: witness ended"
@@ -228,6 +234,22 @@ def test_a_folder_without_a_commit_has_nothing_to_verify(witness: WitnessHere, s
     with pytest.raises(RunError, match="knows of no acknowledged commit"):
         verify_last_round(witness.folder.path, connection(server))
     complete(witness, connection(server))
+
+
+def test_an_interrupted_verify_says_so_and_keeps_nothing(witness: WitnessHere, server: Server):
+    complete(witness, connection(server))
+    waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like '%plinth_ledger%'"
+    with server.connect() as other, other.transaction():
+        other.execute("lock table plinth_ledger_commits")
+        words = (str(witness.folder.path), f"host={server.folder} port={server.port} user=postgres dbname=postgres")
+        verify = subprocess.Popen(
+            [sys.executable, "-m", "plinth", "durability", "verify", *words], stderr=subprocess.PIPE, text=True
+        )
+        until(lambda: bool(server.execute(waiting)))
+        verify.send_signal(signal.SIGINT)
+        _, errors = verify.communicate(timeout=20)
+    assert (verify.returncode, errors) == (130, "interrupted\n")
+    assert witness.folder.verified(1) is None
 
 
 def test_a_round_that_is_going_on_is_not_verified(witness: WitnessHere, server: Server):

@@ -129,8 +129,13 @@ def load(
     connection: ConnectionString = "",
     /,
     *,
-    witness: Annotated[str, Parameter(name="--witness", help="Host and port of the witness.")],
-    fingerprint: Annotated[str, Parameter(name="--fingerprint", help="Of the witness's certificate, as it prints it.")],
+    witness: Annotated[str, Parameter(name="--witness", help="HOST:PORT of the witness, as in 10.0.0.5:8434.")],
+    fingerprint: Annotated[
+        str,
+        Parameter(
+            name="--fingerprint", help="SHA-256 of the witness's certificate, as the witness prints it: sha256:...."
+        ),
+    ],
     token_file: Annotated[
         Path | None,
         Parameter(name="--token-file", help="The witness's token. Default: the variable PLINTH_WITNESS_TOKEN."),
@@ -143,8 +148,11 @@ def load(
     """Commit as fast as the server does, and tell the witness of each commit: pull the plug while it runs.
 
     Makes and empties the tables plinth_ledger_commits, plinth_ledger_clients and plinth_ledger_round: use a database of its own.
-    Run it on the machine under test, or on any other that reaches both. When the witness goes, the load ends with an error, and
-    the round says nothing.
+    Run it on the machine under test, or on any other that reaches both. When the witness does not answer any more, the load ends
+    with an error, and the round does not count. A load cannot start before the last round was verified.
+
+    Exit codes: 0 the server is lost, as it should be, or the duration is over; 1 the load failed or lost its witness; 4 the witness
+    refuses it; 130 Ctrl-C, after which the round does not count.
 
       plinth durability load "dbname=plinth" --witness 10.0.0.5:8434 --fingerprint sha256:1f... --token-file token
     """

@@ -85,13 +85,13 @@ class Ended(Frozen):
 class WitnessRound(Frozen):
     """A load that a witness heard of; NNNN/round.json of its folder."""
 
-    schema_version: int = WITNESS_VERSION
+    schema_version: Literal[1] = WITNESS_VERSION
     number: int = Field(ge=1)
     round_id: str = Field(description="Also in the table plinth_ledger_round of the database.")
     peer: str = Field(description="Address of the load.")
     plinth_version: str
-    clients: int
-    threads: int
+    clients: int = Field(ge=1, le=MAX_CLIENTS)
+    threads: int = Field(ge=1, le=MAX_THREADS)
     server: TestedServer
     started_unix_ns: int
     ended_unix_ns: int | None = None
@@ -101,8 +101,8 @@ class WitnessRound(Frozen):
 class VerifiedRound(Frozen):
     """A round compared with the database after the restart; NNNN/verified.json of a witness's folder."""
 
-    schema_version: int = WITNESS_VERSION
-    number: int
+    schema_version: Literal[1] = WITNESS_VERSION
+    number: int = Field(ge=1)
     verified_unix_ns: int
     server_version: str | None = Field(description="None: the server did not start.")
     has_rebooted: bool | None = Field(

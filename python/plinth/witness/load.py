@@ -202,5 +202,5 @@ def _witness_lost(error: PlinthError, number: int) -> RunError:
     return RunError(
         f"{_WITNESS_LOST}, and with it what was acknowledged: round {number} says nothing ({error.message})",
         where=error.where,
-        hint=error.hint or "see what the witness says there; then start the load again",
+        hint="see what the witness says there, run `plinth durability verify` there, and start the load again",
     )

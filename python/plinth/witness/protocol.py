@@ -95,9 +95,14 @@ def parsed(model: type[_Model], payload: bytes) -> _Model:
     try:
         return model.model_validate_json(payload)
     except ValidationError as error:
-        places = {".".join(map(str, one["loc"])): one["msg"] for one in error.errors(include_input=False)}
-        said = "; ".join(f"{place}: {message}" for place, message in places.items())
-        raise NotUnderstood(f"a message is not what it has to be: {said[:500]}") from None
+        raise NotUnderstood(f"a message is not what it has to be: {first_mistake(error)}") from None
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Where JSON is not what it has to be, and why, without what is there."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(map(str, found["loc"]))
+    return f"{place}: {found['msg']}" if place else found["msg"]
 
 
 def _receive(connection: socket.socket, count: int, deadline: float) -> bytes:

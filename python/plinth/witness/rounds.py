@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import ValidationError
 
 from plinth.bundle import BundleFolder
-from plinth.model.base import Frozen
 from plinth.model.commit_ledger import COMMIT_CLASSES
-from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
+from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
 from plinth.model.witness import POSSIBLE_CUTS, Hello, RoundEnd, VerifiedRound, WitnessRound
 from plinth.system.failures import from_os_error
 from plinth.system.lock import DirectoryLock, is_locked
 from plinth.system.paths import sync_folder
-from plinth.witness.protocol import INDEXED_BYTES, THREAD, NotUnderstood
+from plinth.witness.protocol import INDEXED_BYTES, THREAD, NotUnderstood, first_mistake
 from plinth.workload.commit_ledger import (
     HEADER_BYTES,
     RECORD,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 _ROUND = re.compile(r"[0-9]{4,}")
 _MAX_JSON_BYTES = 16 * 2**20
-_Model = TypeVar("_Model", bound=Frozen)
+_Model = TypeVar("_Model", WitnessRound, VerifiedRound)
 
 
 class WitnessFolder:
@@ -50,7 +49,7 @@ class WitnessFolder:
                 "there is no such folder", where=str(path), hint="`plinth durability witness DIR` makes it"
             )
         self.path = path
-        self._files = BundleFolder(path)
+        self._files = BundleFolder(path, "the witness's folder")
 
     @classmethod
     def made(cls, path: Path) -> "WitnessFolder":
@@ -63,21 +62,21 @@ class WitnessFolder:
 
     def is_going_on(self, one: WitnessRound) -> bool:
         """Whether a witness hears of the load of a round now."""
-        descriptor = os.open(self.path / _name(one.number), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = self._files.folder(_name(one.number))
         try:
-            return one.ended_unix_ns is None and is_locked(descriptor)
+            return one.ended_unix_ns is None and is_locked(folder.descriptor)
         finally:
-            os.close(descriptor)
+            folder.close()
 
     def rounds(self) -> list[WitnessRound]:
         """All of them, in their order."""
         names = [entry.name for entry in self._files.entries() if entry.is_folder and _ROUND.fullmatch(entry.name)]
-        found = (self._read(f"{name}/round.json", WitnessRound) for name in sorted(names, key=int))
+        found = (self._read(name, "round.json", WitnessRound) for name in sorted(names, key=int))
         return [one for one in found if one is not None]
 
     def verified(self, number: int) -> VerifiedRound | None:
         """What was found of a round; None when it was not compared yet."""
-        return self._read(f"{_name(number)}/verified.json", VerifiedRound)
+        return self._read(_name(number), "verified.json", VerifiedRound)
 
     def write_verified(self, found: VerifiedRound) -> None:
         """Keep what was found of a round."""
@@ -85,11 +84,18 @@ class WitnessFolder:
 
     def ledger(self, of: WitnessRound) -> CommitLedger | None:
         """What the witness knows of a round; None when it heard of no transaction."""
-        folder = self.path / _name(of.number)
-        files = [folder / f"{thread}.ledger" for thread in range(of.threads)]
-        if not all(file.exists() for file in files) or all(file.stat().st_size <= HEADER_BYTES for file in files):
+        name = _name(of.number)
+        # All of them are looked at, so that what is read below is a regular file.
+        sizes = [self._bytes(entry.name) for entry in self._files.entries(name) if entry.name.endswith(".ledger")]
+        if all(size <= HEADER_BYTES for size in sizes):
             return None
-        ledger = read_commit_ledger(folder)
+        ledger = read_commit_ledger(self.path / name)
+        if len(ledger.records) and ledger.records["client"].max() >= of.clients:
+            raise RunError(
+                f"the ledger has a client {ledger.records['client'].max()}, and round.json says that there were {of.clients}",
+                where=str(self.path / name),
+                hint="one of these files is not what the witness wrote",
+            )
         return CommitLedger(
             ledger.records, ledger.has_ended, ledger.started_ns, ledger.started_unix_ns, begins_of_clients=of.clients
         )
@@ -115,27 +121,44 @@ class WitnessFolder:
             server=hello.server,
             started_unix_ns=time.time_ns(),
         )
-        self._files.make_folder(_name(begun.number))
-        self._files.write_durably(f"{_name(begun.number)}/round.json", begun.model_dump_json(indent=1))
-        sync_folder(self.path)
-        return RoundWriter(self.path / _name(begun.number), self._files, begun, max_bytes)
+        name = _name(begun.number)
+        self._files.make_folder(name)
+        try:
+            self._files.write_durably(f"{name}/round.json", begun.model_dump_json(indent=1))
+            _sync_names(self.path)
+            return RoundWriter(self.path / name, self._files, begun, max_bytes)
+        except PlinthError:
+            self._files.remove_tree(name)  # a round that has not begun, and takes room on a disk that may be full
+            raise
 
     def is_unverified(self, last: WitnessRound) -> bool:
         """Whether the power may have gone in a round, and nobody has looked at what is left."""
         return last.end in POSSIBLE_CUTS and self.verified(last.number) is None and self.ledger(last) is not None
 
-    def _read(self, name: str, model: type[_Model]) -> _Model | None:
+    def _bytes(self, name: str) -> int:
+        """The size of a file. Raises RunError for what is no regular file."""
+        with self._files.opened(name) as descriptor:
+            return os.fstat(descriptor).st_size
+
+    def _read(self, folder: str, file: str, model: type[_Model]) -> _Model | None:
+        name = f"{folder}/{file}"
         if self._files.entry(name) is None:
             return None
         try:
-            return model.model_validate_json(self._files.read_bytes(name, _MAX_JSON_BYTES))
+            found = model.model_validate_json(self._files.read_bytes(name, _MAX_JSON_BYTES))
         except ValidationError as error:
-            first = error.errors(include_input=False)[0]
             raise RunError(
-                f"this is not what a witness writes: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+                f"this is not what a witness writes: {first_mistake(error)}",
                 where=str(self.path / name),
                 hint="read it with the version of Plinth that wrote it",
             ) from error
+        if found.number != int(folder):
+            raise RunError(
+                f"this says that it is of round {found.number}, and stands in the folder of round {int(folder)}",
+                where=str(self.path / name),
+                hint="a round's folder keeps its name: number and files belong together",
+            )
+        return found
 
 
 class RoundWriter:
@@ -162,7 +185,7 @@ class RoundWriter:
         if (int(header["thread"]), int(header["threads"])) != (thread, self.round.threads):
             raise NotUnderstood(f"the header of thread {thread} is that of another")
         if thread not in self._threads:
-            self._threads[thread] = self._new_file(thread)
+            self._make_file(thread)
             self._used[thread] = 0
         self._write(thread, 0, body)
         self._sync(thread)
@@ -202,9 +225,11 @@ class RoundWriter:
         for descriptor in self._threads.values():
             os.close(descriptor)
         self._threads.clear()
-        self._lock.release()
         self.round = self.round.model_copy(update={"ended_unix_ns": time.time_ns(), "end": how})
-        self._files.write_durably(f"{_name(self.round.number)}/round.json", self.round.model_dump_json(indent=1))
+        try:
+            self._files.write_durably(f"{_name(self.round.number)}/round.json", self.round.model_dump_json(indent=1))
+        finally:
+            self._lock.release()
 
     def _thread(self, payload: bytes) -> int:
         if len(payload) < THREAD.size:
@@ -225,15 +250,15 @@ class RoundWriter:
         if (rows["client"] >= self.round.clients).any():
             raise NotUnderstood(f"there is no client {rows['client'].max()}; the load has {self.round.clients}")
 
-    def _new_file(self, thread: int) -> int:
+    def _make_file(self, thread: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         path = self._folder / f"{thread}.ledger"
         try:
             descriptor = os.open(path, flags, 0o600)
-            sync_folder(self._folder)
         except OSError as error:
             raise from_os_error(error, "make the ledger", path) from error
-        return descriptor
+        self._threads[thread] = descriptor
+        _sync_names(self._folder)
 
     def _write(self, thread: int, offset: int, data: bytes) -> None:
         try:
@@ -248,6 +273,13 @@ class RoundWriter:
             os.fdatasync(self._threads[thread])
         except OSError as error:
             raise from_os_error(error, "flush the ledger", self._folder / f"{thread}.ledger") from error
+
+
+def _sync_names(folder: Path) -> None:
+    try:
+        sync_folder(folder)
+    except OSError as error:
+        raise from_os_error(error, "flush the names in the folder", folder) from error
 
 
 def _arange(count: int) -> "np.ndarray":

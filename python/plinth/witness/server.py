@@ -141,19 +141,25 @@ class Witness:
 
     def _converse(self, plain: socket.socket, peer: str) -> None:
         try:
-            plain.settimeout(HELLO_TIMEOUT_S)
-            with self._credentials.context.wrap_socket(plain, server_side=True) as connection:
+            with self._secured(plain) as connection:
                 with self._changing:
                     self._connections[threading.current_thread()] = connection
                 self._hear(connection, peer)
-        except OSError as error:
-            self._say(f"{peer}: no TLS: {error}")
         except PlinthError as error:
-            self._say(f"{peer}: {error.message}")
+            where = f" ({error.where})" if error.where else ""
+            hint = f"; {error.hint}" if error.hint else ""
+            self._say(f"{peer}: {error.message}{where}{hint}")
         finally:
             plain.close()
             with self._changing:
                 del self._connections[threading.current_thread()]
+
+    def _secured(self, plain: socket.socket) -> ssl.SSLSocket:
+        try:
+            plain.settimeout(HELLO_TIMEOUT_S)
+            return self._credentials.context.wrap_socket(plain, server_side=True)
+        except OSError as error:
+            raise NotUnderstood(f"no TLS: {error}") from error
 
     def _hear(self, connection: ssl.SSLSocket, peer: str) -> None:
         """A whole conversation. Raises PlinthError for what ends it, which the peer is told if it may know."""
@@ -192,10 +198,12 @@ class Witness:
             end = "witness ended"
             raise
         finally:
-            writer.end(end)
-            self._say(
-                f"round {begun.number}: {_MEANING.get(end, end)}; {writer.acknowledged:,} acknowledged commits are known"
-            )
+            try:
+                writer.end(end)
+            finally:  # also when the disk is too full for that
+                self._say(
+                    f"round {begun.number}: {_MEANING.get(end, end)}; {writer.acknowledged:,} acknowledged commits are known"
+                )
         if end in get_args(LoadEnd):
             send_frame(connection, Kind.ACK)
 

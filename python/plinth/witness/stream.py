@@ -14,7 +14,6 @@ from plinth.model.witness import Ended, Hello, LoadEnd, Welcome
 from plinth.system import cancel
 from plinth.witness.credentials import connect_to_witness
 from plinth.witness.protocol import (
-    HELLO_TIMEOUT_S,
     MAX_HELLO_BYTES,
     MAX_RECORDS,
     THREAD,
@@ -46,27 +45,30 @@ class WitnessConnection:
         self._where = f"the witness at {host}:{port}"
         self._connection = connect_to_witness(host, port, fingerprint, ANSWER_TIMEOUT_S)
         try:
-            send_frame(self._connection, Kind.HELLO, hello.model_dump_json().encode())
-            self.round = parsed(Welcome, self._answer(Kind.WELCOME, HELLO_TIMEOUT_S))
+            self.round = parsed(Welcome, self._ask(Kind.HELLO, hello.model_dump_json().encode(), Kind.WELCOME))
         except BaseException:
             self.close()
             raise
 
     def tell(self, kind: Kind, payload: bytes) -> None:
         """Send a message, and wait until the witness has what it brought."""
-        send_frame(self._connection, kind, payload)
-        self._answer(Kind.ACK, ANSWER_TIMEOUT_S)
+        self._ask(kind, payload, Kind.ACK)
 
     def close(self) -> None:
         """End it."""
         self._connection.close()
 
-    def _answer(self, kind: Kind, timeout_s: float) -> bytes:
-        frame = receive_frame(self._connection, max_bytes=MAX_HELLO_BYTES, timeout_s=timeout_s)
+    def _ask(self, kind: Kind, payload: bytes, answer: Kind) -> bytes:
+        try:
+            send_frame(self._connection, kind, payload)
+            frame = receive_frame(self._connection, max_bytes=MAX_HELLO_BYTES, timeout_s=ANSWER_TIMEOUT_S)
+        except RunError as error:
+            error.where, error.hint = self._where, "see what the witness says there, and whether it is reached"
+            raise
         if frame.kind is Kind.REFUSED:
             raise Refused(f"the witness refuses: {frame.payload.decode(errors='replace')}", where=self._where)
-        if frame.kind is not kind:
-            raise NotUnderstood(f"the witness answers {frame.kind.name}, not {kind.name}", where=self._where)
+        if frame.kind is not answer:
+            raise NotUnderstood(f"the witness answers {frame.kind.name}, not {answer.name}", where=self._where)
         return frame.payload
 
 
