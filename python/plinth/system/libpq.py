@@ -14,6 +14,7 @@ _CONNECTION_OK = 0
 _FAILED = (5, 7)
 """PGRES_BAD_RESPONSE and PGRES_FATAL_ERROR of ExecStatusType."""
 _SQLSTATE = ord("C")
+_POLL_S = 0.1
 _CANCEL_TIMEOUT_S = 2.0
 _NOTICE_PROCESSOR = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 _SQL_ASCII = "SQL_ASCII"
@@ -170,7 +171,10 @@ class LibpqConnection:
         self._returned = threading.Event()
         try:
             _start(lambda: results.append(call()), self._returned)
-            self._returned.wait()
+            while not self._returned.wait(
+                _POLL_S
+            ):  # polars' handler of SIGINT restarts a wait (SA_RESTART) that has no end
+                pass
         except BaseException:
             if self._pgconn:
                 cancelled = threading.Event()

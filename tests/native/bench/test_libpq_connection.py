@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable
 
+import polars
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
@@ -71,6 +72,7 @@ def test_passwords_and_lists_of_hosts(connect: Callable[..., LibpqConnection]) -
 
 def test_an_interrupted_statement_is_cancelled(server: Server, connect: Callable[..., LibpqConnection]) -> None:
     """Ctrl-C ends the wait at once, and the server does not go on with what nobody waits for."""
+    polars.DataFrame({"a": [1]}).lazy().collect()  # its handler of SIGINT has waits restarted (SA_RESTART)
     sleeping = "select count(*) from pg_stat_activity where query = 'select pg_sleep(100)' and state = 'active'"
 
     def interrupt() -> None:
