@@ -5,13 +5,13 @@
 
 use std::ops::Range;
 
+use plinth_config::ConfigError;
 use plinth_script::Prng;
 use plinth_script::distributions::{
     MIN_GAUSSIAN, ZIPFIAN_RANGE, exponential, gaussian, uniform, zipfian,
 };
 use serde::Deserialize;
 
-use crate::error::ConfigError;
 use crate::table::Table;
 
 /// 10,000 billion.

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use plinth_config::ConfigError;
 use plinth_connect::Target;
 use serde::Deserialize;
 
 use crate::columns::ColumnsGenerator;
-use crate::error::ConfigError;
 use crate::piece::Piece;
 use crate::table::Table;
 use crate::tpcb::TpcbGenerator;

@@ -6,22 +6,6 @@ use plinth_connect::ConnectError;
 use plinth_thread::lifecycle::LifecycleError;
 use thiserror::Error;
 
-/// A configuration that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{key}: {message}")]
-pub struct ConfigError {
-    /// The key that is wrong.
-    pub key: &'static str,
-    /// What was found and what is allowed.
-    pub message: String,
-}
-
-impl ConfigError {
-    pub(crate) fn new(key: &'static str, message: String) -> Self {
-        Self { key, message }
-    }
-}
-
 /// Why a load was not started, or has no result.
 #[derive(Debug, Error)]
 pub enum RunError {

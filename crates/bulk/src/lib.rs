@@ -25,12 +25,13 @@ mod tpcb;
 
 pub use columns::{Column, ColumnsGenerator};
 pub use config::{Config, Generator};
-pub use error::{ConfigError, RunError};
+pub use error::RunError;
 pub use failure::Failure;
 pub use pages::{
     ColumnType, IndexFile, PageColumn, PageConfig, PageFailure, PageProgress, PageResult, PageRun,
     Relation,
 };
 pub use piece::Piece;
+pub use plinth_config::ConfigError;
 pub use run::{BulkResult, BulkRun, Progress};
 pub use tpcb::TpcbGenerator;

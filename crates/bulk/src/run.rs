@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use plinth_config::ConfigError;
 use plinth_connect::{ConnectError, Dialer, Opened};
 use serde::Serialize;
 
 use crate::config::Config;
 use crate::control::CopyControl;
 use crate::copy::copy;
-use crate::error::{ConfigError, RunError};
+use crate::error::RunError;
 use crate::failure::Failure;
 use crate::piece::Piece;
 use crate::pool::{Opener, Task, WorkerPool};

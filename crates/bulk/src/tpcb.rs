@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use plinth_config::ConfigError;
 use serde::Deserialize;
 
-use crate::error::ConfigError;
 use crate::table::Table;
 
 /// Greatest scale: 100 billion accounts, some 15 TB.

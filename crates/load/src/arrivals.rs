@@ -6,10 +6,10 @@
 //! constant, a Poisson process draws and rounds as pgbench's `getPoissonRand` does, so that the same seed gives the same
 //! arrivals.
 
+use plinth_config::ConfigError;
 use plinth_script::Prng;
 use serde::Deserialize;
 
-use crate::config_error::ConfigError;
 use crate::seconds::{LONGEST_S, nanoseconds};
 
 /// An open loop: transactions are due at times of their own, however long others take.

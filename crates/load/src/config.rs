@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use plinth_config::ConfigError;
 use plinth_connect::Target;
 use plinth_script::is_name;
 use serde::Deserialize;
 
 use crate::arrivals::Rate;
-use crate::config_error::ConfigError;
 use crate::ledger::LedgerConfig;
 use crate::log::LogConfig;
 use crate::native::NativeWorkload;

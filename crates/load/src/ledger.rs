@@ -10,10 +10,10 @@ mod file;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plinth_config::ConfigError;
 use serde::Deserialize;
 
 use crate::config::Config;
-use crate::config_error::ConfigError;
 pub(crate) use added::with_ledger;
 use file::{RecordFile, SLOT_BYTES};
 

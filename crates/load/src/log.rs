@@ -7,10 +7,10 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use plinth_config::ConfigError;
 use plinth_script::{Prng, lossless};
 use serde::Deserialize;
 
-use crate::config_error::ConfigError;
 use crate::errors::ErrorKind;
 use crate::recorder::{Ended, Outcome};
 

@@ -14,9 +14,9 @@ mod workload;
 
 use std::collections::BTreeMap;
 
+use plinth_config::ConfigError;
 use serde::Deserialize;
 
-use crate::config_error::ConfigError;
 pub(crate) use account_mix::AccountMix;
 pub(crate) use answers::Answers;
 pub(crate) use batch::Batch;

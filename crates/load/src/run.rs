@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plinth_config::ConfigError;
 use plinth_connect::{ConnectError, Dialer};
 use plinth_script::{Command, Seeds, lossless};
 use plinth_thread::do_not_preempt;
@@ -17,7 +18,6 @@ use thiserror::Error;
 
 use crate::assignment::Assignment;
 use crate::config::Config;
-use crate::config_error::ConfigError;
 use crate::control::{ConnectedClients, Control};
 use crate::events::Event;
 use crate::ledger::{LedgerError, NewLedger};

@@ -1,7 +1,8 @@
 //! The compiled workloads of a run.
 
+use plinth_config::ConfigError;
+
 use crate::config::{Config, TransactionSource};
-use crate::config_error::ConfigError;
 use crate::native::{NativeWorkload, TransactionType, Workload, WorkloadClient};
 use crate::protocol::Protocol;
 

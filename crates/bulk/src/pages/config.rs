@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use plinth_config::ConfigError;
 use serde::Deserialize;
 
 use crate::config::Generator;
-use crate::error::ConfigError;
 use crate::piece::Piece;
 use crate::table::Table;
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::error::ConfigError;
+use plinth_config::ConfigError;
+
 use crate::pages::btree::TreeLayout;
 use crate::pages::checksum::set_checksum;
 use crate::pages::config::{ColumnType, Relation};

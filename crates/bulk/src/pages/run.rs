@@ -9,11 +9,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use plinth_config::ConfigError;
 use plinth_connect::ConnectError;
 use serde::Serialize;
 
 use crate::control;
-use crate::error::{ConfigError, RunError};
+use crate::error::RunError;
 use crate::pages::config::PageConfig;
 use crate::pages::failure::{PageFailure, PieceError};
 use crate::pages::file::{NewFile, Part, sync_folder};

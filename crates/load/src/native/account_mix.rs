@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use plinth_config::ConfigError;
 use plinth_script::{Prng, distributions::uniform};
 use serde::Deserialize;
 
@@ -12,7 +13,6 @@ use super::answers::{AnswerError, Answers};
 use super::batch::{Batch, Parameter::Integer};
 use super::keys::{Choice, Keys};
 use super::workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
-use crate::config_error::ConfigError;
 
 const LOOKUP: usize = 0;
 

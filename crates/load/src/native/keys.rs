@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use plinth_config::ConfigError;
 use plinth_script::Prng;
 use plinth_script::distributions::{
     MIN_GAUSSIAN, ZIPFIAN_RANGE, exponential, gaussian, uniform, zipfian,
 };
 use serde::Deserialize;
-
-use crate::config_error::ConfigError;
 
 /// Accounts of pgbench for each unit of its scale.
 const ACCOUNTS_PER_SCALE: i64 = 100_000;

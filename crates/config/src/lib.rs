@@ -1,4 +1,4 @@
-//! What is wrong with a configuration.
+//! What is wrong with the configuration of an engine: of a load, and of a bulk load.
 
 use thiserror::Error;
 
@@ -13,7 +13,8 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    pub(crate) fn new(key: &'static str, message: impl Into<String>) -> Self {
+    /// An error about `key`; `message` says what was found and what is allowed.
+    pub fn new(key: &'static str, message: impl Into<String>) -> Self {
         Self {
             key,
             message: message.into(),
