@@ -2,6 +2,7 @@
 import { type EChartsOption, echarts } from "./charts/echarts";
 import { framed, type KeyEntry, WIDTH } from "./charts/frame";
 import { lineColour, panelOption } from "./charts/panel";
+import { paretoOption } from "./charts/pareto";
 import { percentilesOption, variantCurves } from "./charts/percentiles";
 import { OUTCOMES, powerCutOption } from "./charts/power_cut";
 import { hockeyStickOption, scalingOption } from "./charts/scaling";
@@ -12,6 +13,7 @@ import type { Report, ReportTrial } from "./format/report";
 import { paletteColour } from "./model/colours";
 import { drawnFigures, flushName } from "./model/flushes";
 import { initialFocus } from "./model/focus";
+import { paretoDots, paretoKey } from "./model/pareto";
 import { timelineTitle, worstCut } from "./model/power_cuts";
 import { curvePanels, isOpenLoop, panelTitle } from "./model/scaling";
 import { panelsOf, scaleOf, spans } from "./model/timeline";
@@ -61,6 +63,7 @@ function drawings(report: Report): Drawing[] {
     ...trials(report),
     ...powerCut(report),
     ...latency(report),
+    ...tradeOffs(report),
     ...flushes(report),
     ...seconds(report),
   ];
@@ -77,6 +80,19 @@ function scaling(report: Report): Drawing[] {
       charts.push({ title: stick, key, height: TALL, option: (theme) => hockeyStickOption(panel, theme) });
     return charts;
   });
+}
+
+function tradeOffs(report: Report): Drawing[] {
+  const dots = paretoDots(report);
+  if (dots.length < 2) return [];
+  return [
+    {
+      title: "Trade-offs: p99 latency over throughput",
+      key: paretoKey(report),
+      height: TALL,
+      option: (theme) => paretoOption(dots, theme),
+    },
+  ];
 }
 
 function trials(report: Report): Drawing[] {

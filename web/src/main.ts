@@ -28,6 +28,7 @@ import { scalingView } from "./views/scaling";
 import { settingsView } from "./views/settings";
 import { storageView } from "./views/storage";
 import { timelineView } from "./views/timeline";
+import { tradeOffsView } from "./views/tradeoffs";
 import { trialsView } from "./views/trials";
 
 /** First what answers the question: the answer, and a chart of it. Then what a reader asks next. */
@@ -38,6 +39,7 @@ function page(report: Report): HTMLElement[] {
     objectivesView(report),
     scalingView(report),
     rankingView(report),
+    tradeOffsView(report),
     durabilityView(report),
     publishedView(report),
     focus && trialsView(report, focus),

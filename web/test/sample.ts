@@ -164,6 +164,7 @@ export function report(changes: Partial<Report> = {}): Report {
       variants,
       sweep: null,
       groups: [],
+      pareto: [],
       objectives: [],
       comparisons: [
         {
@@ -190,9 +191,12 @@ export function report(changes: Partial<Report> = {}): Report {
     drive_life: "Drive life: n/a.",
     objectives: [],
     curves: [],
+    pareto: [],
+    pareto_gaps: [],
     sections: {
       objectives: text("Objectives"),
       groups: text("Groups"),
+      pareto: text("Trade-offs"),
       sweep: text("Scaling"),
       durability: text("Power cuts"),
       published: text("Study"),

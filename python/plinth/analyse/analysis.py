@@ -7,9 +7,10 @@ from plinth.analyse.caveats import caveats
 from plinth.analyse.comparison import Ratio
 from plinth.analyse.curves import curves_of
 from plinth.analyse.durability import durability_of, power_cut_sentence, with_test
-from plinth.analyse.endurance import stated_rating, variant_endurance
+from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
 from plinth.analyse.objectives import judge_objectives
+from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.safety import judge
 from plinth.analyse.sweep_wording import sweep_answer
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
@@ -42,6 +43,13 @@ def analyse(contents: BundleContents) -> Analysis:
         variants=tuple(results),
         comparisons=tuple(comparisons),
         groups=groups,
+        pareto=pareto_fronts(
+            design,
+            measured,
+            {result.id: result for result in results},
+            {id_: written_by_block(contents, one) for id_, one in measured.items()},
+            seed,
+        ),
         sweep=sweep,
         objectives=judge_objectives(contents, measured, results, seed),
         noise=noise,

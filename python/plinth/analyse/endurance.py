@@ -65,6 +65,12 @@ def variant_endurance(
     return _Account(contents, measured, tps, rating, contents.plan.experiment.measure.seed).variant()
 
 
+def written_by_block(contents: BundleContents, measured: Measured) -> dict[int, float]:
+    """Bytes that each transaction wrote to the devices below the storages, in each counted trial of which that is known, by block."""
+    account = _Account(contents, measured, None, None, contents.plan.experiment.measure.seed)
+    return account.written_by_block()
+
+
 def stated_rating(contents: BundleContents) -> Rating | None:
     """Of the drive that the experiment states."""
     drive = contents.plan.experiment.drive
@@ -150,14 +156,26 @@ class _Account:
                 **dict(written),
             )
 
+    def written_by_block(self) -> dict[int, float]:
+        """As `written_by_block` of this module."""
+        devices = self._all_devices()
+        rates = (
+            (trial, _sum(trial.device_rate(one) for one in devices)) for trial in self._trials if devices is not None
+        )
+        return {trial.contents.trial.block: rate / trial.tps for trial, rate in rates if rate is not None}
+
     def _total(self) -> Written | None:
-        """To the devices directly below all file systems, each counted once; None where those of a storage are not known."""
+        """To all devices; None where they are not known."""
+        devices = self._all_devices()
+        if devices is None:
+            return None
+        return self._written(lambda trial: _sum(trial.device_rate(one) for one in devices))
+
+    def _all_devices(self) -> tuple[str, ...] | None:
+        """Directly below all file systems, each once; None where those of a storage are not known."""
         facts = [self._contents.storages.get(storage) for storage in self._roles.values()]
         below = [_topmost(one) if one else () for one in facts]
-        if not all(below):
-            return None
-        devices = dict.fromkeys(device for each in below for device in each)
-        return self._written(lambda trial: _sum(trial.device_rate(one) for one in devices))
+        return tuple(dict.fromkeys(device for each in below for device in each)) if all(below) else None
 
     def _places(self) -> dict[tuple[str, ...], list[tuple[str, str]]]:
         """Storages and roles by the devices directly below them."""

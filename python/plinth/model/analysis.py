@@ -13,6 +13,7 @@ from plinth.model.estimate import Estimate
 from plinth.model.grouping import Grouping
 from plinth.model.level import Level
 from plinth.model.objective import ObjectiveResult
+from plinth.model.pareto import ParetoFront
 from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.sweep import Sweep
@@ -334,6 +335,10 @@ class Analysis(Frozen):
     comparisons: tuple[Comparison, ...]
     groups: tuple[Grouping, ...] = Field(
         default=(), description="Which variants were told apart, in each stratum of at least three."
+    )
+    pareto: tuple[ParetoFront, ...] = Field(
+        default=(),
+        description="Which variants dominate which, in each stratum of an experiment of at least three variants.",
     )
     sweep: Sweep | None = Field(
         default=None,

@@ -276,6 +276,17 @@ class CurveText(Frozen):
     law: str = Field(description="The scalability law; empty of what is not about clients.")
 
 
+class ParetoText(Frozen):
+    """A variant beside the others of its stratum in words; those on the front first."""
+
+    variant: str = Field(description="Its label.")
+    tps: str
+    latency_p99: str = Field(description="Median of the trials' own 99th percentiles, with its interval.")
+    written: str = Field(description="Bytes per transaction, with their interval.")
+    commits: str
+    standing: str = Field(description="On the front, or dominated by which.")
+
+
 class ObjectiveText(Frozen):
     """An objective for one of its variants in words, in the order of analysis.objectives."""
 
@@ -318,6 +329,7 @@ class SectionTexts(Frozen):
     published: SectionText
     objectives: SectionText
     groups: SectionText
+    pareto: SectionText
     sweep: SectionText
     durability: SectionText
     bottlenecks: SectionText
@@ -347,6 +359,10 @@ class Report(Frozen):
     settings: tuple[SettingRow, ...]
     objectives: tuple[ObjectiveText, ...] = Field(default=(), description="Of an experiment that has some.")
     curves: tuple[CurveText, ...] = Field(default=(), description="Of a sweep.")
+    pareto: tuple[ParetoText, ...] = Field(default=(), description="Of an experiment of at least three variants.")
+    pareto_gaps: tuple[str, ...] = Field(
+        default=(), description="By what the variants were compared, and what was left out; sentences."
+    )
     panels: tuple[Panel, ...]
     series: tuple[SeriesInfo, ...]
     bin_s: int

@@ -29,6 +29,7 @@ from plinth.report.disclosure import disclosures
 from plinth.report.flushes import storage_flushes
 from plinth.report.io import io_figures
 from plinth.report.objectives import objective_texts
+from plinth.report.pareto import pareto_gaps, pareto_texts
 from plinth.report.published import published_beside
 from plinth.report.sections import SECTIONS
 from plinth.report.settings import setting_rows
@@ -57,6 +58,8 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),
         objectives=objective_texts(analysis),
         curves=curve_texts(analysis.sweep),
+        pareto=pareto_texts(analysis),
+        pareto_gaps=pareto_gaps(analysis),
         panels=binned.panels,
         series=binned.series,
         bin_s=binned.bin_s,

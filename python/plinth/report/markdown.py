@@ -10,6 +10,7 @@ from plinth.report.markdown_text import plain as _text
 from plinth.report.markdown_text import section as _section
 from plinth.report.markdown_text import table as _table
 from plinth.report.objectives import OBJECTIVE_HEADS, outcome_text
+from plinth.report.pareto import PARETO_HEADS
 from plinth.report.sweep import CURVE_HEADS
 from plinth.report.text import (
     bottleneck,
@@ -48,6 +49,7 @@ def render_markdown(report: Report) -> str:
         _text(report.noise),
         _section(titles.objectives.title, _objectives(report)),
         _section(titles.sweep.title, _scaling(report)),
+        _section(titles.pareto.title, _trade_offs(report)),
         _section(titles.published.title, _published(report.published)),
         _section("Differences between variants", _differences(report)),
         _section(titles.durability.title, _durability(report)),
@@ -144,6 +146,13 @@ def _objectives(report: Report) -> str:
 def _scaling(report: Report) -> str:
     rows = [(one.name, one.throughput, one.knee, one.law) for one in report.curves]
     return f"{_table(CURVE_HEADS, rows)}\n\n{_text(report.sections.sweep.note)}" if rows else ""
+
+
+def _trade_offs(report: Report) -> str:
+    rows = [(one.variant, one.tps, one.latency_p99, one.written, one.commits, one.standing) for one in report.pareto]
+    if not rows:
+        return _list(report.pareto_gaps)
+    return f"{_table(PARETO_HEADS, rows)}\n\n{_text(' '.join((report.sections.pareto.note, *report.pareto_gaps)))}"
 
 
 def _differences(report: Report) -> str:

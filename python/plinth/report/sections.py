@@ -16,6 +16,11 @@ SECTIONS = SectionTexts(
         title="Groups",
         note="Variants that share a letter were not told apart; a is of the fastest. All pairs, corrected together at 5 %.",
     ),
+    pareto=SectionText(
+        title="Trade-offs",
+        note="A variant is dominated if another is shown better in one metric at least and worse by more than 5 % in none, by "
+        "intervals that hold together for all ratios of all metrics. What the noise leaves open stays on the front.",
+    ),
     sweep=SectionText(
         title="Scaling",
         note="Throughput over the levels of each number that was varied. The knee is where two straight lines through the "

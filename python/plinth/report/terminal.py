@@ -16,6 +16,7 @@ from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.io import io_lines
 from plinth.report.objectives import objective_sentence, objective_texts
+from plinth.report.pareto import pareto_sentences
 from plinth.report.sections import SECTIONS
 from plinth.report.sweep import curve_texts
 from plinth.report.text import (
@@ -105,17 +106,19 @@ def render_terminal(
     """
     console = text_console(max(width, _NARROWEST), color=color)
     with console.capture() as capture:
-        console.print(_fitting_table(analysis, console.width))
+        table = _fitting_table(analysis, console.width)
+        console.print(table)
         console.print()
         console.print(Text(analysis.answer, style="bold"))
         console.print(Text(noise_sentence(analysis), style="bold yellow" if _alarming(analysis) else "dim"))
-        if any(variant.group for variant in analysis.variants):
+        if any(column.header == "group" for column in table.columns):
             console.print(Text(f"Group: {SECTIONS.groups.note}", style="dim"))
         for note in ratio_notes(analysis)[:_MAX_VARIANTS]:
             console.print(Text(note, style="dim"))
         for line in (
             *_objectives(analysis),
             *_scaling(analysis),
+            *_trade_offs(analysis),
             *_durability(analysis),
             *_bottlenecks(analysis),
             *_written(analysis),
@@ -152,6 +155,15 @@ def _scaling(analysis: Analysis) -> list[Text]:
         for one in curves[:_MAX_VARIANTS]
     ]
     return [_title(SECTIONS.sweep), *lines, *_more(len(curves), "curves")] if lines else []
+
+
+def _trade_offs(analysis: Analysis) -> list[Text]:
+    """The Pareto front of each stratum, and what is dominated by what."""
+    found = list(pareto_sentences(analysis))
+    lines = [
+        Text.assemble((f"{stratum}: " if stratum else "", "bold"), text) for stratum, text in found[:_MAX_VARIANTS]
+    ]
+    return [_title(SECTIONS.pareto), *lines, *_more(len(found), "strata")] if lines else []
 
 
 def _durability(analysis: Analysis) -> list[Text]:

@@ -34,6 +34,14 @@ export interface Report {
    * Of a sweep.
    */
   curves: CurveText[];
+  /**
+   * Of an experiment of at least three variants.
+   */
+  pareto: ParetoText[];
+  /**
+   * By what the variants were compared, and what was left out; sentences.
+   */
+  pareto_gaps: string[];
   panels: Panel[];
   series: SeriesInfo[];
   bin_s: number;
@@ -104,6 +112,10 @@ export interface Analysis {
    * Which variants were told apart, in each stratum of at least three.
    */
   groups: Grouping[];
+  /**
+   * Which variants dominate which, in each stratum of an experiment of at least three variants.
+   */
+  pareto: ParetoFront[];
   /**
    * Factors, strata and curves; None without a numeric factor where all variants are compared with one baseline, and in analyses of before it was worked out.
    */
@@ -864,6 +876,46 @@ export interface Grouping {
   missing: string | null;
 }
 /**
+ * The variants of a stratum; intervals of all ratios of all metrics and strata hold together at 95 %.
+ */
+export interface ParetoFront {
+  /**
+   * For people: "16 clients"; empty where there is only one.
+   */
+  stratum: string;
+  /**
+   * What the variants were compared by.
+   */
+  metrics: ("tps" | "latency_p99" | "commits" | "written_per_transaction" | "wal_per_transaction")[];
+  /**
+   * In the order of the stratum's variants.
+   */
+  points: ParetoPoint[];
+  /**
+   * Metrics and variants that were left out.
+   */
+  gaps: Gap[];
+}
+/**
+ * A variant among those of its stratum.
+ */
+export interface ParetoPoint {
+  variant: string;
+  tps: Estimate;
+  /**
+   * Median of the trials' own 99th percentiles.
+   */
+  latency_p99_ns: Estimate | null;
+  /**
+   * Written to devices, or WAL where these were not counted: see `metrics`.
+   */
+  bytes_per_transaction: Estimate | null;
+  /**
+   * Variants shown better in one metric at least, and worse by more than 5 % in none. Empty: on the front.
+   */
+  dominated_by: string[];
+}
+/**
  * What the variants of an experiment with several factors, or with a numeric one, say together.
  */
 export interface Sweep {
@@ -1166,6 +1218,7 @@ export interface SectionTexts {
   published: SectionText;
   objectives: SectionText;
   groups: SectionText;
+  pareto: SectionText;
   sweep: SectionText;
   durability: SectionText;
   bottlenecks: SectionText;
@@ -1293,6 +1346,29 @@ export interface CurveText {
    * The scalability law; empty of what is not about clients.
    */
   law: string;
+}
+/**
+ * A variant beside the others of its stratum in words; those on the front first.
+ */
+export interface ParetoText {
+  /**
+   * Its label.
+   */
+  variant: string;
+  tps: string;
+  /**
+   * Median of the trials' own 99th percentiles, with its interval.
+   */
+  latency_p99: string;
+  /**
+   * Bytes per transaction, with their interval.
+   */
+  written: string;
+  commits: string;
+  /**
+   * On the front, or dominated by which.
+   */
+  standing: string;
 }
 /**
  * One chart of the time series.

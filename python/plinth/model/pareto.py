@@ -1,0 +1,33 @@
+"""The Pareto front: which variants are beaten in nothing, of throughput, latency, kept commits and bytes written."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from plinth.model.base import Frozen, Gap
+from plinth.model.estimate import Estimate
+
+ParetoMetric = Literal["tps", "latency_p99", "commits", "written_per_transaction", "wal_per_transaction"]
+
+
+class ParetoPoint(Frozen):
+    """A variant among those of its stratum."""
+
+    variant: str
+    tps: Estimate
+    latency_p99_ns: Estimate | None = Field(description="Median of the trials' own 99th percentiles.")
+    bytes_per_transaction: Estimate | None = Field(
+        description="Written to devices, or WAL where these were not counted: see `metrics`."
+    )
+    dominated_by: tuple[str, ...] = Field(
+        description="Variants shown better in one metric at least, and worse by more than 5 % in none. Empty: on the front."
+    )
+
+
+class ParetoFront(Frozen):
+    """The variants of a stratum; intervals of all ratios of all metrics and strata hold together at 95 %."""
+
+    stratum: str = Field(description='For people: "16 clients"; empty where there is only one.')
+    metrics: tuple[ParetoMetric, ...] = Field(description="What the variants were compared by.")
+    points: tuple[ParetoPoint, ...] = Field(description="In the order of the stratum's variants.")
+    gaps: tuple[Gap, ...] = Field(description="Metrics and variants that were left out.")

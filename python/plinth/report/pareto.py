@@ -1,0 +1,85 @@
+"""The Pareto front for people: the same in the terminal, in Markdown and in the HTML page."""
+
+from collections.abc import Iterator, Sequence
+
+from plinth.model.analysis import Analysis
+from plinth.model.estimate import Estimate
+from plinth.model.figures import NOT_AVAILABLE, bounds
+from plinth.model.objective import METRIC_TITLES
+from plinth.model.pareto import ParetoFront, ParetoPoint
+from plinth.model.report import ParetoText
+from plinth.model.units import format_decimal_size
+from plinth.report.text import commits, latency, rate
+
+PARETO_HEADS = ("Variant", "tps", "p99 latency", "Bytes per transaction", "Commits", "Pareto front")
+ON_FRONT = "on the front"
+_MOST_NAMED = 3
+
+
+def pareto_texts(analysis: Analysis) -> tuple[ParetoText, ...]:
+    """A row for each variant, in the order of the strata; within one those on the front first."""
+    variants = {variant.id: variant for variant in analysis.variants}
+    labels = {id_: variant.label for id_, variant in variants.items()}
+
+    def row(front: ParetoFront, point: ParetoPoint) -> ParetoText:
+        of = "WAL " if "wal_per_transaction" in front.metrics else ""
+        written = point.bytes_per_transaction
+        return ParetoText(
+            variant=labels[point.variant],
+            tps=rate(point.tps),
+            latency_p99=_figure(point.latency_p99_ns),
+            written=NOT_AVAILABLE
+            if written is None
+            else f"{of}{format_decimal_size(written.value)}{bounds(written, format_decimal_size)}",
+            commits=commits(variants[point.variant]),
+            standing=f"dominated by {_named([labels[id_] for id_ in point.dominated_by])}"
+            if point.dominated_by
+            else ON_FRONT,
+        )
+
+    return tuple(
+        row(front, point)
+        for front in analysis.pareto
+        for point in sorted(front.points, key=lambda point: bool(point.dominated_by))
+    )
+
+
+def pareto_sentences(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    """For each stratum: its label, and in a sentence what is on the front and what is dominated by what."""
+    labels = {variant.id: variant.label for variant in analysis.variants}
+    for front in analysis.pareto:
+        if not front.points:
+            continue
+        on_front = [labels[point.variant] for point in front.points if not point.dominated_by]
+        dominated = [
+            f"{labels[point.variant]} (by {_named([labels[id_] for id_ in point.dominated_by])})"
+            for point in front.points
+            if point.dominated_by
+        ]
+        rest = f"Dominated: {'; '.join(dominated)}." if dominated else "None is dominated."
+        yield front.stratum, f"on the front: {'; '.join(on_front)}. {rest}"
+
+
+def pareto_gaps(analysis: Analysis) -> tuple[str, ...]:
+    """What was compared by which metrics, and what was left out."""
+    compared: dict[str, list[str]] = {}
+    for front in analysis.pareto:
+        if front.metrics:
+            text = f"Compared by {', '.join(METRIC_TITLES[metric] for metric in front.metrics)}."
+            compared.setdefault(text, []).append(front.stratum)
+        for gap in front.gaps:
+            compared.setdefault(f"Left out: {gap.what}: {gap.reason}.", []).append(front.stratum)
+    several = len(analysis.pareto) > 1
+    return tuple(
+        f"{'; '.join(strata)}: {text}" if several and len(strata) < len(analysis.pareto) else text
+        for text, strata in compared.items()
+    )
+
+
+def _figure(estimate: Estimate | None) -> str:
+    return NOT_AVAILABLE if estimate is None else latency(estimate.value) + bounds(estimate, latency)
+
+
+def _named(labels: Sequence[str]) -> str:
+    left = len(labels) - _MOST_NAMED
+    return "; ".join(labels[:_MOST_NAMED]) + (f" and {left} more" if left > 0 else "")
