@@ -171,9 +171,8 @@ class LibpqConnection:
         self._returned = threading.Event()
         try:
             _start(lambda: results.append(call()), self._returned)
-            while not self._returned.wait(
-                _POLL_S
-            ):  # polars' handler of SIGINT restarts a wait (SA_RESTART) that has no end
+            # A wait without an end would not be interrupted beside a library whose handler has it restarted, as polars' has.
+            while not self._returned.wait(_POLL_S):
                 pass
         except BaseException:
             if self._pgconn:
