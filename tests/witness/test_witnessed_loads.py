@@ -203,6 +203,16 @@ def test_tables_of_another_round_are_those_of_a_round_that_was_lost(witness: Wit
     assert verify_last_round(witness.folder.path, connection(server)).lost == ended.known
 
 
+def test_a_lost_round_is_found_although_the_clock_of_the_server_went_back(witness: WitnessHere, server: Server):
+    complete(witness, connection(server))
+    first = round_json(witness.folder.path)["round_id"]
+    ended = complete(witness, connection(server))
+    an_hour_later = "began_unix_us = began_unix_us + 3600000000"
+    server.execute(f"update plinth_ledger_round set round_id = '{first}', {an_hour_later}")
+    found = verify_last_round(witness.folder.path, connection(server))
+    assert (found.number, found.lost) == (2, ended.known)
+
+
 def test_a_later_load_for_another_witness_is_not_taken_for_a_loss(witness: WitnessHere, server: Server, tmp_path: Path):
     complete(witness, connection(server))
     with WitnessHere(tmp_path / "others", max_round_bytes=2**30) as another:

@@ -1,5 +1,6 @@
 """What the database under test says of itself and of a round: who it is, which round its tables are of, how its load ended."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.model.errors import RunError, UsageError
@@ -94,14 +95,15 @@ def round_in_tables(control: "psycopg.Connection[Any]", schema: str, where: str)
     return None if row is None else RoundInTables(*row)
 
 
-def is_of(tables: RoundInTables | None, then: WitnessRound, where: str) -> bool:
+def is_of(tables: RoundInTables | None, then: WitnessRound, earlier: Collection[str], where: str) -> bool:
     """Whether the tables are those of a round, and not of an earlier one, or missing, which is what a power cut has left then.
 
-    Raises RunError for those of a later one, which another witness has heard of.
+    `earlier` are the ids of the witness's earlier rounds: of these it is certain, also when the server's clock went back, as it
+    may when its machine has had no power. Raises RunError for tables of a later round, which another witness recorded.
     """
     if tables is None or tables.round_id == then.round_id:
         return tables is not None
-    if tables.began_unix_us > then.server.began_unix_us:
+    if tables.round_id not in earlier and tables.began_unix_us > then.server.began_unix_us:
         raise RunError(
             f"another load has emptied the tables since round {then.number}, for another witness",
             where=where,
