@@ -38,7 +38,7 @@ durability = App(
     help="""Pull the plug of a real machine, and look for every commit that it had acknowledged.
 
     The power of a real drive can be cut by hand only, and what had been acknowledged before must be known elsewhere: a witness on
-    another machine hears of each commit while a load runs. Emulated disks are cut by `plinth run` ([durability]), and the images in
+    another machine records each commit while a load runs. Emulated disks are cut by `plinth run` ([durability]), and the images in
     which it found damage are opened and minimised here.
     """,
     help_epilogue=_EXAMPLE,
@@ -78,10 +78,14 @@ def witness(
         str, Parameter(name="--max-size", help="Of the ledger of one round: 32 bytes a commit.")
     ] = "16GiB",
 ) -> int:
-    """Hear of the commits of a load on another machine, and keep them, until Ctrl-C.
+    """Record the commits of a load on another machine, until Ctrl-C.
 
-    Connections are encrypted (TLS 1.3). The load knows the witness by the printed fingerprint, and has to have the token, which is in
-    the file `token` of the folder: copy it to the machine of the load. One load at a time; each is a round.
+    Connections are encrypted (TLS 1.3). The load recognises the witness by the printed fingerprint, and needs the token, which is in
+    the file `token` of the folder: copy it to the machine of the load. The witness takes one load at a time; each is a round, and
+    one in which the power may have gone must be verified before the next load. Started again on the same folder, it keeps its
+    fingerprint, token and rounds.
+
+    Exit codes: 130 after Ctrl-C, the usual end; 2 it cannot listen there; 4 another witness uses the folder.
 
       plinth durability witness rounds
       plinth durability witness rounds --listen 10.0.0.5:9000
@@ -149,7 +153,8 @@ def load(
 
     Makes and empties the tables plinth_ledger_commits, plinth_ledger_clients and plinth_ledger_round: use a database of its own.
     Run it on the machine under test, or on any other that reaches both. When the witness does not answer any more, the load ends
-    with an error, and the round does not count. A load cannot start before the last round was verified.
+    with an error, and the round does not count. After a round in which the power may have gone, a load starts only once that round was
+    verified.
 
     Exit codes: 0 the server is lost, as it should be, or the duration is over; 1 the load failed or lost its witness; 4 the witness
     refuses it; 130 Ctrl-C, after which the round does not count.
@@ -204,7 +209,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Compare the last round with the database after the restart, check all of its tables and indexes, and say what all rounds show.
+    """Compare the last round with the database after the restart, check all tables and indexes, and say what all rounds show.
 
     Every commit that the witness knows to have been acknowledged must be there. One that it knows as sent only, or not at all, may be
     there or not, but whole. amcheck and pg_visibility look at the rest of the database, for a superuser. Exit code 99: damage

@@ -200,7 +200,7 @@ def _tell_database(control: "psycopg.Connection[Any]", where: str, note: Callabl
 
 def _witness_lost(error: PlinthError, number: int) -> RunError:
     return RunError(
-        f"{_WITNESS_LOST}, and with it what was acknowledged: round {number} says nothing ({error.message})",
+        f"{_WITNESS_LOST}, and with it what was acknowledged: round {number} does not count ({error.message})",
         where=error.where,
         hint="see what the witness says there, run `plinth durability verify` there, and start the load again",
     )

@@ -174,7 +174,7 @@ class Witness:
                     f"the load speaks version {hello.protocol} of the protocol, the witness {PROTOCOL_VERSION}"
                 )
             if not self._is_busy.acquire(blocking=False):
-                raise Refused("the witness hears of another load now, and of one at a time")
+                raise Refused("the witness records another load now, and takes one at a time")
             try:
                 self._hear_round(connection, self._folder.begin(hello, peer, self._max_round_bytes))
             finally:

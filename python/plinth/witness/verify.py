@@ -97,21 +97,21 @@ def _last_round(path: Path) -> tuple[WitnessFolder, WitnessRound, CommitLedger]:
     rounds = folder.rounds()
     if not rounds:
         raise RunError(
-            "there is nothing to verify: no load has told this witness anything",
+            "there is nothing to verify: no load has been recorded by this witness",
             where=str(path),
             hint="start `plinth durability load` beside the server, and pull the plug while it runs",
         )
     last = rounds[-1]
     if folder.is_going_on(last):
         raise Refused(
-            f"round {last.number} is still going: the witness hears of its load",
+            f"round {last.number} is not over: its load is connected to the witness",
             where=str(path),
             hint="pull the plug, or end the load; the witness says when nothing comes any more",
         )
     ledger = folder.ledger(last)
     if ledger is None or not len(ledger.of_class("acknowledged")):
         raise RunError(
-            f"round {last.number} says nothing: the witness knows of no acknowledged commit",
+            f"round {last.number} cannot be verified: the witness knows of no acknowledged commit",
             where=str(path),
             hint="start the load again, and let it run for a few seconds before you pull the plug",
         )
