@@ -62,6 +62,7 @@ export function sweepOf(
       fit_missing: null,
       sentence: "",
     })),
+    effects: null,
   };
 }
 
@@ -191,6 +192,9 @@ export function report(changes: Partial<Report> = {}): Report {
     drive_life: "Drive life: n/a.",
     objectives: [],
     curves: [],
+    ratios: null,
+    effects: [],
+    effects_missing: null,
     pareto: [],
     pareto_gaps: [],
     sections: {
@@ -198,6 +202,7 @@ export function report(changes: Partial<Report> = {}): Report {
       groups: text("Groups"),
       pareto: text("Trade-offs"),
       sweep: text("Scaling"),
+      effects: text("Effects of factors"),
       durability: text("Power cuts"),
       published: text("Study"),
       bottlenecks: text("Bottlenecks"),

@@ -49,7 +49,7 @@ function swept(
   const variants = Object.entries(levels).map(([id, own], place) =>
     variant(id, 100 * 10 ** place, { levels: own }),
   );
-  const sweep = { factors, compared: [], strata: [], curves };
+  const sweep = { factors, compared: [], strata: [], curves, effects: null };
   return { ...all, analysis: { ...all.analysis, variants, sweep } };
 }
 

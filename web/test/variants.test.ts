@@ -31,7 +31,7 @@ describe("ranking", () => {
       ...all.analysis,
       variants: [...all.analysis.variants, variant("tape", 10)],
       comparisons: [first, slower],
-      sweep: { factors: [], compared: [], strata: [], curves: [] },
+      sweep: { factors: [], compared: [], strata: [], curves: [], effects: null },
     };
     expect(headline({ ...all, analysis })?.variant.id).toBe("tape");
   });

@@ -7,6 +7,7 @@ from plinth.analyse.caveats import caveats
 from plinth.analyse.comparison import Ratio
 from plinth.analyse.curves import curves_of
 from plinth.analyse.durability import durability_of, power_cut_sentence, with_test
+from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
 from plinth.analyse.grouping import group_variants
 from plinth.analyse.objectives import judge_objectives
@@ -69,6 +70,7 @@ def _sweep(design: Design, measured: dict[str, Measured], seed: int) -> Sweep | 
         compared=design.compared,
         strata=design.strata,
         curves=curves_of(design, measured, seed),
+        effects=effects_of(design, measured, seed),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plinth.model.analysis import Analysis
+from plinth.model.analysis import Analysis, Verdict
 from plinth.model.base import Frozen
 from plinth.model.doctor import DoctorRecord
 from plinth.model.estimate import Estimate
@@ -276,6 +276,35 @@ class CurveText(Frozen):
     law: str = Field(description="The scalability law; empty of what is not about clients.")
 
 
+class EffectText(Frozen):
+    """A main effect or an interaction in words, in the order of analysis.sweep.effects."""
+
+    effect: str
+    ratio: str = Field(description="With its interval.")
+
+
+class RatioTable(Frozen):
+    """Ratios of compared variants at each stratum of a sweep."""
+
+    baseline: str = Field(description='What the others are compared to: "disk".')
+    columns: tuple[str, ...] = Field(description="What is compared to it.")
+    rows: tuple["RatioRow", ...]
+
+
+class RatioRow(Frozen):
+    """One stratum."""
+
+    stratum: str
+    cells: tuple["RatioCell | None", ...] = Field(description="By column; None where there is no such variant.")
+
+
+class RatioCell(Frozen):
+    """One ratio with its interval, and the verdict on it."""
+
+    ratio: str
+    verdict: Verdict
+
+
 class ParetoText(Frozen):
     """A variant beside the others of its stratum in words; those on the front first."""
 
@@ -331,6 +360,7 @@ class SectionTexts(Frozen):
     groups: SectionText
     pareto: SectionText
     sweep: SectionText
+    effects: SectionText
     durability: SectionText
     bottlenecks: SectionText
     server_work: SectionText
@@ -359,6 +389,9 @@ class Report(Frozen):
     settings: tuple[SettingRow, ...]
     objectives: tuple[ObjectiveText, ...] = Field(default=(), description="Of an experiment that has some.")
     curves: tuple[CurveText, ...] = Field(default=(), description="Of a sweep.")
+    ratios: RatioTable | None = Field(default=None, description="Of a sweep with several strata.")
+    effects: tuple[EffectText, ...] = Field(default=(), description="Of a sweep over two factors or more.")
+    effects_missing: str | None = Field(default=None, description="Why a sweep over several factors has none.")
     pareto: tuple[ParetoText, ...] = Field(default=(), description="Of an experiment of at least three variants.")
     pareto_gaps: tuple[str, ...] = Field(
         default=(), description="By what the variants were compared, and what was left out; sentences."

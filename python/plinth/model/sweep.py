@@ -93,6 +93,24 @@ class ScalingCurve(Frozen):
     sentence: str = Field(description="What the curve shows, with a ratio and its interval.")
 
 
+class Effect(Frozen):
+    """What a factor does to throughput on the mean of all others, or how two factors depend on one another."""
+
+    factors: tuple[str, ...] = Field(description="One: a main effect. Two: an interaction.")
+    labels: tuple[str, ...] = Field(description='For each factor which level over which: "memory over disk".')
+    ratio: Estimate = Field(
+        description="Of a main effect the ratio of throughputs; of an interaction, how many times the ratio of the first "
+        "factor's levels is at one level of the second what it is at the other. The interval is of this effect alone."
+    )
+
+
+class Effects(Frozen):
+    """Main effects and interactions of the factors, where every combination of their levels was measured."""
+
+    effects: tuple[Effect, ...] = Field(default=(), description="Main effects first.")
+    missing: str | None = Field(default=None, description="Why there are none.")
+
+
 class Sweep(Frozen):
     """What the variants of an experiment with several factors, or with a numeric one, say together."""
 
@@ -104,3 +122,4 @@ class Sweep(Frozen):
     curves: tuple[ScalingCurve, ...] = Field(
         default=(), description="Of each numeric factor, at each combination of levels of the others."
     )
+    effects: Effects | None = Field(default=None, description="Of two factors or more.")

@@ -33,7 +33,7 @@ from plinth.report.pareto import pareto_gaps, pareto_texts
 from plinth.report.published import published_beside
 from plinth.report.sections import SECTIONS
 from plinth.report.settings import setting_rows
-from plinth.report.sweep import curve_texts
+from plinth.report.sweep import curve_texts, effect_texts, ratio_table
 from plinth.report.text import noise_sentence, observer_sentence
 from plinth.report.timeline import Timelines, timelines
 from plinth.report.written import rating_sentence
@@ -58,6 +58,9 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         settings=setting_rows([planned[variant] for variant in ranked], contents.servers),
         objectives=objective_texts(analysis),
         curves=curve_texts(analysis.sweep),
+        ratios=ratio_table(analysis),
+        effects=effect_texts(analysis.sweep),
+        effects_missing=analysis.sweep.effects.missing if analysis.sweep and analysis.sweep.effects else None,
         pareto=pareto_texts(analysis),
         pareto_gaps=pareto_gaps(analysis),
         panels=binned.panels,

@@ -11,7 +11,7 @@ from plinth.report.markdown_text import section as _section
 from plinth.report.markdown_text import table as _table
 from plinth.report.objectives import OBJECTIVE_HEADS, outcome_text
 from plinth.report.pareto import PARETO_HEADS
-from plinth.report.sweep import CURVE_HEADS
+from plinth.report.sweep import CURVE_HEADS, EFFECT_HEADS
 from plinth.report.text import (
     bottleneck,
     client_cpu,
@@ -145,7 +145,20 @@ def _objectives(report: Report) -> str:
 
 def _scaling(report: Report) -> str:
     rows = [(one.name, one.throughput, one.knee, one.law) for one in report.curves]
-    return f"{_table(CURVE_HEADS, rows)}\n\n{_text(report.sections.sweep.note)}" if rows else ""
+    parts = [f"{_table(CURVE_HEADS, rows)}\n\n{_text(report.sections.sweep.note)}"] if rows else []
+    if (ratios := report.ratios) is not None:
+        heads = (f"Ratio to {ratios.baseline}", *ratios.columns)
+        cells = [
+            (row.stratum, *(NOT_AVAILABLE if one is None else f"{one.ratio} {one.verdict}" for one in row.cells))
+            for row in ratios.rows
+        ]
+        parts.append(_table(heads, cells))
+    if report.effects:
+        effects = [(one.effect, one.ratio) for one in report.effects]
+        parts.append(f"{_table(EFFECT_HEADS, effects)}\n\n{_text(report.sections.effects.note)}")
+    elif report.effects_missing:
+        parts.append(_text(f"Effects of factors: {NOT_AVAILABLE}: {report.effects_missing}."))
+    return "\n\n".join(parts)
 
 
 def _trade_offs(report: Report) -> str:

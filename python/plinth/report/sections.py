@@ -27,6 +27,11 @@ SECTIONS = SectionTexts(
         "medians, on logarithmic axes, bend downwards; its interval is that of its place. The scalability law is Gunther's, "
         "for clients in a closed loop: contention is work that waits in turn, coherency what each pair of clients costs both.",
     ),
+    effects=SectionText(
+        title="Effects of factors",
+        note="On the mean of all other factors, in logarithms; each interval is of its effect alone. Of a number the highest "
+        "level over the lowest. An interaction of 1x means that the one factor does the same at each level of the other.",
+    ),
     durability=SectionText(
         title="Power cuts",
         note="After the trials the power of the variant's emulated disks was cut while clients worked; the server recovered, and "

@@ -1,12 +1,17 @@
-"""What a sweep shows, for people: curves with their knee and the scalability law; the same in the terminal and in Markdown."""
+"""What a sweep shows, for people: curves with their knee and the scalability law, ratios at each stratum, effects of factors."""
 
+import math
+
+from plinth.model.analysis import Analysis
 from plinth.model.figures import NOT_AVAILABLE, number
-from plinth.model.report import CurveText
-from plinth.model.sweep import Factor, LevelUnit, ScalingCurve, Sweep
+from plinth.model.labels import levels_label
+from plinth.model.report import CurveText, EffectText, RatioCell, RatioRow, RatioTable
+from plinth.model.sweep import Effect, Factor, LevelUnit, ScalingCurve, Sweep
 from plinth.model.units import format_size
-from plinth.report.text import latency
+from plinth.report.text import latency, ratio
 
 CURVE_HEADS = ("Curve", "Throughput", "Knee (95 % CI)", "Scalability law")
+EFFECT_HEADS = ("Effect", "Ratio (95 % CI)")
 
 
 def curve_texts(sweep: Sweep | None) -> tuple[CurveText, ...]:
@@ -23,6 +28,45 @@ def curve_texts(sweep: Sweep | None) -> tuple[CurveText, ...]:
         )
         for curve in sweep.curves
     )
+
+
+def effect_texts(sweep: Sweep | None) -> tuple[EffectText, ...]:
+    """Main effects, then interactions, the largest first."""
+    if sweep is None or sweep.effects is None:
+        return ()
+    ordered = sorted(sweep.effects.effects, key=lambda one: (len(one.factors), -abs(math.log(one.ratio.value))))
+    return tuple(EffectText(effect=_effect_name(one), ratio=ratio(one.ratio)) for one in ordered)
+
+
+def _effect_name(effect: Effect) -> str:
+    """ "memory over disk"; of an interaction "memory over disk, at 16 clients over at 1 client"."""
+    first, *second = effect.labels
+    return ", ".join([first, *(f"at {label.replace(' over ', ' over at ')}" for label in second)])
+
+
+def ratio_table(analysis: Analysis) -> RatioTable | None:
+    """The ratios of a sweep of several strata: a row for each; None where a stratum compares with another baseline."""
+    sweep = analysis.sweep
+    if sweep is None or len(sweep.strata) < 2 or not analysis.comparisons:
+        return None
+    names = {
+        one.id: levels_label({name: level for name, level in one.levels.items() if name in sweep.compared})
+        for one in analysis.variants
+    }
+    baselines = {names[stratum.baseline] for stratum in sweep.strata}
+    if len(baselines) > 1:
+        return None
+    comparisons = {one.variant: one for one in analysis.comparisons}
+    columns = tuple(dict.fromkeys(names[id_] for one in sweep.strata for id_ in one.variants if id_ != one.baseline))
+    rows: list[RatioRow] = []
+    for stratum in sweep.strata:
+        own = {names[id_]: comparisons[id_] for id_ in stratum.variants if id_ in comparisons}
+        cells = [
+            RatioCell(ratio=ratio(own[name].ratio), verdict=own[name].verdict) if name in own else None
+            for name in columns
+        ]
+        rows.append(RatioRow(stratum=stratum.label, cells=tuple(cells)))
+    return RatioTable(baseline=baselines.pop(), columns=columns, rows=tuple(rows))
 
 
 def curve_name(curve: ScalingCurve, factor: Factor) -> str:

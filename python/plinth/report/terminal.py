@@ -18,7 +18,7 @@ from plinth.report.io import io_lines
 from plinth.report.objectives import objective_sentence, objective_texts
 from plinth.report.pareto import pareto_sentences
 from plinth.report.sections import SECTIONS
-from plinth.report.sweep import curve_texts
+from plinth.report.sweep import curve_texts, effect_texts
 from plinth.report.text import (
     bottleneck,
     ceiling,
@@ -146,7 +146,8 @@ def _objectives(analysis: Analysis) -> list[Text]:
 
 
 def _scaling(analysis: Analysis) -> list[Text]:
-    """Where the curves of a sweep bend, and by what law they go; how throughput goes along them is in the answer."""
+    """Where the curves of a sweep bend, and by what law they go; how throughput goes along them is in the answer.
+    Then what each factor does on the mean of the others."""
     curves = curve_texts(analysis.sweep)
     lines = [
         Text.assemble(
@@ -154,7 +155,10 @@ def _scaling(analysis: Analysis) -> list[Text]:
         )
         for one in curves[:_MAX_VARIANTS]
     ]
-    return [_title(SECTIONS.sweep), *lines, *_more(len(curves), "curves")] if lines else []
+    effects = effect_texts(analysis.sweep)
+    lines += [*_more(len(curves), "curves")]
+    lines += [Text.assemble((f"{one.effect}: ", "bold"), one.ratio) for one in effects[:_MAX_VARIANTS]]
+    return [_title(SECTIONS.sweep), *lines, *_more(len(effects), "effects")] if lines else []
 
 
 def _trade_offs(analysis: Analysis) -> list[Text]:

@@ -35,6 +35,18 @@ export interface Report {
    */
   curves: CurveText[];
   /**
+   * Of a sweep with several strata.
+   */
+  ratios: RatioTable | null;
+  /**
+   * Of a sweep over two factors or more.
+   */
+  effects: EffectText[];
+  /**
+   * Why a sweep over several factors has none.
+   */
+  effects_missing: string | null;
+  /**
    * Of an experiment of at least three variants.
    */
   pareto: ParetoText[];
@@ -929,6 +941,10 @@ export interface Sweep {
    * Of each numeric factor, at each combination of levels of the others.
    */
   curves: ScalingCurve[];
+  /**
+   * Of two factors or more.
+   */
+  effects: Effects | null;
 }
 /**
  * What is varied: a key of [matrix] that has more than one level among the variants.
@@ -1147,6 +1163,47 @@ export interface Estimate6 {
   more_trials: number | null;
 }
 /**
+ * Main effects and interactions of the factors, where every combination of their levels was measured.
+ */
+export interface Effects {
+  /**
+   * Main effects first.
+   */
+  effects: Effect[];
+  /**
+   * Why there are none.
+   */
+  missing: string | null;
+}
+/**
+ * What a factor does to throughput on the mean of all others, or how two factors depend on one another.
+ */
+export interface Effect {
+  /**
+   * One: a main effect. Two: an interaction.
+   */
+  factors: string[];
+  /**
+   * For each factor which level over which: "memory over disk".
+   */
+  labels: string[];
+  ratio: Estimate7;
+}
+/**
+ * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
+ */
+export interface Estimate7 {
+  value: number;
+  interval: Interval | null;
+  n: number;
+  method: string;
+  note: string | null;
+  /**
+   * Where there are not enough trials for an interval: about how many more it takes.
+   */
+  more_trials: number | null;
+}
+/**
  * An objective for one of its variants.
  */
 export interface ObjectiveResult {
@@ -1220,6 +1277,7 @@ export interface SectionTexts {
   groups: SectionText;
   pareto: SectionText;
   sweep: SectionText;
+  effects: SectionText;
   durability: SectionText;
   bottlenecks: SectionText;
   server_work: SectionText;
@@ -1346,6 +1404,47 @@ export interface CurveText {
    * The scalability law; empty of what is not about clients.
    */
   law: string;
+}
+/**
+ * Ratios of compared variants at each stratum of a sweep.
+ */
+export interface RatioTable {
+  /**
+   * What the others are compared to: "disk".
+   */
+  baseline: string;
+  /**
+   * What is compared to it.
+   */
+  columns: string[];
+  rows: RatioRow[];
+}
+/**
+ * One stratum.
+ */
+export interface RatioRow {
+  stratum: string;
+  /**
+   * By column; None where there is no such variant.
+   */
+  cells: (RatioCell | null)[];
+}
+/**
+ * One ratio with its interval, and the verdict on it.
+ */
+export interface RatioCell {
+  ratio: string;
+  verdict: "better" | "worse" | "no difference shown" | "undecided";
+}
+/**
+ * A main effect or an interaction in words, in the order of analysis.sweep.effects.
+ */
+export interface EffectText {
+  effect: string;
+  /**
+   * With its interval.
+   */
+  ratio: string;
 }
 /**
  * A variant beside the others of its stratum in words; those on the front first.
@@ -2024,8 +2123,8 @@ export interface Noise {
 export interface WorkNoise {
   work: string;
   what: string;
-  rate_per_s: Estimate7;
-  pair: Estimate8;
+  rate_per_s: Estimate8;
+  pair: Estimate9;
   /**
    * The sides were told apart although they are the same.
    */
@@ -2035,7 +2134,7 @@ export interface WorkNoise {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate7 {
+export interface Estimate8 {
   value: number;
   interval: Interval | null;
   n: number;
@@ -2049,7 +2148,7 @@ export interface Estimate7 {
 /**
  * A figure with its interval; the interval is None where there is none that could be used, and `note` says why.
  */
-export interface Estimate8 {
+export interface Estimate9 {
   value: number;
   interval: Interval | null;
   n: number;

@@ -1,6 +1,6 @@
 /** What a sweep shows: its curves, a heat map of two numbers, and the curves in words. */
 import { hockeyStickOption, scalingOption } from "../charts/scaling";
-import type { CurveText, Report } from "../format/report";
+import type { CurveText, EffectText, RatioCell, RatioRow, Report } from "../format/report";
 import { paletteColour } from "../model/colours";
 import {
   type CurvePanel,
@@ -12,14 +12,15 @@ import {
 } from "../model/scaling";
 import { number } from "../model/units";
 import { Chart } from "./chart";
-import { h, scrolling, section } from "./dom";
+import { h, notAvailable, scrolling, section } from "./dom";
 import { entry } from "./key";
 import { type Column, dataTable } from "./table";
 
-/** Nothing where no number was varied. */
+/** Nothing where neither a number nor several factors were varied. */
 export function scalingView(report: Report): HTMLElement | null {
   const panels = curvePanels(report);
-  if (panels.length === 0) return null;
+  const tables = [ratioTable(report), ...effects(report)].filter((table) => table !== null);
+  if (panels.length === 0 && tables.length === 0) return null;
   const { title, note } = report.sections.sweep;
   const heat = heatMap(report);
   return section(
@@ -27,14 +28,55 @@ export function scalingView(report: Report): HTMLElement | null {
     title,
     null,
     ...panels.flatMap(charts),
-    h(
-      "p",
-      { class: "footnote" },
-      `${note} Lines: 95 % intervals. Shaded: the interval of a knee's place. Dashed: published.`,
-    ),
+    panels.length > 0 &&
+      h(
+        "p",
+        { class: "footnote" },
+        `${note} Lines: 95 % intervals. Shaded: the interval of a knee's place. Dashed: published.`,
+      ),
     heat && heatTable(heat),
-    scrolling("Curves in words", dataTable(COLUMNS, report.curves)),
+    ...tables,
+    panels.length > 0 && scrolling("Curves in words", dataTable(COLUMNS, report.curves)),
   );
+}
+
+const TOLD_APART: readonly RatioCell["verdict"][] = ["better", "worse"];
+
+/** The comparison at each level: a row for each combination of levels that are not compared. */
+function ratioTable({ ratios }: Report): HTMLElement | null {
+  if (!ratios) return null;
+  const columns: Column<RatioRow>[] = [
+    { head: `Ratio to ${ratios.baseline}`, cell: (row) => row.stratum },
+    ...ratios.columns.map((head, place) => ({
+      head,
+      isNumeric: true,
+      cell: ({ cells }: RatioRow) => {
+        const cell = cells[place];
+        if (!cell) return notAvailable("there is no such variant");
+        return [
+          TOLD_APART.includes(cell.verdict) ? h("strong", {}, cell.ratio) : cell.ratio,
+          ` ${cell.verdict}`,
+        ];
+      },
+    })),
+  ];
+  return scrolling(`Ratios to ${ratios.baseline} at each level`, dataTable(columns, ratios.rows));
+}
+
+const EFFECTS: readonly Column<EffectText>[] = [
+  { head: "Effect", cell: (row) => row.effect },
+  { head: "Ratio (95 % CI)", isNumeric: true, cell: (row) => row.ratio },
+];
+
+function effects({ effects, effects_missing, sections }: Report): HTMLElement[] {
+  if (effects_missing)
+    return [h("p", { class: "footnote" }, "Effects of factors: ", notAvailable(effects_missing))];
+  if (effects.length === 0) return [];
+  return [
+    h("h3", {}, sections.effects.title),
+    h("p", { class: "footnote" }, sections.effects.note),
+    scrolling(sections.effects.title, dataTable(EFFECTS, effects)),
+  ];
 }
 
 const COLUMNS: readonly Column<CurveText>[] = [
