@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try build test test-long check fmt bench bench-load fuzz clean test-deps
+.PHONY: help try build test test-long check fmt bench bench-load simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,9 @@ bench: build ## the load engine beside pgbench, into benchmarks/runs/
 
 fuzz: test-deps ## feed the parsers with made-up bytes, 10 minutes each (SECONDS=600), and keep what reaches new code
 	PLINTH_FUZZ_KEEP=1 scripts/fuzz.sh $(or $(SECONDS),600)
+
+simulate: build ## every statistic of a report against a known truth, some minutes (FACTOR=0.1 scales down)
+	$(BIN)/python benchmarks/simulate.py $(if $(FACTOR),--factor=$(FACTOR))
 
 bench-load: build ## loading beside pgbench -i and COPY, into benchmarks/runs/; takes hours: ROWS=2000000 scales down
 	$(BIN)/python benchmarks/loading.py $(if $(ROWS),--rows=$(ROWS))
