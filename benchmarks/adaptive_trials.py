@@ -1,0 +1,124 @@
+"""Whether trials that end once they have decided find a difference of 5 %, and how many they take, on emulated disks.
+
+    sudo .venv/bin/python benchmarks/adaptive_trials.py [--experiments 20] [--spread 0.1]
+
+Runs that many experiments whose disks differ by 5 % in the time of a flush, and as many whose disks are the same, by turns, all with
+measure.target = "3%". Prints JSON: how many of either showed a difference, the blocks that they took, the standard deviation of
+the log ratios within blocks, and the trials of a plan of fixed size that would show 5 % as often under such noise, simulated.
+Aims: a difference found in 90 % or more, with at most half of those trials; one claimed at most once in 20 where there is none.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+import noise_simulation as simulation  # noqa: E402
+
+DIFFERENCE = 1.05
+FLUSH_MS = 10.0
+MOST_TRIALS = 20
+EXPERIMENT = """\
+spec = 1
+name = "adaptive"
+question = "Is the disk whose flush takes less time faster?"
+
+[storage.a]
+kind = "emulated"
+profile = "sata-ssd"
+size = "512MiB"
+physics = {{ flush_latency = "{a_ms}ms", spread = {spread} }}
+
+[storage.b]
+kind = "emulated"
+profile = "sata-ssd"
+size = "512MiB"
+physics = {{ flush_latency = "{b_ms}ms", spread = {spread} }}
+
+[dataset]
+kind = "none"
+
+[workload]
+builtin = "ledger"
+clients = 1
+
+[matrix]
+storage = ["a", "b"]
+
+[measure]
+warmup = "500ms"
+duration = "1s"
+fresh_server = false
+target = "3%"
+repeats = {most}
+aa = false
+probe = 0
+seed = {seed}
+"""
+
+
+def run(ratio: float, seed: int, spread: float) -> dict[str, Any]:
+    """One experiment, whose second disk flushes `ratio` times as fast: its verdict, blocks, and log ratios within blocks."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, bundle = Path(folder, "x.toml"), Path(folder, "bundle")
+        text = EXPERIMENT.format(a_ms=FLUSH_MS, b_ms=FLUSH_MS / ratio, spread=spread, seed=seed, most=MOST_TRIALS)
+        file.write_text(text)
+        plinth = [sys.executable, "-m", "plinth"]
+        done = subprocess.run([*plinth, "run", file, "--bundle", bundle, "--quiet"], capture_output=True, text=True)
+        if done.returncode not in (0, 3):
+            raise SystemExit(f"experiment {seed}: exit code {done.returncode}\n{done.stderr}")
+        report = json.loads(subprocess.check_output([*plinth, "report", bundle, "--json"]))["analysis"]
+    tps = {
+        variant["levels"]["storage"]: {trial["block"]: trial["tps"] for trial in variant["trials"]}
+        for variant in report["variants"]
+    }
+    logs = [math.log(tps["b"][block] / tps["a"][block]) for block in sorted(tps["a"])]
+    (compared,) = report["comparisons"]
+    return {"verdict": compared["verdict"], "blocks": len(logs), "logs": logs}
+
+
+def fixed_trials(power: float, spread: float) -> int | None:
+    """Trials of each variant in a plan of fixed size that shows the difference as often, with such a spread of the log ratios."""
+    noise = simulation.lognormal(spread / math.sqrt(2))
+    return next((n for n in range(3, 101) if simulation.fixed_power(noise, n, DIFFERENCE, 2000, 1) >= power), None)
+
+
+def main() -> None:
+    """Run all, and print what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--experiments", type=int, default=20, help="of either kind")
+    parser.add_argument("--spread", type=float, default=0.1, help="of the logarithm of a flush's time")
+    options = parser.parse_args()
+    found: dict[float, list[dict[str, Any]]] = {DIFFERENCE: [], 1.0: []}
+    for seed in range(1, options.experiments + 1):
+        for ratio, of_ratio in found.items():
+            of_ratio.append(run(ratio, seed, options.spread))
+            last = of_ratio[-1]
+            print(f"{seed}: truth {ratio}x: {last['verdict']} after {last['blocks']} blocks", file=sys.stderr)
+    spread = math.sqrt(statistics.mean(statistics.variance(one["logs"]) for some in found.values() for one in some))
+    shown = sum(one["verdict"] == "better" for one in found[DIFFERENCE])
+    blocks = statistics.mean(one["blocks"] for one in found[DIFFERENCE])
+    power = shown / options.experiments
+    result = {
+        "experiments_of_either": options.experiments,
+        "difference_shown": shown,
+        "mean_trials_of_each": round(blocks, 2),
+        "fixed_trials_of_equal_power": fixed_trials(min(power, 0.995), spread),
+        "false_differences": sum(one["verdict"] in ("better", "worse") for one in found[1.0]),
+        "mean_trials_without_difference": round(statistics.mean(one["blocks"] for one in found[1.0]), 2),
+        "sd_of_log_ratios": round(spread, 4),
+        "experiments": {str(ratio): some for ratio, some in found.items()},
+    }
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
