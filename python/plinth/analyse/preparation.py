@@ -1,0 +1,47 @@
+"""In which state the trials of each variant began, where the experiment asked for one."""
+
+from collections.abc import Iterator
+from statistics import median
+
+from plinth.analyse.trials import JudgedTrial, Measured
+from plinth.model.trial import CacheState
+from plinth.model.units import format_duration
+
+
+def preparations(measured: dict[str, Measured]) -> Iterator[str]:
+    """Sentences of each variant; of caches with the evidence of the trial that was furthest from what was asked for."""
+    for one in measured.values():
+        yield from _restored(one)
+        states = [(state, trial.number) for trial in one.trials if (state := trial.contents.trial.cache) is not None]
+        if states:
+            state, number = max(states, key=lambda found: _distance(found[0]))
+            reached = sum(state.reached is True for state, _ in states)
+            yield f"{one.variant.label}: {state.asked} cache in {reached} of {len(states)} trials; trial {number}: {state.evidence}"
+
+
+def _restored(one: Measured) -> Iterator[str]:
+    found = [restored for trial in one.trials if (restored := trial.contents.trial.restored) is not None]
+    if found:
+        how = " and ".join(dict.fromkeys(way for restored in found for way in restored.how.values()))
+        took_s = median(restored.duration_s for restored in found)
+        sharing = "; the first write to each block goes to a new place" if "reflink" in how else ""
+        yield (
+            f"{one.variant.label}: files restored to what they were after loading before {len(found)} of {len(one.trials)} trials, "
+            f"by {how}, in {format_duration(took_s)} (median){sharing}"
+        )
+
+
+def not_reached(judged: JudgedTrial) -> str | None:
+    """Why a trial did not begin with the cache that was asked for; None where it did, or nothing was asked for."""
+    trial = judged.contents.trial
+    if trial.cache is None or trial.cache.reached:
+        return None
+    what = f"{trial.cache.asked} cache"
+    return next((gap.reason for gap in trial.gaps if gap.what == what), trial.cache.evidence)
+
+
+def _distance(state: CacheState) -> tuple[bool, int]:
+    if state.asked == "cold":
+        return state.reached is not True, state.resident_bytes or 0
+    left = state.read_bytes_by_pass[-1] if state.read_bytes_by_pass else -(state.resident_bytes or 0)
+    return state.reached is not True, left

@@ -1,0 +1,93 @@
+"""What it costs to begin each trial in the state that was asked for, estimated before the run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from plinth.model.dataset import NoDataset
+from plinth.model.errors import Problem
+from plinth.model.experiment import MeasureSpec
+from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
+from plinth.plan.needs import Place
+from plinth.plan.variants import Expanded
+
+_RESTART_COLD_S = 3.0
+"""The server is stopped and started once more, and its catalogs come from the device."""
+_READ_BYTES_PER_S = 500e6
+"""Of a common SSD, by pg_prewarm."""
+_COPIED_BYTES_PER_S = 300e6
+"""Read from and written to the same common SSD."""
+_REFLINK_S = 0.5
+_PASSES = 2
+_FROM_MEMORY_BYTES_PER_S = 2e9
+
+
+def cache_s(measure: MeasureSpec, cluster: PlannedCluster, pace: Pace | None) -> float:
+    """Time of `measure.cache` before one trial; `pace` is that of the storage of the data, where it is known."""
+    match measure.cache:
+        case "as-is":
+            return 0.0
+        case "cold":
+            return _RESTART_COLD_S
+        case "warm":
+            known = pace.write_bytes_per_s if pace is not None else None
+            first_s = cluster.data_bytes / min(known or _READ_BYTES_PER_S, _READ_BYTES_PER_S)
+            return first_s + (_PASSES - 1) * cluster.data_bytes / _FROM_MEMORY_BYTES_PER_S
+
+
+def is_restored(measure: MeasureSpec, variants: Sequence[Variant]) -> bool:
+    """Whether the data of a cluster are restored before each trial of its `variants`: where one of them may write."""
+    return measure.restore != "none" and not all(variant.workload.is_read_only for variant in variants)
+
+
+def restore_problems(measure: MeasureSpec, expanded: Expanded) -> Iterator[Problem]:
+    """Where `measure.restore` would restore nothing."""
+    if measure.restore == "none":
+        return
+    if all(isinstance(cluster.dataset, NoDataset) for cluster in expanded.clusters):
+        reason, hint = "there is no dataset that could be restored", "leave it out, or give a [dataset] to load"
+    elif all(variant.workload.is_read_only for variant in expanded.variants):
+        reason, hint = "no workload changes the data", "leave it out"
+    else:
+        return
+    yield Problem(f'restore: got "{measure.restore}"; {reason}', path=["measure", "restore"], hint=hint)
+
+
+def bytes_without_copy(cluster: PlannedCluster) -> dict[str, int]:
+    """What the files of a cluster take of each of its storages, without the copy that they are restored from."""
+    kept = 2 if cluster.restored else 1
+    return {name: size_bytes // kept for name, size_bytes in cluster.bytes_by_storage.items()}
+
+
+def restore_s(cluster: PlannedCluster, measure: MeasureSpec, places: Mapping[str, Place]) -> float:
+    """Time of one copy of a cluster's files: to keep it, and to restore from it."""
+    if not cluster.restored:
+        return 0.0
+    return sum(
+        _REFLINK_S if _shares_blocks(places[name], measure) else _copy_s(places[name], size_bytes)
+        for name, size_bytes in bytes_without_copy(cluster).items()
+    )
+
+
+def restored_bytes(
+    clusters: Sequence[PlannedCluster],
+    measure: MeasureSpec,
+    trials: Sequence[PlannedTrial],
+    variants: Mapping[str, Variant],
+    places: Mapping[str, Place],
+) -> int:
+    """Written by keeping the copies and by restoring from them; none where blocks are shared."""
+    written = 0
+    for cluster in clusters:
+        if cluster.restored:
+            copies = 1 + sum(variants[trial.variant].cluster == cluster.id for trial in trials)
+            files = bytes_without_copy(cluster)
+            written += copies * sum(files[name] for name in files if not _shares_blocks(places[name], measure))
+    return written
+
+
+def _shares_blocks(place: Place, measure: MeasureSpec) -> bool:
+    return measure.restore == "reflink" or (measure.restore == "auto" and place.has_reflinks)
+
+
+def _copy_s(place: Place, size_bytes: float) -> float:
+    limit = place.pace.write_bytes_per_s if place.pace is not None else None
+    return size_bytes / min(limit or _COPIED_BYTES_PER_S, _COPIED_BYTES_PER_S)

@@ -1,0 +1,67 @@
+"""What a trial does before its load so that it begins in the state that was asked for: steps of the plan."""
+
+from pathlib import Path
+
+from plinth.model.experiment import MeasureSpec
+from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
+from plinth.model.step import Step
+from plinth.run.context import RunContext
+from plinth.server import copy_steps, restore_steps
+from plinth.system.page_cache import DROP_COMMAND, write_back_command
+
+
+def keeping_steps(context: RunContext, cluster: PlannedCluster, measure: MeasureSpec) -> list[Step]:
+    """Of `measure.restore`: keeping a copy of a cluster's files as they are after loading."""
+    if not cluster.restored:
+        return []
+    return [step for layout in context.layouts(cluster) for step in copy_steps(layout, measure.restore)]
+
+
+def restoring_steps(
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
+) -> list[Step]:
+    """Of `measure.restore`: putting the files of a cluster back, while its server is stopped."""
+    if not cluster.restored:
+        return []
+    return [
+        step.model_copy(
+            update={
+                "id": f"trial.{trial.number}.{step.id}",
+                "title": f"trial {trial.number}, {variant.label}: {step.title}",
+            }
+        )
+        for layout in context.layouts(cluster)
+        for step in restore_steps(layout, measure.restore)
+    ]
+
+
+def cache_steps(
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
+) -> list[Step]:
+    """Of `measure.cache`: after the server was started and the dataset prepared, before the load."""
+    name, what = f"trial.{trial.number}", f"trial {trial.number}, {variant.label}"
+    match measure.cache:
+        case "as-is":
+            return []
+        case "warm":
+            return [
+                Step(
+                    id=f"{name}.warm",
+                    title=f"{what}: CHECKPOINT, then read all tables and indexes into memory until another pass reads no less "
+                    "from the devices",
+                )
+            ]
+        case "cold":
+            mounts: list[Path] = [context.storages[storage].mount_point for storage in cluster.storages]
+            return [
+                Step(
+                    id=f"{name}.write_back",
+                    title=f"{what}: CHECKPOINT, stop the server, write back its storages",
+                    argv=write_back_command(mounts),
+                ),
+                Step(
+                    id=f"{name}.drop_caches",
+                    title=f"{what}: drop the page cache of the whole machine, and start the server again",
+                    argv=DROP_COMMAND,
+                ),
+            ]
