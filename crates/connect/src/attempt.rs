@@ -141,7 +141,7 @@ impl Attempt {
         loop {
             let step = match &self.stage {
                 Stage::Connecting => self.connect(dialer),
-                Stage::Asking => self.hear_about_tls(dialer),
+                Stage::Asking => self.receive_tls_reply(dialer),
                 Stage::ShakingHands => self.shake_hands(dialer),
                 Stage::LoggingIn(_) => self.log_in(),
                 Stage::Checking(_) => self.check(),
@@ -214,7 +214,7 @@ impl Attempt {
         Err(failed(error, Then::GiveUp))
     }
 
-    fn hear_about_tls(&mut self, dialer: &Dialer) -> Result<Step, Failed> {
+    fn receive_tls_reply(&mut self, dialer: &Dialer) -> Result<Step, Failed> {
         // One byte, and no more: further bytes were injected before the encryption began (CVE-2021-23222).
         let mut answer = [0];
         let Some(_) = self.receive(&mut answer)? else {

@@ -91,7 +91,7 @@ impl Dialer {
     /// Whether to encrypt, as it is tried one after the other: libpq's order.
     pub(crate) fn encryptions(&self, address: &Address) -> &'static [bool] {
         match (address, self.target.tls.sslmode) {
-            // Whoever can listen in on a Unix socket needs no network for it.
+            // A process that can listen in on a Unix socket needs no network for it.
             (Address::Unix(_), _) | (_, SslMode::Disable) => &[false],
             (_, SslMode::Allow) => &[false, true],
             (_, SslMode::Prefer) => &[true, false],

@@ -70,7 +70,7 @@ impl Stream {
 
     fn send_encrypted(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some((tls, socket)) = self.tls() {
-            heard_or_gone(tls.send(socket, bytes))?;
+            ignore_closed(tls.send(socket, bytes))?;
         }
         Ok(bytes.len())
     }
@@ -98,7 +98,7 @@ impl Stream {
     /// As [`Stream::send`].
     pub fn flush(&mut self) -> io::Result<usize> {
         if let Some((tls, socket)) = self.tls() {
-            return heard_or_gone(tls.flush(socket)).map(|()| 0);
+            return ignore_closed(tls.flush(socket)).map(|()| 0);
         }
         if self.unsent.is_empty() {
             return Ok(0);
@@ -124,7 +124,7 @@ impl Stream {
         }
     }
 
-    /// Ends the connection with a farewell: a server that does not hear it any more is none the worse, and sees the
+    /// Ends the connection with a Terminate message: a server that no longer reads it sees the
     /// end all the same.
     pub fn close(&mut self) {
         let _ = self.send(&frontend::TERMINATE);
@@ -136,8 +136,8 @@ impl Stream {
     }
 }
 
-/// A server that hears nothing any more has said why, and that is still to be read.
-fn heard_or_gone(sent: io::Result<()>) -> io::Result<()> {
+/// A server that has closed the connection has sent the reason, which is still to be read.
+fn ignore_closed(sent: io::Result<()>) -> io::Result<()> {
     match sent {
         Err(error)
             if matches!(

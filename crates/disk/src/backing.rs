@@ -6,13 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::buffer::spare_capacity;
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, ioctl_ficlone, seek};
+use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock, ioctl_ficlone};
 use rustix::io::{Errno, pread};
 
 use crate::error::DiskError;
 use crate::image::Below;
 use crate::model::{Extent, Old};
 use crate::recording::Image;
+use crate::sparse::data_in;
 use serde::Serialize;
 
 /// The whole disk is a multiple of this.
@@ -191,26 +192,6 @@ impl Backing {
             Old::Zeros(extent) => self.zero(*extent),
         }
     }
-}
-
-/// The parts of `extent` in which the file has data; the rest are holes.
-pub(crate) fn data_in(file: &File, extent: Extent) -> io::Result<Vec<Extent>> {
-    let mut found = Vec::new();
-    let mut from = extent.offset;
-    while from < extent.end() {
-        let start = match seek(file, SeekFrom::Data(from)) {
-            Ok(start) if start < extent.end() => start,
-            Ok(_) | Err(Errno::NXIO) => break,
-            Err(errno) => return Err(errno.into()),
-        };
-        let end = seek(file, SeekFrom::Hole(start))?.min(extent.end());
-        found.push(Extent {
-            offset: start,
-            length: end - start,
-        });
-        from = end;
-    }
-    Ok(found)
 }
 
 /// The regions that may hold data. A region that was never written need not be read before it is overwritten.

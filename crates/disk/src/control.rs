@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::disk::Disk;
 use crate::error::DiskError;
+use crate::image::ImageConfig;
 use crate::model::{CutMode, CutReport, EioFault, Lie, Overrides};
 use crate::recording::{Recorder, RecordingStatus};
 use crate::replies::Replies;
-use crate::server::ImageConfig;
 
 /// A command: one JSON object on a line.
 #[derive(Debug, Deserialize)]

@@ -1,13 +1,30 @@
-//! What is below the overlay of an image: the base and the data of a recording, which are never written to.
+//! Which image a disk serves, and what is below its overlay: the base and the data of a recording, which are never written to.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use crate::backing::data_in;
-use crate::model::{Content, Extent, Source};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Content, CutMode, Extent, Source};
 use crate::recording::Image;
+use crate::sparse::data_in;
+
+/// What a cut of the power left of a disk that was recorded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageConfig {
+    /// The folder of the recording.
+    pub recording: PathBuf,
+    /// The number of records before the cut.
+    pub point: u64,
+    /// Which writes survived it.
+    pub mode: CutMode,
+    /// The seed of its random choices.
+    pub seed: u64,
+}
 
 /// The content that the overlay does not hold.
 #[derive(Debug)]

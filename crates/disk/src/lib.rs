@@ -17,9 +17,11 @@ mod recording;
 mod replies;
 mod server;
 mod socket;
+mod sparse;
 mod threads;
 
 pub use error::DiskError;
 pub use filesystem::FILE_NAME;
+pub use image::ImageConfig;
 pub use recording::Recording;
-pub use server::{Config, DiskServer, ImageConfig};
+pub use server::{Config, DiskServer};

@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use fuser::{MountOption, Session};
 use rustix::mount::{UnmountFlags, unmount};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::backing::Backing;
 use crate::control::{Control, Identity, ImageState};
 use crate::disk::Disk;
 use crate::error::DiskError;
 use crate::filesystem::DiskFilesystem;
-use crate::model::{CutMode, EioFault, Lie, Overrides, PROFILES, Physics, profile};
+use crate::image::ImageConfig;
+use crate::model::{EioFault, Lie, Overrides, PROFILES, Physics, profile};
 use crate::recording::Recording;
 use crate::replies::Replies;
 use crate::socket::{self, ControlSocket};
@@ -56,20 +57,6 @@ pub struct Config {
     /// The content to begin with; the backing file is then its overlay.
     #[serde(default)]
     pub image: Option<ImageConfig>,
-}
-
-/// What a cut of the power left of a disk that was recorded.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ImageConfig {
-    /// The folder of the recording.
-    pub recording: PathBuf,
-    /// The number of records before the cut.
-    pub point: u64,
-    /// Which writes survived it.
-    pub mode: CutMode,
-    /// The seed of its random choices.
-    pub seed: u64,
 }
 
 #[derive(Debug, Default)]

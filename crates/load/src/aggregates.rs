@@ -59,12 +59,12 @@ pub(crate) struct Aggregates {
     pub(crate) totals: Totals,
     /// Of those done: from the intended start to the end.
     pub(crate) latencies: Latencies,
-    pub(crate) open_loop: Option<OpenLoopBooks>,
+    pub(crate) open_loop: Option<OpenLoopAggregates>,
 }
 
 /// What only an open loop distinguishes.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenLoopBooks {
+pub(crate) struct OpenLoopAggregates {
     /// Of those done: from the actual start to the end.
     pub(crate) service: Latencies,
     /// Of those done: from the intended start to the actual one.
@@ -76,7 +76,7 @@ impl Aggregates {
         Self {
             totals: Totals::default(),
             latencies: Latencies::new(),
-            open_loop: is_open_loop.then(|| OpenLoopBooks {
+            open_loop: is_open_loop.then(|| OpenLoopAggregates {
                 service: Latencies::new(),
                 lag: Latencies::new(),
             }),

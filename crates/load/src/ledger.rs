@@ -1,4 +1,4 @@
-//! The ledger: what this client of the database was told of each commit.
+//! The ledger: the answer to each commit of this client of the database.
 //!
 //! A record is made before the message with the `COMMIT` is sent, and completed when the answer has come. Records are stored in
 //! files that are mapped into memory, so that a store of 32 bytes is all that a record costs, and that nothing of it is lost
@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use plinth_config::ConfigError;
 use serde::Deserialize;
 
-use crate::config::Config;
 pub(crate) use added::with_ledger;
 use file::{RecordFile, SLOT_BYTES};
 
@@ -62,7 +61,7 @@ impl LedgerConfig {
     }
 }
 
-/// What a client was told of a transaction. The values are those of the file.
+/// The answer that a client got to a transaction. The values are those of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Sent and not answered.
@@ -92,10 +91,13 @@ pub(crate) struct NewLedger {
 }
 
 impl NewLedger {
-    /// Makes the file of each thread, with room for its first records; nothing when no ledger is asked for.
-    pub(crate) fn make_all(config: &Config) -> Result<Vec<Option<Self>>, LedgerError> {
+    /// Makes the file of each of so many threads, with room for its first records; nothing when no ledger is asked for.
+    pub(crate) fn make_all(
+        asked: Option<&LedgerConfig>,
+        threads: usize,
+    ) -> Result<Vec<Option<Self>>, LedgerError> {
         let make = |thread: usize| {
-            let Some(ledger) = &config.ledger else {
+            let Some(ledger) = asked else {
                 return Ok(None);
             };
             let path = Path::new(&ledger.folder).join(format!("{thread}.ledger"));
@@ -103,10 +105,10 @@ impl NewLedger {
             Ok(Some(Self {
                 file,
                 thread,
-                threads: config.threads(),
+                threads,
             }))
         };
-        (0..config.threads()).map(make).collect()
+        (0..threads).map(make).collect()
     }
 
     /// Begins the file. `started_ns` is the start of the load on the monotonic clock.

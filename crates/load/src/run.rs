@@ -283,7 +283,10 @@ impl Prepared {
             ledger,
         };
         Ok(logs
-            .zip(NewLedger::make_all(config).map_err(|error| RunError::from(&error))?)
+            .zip(
+                NewLedger::make_all(config.ledger.as_ref(), config.threads())
+                    .map_err(|error| RunError::from(&error))?,
+            )
             .map(with_dialer)
             .collect())
     }

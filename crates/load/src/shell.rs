@@ -36,7 +36,7 @@ fn os(text: &str) -> OsString {
     OsString::from_vec(lossless::to_bytes(text).into_owned())
 }
 
-/// A shell of another user. It has a session of its own, since whoever shares our terminal could type into it.
+/// A shell of another user. It has a session of its own, since processes that share our terminal could type into it.
 fn of(user: &ShellUser) -> Command {
     let mut shell = Command::new("/usr/bin/setsid");
     shell

@@ -1,4 +1,4 @@
-//! Waiting outside Python's lock, yet ended by a signal's handler or by whoever cancels the work.
+//! Waiting outside Python's lock, yet ended by a signal's handler or when the work is cancelled.
 
 use std::time::Duration;
 

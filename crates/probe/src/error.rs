@@ -27,7 +27,7 @@ pub enum ProbeError {
         /// How long it was waited for.
         timeout: Duration,
     },
-    /// Whoever asked gave up.
+    /// The caller gave up.
     #[error("interrupted")]
     Interrupted,
     /// A case that makes no sense.

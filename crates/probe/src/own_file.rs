@@ -84,7 +84,7 @@ impl OwnFile {
 
 impl Drop for OwnFile {
     fn drop(&mut self) {
-        // Whoever wants to know whether it went well has called `remove` before.
+        // A caller that needs to know whether it went well has called `remove` before.
         let _ = self.remove();
     }
 }

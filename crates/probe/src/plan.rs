@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn each_case_is_told_apart_by_its_group_and_label() {
+    fn each_case_is_identified_by_its_group_and_label() {
         let mut named: Vec<_> = plan(&all(&Method::ALL))
             .into_iter()
             .map(|case| (format!("{:?}", case.group), case.label))

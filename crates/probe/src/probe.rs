@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_takes_no_file_is_told_with_the_systems_word() {
+    fn a_place_that_takes_no_file_is_reported_with_the_systems_message() {
         let error = Probe::create(Path::new("/proc")).unwrap_err();
         assert!(error.errno().is_some() && error.path().is_some(), "{error}");
     }

@@ -113,7 +113,7 @@ mod tests {
         let [Expr::Call(Function::Random, arguments)] =
             &folded("\\set a random(1, 2 * :scale)\n")[..]
         else {
-            unreachable!("drawing is never worked out before");
+            unreachable!("random numbers are never computed before");
         };
         assert_eq!(arguments[1], Expr::Constant(Value::Int(100)));
     }

@@ -46,7 +46,8 @@ pub(crate) fn meta_command(
         source,
         offset,
         symbols,
-        script,
+        reads: &mut script.reads,
+        invalid_name: &mut script.invalid_name,
     };
     let Some(name) = reader.word() else {
         return Ok((None, reader.offset));
@@ -130,7 +131,7 @@ impl Reader<'_, '_> {
     /// Records a name that no variable can have, or the prefix of such names.
     fn invalid_name(&mut self, name: Word<'_>, hint: impl Into<String>) {
         let source = self.source;
-        self.script.invalid_name.get_or_insert_with(|| {
+        self.invalid_name.get_or_insert_with(|| {
             let message = format!("invalid variable name: \"{}\"", name.text);
             source.error(name.start, message).with_hint(hint)
         });

@@ -4,10 +4,10 @@ use crate::conditional;
 use crate::error::ParseError;
 use crate::meta::{Meta, meta_command};
 use crate::scan::{Ending, Scanner, Statement};
-use crate::script::{Command, Keep, Read, Script, Written};
+use crate::script::{Command, Keep, Script, Written};
 use crate::source::{Source, Tracker, did_you_mean};
 use crate::sql::sql_command;
-use crate::variables::Symbols;
+use crate::variables::{Read, Symbols};
 
 /// Parses a script. Variables get slots in `symbols`, which all scripts of a run share.
 ///

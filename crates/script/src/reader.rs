@@ -1,9 +1,8 @@
 //! The words of a meta command.
 
 use crate::error::ParseError;
-use crate::script::{Read, Script};
 use crate::source::{Source, continuation_length, is_blank};
-use crate::variables::Symbols;
+use crate::variables::{Read, Symbols};
 
 /// A word of a meta command, and where it begins.
 #[derive(Clone, Copy)]
@@ -18,8 +17,10 @@ pub(crate) struct Reader<'a, 'p> {
     /// Where reading continues.
     pub(crate) offset: usize,
     pub(crate) symbols: &'p mut Symbols,
-    /// The script being read.
-    pub(crate) script: &'p mut Script,
+    /// The places of the script where a variable is read.
+    pub(crate) reads: &'p mut Vec<Read>,
+    /// The first name of the script that no variable can have.
+    pub(crate) invalid_name: &'p mut Option<ParseError>,
 }
 
 impl<'a> Reader<'a, '_> {
@@ -56,7 +57,7 @@ impl<'a> Reader<'a, '_> {
     pub(crate) fn read(&mut self, name: &str, start: usize) -> usize {
         let slot = self.symbols.slot(name);
         let (line, column) = self.source.position(start);
-        self.script.reads.push(Read {
+        self.reads.push(Read {
             slot,
             line,
             column,

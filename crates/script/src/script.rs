@@ -4,6 +4,7 @@ use crate::error::{EvalError, EvalReason, ParseError};
 use crate::expr::Expr;
 use crate::shell::ShellCommand;
 use crate::sleep::Sleep;
+use crate::variables::Read;
 
 /// A parsed script.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,19 +53,6 @@ pub struct Written {
     pub line: usize,
     /// The first line of a statement; a meta command with its backslash and all the lines that continue it.
     pub text: String,
-}
-
-/// A position where a variable is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Read {
-    /// Slot of the variable.
-    pub slot: usize,
-    /// Line of the position, or of the statement's beginning; counted from 1.
-    pub line: usize,
-    /// Column in characters, counted from 1.
-    pub column: usize,
-    /// Whether a statement reads it, rather than a meta command.
-    pub in_sql: bool,
 }
 
 /// The variable that `\set` or `\setshell` sets.

@@ -6,6 +6,19 @@ use crate::error::{EvalError, EvalReason};
 use crate::lossless;
 use crate::value::Value;
 
+/// A position where a variable is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read {
+    /// Slot of the variable.
+    pub slot: usize,
+    /// Line of the position, or of the statement's beginning; counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// Whether a statement reads it, rather than a meta command.
+    pub in_sql: bool,
+}
+
 /// The variables of all scripts of a run: name to slot and back. pgbench's clients keep their
 /// variables from one script to the next, so all scripts share one table.
 #[derive(Debug, Clone, Default)]

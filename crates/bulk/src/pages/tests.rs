@@ -104,7 +104,7 @@ fn segments_of_any_size_hold_the_same_pages() {
 }
 
 #[test]
-fn a_load_that_was_killed_is_gone_on_with() {
+fn a_load_that_was_killed_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     empty(folder.path());
     write(config(folder.path(), &[]), SMALL);

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_row_is_told() {
+    fn what_is_no_such_row_is_reported() {
         let varchar = (ColumnType::Varchar, Some(2));
         let bpchar = (ColumnType::Bpchar, Some(2));
         let timestamp = (ColumnType::Timestamp, None);

@@ -141,7 +141,7 @@ fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
         .ok()
 }
 
-/// A `*.` at the beginning stands for one label, at least one character long; case does not matter.
+/// A `*.` at the beginning matches one label, at least one character long; case does not matter.
 fn name_matches(pattern: &str, host: &str) -> bool {
     // A zero byte in a certificate's name is an old trick to be taken for somebody else.
     if pattern.contains('\0') {

@@ -27,7 +27,7 @@ pub struct Tls {
     pub sslcrl: Option<PathBuf>,
     /// Or a directory of such files.
     pub sslcrldir: Option<PathBuf>,
-    /// Whether the server hears which host is meant.
+    /// Whether the host's name is sent to the server (SNI).
     pub sslsni: bool,
     /// Oldest version that is spoken.
     pub ssl_min_protocol_version: Option<TlsVersion>,

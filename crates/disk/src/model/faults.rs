@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::dice::Dice;
 use super::extent::Extent;
+use super::rng::DiskRng;
 use super::volatile::Sequence;
 
 const LIE_STREAM: u64 = 1 << 32;
@@ -134,7 +134,7 @@ impl Lie {
 
 /// Whether a disk that drops this fraction leaves out the write. The same for every flush.
 pub fn left_out(seed: u64, sequence: Sequence, fraction: f64) -> bool {
-    Dice::new(seed, LIE_STREAM + sequence).chance(fraction)
+    DiskRng::new(seed, LIE_STREAM + sequence).chance(fraction)
 }
 
 /// An armed fault, and the numbers of requests that it matched and affected.

@@ -5,9 +5,9 @@
 //! revolution. To other tracks, it is a seek, whose time grows with the square root of the distance, and then a
 //! uniformly distributed rotational delay.
 
-use super::dice::Dice;
 use super::extent::Extent;
 use super::physics::Physics;
+use super::rng::DiskRng;
 
 /// The mean of the square root of the distance between two random positions on a disk of length 1.
 const MEAN_ROOT_DISTANCE: f64 = 8.0 / 15.0;
@@ -34,7 +34,7 @@ impl Head {
         extent: Extent,
         waiting: usize,
         disk: &Rotating<'_>,
-        dice: &mut Dice,
+        rng: &mut DiskRng,
     ) -> u64 {
         let transfer_ns = transfer_ns(extent.length, disk.physics.read_bytes_per_s);
         if self.reads && extent.offset == self.position {
@@ -43,7 +43,7 @@ impl Head {
             let read_ns = self.arrive(ahead_ns + transfer_ns, extent.end(), true);
             return start_ns.max(read_ns);
         }
-        let way_ns = self.way_ns(start_ns, extent.offset, waiting, disk, dice);
+        let way_ns = self.way_ns(start_ns, extent.offset, waiting, disk, rng);
         self.arrive(start_ns + way_ns + transfer_ns, extent.end(), true)
     }
 
@@ -54,10 +54,10 @@ impl Head {
         extent: Extent,
         waiting: usize,
         disk: &Rotating<'_>,
-        dice: &mut Dice,
+        rng: &mut DiskRng,
     ) -> u64 {
         let transfer_ns = transfer_ns(extent.length, disk.physics.write_bytes_per_s);
-        let way_ns = self.way_ns(start_ns, extent.offset, waiting, disk, dice);
+        let way_ns = self.way_ns(start_ns, extent.offset, waiting, disk, rng);
         self.arrive(start_ns + way_ns + transfer_ns, extent.end(), false)
     }
 
@@ -77,7 +77,7 @@ impl Head {
         target: u64,
         waiting: usize,
         disk: &Rotating<'_>,
-        dice: &mut Dice,
+        rng: &mut DiskRng,
     ) -> u64 {
         let distance = target.abs_diff(self.position);
         if distance < disk.track_bytes() {
@@ -87,7 +87,7 @@ impl Head {
         let root = (distance as f64 / disk.size_bytes as f64).sqrt();
         let longer_ns = (physics.average_seek_ns - physics.track_seek_ns) as f64;
         let seek_ns = physics.track_seek_ns as f64 + longer_ns * root / MEAN_ROOT_DISTANCE;
-        let wait_ns = dice.below(disk.revolution_ns) as f64;
+        let wait_ns = rng.below(disk.revolution_ns) as f64;
         let gain = 1.0 + GAIN_OF_DOUBLING * ((waiting + 1) as f64).log2();
         ((seek_ns + wait_ns) / gain) as u64
     }
@@ -148,14 +148,14 @@ mod tests {
     #[test]
     fn a_stream_of_reads_and_of_prompt_writes_runs_at_the_rate_of_the_medium() {
         for reading in [true, false] {
-            let (disk, mut dice, mut head) = (disk(), Dice::new(1, 1), Head::default());
+            let (disk, mut rng, mut head) = (disk(), DiskRng::new(1, 1), Head::default());
             let mut now_ns = 0;
             for number in 0..5000 {
                 now_ns = if reading {
                     // The host is a little late each time, which reading ahead compensates.
-                    head.read(now_ns + 20_000, page(number), 0, &disk, &mut dice)
+                    head.read(now_ns + 20_000, page(number), 0, &disk, &mut rng)
                 } else {
-                    head.write(now_ns, page(number), 0, &disk, &mut dice)
+                    head.write(now_ns, page(number), 0, &disk, &mut rng)
                 };
             }
             let rate = (5000 * PAGE) as f64 / (now_ns as f64 / 1e9);
@@ -167,10 +167,10 @@ mod tests {
     #[test]
     fn a_log_that_is_written_late_or_over_and_over_waits_for_a_revolution_each_time() {
         for step in [1, 0] {
-            let (disk, mut dice, mut head) = (disk(), Dice::new(1, 1), Head::default());
+            let (disk, mut rng, mut head) = (disk(), DiskRng::new(1, 1), Head::default());
             let mut now_ns = 0;
             for number in 0..200 {
-                now_ns = head.write(now_ns + 50_000, page(number * step), 0, &disk, &mut dice);
+                now_ns = head.write(now_ns + 50_000, page(number * step), 0, &disk, &mut rng);
             }
             let each_ns = now_ns / 200;
             let revolution_ns = disk.revolution_ns;
@@ -185,12 +185,12 @@ mod tests {
     fn random_reads_take_the_mean_seek_and_half_a_revolution_and_a_queue_shortens_them() {
         let disk = disk();
         let mean_ns = |waiting| {
-            let (mut dice, mut places) = (Dice::new(2, 1), Dice::new(3, 1));
+            let (mut rng, mut places) = (DiskRng::new(2, 1), DiskRng::new(3, 1));
             let mut head = Head::default();
             let mut now_ns = 0;
             for _ in 0..20_000 {
                 let place = page(places.below(4 * GIB / PAGE));
-                now_ns = head.read(now_ns, place, waiting, &disk, &mut dice);
+                now_ns = head.read(now_ns, place, waiting, &disk, &mut rng);
             }
             now_ns / 20_000
         };

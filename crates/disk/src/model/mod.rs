@@ -1,6 +1,5 @@
 //! The model of a disk, without I/O and without a clock: time is an argument, and random numbers come from a seed.
 
-mod dice;
 mod event;
 mod extent;
 mod faults;
@@ -10,6 +9,7 @@ mod physics;
 mod prediction;
 mod profiles;
 mod replay;
+mod rng;
 mod timing;
 mod volatile;
 mod write_cache;

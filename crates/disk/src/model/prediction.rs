@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::dice::Dice;
 use super::extent::Extent;
 use super::physics::Physics;
+use super::rng::DiskRng;
 use super::timing::{Operation, Timing};
 
 const SIZE_BYTES: u64 = 4 << 30;
@@ -27,7 +27,7 @@ pub struct DepthOne {
 impl DepthOne {
     /// The latencies of a disk with these physics.
     pub fn of(physics: &Physics) -> Self {
-        let mut places = Dice::new(1, 0);
+        let mut places = DiskRng::new(1, 0);
         let mut random = |_| Extent {
             offset: places.below(SIZE_BYTES / PAGE_BYTES) * PAGE_BYTES,
             length: PAGE_BYTES,

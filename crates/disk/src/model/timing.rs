@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::dice::Dice;
 use super::extent::Extent;
 use super::head::{Head, Rotating};
 use super::pacing::Pacer;
 use super::physics::Physics;
+use super::rng::DiskRng;
 use super::write_cache::WriteCache;
 
 /// A request to a disk.
@@ -32,7 +32,7 @@ const TIMING_STREAM: u64 = 1;
 pub struct Timing {
     physics: Physics,
     size_bytes: u64,
-    dice: Dice,
+    rng: DiskRng,
     /// When each channel becomes free; a disk with a head has one.
     free_ns: Vec<u64>,
     head: Head,
@@ -53,7 +53,7 @@ impl Timing {
         Self {
             physics,
             size_bytes,
-            dice: Dice::new(seed, TIMING_STREAM),
+            rng: DiskRng::new(seed, TIMING_STREAM),
             free_ns,
             head: Head::default(),
             waiting_ns: VecDeque::new(),
@@ -144,7 +144,7 @@ impl Timing {
     }
 
     fn latency_ns(&mut self, median_ns: u64) -> u64 {
-        self.dice.lognormal(median_ns, self.physics.spread)
+        self.rng.lognormal(median_ns, self.physics.spread)
     }
 
     /// The channel that is free first serves the request.
@@ -186,10 +186,10 @@ impl Timing {
         let disk = rotating(&self.physics, self.size_bytes);
         let done_ns = if reading {
             self.head
-                .read(turn_ns, extent, waiting, &disk, &mut self.dice)
+                .read(turn_ns, extent, waiting, &disk, &mut self.rng)
         } else {
             self.head
-                .write(turn_ns, extent, waiting, &disk, &mut self.dice)
+                .write(turn_ns, extent, waiting, &disk, &mut self.rng)
         };
         self.free_ns[0] = done_ns;
         self.waiting_ns.push_back(done_ns);
@@ -216,7 +216,7 @@ impl Timing {
         let disk = rotating(&self.physics, self.size_bytes);
         let done_ns = self
             .head
-            .write(turn_ns, extent, waiting, &disk, &mut self.dice);
+            .write(turn_ns, extent, waiting, &disk, &mut self.rng);
         done_ns - turn_ns
     }
 }

@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 use rangemap::RangeSet;
 use serde::{Deserialize, Serialize};
 
-use super::dice::Dice;
 use super::extent::Extent;
+use super::rng::DiskRng;
 
 /// The position of a write in the order of all writes.
 pub type Sequence = u64;
@@ -276,17 +276,17 @@ impl<P: Previous> Volatile<P> {
     }
 
     fn fates(&self, cut: Cut) -> Vec<Fate> {
-        let mut dice = Dice::new(cut.seed, 0);
+        let mut rng = DiskRng::new(cut.seed, 0);
         let volatile: Vec<usize> = (0..self.changes.len())
             .filter(|&index| !self.changes[index].durable)
             .collect();
         let (kept_before, torn) = match cut.mode {
             CutMode::Drop | CutMode::Subset => (0, None),
-            CutMode::Prefix => match dice.below(volatile.len() as u64 + 1) as usize {
+            CutMode::Prefix => match rng.below(volatile.len() as u64 + 1) as usize {
                 count if count == volatile.len() => (self.changes.len(), None),
                 count => (volatile[count], None),
             },
-            CutMode::Torn => self.tear(&volatile, cut.atomic_write_bytes, &mut dice),
+            CutMode::Torn => self.tear(&volatile, cut.atomic_write_bytes, &mut rng),
         };
         let fate = |(index, change): (usize, &Change<P>)| {
             if change.durable || index < kept_before {
@@ -294,7 +294,7 @@ impl<P: Previous> Volatile<P> {
             }
             match torn {
                 Some((at, bytes)) if at == index => Fate::Torn(bytes),
-                _ if cut.mode == CutMode::Subset && dice.chance(0.5) => Fate::Kept,
+                _ if cut.mode == CutMode::Subset && rng.chance(0.5) => Fate::Kept,
                 _ => Fate::Dropped,
             }
         };
@@ -306,7 +306,7 @@ impl<P: Previous> Volatile<P> {
         &self,
         volatile: &[usize],
         unit_bytes: u64,
-        dice: &mut Dice,
+        rng: &mut DiskRng,
     ) -> (usize, Option<(usize, u64)>) {
         let divisible: Vec<usize> = volatile
             .iter()
@@ -319,9 +319,9 @@ impl<P: Previous> Volatile<P> {
         if divisible.is_empty() {
             return (0, None);
         }
-        let index = divisible[dice.below(divisible.len() as u64) as usize];
+        let index = divisible[rng.below(divisible.len() as u64) as usize];
         let extent = self.changes[index].extent;
-        let unit = extent.offset / unit_bytes + 1 + dice.below(extent.units(unit_bytes) - 1);
+        let unit = extent.offset / unit_bytes + 1 + rng.below(extent.units(unit_bytes) - 1);
         (index, Some((index, unit * unit_bytes - extent.offset)))
     }
 

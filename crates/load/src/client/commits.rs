@@ -1,4 +1,4 @@
-//! What the ledger is told of a client's commits.
+//! How a client's commits are recorded in the ledger.
 
 use plinth_wire::ServerError;
 

@@ -90,7 +90,7 @@ impl Client {
                     if !self.begin(context, now_ns)? {
                         return Ok(());
                     }
-                    // A transaction that waits for nothing must not keep its thread for ever.
+                    // A transaction that waits for nothing must not keep its thread forever.
                     if has_ended_one {
                         context.waiting_for_turn.push(self.index);
                         return Ok(());

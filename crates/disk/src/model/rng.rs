@@ -7,9 +7,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// A seeded generator.
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(Xoshiro256PlusPlus);
+pub(crate) struct DiskRng(Xoshiro256PlusPlus);
 
-impl Dice {
+impl DiskRng {
     /// A generator for `seed`; `stream` makes several uses of the same seed independent.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn half_of_the_durations_are_below_the_median_and_the_logarithm_has_the_spread_asked_for() {
-        let mut dice = Dice::new(1, 0);
-        let drawn: Vec<u64> = (0..100_000).map(|_| dice.lognormal(100_000, 0.3)).collect();
+        let mut rng = DiskRng::new(1, 0);
+        let drawn: Vec<u64> = (0..100_000).map(|_| rng.lognormal(100_000, 0.3)).collect();
         let below = drawn.iter().filter(|&&ns| ns < 100_000).count();
         assert!((49_000..51_000).contains(&below), "{below}");
         let variance = drawn
@@ -61,8 +61,8 @@ mod tests {
     #[test]
     fn a_seed_is_a_disk_and_streams_differ() {
         let draw = |seed, stream| {
-            let mut dice = Dice::new(seed, stream);
-            (0..8).map(|_| dice.below(1000)).collect::<Vec<_>>()
+            let mut rng = DiskRng::new(seed, stream);
+            (0..8).map(|_| rng.below(1000)).collect::<Vec<_>>()
         };
         assert_eq!(draw(7, 1), draw(7, 1));
         assert_ne!(draw(7, 1), draw(7, 2));
