@@ -88,7 +88,7 @@ def experiment_reference() -> str:
     lines = [
         "# Experiment file",
         "",
-        "<!-- Made by scripts/generated.py from python/plinth/model/experiment.py, dataset.py, storage.py and disk.py: change it there. -->",
+        "<!-- Made by scripts/generated.py from python/plinth/model/experiment.py, workload.py, dataset.py, storage.py and disk.py: change it there. -->",
         "",
         "TOML, `spec = 1`. `plinth init` writes a commented one; `plinth schema` prints the JSON Schema for editors.",
         "`--set KEY=VALUE` replaces any key from the command line.",

@@ -151,7 +151,7 @@ def test_idle_backends_of_a_load_engine_without_cpu_are_its_doing(
 
 
 def test_of_a_driver_it_is_reported_as_its_processes_which_have_no_more_than_all_of_their_time() -> None:
-    """Its foreman works beside them, and is counted with them."""
+    """The coordinator works beside them, and is counted with them."""
     engine = trial().engine
     assert engine is not None
     rows = samples({C + "CPU": 0.2}, {"load engine": 1.9}, {"load engine": 1.8})

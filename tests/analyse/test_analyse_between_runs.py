@@ -179,7 +179,7 @@ def test_a_regression_of_5_percent_is_found_in_nine_of_ten_simulated_pairs_of_ru
     assert "better" not in found
 
 
-def test_the_same_is_told_apart_in_one_of_twenty_simulated_pairs_of_runs_at_most() -> None:
+def test_identical_runs_differ_in_one_of_twenty_simulated_pairs_at_most() -> None:
     """400 pairs. At a true rate of 5 % more than 30 are told apart once in two hundred times; the seed is fixed."""
     found = verdicts(1.0, noise=0.015, experiments=400, seed=21)
     assert found.count("worse") + found.count("better") <= 30

@@ -15,7 +15,7 @@ from plinth.model.base import Gap
 from plinth.model.errors import RunError
 from plinth.model.load import EngineCost, LoadError, Totals
 from plinth.model.plan import Extension
-from plinth.model.trial import Check
+from plinth.model.trial import CacheState, Check
 
 DISK = [1000, 1040, 980, 1010, 960]
 TWIN = [1010, 1000, 990, 1030, 985]
@@ -290,7 +290,10 @@ def test_what_a_sceptic_must_know_is_said() -> None:
         manifest=contents.manifest.model_copy(update={"status": "interrupted", "reason": "Ctrl-C"}),
         plan=contents.plan.model_copy(update={"overrides": ("measure.duration=5s",), "warnings": ("little space",)}),
         host=HOST.model_copy(update={"gaps": (Gap(what="governor", reason="no cpufreq"),)}),
-        storages={**contents.storages, "memory": storage_facts("memory", volatile=True, notes=("/dev/shm stands in",))},
+        storages={
+            **contents.storages,
+            "memory": storage_facts("memory", volatile=True, notes=("/dev/shm is used instead",)),
+        },
     )
     said = analyse(contents).warnings
     for expected in (
@@ -302,7 +305,7 @@ def test_what_a_sceptic_must_know_is_said() -> None:
         "disk, trial 1: the load engine was the bottleneck: its threads were busy more than 90% of the time",
         "disk, trial 2: check failed: commits: expected 10, got 9",
         "2 figures could not be read: the report lists them with their reasons",
-        "memory: /dev/shm stands in",
+        "memory: /dev/shm is used instead",
     ):
         assert expected in said
     assert any("trial 5: not steady: throughput fell by" in warning for warning in said)
@@ -405,3 +408,25 @@ def test_trials_that_were_added_when_results_were_known_are_a_caveat() -> None:
     longer = replace(contents, plan=contents.plan.model_copy(update={"extensions": extensions}))
     (caveat,) = (warning for warning in analyse(longer).warnings if "were added" in warning)
     assert caveat.startswith("trials 10 to 12 on 2025-11-22, trials 13 to 15 on 2025-11-23 were added")
+
+
+def test_the_state_in_which_trials_began_is_stated_and_one_that_was_not_reached_is_a_warning() -> None:
+    contents = bundle({"disk": [100, 101, 102], "memory": [200, 201, 202]})
+    assert analyse(contents).preparations == ()
+    for one in contents.trials:
+        number, cold = one.trial.number, one.trial.variant == "disk"
+        state = CacheState(
+            asked="cold",
+            reached=cold,
+            evidence=f"{number} B were in the page cache",
+            relation_bytes=1000,
+            resident_bytes=number,
+        )
+        gaps = () if cold else (Gap(what="cold cache", reason="memory is memory"),)
+        contents = edit_trial(contents, number, cache=state, gaps=gaps)
+    last = max(one.trial.number for one in contents.trials if one.trial.variant == "disk")
+    found = analyse(contents)
+    assert f"disk: cold cache in 3 of 3 trials; trial {last}: {last} B were in the page cache" in found.preparations
+    assert any(sentence.startswith("memory: cold cache in 0 of 3 trials; ") for sentence in found.preparations)
+    (warning,) = [warning for warning in found.warnings if "the cache was not in the state asked for" in warning]
+    assert warning.startswith("memory, trials ") and warning.endswith(": memory is memory")

@@ -144,7 +144,7 @@ def test_cuts_that_find_nothing_do_not_make_safe_what_facts_speak_against():
     assert (safety.grade, safety.tested) == ("does not keep", "damage in 0 of 1 power cut")
 
 
-def test_without_a_cut_that_told_anything_the_judgement_is_as_it_was():
+def test_without_a_checked_cut_the_judgement_is_unchanged():
     assert with_test(KEEPS, durability_of("v", [cut(1, failure="x")], planned=1)) == KEEPS
     assert with_test(KEEPS, None) == KEEPS
 

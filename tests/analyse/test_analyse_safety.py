@@ -48,7 +48,7 @@ def test_every_storage_of_a_cluster_counts() -> None:
     storages = {"data": storage_facts("disk"), "WAL": storage_facts("memory", volatile=True)}
     found = judge(VARIANT, storages, server_facts())
     assert found.grade == "does not keep"
-    assert found.reasons == ("memory, where WAL stands, is volatile: tmpfs loses everything at a power cut",)
+    assert found.reasons == ("memory, where the WAL is, is volatile: tmpfs loses everything at a power cut",)
     found = judge(VARIANT, {"data": storage_facts("disk"), "tablespace bulk": None}, server_facts())
     assert found.grade == "unknown"
     assert "tablespace bulk" in found.reasons[0]

@@ -80,7 +80,7 @@ def test_what_the_views_do_not_show_yet_is_a_gap_and_no_zero() -> None:
     assert work is not None and work.wal_bytes is not None
     assert work.wal_bytes.value == pytest.approx(1200)
     assert (work.full_page_images, work.buffer_hits) == (None, None)
-    reason = "the server had told of less than half of the transactions when the phase ended: measure for longer"
+    reason = "the server had reported less than half of the transactions when the phase ended: measure for longer"
     assert [(gap.what, gap.reason) for gap in work.gaps] == [
         ("full-page images of a transaction", reason),
         ("buffer hit ratio", reason),

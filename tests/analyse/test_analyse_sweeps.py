@@ -151,7 +151,7 @@ def test_all_strata_are_corrected_together() -> None:
     assert among.comparisons[0].ratio_p_value == pytest.approx(min(1.0, 8 * alone.ratio_p_value))
 
 
-def test_the_a_a_pair_is_of_one_variant_and_stands_beside_it() -> None:
+def test_the_a_a_pair_is_of_one_variant_and_listed_beside_it() -> None:
     analysis = swept(STORAGES, aa=True)
     labels = [result.label for result in analysis.variants]
     assert labels.index("disk, 8 clients (A/A)") == labels.index("disk, 8 clients") + 1

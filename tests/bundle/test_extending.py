@@ -84,7 +84,7 @@ def test_only_the_new_plan_is_authentic_afterwards(tmp_path, key):
         read_authentic(folder, read_manifest(folder), key)
 
 
-def test_killed_at_any_instant_it_can_be_gone_on_with(tmp_path, key, in_child, monkeypatch):
+def test_killed_at_any_instant_it_can_be_resumed(tmp_path, key, in_child, monkeypatch):
     """Its plan is the old one or the new one, authentic; with the old one `plinth resume` closes it again."""
     seen = set()
     for calls in range(1, 1000):

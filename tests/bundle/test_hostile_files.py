@@ -1,4 +1,4 @@
-"""Bundles are shared: whatever stands in one, it is read without waiting, refused by name, and nothing else is written to."""
+"""Bundles are shared: whatever is in one, it is read without waiting, refused by name, and nothing else is written to."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ BOUND_S = 60
 
 @pytest.fixture(autouse=True)
 def _ends():
-    """What waits for a FIFO would wait for ever."""
+    """What waits for a FIFO would wait forever."""
     signal.alarm(BOUND_S)
     yield
     signal.alarm(0)
@@ -130,7 +130,7 @@ ORDINARY = [folder, sparse, empty, bytes_of_chance, wrong_types, no_object, many
 
 
 @pytest.mark.parametrize("put", [*SPECIAL, *ORDINARY])
-def test_whatever_stands_in_place_of_a_file(tmp_path, bundle, precious, put):
+def test_whatever_is_in_place_of_a_file(tmp_path, bundle, precious, put):
     """Each file in turn. A reader may find it empty or absent; it never waits, and raises nothing but a PlinthError."""
     files = sorted(path for path in bundle.rglob("*") if path.is_file())
     assert len(files) == 12

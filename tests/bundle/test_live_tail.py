@@ -12,7 +12,7 @@ from plinth.bundle.live import MAX_LINE_BYTES, MAX_LIVE_BYTES
 
 @pytest.fixture(autouse=True)
 def _ends():
-    """What waits for a FIFO would wait for ever."""
+    """What waits for a FIFO would wait forever."""
     signal.alarm(60)
     yield
     signal.alarm(0)
@@ -59,7 +59,7 @@ def test_it_reads_on_where_it_was(log):
     assert whole(reader) == ["b", "c"]
 
 
-def test_a_reader_that_comes_back_goes_on_at_its_place(log):
+def test_a_reader_that_reconnects_continues_at_its_place(log):
     log.write_bytes(began() + b"".join(note(str(number)) for number in range(10)))
     chunk = tail(log).read()
     place = Place.parse(str(chunk.place))
@@ -175,7 +175,7 @@ def a_linked_folder(log):
     ("make", "reason"),
     [(a_fifo, "a FIFO"), (a_link, "a symbolic link"), (a_folder, "a folder"), (a_linked_folder, "cannot read")],
 )
-def test_what_is_no_file_is_a_problem_told_once(log, make, reason):
+def test_what_is_no_file_is_a_problem_reported_once(log, make, reason):
     make(log)
     reader = tail(log)
     (problem,) = reader.read().problems

@@ -62,7 +62,7 @@ def test_help_and_version_of_bench_import_nothing_but_their_text(option):
 
 
 def test_the_load_of_bench_does_without_the_models_of_its_result_until_it_has_one():
-    """What stands before the first transaction is waited for in every run."""
+    """What precedes the first transaction is waited for in every run."""
     program = "import sys, plinth.bench.conduct; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from analyse_bundles import bundle
+from plinth.bundle.baseline import read_run_figures
 from plinth.cli import main
 from written_bundles import write_bundle
 
@@ -71,7 +72,7 @@ def test_hostile_names_stay_text(before: str, tmp_path: Path, capsys: pytest.Cap
     assert case is not None and "<img src=x onerror=alert(1)>" in str(case.get("name"))
 
 
-def test_a_baseline_file_stands_for_its_bundle(
+def test_a_baseline_file_replaces_its_bundle(
     before: str, after: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     baseline = str(tmp_path / "baseline.json")
@@ -82,6 +83,16 @@ def test_a_baseline_file_stands_for_its_bundle(
     assert main(["compare", before, after, "--json"]) == 0
     by_bundle = json.loads(capsys.readouterr().out)
     assert by_file["ratios"] == by_bundle["ratios"] and by_file["differences"] == by_bundle["differences"]
+
+
+def test_a_condition_in_the_words_of_an_earlier_build_is_read(before: str, tmp_path: Path) -> None:
+    baseline = tmp_path / "baseline.json"
+    assert main(["compare", "--save-baseline", str(baseline), before]) == 0
+    document = json.loads(baseline.read_text())
+    document["variants"][0]["conditions"] = [{"kind": "storage", "name": "WAL: stands on", "value": "ext4"}]
+    baseline.write_text(json.dumps(document))
+    (condition,) = read_run_figures(baseline).variants[0].conditions
+    assert condition.name == "WAL: stored on"
 
 
 @pytest.mark.parametrize(

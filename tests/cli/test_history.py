@@ -90,7 +90,7 @@ def test_parts_that_contradict_one_another_are_no_traceback(tmp_path):
     assert one["answer"] or one["answer_missing"]
 
 
-def test_a_run_that_was_killed_is_told_from_one_that_is_alive(tmp_path):
+def test_a_killed_run_is_distinguished_from_one_that_is_alive(tmp_path):
     path = written(tmp_path / "b", trials=False, finished=False)
     (one,) = listed(tmp_path)
     assert one["status"] == "running"

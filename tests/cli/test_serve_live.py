@@ -95,7 +95,7 @@ def finish(path, status):
     BundleWriter(folder, read_manifest(folder)).finish(status, None if status == "complete" else "a reason")
 
 
-def test_the_catalogue_leads_to_the_live_page_of_a_run_that_goes_on_alone(tmp_path, served):
+def test_the_catalogue_links_only_running_runs_to_the_live_page(tmp_path, served):
     written(tmp_path / "whole", trials=False)
     written(tmp_path / "killed", trials=False, finished=False)
     with going(tmp_path / "b"):
@@ -140,7 +140,7 @@ def test_a_log_that_was_made_anew_is_sent_from_its_beginning(tmp_path, served, m
             assert again == ["began", "trial_ended", "trial_started"]
 
 
-def test_a_reader_that_comes_back_gets_what_it_has_not_and_another_all(tmp_path, served):
+def test_a_reader_that_reconnects_gets_what_it_lacks_and_another_all(tmp_path, served):
     with going(tmp_path / "b") as run:
         run.begin()
         run.second(SERIES[0])
@@ -187,7 +187,7 @@ def test_a_run_that_was_killed_is_not_said_to_run_and_its_history_is_there(tmp_p
     assert served.ask(f"/live/{key(served)}")[0] == 200
 
 
-def test_a_killed_run_that_is_resumed_goes_on_in_the_page(tmp_path, served):
+def test_a_killed_run_that_is_resumed_continues_in_the_page(tmp_path, served):
     with going(tmp_path / "b") as run:
         run.whole_trial()
     with DirectoryLock(tmp_path / "b"):
@@ -232,7 +232,7 @@ def test_hostile_names_and_texts_are_text(tmp_path, served):
 
 
 @pytest.mark.parametrize("what", ["a FIFO", "a symbolic link", "bad lines", "a huge line", "no end of its last line"])
-def test_what_cannot_be_read_is_said_and_the_run_still_goes_on(tmp_path, served, what):
+def test_what_cannot_be_read_is_reported_and_the_run_continues(tmp_path, served, what):
     with going(tmp_path / "b") as run:
         run.log.close()
         if what == "bad lines":
@@ -256,7 +256,7 @@ def test_what_cannot_be_read_is_said_and_the_run_still_goes_on(tmp_path, served,
         assert '">running<' in served.ask("/")[2]
 
 
-def test_streams_are_for_whoever_has_the_token_and_comes_from_our_pages(tmp_path, served):
+def test_streams_need_the_token_and_our_pages_as_origin(tmp_path, served):
     with going(tmp_path / "b"):
         live = f"/live/{key(served)}"
         for path in (live, f"{live}/events", "/live.js", "/live.css"):

@@ -180,7 +180,7 @@ def test_the_fault_armed_is_the_fault_that_strikes(disk: ServedDisk):
     assert disk.control.status().faults == ()
 
 
-def test_an_error_passes_the_loop_device_to_whoever_reads(disk: ServedDisk):
+def test_an_error_passes_the_loop_device_to_the_reader(disk: ServedDisk):
     with disk.loop() as device:
         disk.control.arm(EioFault(operation="read", offset_bytes=MIB, length_bytes=512, count=None))
         with open_direct(device) as fd:

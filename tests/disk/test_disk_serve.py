@@ -20,7 +20,7 @@ from plinth.system.mounts import mount_of, mounts
 from plinth.system.runner import Runner
 
 
-def test_a_disk_is_a_file_of_its_size_whose_mount_bears_the_label(disk: ServedDisk):
+def test_a_disk_is_a_file_of_its_size_whose_mount_has_the_label(disk: ServedDisk):
     assert disk.ready["ready"] is True
     assert disk.ready["pid"] == disk.process.pid
     assert disk.ready["size_bytes"] == 256 * MIB
@@ -84,7 +84,7 @@ def test_a_daemon_that_hangs_is_distinguished_from_one_that_is_gone_and_its_conn
     hasty = DiskControl(disk.control.path, timeout_s=0.2)
     with pytest.raises(RunError, match="hangs"):
         hasty.status()
-    # Whoever reads now blocks, until the connection is aborted.
+    # Readers block now, until the connection is aborted.
     reader = subprocess.Popen(["head", "--bytes=4096", str(disk.image)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wait_until(lambda: _is_blocked(reader.pid), "the reader waits for the disk")
     kill_daemon(disk.mount, "plinth-somebody-else")

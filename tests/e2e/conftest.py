@@ -242,7 +242,7 @@ def service(scratch: Path) -> Iterator[tuple[str, Path]]:
     bindir = Path(all_installations(owner, runner)["debian"].bindir)
     home = scratch / "theirs"
     home.mkdir()
-    if not owner.is_us:
+    if not owner.is_current_user:
         os.chown(home, owner.uid, owner.gid)
     data = home / "data"
     runner.run([str(bindir / "initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "-E", "SQL_ASCII"], owner=owner)

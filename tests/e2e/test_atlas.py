@@ -29,7 +29,7 @@ def atlas(module_project):
     return module_project, read_cuts(module_project.bundle)
 
 
-def test_images_of_recorded_disks_tell_what_was_lost_by_each_moment(atlas):
+def test_images_of_recorded_disks_show_what_was_lost_by_each_moment(atlas):
     """synchronous_commit = off loses commits; with on, the control, nothing is missing."""
     project, cuts = atlas
     assert [cut.failure for cut in cuts] == [None] * 12

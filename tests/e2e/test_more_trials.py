@@ -1,18 +1,27 @@
-"""`plinth resume --more`: trials that are added to a complete run, as whoever reads its report asks for them."""
+"""`plinth resume --more`: trials that are added to a complete run, as a reader of its report asks for them."""
 
 import json
+import shutil
 import signal
 
 import pytest
 
 
-@pytest.fixture
-def complete(project):
+@pytest.fixture(scope="module")
+def once(module_project):
     """A complete run of two repeats, whose report asks for more trials."""
-    done = project.run()
+    done = module_project.run()
     assert done.returncode == 3, done.stderr  # two trials decide nothing
     assert "more trials of each would be needed to tell" in done.stdout
     assert "plinth resume" in done.stdout and "--more 3" in done.stdout
+    return module_project
+
+
+@pytest.fixture
+def complete(once, project):
+    """That run in a folder of its own, with the key by which it may be resumed."""
+    for name in ("bundle", "state"):
+        shutil.copytree(once.folder / name, project.folder / name, symlinks=True, dirs_exist_ok=True)
     return project
 
 

@@ -183,7 +183,7 @@ def test_without_root(project):
     prefix = ("unshare", "--user", "--map-user=1000", "--map-group=1000") if os.geteuid() == 0 else ()
     done = project.run("--set", "measure.repeats=1", prefix=prefix, HOME=str(project.folder))
     assert done.returncode in (0, 3), done.stderr
-    assert "/dev/shm stands in" in done.stderr
+    assert "/dev/shm is used instead" in done.stderr
     facts = json.loads((project.bundle / "env" / "storage-memory.json").read_text())
     assert facts["volatile"]
     assert facts["path"].startswith("/dev/shm/")

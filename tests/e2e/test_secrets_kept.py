@@ -20,7 +20,7 @@ URI = "127.0.0.1:1/x"
 
 
 class Case(NamedTuple):
-    """A spelling: `$` stands for the secret, each time it is there. `server` follows [server]; `end` ends the file."""
+    """A spelling: `$` is replaced by the secret, each time it is there. `server` follows [server]; `end` ends the file."""
 
     server: str = ""
     end: str = ""

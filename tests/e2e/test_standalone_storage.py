@@ -9,7 +9,7 @@ import pytest
 from plinth.experiment import load_experiment
 from plinth.system.mounts import mount_of, mounts_within
 from plinth.system.runner import CommandRecord, Runner
-from plinth.tasks.standalone import prepare_standalone, run_id_of, standing, storage_name, teardown_standalone
+from plinth.tasks.standalone import kept_run, prepare_standalone, run_id_of, storage_name, teardown_standalone
 
 STORAGES = """
 [storage.base]
@@ -41,7 +41,7 @@ def standalone(project):
     return project
 
 
-def test_a_standalone_storage_stands_until_it_is_taken_down(standalone, nothing_left):
+def test_a_standalone_storage_stays_until_it_is_taken_down(standalone, nothing_left):
     made = standalone.plinth("storage", "prepare", "x.toml", "fast")
     assert made.returncode == 0, made.stderr
     point = standalone.state / "work/plinth-standalone-fast-fast/mount"
@@ -99,7 +99,7 @@ def test_a_dry_run_prints_the_commands_that_a_real_run_runs(standalone, monkeypa
     ran.clear()
     dry_teardown = standalone.plinth("storage", "teardown", name, "--dry-run")
     assert commands(dry_teardown.stdout) == undoing
-    teardown_standalone(standing(name), Runner(ran.append))
+    teardown_standalone(kept_run(name), Runner(ran.append))
     # Which loop device it is that is let go of is known only then; the dry run says it in words.
     assert [argv for argv in changes(ran) if argv[:2] != ("losetup", "-d")] == undoing
     assert sum(argv[:2] == ("losetup", "-d") for argv in changes(ran)) == dry.stdout.count(
@@ -127,7 +127,7 @@ def test_what_cannot_be_made_is_undone_at_once(standalone, nothing_left):
     nothing_left()
 
 
-def test_a_name_that_the_file_has_not_is_reported(standalone):
+def test_a_name_that_the_file_lacks_is_reported(standalone):
     failed = standalone.plinth("storage", "prepare", "x.toml", "fats")
     assert failed.returncode == 2
     assert "it has disk, memory, base, fast, part, pair" in failed.stderr

@@ -55,6 +55,9 @@ def reported(text: str, folder: Path = Path(), overrides: tuple[str, ...] = ()) 
         (f"{VALID}deep = {'[' * DEEP}{']' * DEEP}\n", "x.toml:23: : tables or lists are nested too deeply"),
         (f"{VALID}deep = {'{a=' * DEEP}1{'}' * DEEP}\n", "x.toml:23: : tables or lists are nested too deeply"),
         (f"{VALID}{'a.' * DEEP}a = 1\n", "x.toml:23: full.a.a.a: tables or lists are nested more than"),
+        (f"{VALID}x = {{{'a.' * DEEP}a = 1}}\n", "x.toml:23: full.x.a.a: tables or lists are nested more than"),
+        (f"{VALID}[x{'.a' * DEEP}]\n", "x.toml:23: x.a.a.a: tables or lists are nested more than"),
+        (VALID + '"a" . ' * DEEP + "a = 1\n", "x.toml:23: full.a.a.a: tables or lists are nested more than"),
         (f"{VALID}[x{'.a' * 100}]\n", "x.toml:23: x.a.a.a: tables or lists are nested more than"),
         (f"{VALID}deep = [\n{'[' * DEEP}\n", "x.toml:24: : tables or lists are nested too deeply"),
         (VALID.replace('"?"', '"a\\u0000b"'), "x.toml:3: question: the text has a NUL"),
@@ -207,3 +210,8 @@ def test_any_override_is_taken_or_refused(keys: list[str], value: str) -> None:
         load_text(VALID, "x.toml", Path("/nowhere"), (f"{'.'.join(keys)}={value}",))
     except PlinthError as error:
         assert str(error)
+
+
+def test_text_that_looks_like_a_long_key_stays_as_it_is() -> None:
+    text = "a." * 200 + "a"
+    assert load_text(VALID.replace('"?"', f'"{text}"'), "x.toml", Path(), ()).experiment.question == text

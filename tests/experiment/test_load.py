@@ -84,6 +84,9 @@ WRONG = [
     (('duration = "1min"', "compare = ['storage', 'dataset.scale']"), 24, "measure.compare", "'dataset.scale' is not a factor; allowed: storage, workload.clients", "factors of [matrix]"),
     (('"workload.clients" = [1, 16]\n\n[measure]', '"workload.clients" = [1]\n\n[measure]\ncompare = "workload.clients"'), 23, "measure.compare", "'workload.clients' has one level only; allowed: storage", None),
     (('duration = "1min"', "compare = 5"), 24, "measure.compare", "got 5", None),
+    (('duration = "1min"', 'cache = "hot"'), 24, "measure.cache", "got 'hot'; allowed: as-is, cold, warm", None),
+    (('duration = "1min"', 'cache = "cold"\nfresh_server = false'), 22, "measure", "a server that runs on keeps its shared buffers", None),
+    (('duration = "1min"', 'restore = "auto"\nfresh_server = false'), 22, "measure", "the server is stopped for it: leave fresh_server out", None),
     (("spec = 1", "spec = 2"), 1, "spec", "got 2; allowed: 1", None),
     (('question = "Which is faster?"', ""), 1, "question", "'question' is missing", None),
     (("[workload]", "[server]\nversion = 12\n[workload]"), 16, "server.version", "got 12; must be greater than or equal to 13", None),
@@ -192,6 +195,16 @@ def test_pages_are_written_only_where_they_can_be(text, line, key, words):
             ),
             ["matrix.server.settings.fsync"],  # once, not for each level
             "settings: not with connection",
+        ),
+        (
+            NO_STORAGE.replace("[workload]", EXTERNAL).replace("[measure]", '[measure]\ncache = "cold"'),
+            ["measure.cache"],
+            "an external server is not ours to stop",
+        ),
+        (
+            NO_STORAGE.replace("[workload]", EXTERNAL).replace("[measure]", '[measure]\nrestore = "copy"'),
+            ["measure.restore"],
+            "an external server is not ours to stop",
         ),
     ],
 )
@@ -332,7 +345,7 @@ def test_the_template_is_valid_and_explains_every_key():
     text = template("my-test", "my-test.toml")
     experiment = load(text)
     assert experiment.name == "my-test"
-    # Every commented-out key is valid too once it stands alone.
+    # Every commented-out key is valid too once it is alone.
     for line in text.splitlines():
         if line.startswith("# ") and " = " in line and line[2:].split(" = ")[0].isidentifier():
             key, value = line[2:].split(" = ", 1)

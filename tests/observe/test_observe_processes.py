@@ -67,7 +67,7 @@ def test_groups_are_those_that_the_server_itself_shows(every_server: Cluster) ->
         )
         others = "SELECT pid, backend_type FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
         shown = dict(ask(every_server, others))
-        processes.look()
+        processes.sample()
         found = {child.pid: child.group for child in processes.children()}
     assert "client backend" in shown.values()
     for pid, kind in shown.items():

@@ -52,7 +52,7 @@ class Looked:
     def looks(self) -> int:
         return len(self.looked_ns)
 
-    def look(self) -> None:
+    def sample(self) -> None:
         self.looked_ns.append(time.monotonic_ns())
         if self.looks in self._failing:
             raise Unreadable("closed today")
@@ -66,8 +66,8 @@ class Looked:
         return Readout([Reading("all", "look", look) for look in since], missing)
 
 
-def run_looked_at(source: Looked, looks: int, t0_ns: int) -> Sampler:
-    sampler = Sampler("it", [], t0_ns=t0_ns, interval_s=0.1, looked_at=[source], looks=5)
+def run_repeatedly_sampled(source: Looked, looks: int, t0_ns: int) -> Sampler:
+    sampler = Sampler("it", [], t0_ns=t0_ns, interval_s=0.1, repeatedly_sampled=[source], samples_per_interval=5)
     sampler.start()
     wait_until(lambda: source.looks >= looks, f"{looks} looks")
     assert stop_all([sampler], 1.0) == []
@@ -134,14 +134,14 @@ def test_whatever_a_source_raises_is_a_gap_with_an_end(error: Exception, reason:
     assert gap.what.startswith("scripted (from ") and " until " in gap.what
     assert gap.reason == reason
     looks = [reading.value for _, readings in sampler.series["scripted"] for reading in readings]
-    assert looks[:4] == [1, 2, 5, 6], "nothing stands in for what was not read"
-    assert [happening.kind for happening in sampler.outages.happenings()] == ["gap", "gap_end"]
+    assert looks[:4] == [1, 2, 5, 6], "nothing replaces what was not read"
+    assert [event.kind for event in sampler.outages.events()] == ["gap", "gap_end"]
 
 
 def test_what_is_looked_at_is_read_with_the_last_look_of_each_interval() -> None:
     t0_ns = time.monotonic_ns()
     source = Looked()
-    sampler = run_looked_at(source, 24, t0_ns)
+    sampler = run_repeatedly_sampled(source, 24, t0_ns)
     series = sampler.series["looked at"]
     assert [reading.value for _, readings in series for reading in readings] == list(range(1, source.looks + 1))
     each = sorted(len(readings) for _, readings in series[1:-1])
@@ -153,8 +153,8 @@ def test_what_is_looked_at_is_read_with_the_last_look_of_each_interval() -> None
 def test_looks_that_fail_are_a_gap_from_the_first_to_the_next_that_does_not() -> None:
     t0_ns = time.monotonic_ns()
     source = Looked(failing=range(8, 19))
-    sampler = run_looked_at(source, 30, t0_ns)
-    begin, end = sampler.outages.happenings()
+    sampler = run_repeatedly_sampled(source, 30, t0_ns)
+    begin, end = sampler.outages.events()
     assert (begin.text, end.text) == ("looked at: closed today", "looked at")
     looked_ns = source.looked_ns
     assert looked_ns[6] < begin.seen_ns <= looked_ns[7], "it begins with the eighth look"

@@ -62,8 +62,8 @@ def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, 
     written = load_experiment(file, ()).experiment
     if full and not written.full:
         return
-    standing = mounted_storages(written.storage)
-    overrides = tuple(f'storage.{name}={{kind = "directory"}}' for name in standing)
+    mounted = mounted_storages(written.storage)
+    overrides = tuple(f'storage.{name}={{kind = "directory"}}' for name in mounted)
     loaded = load_experiment(file, overrides, full=full)
     if written.durability is not None:
         with pytest.raises(ExperimentError) as caught:
@@ -71,7 +71,7 @@ def test_directories_can_take_the_place_of_its_storages(file: Path, full: bool, 
         assert all("the power cannot be cut" in problem.message for problem in caught.value.problems)
         return
     plan = make_plan(loaded, run_id="curated", bundle=scratch / "bundle")
-    assert {plan.storages[name].kind for name in standing if name in plan.storages} <= {"directory"}
+    assert {plan.storages[name].kind for name in mounted if name in plan.storages} <= {"directory"}
     gone = set(written.matrix) - set(loaded.experiment.matrix)
     assert gone == set(loaded.removed_factors)
     assert all(any(f"matrix.{factor} is left out" in warning for warning in plan.warnings) for factor in gone)
@@ -90,7 +90,7 @@ def test_every_example_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("file", CURATED, ids=[file.stem for file in CURATED])
-def test_a_curated_experiment_stands_beside_its_study_at_either_size(file: Path) -> None:
+def test_a_curated_experiment_is_shown_beside_its_study_at_either_size(file: Path) -> None:
     """Every factor's published levels have a place here, and something that was published is of a variant."""
     loaded = load_experiment(file, ())
     experiment = loaded.experiment

@@ -6,7 +6,7 @@ from test_plan import GIB, experiment, plan_of
 from plinth.model.dataset import NumbersDataset
 from plinth.model.plan import DatasetSize, Pace
 from plinth.plan import Place
-from plinth.workload.loading import usual_load_s
+from plinth.workload.loading import typical_load_s
 
 MEASURE = {"warmup": "1s", "duration": "9s", "repeats": 3, "aa": False}
 ONE = {"storage": {"disk": {"kind": "directory"}, "wal": {"kind": "directory"}}}
@@ -96,7 +96,7 @@ def test_only_what_is_stored_on_the_slow_disk_is_slow() -> None:
 def test_pages_are_loaded_faster_and_written_once() -> None:
     size = DatasetSize(10**10, 5 * 10**9)
     by_sql, by_pages = (
-        usual_load_s(NumbersDataset(kind="numbers", loader=loader), size) for loader in ("copy", "pages")
+        typical_load_s(NumbersDataset(kind="numbers", loader=loader), size) for loader in ("copy", "pages")
     )
     assert 2 < by_sql / by_pages < 10
     document = {"kind": "tpcb", "scale": 100}
@@ -105,3 +105,16 @@ def test_pages_are_loaded_faster_and_written_once() -> None:
         for loader in ("copy", "pages")
     )
     assert by_pages < by_sql
+
+
+def test_the_cache_that_trials_begin_with_takes_time() -> None:
+    def of(cache: str, pace: Pace | None = None) -> float:
+        place = Place("1", "/", 100 * GIB, pace=pace)
+        e = experiment(**ONE, matrix={"storage": ["disk"]}, measure=MEASURE | {"cache": cache})
+        return plan_of(e, places={"disk": place, "wal": place}).estimated_s
+
+    as_is = of("as-is")
+    assert of("cold") == approx(as_is + 3 * 3.0), "a restart more for each trial"
+    assert as_is < of("warm") < as_is + 3 * 3.0, "all of it is read"
+    slow = Pace(flush_s=0, page_write_s=0, write_bytes_per_s=1e6)
+    assert of("warm", slow) - of("as-is", slow) > 3 * 100

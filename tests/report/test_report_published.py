@@ -1,4 +1,4 @@
-"""Published results beside ours: which variant stands for which figure."""
+"""Published results beside ours: which variant represents which figure."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ def test_a_run_that_names_no_study_has_none_beside_it(ramdisk: Reported) -> None
     assert "published study" not in render_markdown(ramdisk.report)
 
 
-def test_each_figure_stands_beside_the_variant_of_its_levels(studied: Reported) -> None:
+def test_each_figure_is_shown_beside_the_variant_of_its_levels(studied: Reported) -> None:
     disk, memory, tape = beside(studied).figures
     results = {variant.id: variant for variant in studied.analysis.variants}
     assert (disk.variant, memory.variant, tape.variant) == ("disk", "memory", None)
@@ -92,7 +92,7 @@ def test_the_terminal_shows_both_where_ours_was_measured(studied: Reported) -> N
     assert "published" not in render_terminal(studied.analysis, width=200, color=False)
 
 
-def test_the_terminal_separates_pairs_that_one_ratio_stands_beside(studied: Reported) -> None:
+def test_the_terminal_separates_pairs_that_share_a_ratio(studied: Reported) -> None:
     of = beside(studied)
     (first,) = [row for row in of.ratios if row.variant]
     of = of.model_copy(update={"ratios": (first, first.model_copy(update={"variant": "slower, memory"}))})
@@ -114,7 +114,7 @@ def test_markdown_shows_both_with_the_source(studied: Reported) -> None:
     assert "1 further figure of the study is about another question." in section
 
 
-def test_what_the_io_probe_measured_stands_beside_the_published_figure(studied: Reported, probed: Reported) -> None:
+def test_what_the_io_probe_measured_is_shown_beside_the_published_figure(studied: Reported, probed: Reported) -> None:
     without, with_ours = "published 52 MB/s; ours n/a: not measured here", "published 52 MB/s; ours 98.3 MB/s"
     assert f"dd to the disk: {without}" in render_markdown(studied.report)
     assert f"dd to the disk: {with_ours}" in render_markdown(probed.report)

@@ -51,7 +51,7 @@ class TestTerminal:
         assert f"{memory.tps.value:,.0f}" in lines[1]
         assert f"[{memory.tps.interval.low:,.0f}, {memory.tps.interval.high:,.0f}]" in lines[2]
 
-    def test_the_cpu_of_clients_stands_in_it_and_between_drivers_stays_longest(self, ramdisk: Reported) -> None:
+    def test_the_cpu_of_clients_is_a_column_and_between_drivers_stays_longest(self, ramdisk: Reported) -> None:
         wide = table_of(render_terminal(ramdisk.analysis, width=120, color=False))
         assert "client CPU" in wide[0] and " 23.0 us " in wide[1]
         variants = tuple(
@@ -181,7 +181,7 @@ class TestMarkdown:
         (below,) = (row for row in rows if row[:2] == ["| disk", "storage disk (data): testdisk0p1"])
         assert below[2].startswith("14.1 kB") and below[3].endswith("TB]")
         assert "Drive life: of a drive rated for 600 TB written" in section
-        assert "- memory, disk, disk (A/A): full page images of PostgreSQL: n/a: pg_stat_wal told" in section
+        assert "- memory, disk, disk (A/A): full page images of PostgreSQL: n/a: pg_stat_wal reported" in section
         assert "- memory: devices of storage memory: n/a: tmpfs on /srv/test/memory" in section
 
     def test_has_what_the_io_probe_measured(self, probed: Reported) -> None:

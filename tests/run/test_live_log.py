@@ -1,4 +1,4 @@
-"""The live log of a run: what the listener was told is there for other processes, bounded, and fails no run."""
+"""The live log of a run: what the listener is called with is there for other processes, bounded, and fails no run."""
 
 import json
 import os
@@ -31,14 +31,14 @@ def kinds(run):
     return [line["kind"] for line in lines(run) if line["kind"] != "variant"]
 
 
-def test_what_the_listener_is_told_is_a_line_each_and_passed_on(run):
+def test_each_call_of_the_listener_is_a_line_and_passed_on(run):
     run.log.phase("make storage disk")
     run.log.progress(Progress("load", 1, 2, "rows", "", 0.5))
     run.log.note("a warning")
     assert kinds(run) == ["began", "phase", "progress", "note"]
     phase, progress, note = lines(run)[-3:]
     assert (phase["text"], progress["left_s"], note["text"]) == ("make storage disk", 2.0, "a warning")
-    assert [called for called, *_ in run.told.calls] == ["phase", "progress", "note"]
+    assert [called for called, *_ in run.recorded.calls] == ["phase", "progress", "note"]
 
 
 def test_variants_are_in_the_order_of_the_analysis_the_twin_behind_its_baseline(run):
@@ -103,7 +103,7 @@ def test_it_is_readable_whole_by_the_reader(run):
 def test_progress_is_written_once_a_second_at_most_and_passed_on_always(run):
     for done in range(1000):
         run.log.progress(Progress("load", done, 1000, "rows"))
-    assert len(run.told.of("progress")) == 1000
+    assert len(run.recorded.of("progress")) == 1000
     assert kinds(run).count("progress") < 100
 
 
@@ -113,14 +113,14 @@ def test_one_trial_of_many_seconds_and_many_notes_are_bounded_and_it_is_said(run
     for _ in range(1000):
         run.second(SERIES[0])
     assert run.file.stat().st_size < 10_000
-    assert len(run.told.of("second")) == 1000
+    assert len(run.recorded.of("second")) == 1000
     assert "no room" in lines(run)[-1]["text"]
     assert kinds(run).count("note") == 1
     for number in range(live_log.MAX_NOTES + 100):
         run.log.note(str(number))
     assert kinds(run).count("note") == live_log.MAX_NOTES + 1
     assert "no room for more notes" in lines(run)[-1]["text"]
-    assert len(run.told.of("note")) == live_log.MAX_NOTES + 101
+    assert len(run.recorded.of("note")) == live_log.MAX_NOTES + 101
 
 
 def test_texts_of_any_bytes_and_length_are_written(run):
@@ -165,13 +165,13 @@ def test_a_full_disk_is_a_note_once_and_fails_nothing(scratch):
             run.log.close()
     finally:
         subprocess.run(["umount", "--lazy", small], check=True)  # its folder is held open
-    (note,) = run.told.of("note")
+    (note,) = run.recorded.of("note")
     assert "No space left on device" in note[0]
     assert LIVE in note[0]
-    assert len(run.told.of("second")) == 600
+    assert len(run.recorded.of("second")) == 600
 
 
-def test_what_stands_in_its_place_is_replaced_and_never_written_through(tmp_path):
+def test_what_is_in_its_place_is_replaced_and_never_written_through(tmp_path):
     bundle = written(tmp_path / "b", trials=False, finished=False)
     (tmp_path / "precious").write_text("precious")
     (bundle / LIVE).symlink_to(tmp_path / "precious")
@@ -189,7 +189,7 @@ def test_a_folder_of_logs_that_leads_outside_is_not_followed(tmp_path):
     run = Going(bundle)
     run.whole_trial()
     assert list((tmp_path / "outside").iterdir()) == []
-    assert len(run.told.of("note")) == 1
+    assert len(run.recorded.of("note")) == 1
 
 
 def test_a_run_that_ends_leaves_none_and_its_bundle_is_sealed(run):

@@ -14,7 +14,7 @@ from plinth.run.undo import UNDO_HANDLERS
 from plinth.system.clean import pending_journals
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
-from plinth.system.owner import ourselves
+from plinth.system.owner import current_user
 from plinth.system.run_key import create_key
 
 
@@ -48,7 +48,7 @@ def test_what_is_left_of_a_run_that_had_measured_all_is_undone(tmp_path, state_d
     left = tmp_path / "left"
     undo = Undo(kind="remove_directory", path=str(left), label=journal.label)
     journal.record(Step(id="storage.disk.directory", title="make it", undo=undo))
-    make_directory(left, journal.label, ourselves())
+    make_directory(left, journal.label, current_user())
     journal.close()
     resume_bundle(tmp_path / "b", PlainLines())
     assert not left.exists()
@@ -69,7 +69,7 @@ MISSING = (PlannedTrial(number=1, block=1, variant="disk", seed=1),)
         ({"memory_total_bytes": lambda size: 2 * size}, "memory: "),
     ],
 )
-def test_by_another_machine_or_another_plinth_it_is_not_gone_on_with(tmp_path, state_dir, changes, said):
+def test_by_another_machine_or_another_plinth_it_is_not_resumed(tmp_path, state_dir, changes, said):
     begun(tmp_path / "b", trials=MISSING, **changes)
     with pytest.raises(UsageError, match="not the one") as error:
         resume_bundle(tmp_path / "b", PlainLines())

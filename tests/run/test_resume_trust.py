@@ -1,4 +1,4 @@
-"""Whose bundles are resumed: a plan names commands, and whoever resumes it runs them."""
+"""Whose bundles are resumed: a plan names commands, and resuming it runs them."""
 
 import json
 import os
@@ -99,7 +99,7 @@ def test_the_key_of_another_run_does_not_open_it(bundle):
     assert "altered" in refused(bundle).message
 
 
-def test_a_plan_of_an_own_run_is_no_plan_of_another_own_run(bundle, tmp_path, state_dir):
+def test_the_plan_of_one_run_is_refused_by_another(bundle, tmp_path, state_dir):
     """Both are signed, each by its own key."""
     shutil.copytree(bundle, tmp_path / "other")
     create_key("r2")

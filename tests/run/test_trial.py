@@ -220,6 +220,9 @@ class Provisioned:
     def activate(self, variant: Variant, fresh: bool) -> Any:
         return Topology((Node(PRIMARY, self, self.cluster.facts({}), self.cluster.postmaster_pid, log=None),))
 
+    def restore(self, variant: Variant) -> None:
+        return None
+
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1
         return self.cause

@@ -8,7 +8,7 @@ import pytest
 from plinth.model.errors import StorageBroken
 from plinth.run.watch import StorageWatch, Watched
 
-STUCK_S = 0.3
+HANG_S = 0.3
 
 
 class Disk:
@@ -36,7 +36,7 @@ def disk(tmp_path):
 
 @pytest.fixture
 def watch(disk):
-    watch = StorageWatch(diskstats=disk.path, stuck_s=STUCK_S, interval_s=0.01)
+    watch = StorageWatch(diskstats=disk.path, hang_s=HANG_S, interval_s=0.01)
     yield watch
     watch.close()
 
@@ -56,29 +56,29 @@ class Reports:
 def test_a_device_on_which_nothing_ends_hangs(watch, disk):
     reports = Reports()
     watch.add(Watched("slow", lambda: None, ("loop1",), lambda: None))
-    with watch.over({"slow"}, reports):
+    with watch.watching({"slow"}, reports):
         disk.write(in_flight=3)
         assert reports.event.wait(10)
     (error,) = reports.errors
     assert error.storage == "slow"
     assert "its device loop1 hangs: 3 requests are under way" in error.message
-    assert watch.trouble({"slow"}) is not None
+    assert watch.first_failure({"slow"}) is not None
     disk.write(ended=1)  # it answers again
     deadline = time.monotonic() + 10
-    while watch.trouble({"slow"}) is not None:
+    while watch.first_failure({"slow"}) is not None:
         assert time.monotonic() < deadline
 
 
 def test_a_device_that_is_slow_or_idle_does_not_hang(watch, disk):
     reports = Reports()
     watch.add(Watched("slow", lambda: None, ("loop1",), lambda: None))
-    with watch.over({"slow"}, reports):
+    with watch.watching({"slow"}, reports):
         disk.write(in_flight=64)
-        for ended in range(10):  # one request after the other, for longer than it takes to be stuck
-            assert not reports.event.wait(STUCK_S / 4)
+        for ended in range(10):  # one request after the other, for longer than a hang takes to be reported
+            assert not reports.event.wait(HANG_S / 4)
             disk.write(ended=ended + 1)
         disk.write(in_flight=0)
-        assert not reports.event.wait(2 * STUCK_S)
+        assert not reports.event.wait(2 * HANG_S)
 
 
 def test_the_cause_is_reported_and_not_what_is_stored_on_it(watch, disk):
@@ -90,7 +90,7 @@ def test_the_cause_is_reported_and_not_what_is_stored_on_it(watch, disk):
     reports = Reports()
     watch.add(Watched("base", failure, (), detached.set))
     watch.add(Watched("upper", failure, ("loop1",), lambda: None))
-    with watch.over({"upper", "base"}, reports):
+    with watch.watching({"upper", "base"}, reports):
         died.set()
         assert reports.event.wait(10)
         assert detached.wait(10), "who waits for it is let go"
@@ -101,8 +101,8 @@ def test_only_what_is_in_use_calls_work_off(watch, disk):
     reports, detached = Reports(), threading.Event()
     watch.add(Watched("broken", lambda: "it is gone", (), detached.set))
     watch.add(Watched("fine", lambda: None, ("loop1",), lambda: None))
-    with watch.over({"fine"}, reports):
+    with watch.watching({"fine"}, reports):
         assert not reports.event.wait(0.1)
     assert not detached.is_set()
     watch.remove("broken")
-    assert watch.trouble({"broken", "fine"}) is None
+    assert watch.first_failure({"broken", "fine"}) is None

@@ -86,7 +86,7 @@ def every_installation(request: pytest.FixtureRequest, installations: Mapping[st
 
 @pytest.fixture(scope="session")
 def session_journal(session_folder: Path, owner: Owner, runner: Runner) -> Iterator[Journal]:
-    """The journal of what serves many tests, which stands in the labelled directory `shared`."""
+    """The journal of what serves many tests, which is in the labelled directory `shared`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLINTH_STATE_DIR", str(session_folder / "state"))
         journal = Journal.create(f"test-session-{os.getpid()}", UNDO_HANDLERS)

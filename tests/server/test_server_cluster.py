@@ -1,10 +1,12 @@
 """The life of managed clusters of every version: made, started, changed, read back, stopped."""
 
 import os
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from plinth.model.errors import RunError
@@ -68,7 +70,7 @@ def test_life_of_a_cluster(
     assert serving(layout.data_directory) == []
     assert journal.entries == ()
     planned = [(step.argv, step.user) for step in layout.steps() if step.argv]
-    done = [(command.argv, None if owner.is_us else command.user) for command in ran]
+    done = [(command.argv, None if owner.is_current_user else command.user) for command in ran]
     assert [command for command in done if command in planned] == planned, "what ran is what the plan says"
 
 
@@ -264,3 +266,17 @@ def test_text_is_text_whatever_a_database_is_encoded_in(make_cluster: MakeCluste
             " from pg_class join pg_partitioned_table on partrelid = oid"
         ).fetchone()
         assert found == (name, "r", "p", encoding)
+
+
+def test_a_server_that_is_recovering_from_a_crash_of_its_own_is_shut_down(make_cluster):
+    """PostgreSQL 18 that is told to just when it begins the recovery never ends."""
+    cluster = make_cluster()
+    cluster.start({"fsync": False})
+    with connect(cluster.connection) as control:
+        backend = control.info.backend_pid
+        os.kill(backend, signal.SIGSEGV)
+        with pytest.raises(psycopg.OperationalError):
+            control.execute("SELECT pg_sleep(60)")
+    cluster.wait_out_recovery(backend)
+    cluster.stop()
+    assert "database system is shut down" in "\n".join(cluster.layout.log.path.read_text().splitlines()[-3:])

@@ -203,7 +203,7 @@ def test_a_schema_without_our_label_is_not_dropped(
     server.open(journal)
     with connect(at_host) as theirs:
         theirs.execute(f"comment on schema plinth_r is {comment}")  # type: ignore[arg-type]
-    with pytest.raises(Refused, match=f"does not bear our label 'plinth-r' as its comment {found}".strip()):
+    with pytest.raises(Refused, match=f"does not have our label 'plinth-r' as its comment {found}".strip()):
         server.close(journal)
     assert schemas(host) == {"plinth_r"}
     with connect(at_host) as theirs:

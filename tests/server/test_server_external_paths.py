@@ -91,7 +91,7 @@ def test_the_plan_has_every_step(make_layout: MakeLayout, other):
 
 
 def test_killed_while_it_runs_all_of_it_is_cleaned(folder, state_dir, owner, installations, in_child):
-    """As in a run: storages first, then the cluster on them; undone the last first, by whoever comes next."""
+    """As in a run: storages first, then the cluster on them; undone the last first, by another process."""
     storages = [folder / name for name in ("data", "wal", "bulk")]
 
     def run() -> None:

@@ -187,7 +187,7 @@ class TestClosedToTheServersUser:
     def test_one_that_is_spread_over_the_system_is_not_copied(
         self, program_folder: Path, installations: Mapping[str, Installation], owner: Owner, runner: Runner
     ) -> None:
-        """Debian's programs find their shared files in /usr/share wherever they stand."""
+        """Debian's programs find their shared files in /usr/share wherever they are."""
         closed = program_folder / "closed"
         shutil.copytree(installations["debian"].bindir, closed / "bin")
         closed.chmod(0o700)

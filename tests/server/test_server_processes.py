@@ -141,7 +141,7 @@ def test_nothing_stays_of_a_server_that_was_killed(server: Path, kill) -> None:
 
 
 def test_a_server_in_a_directory_without_our_label_is_refused_and_lives(server: Path) -> None:
-    with pytest.raises(Refused, match=f"bears the label '{LABEL}', not ours, 'plinth-pm0'"):
+    with pytest.raises(Refused, match=f"has the label '{LABEL}', not ours, 'plinth-pm0'"):
         stop_labelled_server(server, "plinth-pm0")
     (server.parent / ".plinth-label").unlink()
     with pytest.raises(Refused, match="no label of ours") as refusal:
@@ -212,5 +212,5 @@ def test_a_data_directory_stays_while_its_server_cannot_be_stopped(
     assert [left.step.id for left in kept] == ["server", "dir"]
     assert postmaster_pid(server) is not None
     for entry in journal.entries:
-        journal.strike(entry)
+        journal.mark_undone(entry)
     journal.close()

@@ -37,7 +37,7 @@ def test_a_file_system_is_filled_with_bytes_that_nothing_compresses(made: Made, 
     assert [note for note in facts.notes if f"fill = {fill}" in note and BALLAST_FILE in note]
     assert facts.free_bytes == os.statvfs(storage.mount_point).f_bavail * os.statvfs(storage.mount_point).f_frsize
     image = storage.images.paths[0].stat()
-    assert image.st_blocks * 512 > found.st_size, "what stands below holds it, too"
+    assert image.st_blocks * 512 > found.st_size, "the storage below holds it, too"
     estimate = storage.ballast_bytes()
     assert estimate == pytest.approx(found.st_size, rel=0.25), "as the plan counts it"
 
@@ -81,7 +81,7 @@ def test_more_in_use_by_the_empty_file_system_than_asked_for_is_an_error_and_all
     assert not made.storages["s"].mount_point.exists()
 
 
-def test_what_stands_in_for_a_tmpfs_is_not_filled(made: Made) -> None:
+def test_what_replaces_a_tmpfs_is_not_filled(made: Made) -> None:
     with pytest.raises(MissingCapability, match="not ours alone to fill") as caught:
         made.prepare('[storage.s]\nkind = "tmpfs"\nsize = "64MiB"\nfill = 0.85\n', can_mount=False)
     assert caught.value.where == "storage.s.fill"

@@ -143,7 +143,7 @@ def test_a_knob_that_the_kernel_does_not_take_is_an_error_and_all_is_undone(made
     assert [entry.step.id for entry in made.journal.entries if ".s." in entry.step.id] == []
 
 
-def test_a_knob_that_a_device_has_not_is_missing(made) -> None:
+def test_a_knob_that_a_device_lacks_is_missing(made) -> None:
     with pytest.raises(MissingCapability, match="this device has no knob scheduler"):
         made.prepare('[storage.s]\nkind = "zram"\nsize = "32MiB"\nqueue = { scheduler = "none" }\n')
 
@@ -162,7 +162,7 @@ def test_a_zram_disk_is_added_beside_those_that_are_there(made) -> None:
     assert not (Path("/sys/block") / name).exists()
 
 
-def test_an_algorithm_that_the_kernel_has_not_is_missing(made) -> None:
+def test_an_algorithm_that_the_kernel_lacks_is_missing(made) -> None:
     with pytest.raises(MissingCapability, match="does not know the algorithm 'gzip9'") as error:
         made.prepare('[storage.s]\nkind = "zram"\nsize = "64MiB"\nalgorithm = "gzip9"\n')
     assert "it offers: " in (error.value.hint or "")
@@ -238,7 +238,7 @@ def test_a_file_system_of_somebody_else_in_our_place_is_left_alone(made) -> None
     subprocess.run(["umount", storage.mount_point], check=True)
     subprocess.run(["e2label", device, "theirs"], check=True)
     subprocess.run(["mount", device, storage.mount_point], check=True)
-    with pytest.raises(Refused, match="bears the label 'theirs', not ours") as error:
+    with pytest.raises(Refused, match="has the label 'theirs', not ours") as error:
         storage.teardown(made.runner, made.journal)
     assert error.value.hint == f"unmount it yourself if it is not wanted: umount {storage.mount_point}"
     assert os.path.ismount(storage.mount_point)

@@ -139,7 +139,7 @@ def kill_when_undone(killer: Killer, patch: pytest.MonkeyPatch) -> None:
 
     for kind, handler in UNDO_HANDLERS.items():
         patch.setitem(cast(dict[str, UndoHandler], UNDO_HANDLERS), kind, killing(handler))
-    for owner, name in ((Journal, "strike"), (Runner, "run"), (queue, "_write")):
+    for owner, name in ((Journal, "mark_undone"), (Runner, "run"), (queue, "_write")):
         killer.after(owner, name, patch)
 
 

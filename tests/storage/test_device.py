@@ -136,9 +136,9 @@ def test_as_a_member_it_is_guarded_by_who_takes_it(state_dir: Path, scratch: Pat
             command("mkfs.ext4", "-q", target.node)  # somebody else was faster than our mkfs
             foreign = digest(target.node)
             mkfs_action = next(action for action in made["pair"].actions() if action.step == mkfs)
-            with pytest.raises(Refused, match="since it was checked, it has come to bear ext4 at byte 1080"):
+            with pytest.raises(Refused, match="since it was checked, it now has ext4 at byte 1080"):
                 mkfs_action.do(runner)
-            with pytest.raises(Refused, match="not taken for storage pair: it bears ext4 at byte 1080"):
+            with pytest.raises(Refused, match="not taken for storage pair: it has ext4 at byte 1080"):
                 made["pair"].prepare(runner, journal)  # which looks before it makes anything
             assert digest(target.node) == foreign
             command("wipefs", "--quiet", "--all", target.node)

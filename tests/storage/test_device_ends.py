@@ -97,11 +97,11 @@ def changed_by_hand(target: Disk, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (another_file_system, "it bears ext4 labelled 'photographs' at byte 1080, which is not ours"),
+        (another_file_system, "it has ext4 labelled 'photographs' at byte 1080, which is not ours"),
         (file_system_without_label, "which is not ours"),
-        (ours_beside_anothers, "it bears dos at byte 510, which is not ours"),
+        (ours_beside_anothers, "it has dos at byte 510, which is not ours"),
         (claimed, "in use"),
-        (another_run_has_the_folder, "does not bear our label"),
+        (another_run_has_the_folder, "does not have our label"),
         (cut_short, "not whole"),
         (changed_by_hand, "cannot be read"),
     ],

@@ -17,7 +17,7 @@ from plinth.storage.devices.drive_cache import cache_commands, restore_cache, sw
 from plinth.storage.kinds.device import Device
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal
-from plinth.system.owner import ourselves, server_owner
+from plinth.system.owner import current_user, server_owner
 from plinth.system.paths import ensure, work_dir
 from plinth.system.runner import Runner
 
@@ -159,7 +159,7 @@ def test_what_was_switched_is_set_back_on_the_same_drive_only(
 
     def attempt() -> None:
         folder = scratch / "ours"
-        make_directory(folder, "label", ourselves(), 0o700)
+        make_directory(folder, "label", current_user(), 0o700)
         saved = folder / "saved" / "write-cache.json"
         with disk(scratch) as target:
             monkeypatch.setattr(

@@ -60,7 +60,7 @@ def test_it_is_served_as_planned_and_the_stack_goes_through_it(made) -> None:
     until(lambda: started_ticks(pid) is None or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z")
 
 
-def test_a_disk_that_lies_is_volatile_on_whatever_it_stands(made, scratch: Path) -> None:
+def test_a_disk_that_lies_is_volatile_whatever_it_is_stored_on(made, scratch: Path) -> None:
     place = scratch / "place"
     place.mkdir()
     text = disk(further='lie = "ignore-flush"').replace('on = "memory"', f'path = "{place}"')

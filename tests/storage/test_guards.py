@@ -23,18 +23,20 @@ from holding import (
 )
 from plinth.model.errors import PlinthError, Refused
 from plinth.storage.devices.block_device import BY_ID
-from plinth.storage.guards import DeviceGuard, Wanted, reasons_against
+from plinth.storage.guards import DeviceGuard, RequestedDevice, reasons_against
 from plinth.storage.guards.state import read_state
-from plinth.storage.guards.uses import Unseen
+from plinth.storage.guards.uses import NotExamined
 from plinth.system.runner import Runner
 
 Attack = Callable[[Disk, Path, ExitStack], None]
 
 
-def found_guards(target: Disk, wanted: Wanted | None = None, destroy: tuple[str, ...] = (WORD,)) -> dict[str, str]:
+def found_guards(
+    target: Disk, requested: RequestedDevice | None = None, destroy: tuple[str, ...] = (WORD,)
+) -> dict[str, str]:
     """Which guards refuse the disk: name to reason; the last reason of each."""
     state = read_state(str(target.id), [], Runner())
-    return {reason.guard: reason.text for reason in reasons_against(state, wanted or target.wanted, destroy)}
+    return {reason.guard: reason.text for reason in reasons_against(state, requested or target.requested, destroy)}
 
 
 def attacked(scratch: Path, attack: Attack) -> dict[str, str]:
@@ -46,7 +48,7 @@ def attacked(scratch: Path, attack: Attack) -> dict[str, str]:
             before = digest_of_what_is_ours(target.node)
             found = found_guards(target)
             with pytest.raises(Refused) as refused:
-                DeviceGuard("nvme", target.wanted, [], [WORD]).check(Runner())
+                DeviceGuard("nvme", target.requested, [], [WORD]).check(Runner())
             assert refused.value.exit_code == 4
             assert refused.value.where == "storage.nvme"
             assert refused.value.hint
@@ -69,7 +71,7 @@ def digest_of_what_is_ours(node: Path) -> str:
 def test_a_blank_disk_that_is_named_right_in_all_ways_is_taken(scratch: Path) -> None:
     def attempt() -> dict[str, str]:
         with disk(scratch) as target:
-            DeviceGuard("nvme", target.wanted, [], [WORD]).check(Runner())
+            DeviceGuard("nvme", target.requested, [], [WORD]).check(Runner())
             return found_guards(target)
 
     assert in_private_mounts(attempt) == {}
@@ -215,7 +217,7 @@ def test_what_the_machine_lives_on_is_refused(scratch: Path) -> None:
                     command("umount", scratch / "upper")
             finally:
                 command("umount", scratch / "state")
-            reasons = reasons_against(state, target.wanted, [WORD])
+            reasons = reasons_against(state, target.requested, [WORD])
             return [reason.text for reason in reasons if reason.guard == "ancestor"]
 
     through_loop, direct = in_private_mounts(attempt)
@@ -240,7 +242,7 @@ def test_another_serial_or_size_is_refused(scratch: Path, change: dict, guard: s
     def attempt() -> dict[str, str]:
         with disk(scratch) as target:
             named = {"id": str(target.id), "serial": target.serial, "size_bytes": target.size_bytes} | change
-            return found_guards(target, Wanted(**named))
+            return found_guards(target, RequestedDevice(**named))
 
     assert says in in_private_mounts(attempt).get(guard, "")
 
@@ -248,7 +250,7 @@ def test_another_serial_or_size_is_refused(scratch: Path, change: dict, guard: s
 def test_a_size_as_drives_are_sold_is_the_drives(scratch: Path) -> None:
     def attempt() -> dict[str, str]:
         with disk(scratch) as target:
-            return found_guards(target, Wanted(str(target.id), target.serial, 67 * 10**6))
+            return found_guards(target, RequestedDevice(str(target.id), target.serial, 67 * 10**6))
 
     assert in_private_mounts(attempt) == {}
 
@@ -256,7 +258,7 @@ def test_a_size_as_drives_are_sold_is_the_drives(scratch: Path) -> None:
 def test_a_disk_without_serial_is_refused(scratch: Path) -> None:
     def attempt() -> dict[str, str]:
         with disk(scratch, serial=None) as target:
-            return found_guards(target, Wanted(str(target.id), SERIAL, target.size_bytes))
+            return found_guards(target, RequestedDevice(str(target.id), SERIAL, target.size_bytes))
 
     assert "reports no serial number" in in_private_mounts(attempt)["serial"]
 
@@ -337,11 +339,11 @@ def test_every_reason_is_reported_at_once(scratch: Path) -> None:
         with disk(scratch) as target, ExitStack() as undo:
             mounted_here(target, scratch, undo)
             with pytest.raises(Refused) as refused:
-                DeviceGuard("nvme", Wanted(str(target.id), "other", 1), [], []).check(Runner())
+                DeviceGuard("nvme", RequestedDevice(str(target.id), "other", 1), [], []).check(Runner())
             return (refused.value.message, *refused.value.details)
 
     reported = "\n".join(in_private_mounts(attempt))
-    for part in ("serial number", "bytes), not", "ext4 on", "in use", "bears a signature", "command line"):
+    for part in ("serial number", "bytes), not", "ext4 on", "in use", "has a signature", "command line"):
         assert part in reported
 
 
@@ -394,7 +396,7 @@ def test_descriptors_in_flight_are_reported(scratch: Path) -> None:
             write(target, 0, b"x")
             pid = undo.enter_context(waiting(sys.executable, "-c", program, str(target.node)))
             state = read_state(str(target.id), [], Runner())
-            return pid, [reason.text for reason in reasons_against(state, target.wanted, [WORD])]
+            return pid, [reason.text for reason in reasons_against(state, target.requested, [WORD])]
 
     pid, found = in_private_mounts(attempt)
     assert any(f"files that are on their way to process {pid} " in text for text in found), found
@@ -403,9 +405,9 @@ def test_descriptors_in_flight_are_reported(scratch: Path) -> None:
 def test_a_disk_that_is_not_blank_is_refused_where_users_may_be_unseen(scratch: Path) -> None:
     def attempt() -> list[list[str]]:
         with disk(scratch) as target:
-            state = replace(read_state(str(target.id), [], Runner()), unseen=(Unseen("somebody", "closed"),))
+            state = replace(read_state(str(target.id), [], Runner()), unseen=(NotExamined("somebody", "closed"),))
             write(target, target.size_bytes - 1, b"x")
             used = replace(read_state(str(target.id), [], Runner()), unseen=state.unseen)
-            return [[reason.guard for reason in reasons_against(s, target.wanted, [WORD])] for s in (state, used)]
+            return [[reason.guard for reason in reasons_against(s, target.requested, [WORD])] for s in (state, used)]
 
     assert in_private_mounts(attempt) == [[], ["unseen"]]

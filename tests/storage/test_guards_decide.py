@@ -8,24 +8,26 @@ from hypothesis import strategies as st
 
 from plinth.storage.devices.block_device import Identity
 from plinth.storage.devices.signatures import Signature
-from plinth.storage.guards import DeviceState, Wanted, reasons_against
-from plinth.storage.guards.uses import Unseen, Use
+from plinth.storage.guards import DeviceState, RequestedDevice, reasons_against
+from plinth.storage.guards.uses import NotExamined, Use
 
-WANTED = Wanted("/dev/disk/by-id/nvme-A_S4EVNF0M", "S4EVNF0M", 480_000_000_000)
+REQUESTED = RequestedDevice("/dev/disk/by-id/nvme-A_S4EVNF0M", "S4EVNF0M", 480_000_000_000)
 FREE = DeviceState(
-    id=WANTED.id,
+    id=REQUESTED.id,
     name="nvme0n1",
     is_partition=False,
     identity=Identity("259:0", 480_103_981_056, "S4EVNF0M", 7),
     model="A",
     read_only=False,
 )
-UNSEEN = (Unseen("open files of process 1 (init)", "Permission denied"),)
+UNSEEN = (NotExamined("open files of process 1 (init)", "Permission denied"),)
 EXT4 = Signature("ext4", 1080, "root", None)
 
 
-def guards(state: DeviceState, wanted: Wanted = WANTED, destroy: tuple[str, ...] = ("EVNF0M",)) -> list[str]:
-    return [reason.guard for reason in reasons_against(state, wanted, destroy)]
+def guards(
+    state: DeviceState, requested: RequestedDevice = REQUESTED, destroy: tuple[str, ...] = ("EVNF0M",)
+) -> list[str]:
+    return [reason.guard for reason in reasons_against(state, requested, destroy)]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_each_fact_has_its_reason(change: dict, expected: list[str]) -> None:
     ("serial", "word"), [("S4EVNF0M512345", "512345"), ("123456", "123456"), ("QM1", "QM1"), ("WD-WX 12 34", " 12 34")]
 )
 def test_the_word_is_the_end_of_the_serial(serial: str, word: str) -> None:
-    assert Wanted(WANTED.id, serial, 1).word == word
+    assert RequestedDevice(REQUESTED.id, serial, 1).word == word
 
 
 @given(st.lists(st.text(max_size=12)))
@@ -69,13 +71,13 @@ def test_no_other_word_will_do(words: list[str]) -> None:
 @given(st.integers(min_value=0, max_value=10**13))
 def test_only_sizes_within_one_percent_are_the_size(size_bytes: int) -> None:
     state = replace(FREE, identity=FREE.identity._replace(size_bytes=size_bytes))
-    within = abs(size_bytes - WANTED.size_bytes) <= WANTED.size_bytes // 100
+    within = abs(size_bytes - REQUESTED.size_bytes) <= REQUESTED.size_bytes // 100
     assert guards(state) == ([] if within else ["size"])
 
 
 def test_every_reason_has_a_text_and_a_hint() -> None:
     state = DeviceState(
-        id=WANTED.id,
+        id=REQUESTED.id,
         name="sda1",
         is_partition=True,
         identity=Identity("8:1", 5, None, None),
@@ -90,7 +92,7 @@ def test_every_reason_has_a_text_and_a_hint() -> None:
         blank_ends=False,
         unseen=UNSEEN,
     )
-    reasons = reasons_against(state, WANTED, ())
+    reasons = reasons_against(state, REQUESTED, ())
     assert len({reason.guard for reason in reasons}) == 11
     assert all(reason.text and reason.hint for reason in reasons)
     assert reasons[-1].hint == "if everything on it may go: --destroy EVNF0M"

@@ -14,7 +14,7 @@ from plinth.observe import host_facts
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.storage import make
 from plinth.storage.devices.block_device import BY_ID, BY_PARTUUID
-from plinth.storage.guards import DeviceGuard, Wanted, reasons_against
+from plinth.storage.guards import DeviceGuard, RequestedDevice, reasons_against
 from plinth.storage.guards.state import read_state
 from plinth.system.journal import Journal
 from plinth.system.mounts import mounts_within
@@ -47,16 +47,18 @@ def on_two(scratch: Path, function: Callable[[Disk, Disk, Disk, ExitStack], obje
     return in_private_mounts(attempt)
 
 
-def found_guards(target: Disk, wanted: Wanted | None = None, destroy: tuple[str, ...] = (PART_WORD,)) -> dict[str, str]:
+def found_guards(
+    target: Disk, requested: RequestedDevice | None = None, destroy: tuple[str, ...] = (PART_WORD,)
+) -> dict[str, str]:
     """Which guards refuse it: name to reason; the last reason of each."""
     state = read_state(str(target.id), [], Runner())
-    return {reason.guard: reason.text for reason in reasons_against(state, wanted or target.wanted, destroy)}
+    return {reason.guard: reason.text for reason in reasons_against(state, requested or target.requested, destroy)}
 
 
 def test_a_blank_partition_is_taken_beside_one_that_is_in_use(scratch: Path) -> None:
     def attempt(whole: Disk, first: Disk, second: Disk, undo: ExitStack) -> list[dict[str, str]]:
-        assert second.wanted.word == PART_WORD
-        DeviceGuard("part", second.wanted, [], [PART_WORD]).check(Runner())
+        assert second.requested.word == PART_WORD
+        DeviceGuard("part", second.requested, [], [PART_WORD]).check(Runner())
         return [found_guards(second), found_guards(second, destroy=(WORD,)), found_guards(first, destroy=("c3d-01",))]
 
     taken, by_the_word_of_the_disk, neighbour = on_two(scratch, attempt)  # pyright: ignore[reportGeneralTypeIssues]
@@ -98,7 +100,7 @@ def read_only(whole: Disk, second: Disk, scratch: Path, undo: ExitStack) -> None
     [
         (mounted, "use", "p2 is in use: ext4 on "),
         (mounted, "claim", "in use"),
-        (formatted, "signature", "p2 bears a signature: ext4"),
+        (formatted, "signature", "p2 has a signature: ext4"),
         (under_a_loop_device, "use", "p2 is in use: loop device loop"),
         (disk_under_a_loop_device, "use", "is in use: loop device loop"),
         (claimed, "claim", "in use"),
@@ -112,7 +114,7 @@ def test_a_partition_in_use_is_refused(
     def attempt(whole: Disk, first: Disk, second: Disk, undo: ExitStack) -> dict[str, str]:
         attack(whole, second, scratch, undo)
         with pytest.raises(Refused):
-            DeviceGuard("part", second.wanted, [], [PART_WORD]).check(Runner())
+            DeviceGuard("part", second.requested, [], [PART_WORD]).check(Runner())
         return found_guards(second)
 
     found = on_two(scratch, attempt)
@@ -161,7 +163,7 @@ def test_the_serial_is_that_of_its_disk_and_the_size_its_own(
 ) -> None:
     def attempt(whole: Disk, first: Disk, second: Disk, undo: ExitStack) -> dict[str, str]:
         named = {"id": str(second.id), "serial": second.serial, "size_bytes": second.size_bytes} | change
-        return found_guards(second, Wanted(**named))
+        return found_guards(second, RequestedDevice(**named))
 
     found = on_two(scratch, attempt)
     assert isinstance(found, dict)
@@ -178,7 +180,7 @@ def test_a_partition_that_shares_sectors_with_another_is_refused(scratch: Path) 
             folder = Path(f"/sys/class/block/{part.node.name}").resolve()
             copy_of_sysfs(folder, sysfs, {"start": "2048", "size": "65536"}, {"start": "4096", "size": "8"})
             state = read_state(str(part.id), [], Runner(), sysfs)
-            return "; ".join(reason.text for reason in reasons_against(state, part.wanted, ["c3d-01"]))
+            return "; ".join(reason.text for reason in reasons_against(state, part.requested, ["c3d-01"]))
 
     assert "shares sectors with overlapping" in str(in_private_mounts(attempt))
 
@@ -202,7 +204,7 @@ def test_a_partition_that_was_moved_since_the_check_is_not_written_to(scratch: P
         image = scratch / "disk.img"
         with loop_device(image, DISK_BYTES) as node:
             with partitioned_disk(image, node, PART_BYTES) as (_, (part,)):
-                guard = DeviceGuard("part", part.wanted, [], [part.wanted.word])
+                guard = DeviceGuard("part", part.requested, [], [part.requested.word])
                 guard.check(Runner())
             with (
                 partitioned_disk(image, node, PART_BYTES, first_byte=2 * MIB) as (_, (moved,)),

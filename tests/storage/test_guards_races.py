@@ -59,7 +59,7 @@ def formatted(target: Disk, scratch: Path, undo: ExitStack) -> None:
         (grown, "size bytes was 67108864, is 134217728"),
         (id_leads_to_another, "it is not the disk that was checked: number was"),
         (mounted, "in use: mounted in some namespace"),
-        (formatted, "it has come to bear ext4"),
+        (formatted, "it now has ext4"),
         (opened_by_another, "it has come to be in use: process"),
         (mapped_and_closed, "mapped into its memory"),
         (opened_by_a_thread_of_a_zombie, "it has come to be in use: process"),
@@ -71,7 +71,7 @@ def formatted(target: Disk, scratch: Path, undo: ExitStack) -> None:
 def test_what_changes_after_the_check_is_seen_before_the_write(scratch: Path, change: Change, says: str) -> None:
     def attempt() -> str:
         with disk(scratch) as target, ExitStack() as undo:
-            guard = DeviceGuard("nvme", target.wanted, [], [WORD])
+            guard = DeviceGuard("nvme", target.requested, [], [WORD])
             guard.check(Runner())
             change(target, scratch, undo)
             before = digest(target.node)
@@ -86,7 +86,7 @@ def test_what_changes_after_the_check_is_seen_before_the_write(scratch: Path, ch
 def test_without_change_the_command_runs(scratch: Path) -> None:
     def attempt() -> str:
         with disk(scratch) as target:
-            guard = DeviceGuard("nvme", target.wanted, [], [WORD])
+            guard = DeviceGuard("nvme", target.requested, [], [WORD])
             guard.check(Runner())
             with guard.held(target.node, Runner()):
                 command("mkfs.ext4", "-q", "-L", "p-ours", target.node)
@@ -100,7 +100,7 @@ def test_while_it_is_held_its_name_goes_to_no_other_disk(scratch: Path) -> None:
 
     def attempt() -> tuple[str, bool]:
         with disk(scratch) as target:
-            guard = DeviceGuard("nvme", target.wanted, [], [WORD])
+            guard = DeviceGuard("nvme", target.requested, [], [WORD])
             guard.check(Runner())
             with guard.held(target.node, Runner()):
                 command("losetup", "--detach", target.node)
@@ -132,7 +132,7 @@ def test_a_loop_device_on_our_file_is_ours(scratch: Path, image: Path) -> None:
         link.symlink_to(node)
         with held_devices([link], {link: image}, Runner()):
             command("mkfs.ext4", "-q", link)
-        with pytest.raises(Refused, match="it has come to bear ext4"), held_devices([link], {link: image}, Runner()):
+        with pytest.raises(Refused, match="it now has ext4"), held_devices([link], {link: image}, Runner()):
             raise AssertionError("not reached")
 
 

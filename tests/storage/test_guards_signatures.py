@@ -26,7 +26,7 @@ def reasons(scratch: Path, prepare: Callable[[Path], None], size_bytes: int = DI
             prepare(target.node)
             before = digest(target.node)
             with pytest.raises(Refused) as refused:
-                DeviceGuard("nvme", target.wanted, [], [WORD]).check(Runner())
+                DeviceGuard("nvme", target.requested, [], [WORD]).check(Runner())
             assert digest(target.node) == before
             assert "wipefs" in (refused.value.hint or "")
             return "; ".join([refused.value.message, *refused.value.details])
@@ -50,7 +50,7 @@ def test_what_the_tools_of_the_distribution_make_is_refused(scratch: Path, argv:
     def make(node: Path) -> None:
         command(*(word.replace("NODE", str(node)) for word in argv), node)
 
-    assert f"bears a signature: {kind} " in reasons(scratch, make, LARGE_DISK_BYTES if kind == "xfs" else DISK_BYTES)
+    assert f"has a signature: {kind} " in reasons(scratch, make, LARGE_DISK_BYTES if kind == "xfs" else DISK_BYTES)
 
 
 @pytest.mark.parametrize("content", signature_bytes.ALL, ids=lambda content: content.__name__)
@@ -61,7 +61,7 @@ def test_every_other_signature_is_refused(scratch: Path, content: Callable[[int]
                 device.seek(at)
                 device.write(data)
 
-    assert f"bears a signature: {signature_bytes.ALL[content]} " in reasons(scratch, write)
+    assert f"has a signature: {signature_bytes.ALL[content]} " in reasons(scratch, write)
 
 
 def test_a_signature_inside_a_partition_is_reported_too(scratch: Path) -> None:
@@ -74,15 +74,15 @@ def test_a_signature_inside_a_partition_is_reported_too(scratch: Path) -> None:
             undo.callback(command, "partx", "--delete", target.node)
             command("mkfs.ext4", "-q", "-L", "photographs", f"{target.node}p1")
             with pytest.raises(Refused) as refused:
-                DeviceGuard("nvme", target.wanted, [], [WORD]).check(Runner())
+                DeviceGuard("nvme", target.requested, [], [WORD]).check(Runner())
             return "; ".join([refused.value.message, *refused.value.details])
 
     reported = in_private_mounts(attempt)
-    assert "p1 bears a signature: ext4 labelled 'photographs'" in reported
+    assert "p1 has a signature: ext4 labelled 'photographs'" in reported
     assert "it has partitions" in reported
 
 
-def test_a_blank_file_bears_nothing_and_a_labelled_one_its_label(scratch: Path) -> None:
+def test_a_blank_file_has_no_signature_and_a_labelled_one_its_label(scratch: Path) -> None:
     image = scratch / "image"
     with image.open("wb") as file:
         file.truncate(DISK_BYTES)

@@ -115,13 +115,13 @@ def test_a_tmpfs_of_no_size_would_have_no_limit(make_storage, journal: Journal) 
         assert error.value.where == "storage.s.size"
 
 
-def test_without_the_right_to_mount_shared_memory_stands_in(make_storage, journal: Journal) -> None:
+def test_without_the_right_to_mount_shared_memory_is_used(make_storage, journal: Journal) -> None:
     storage = make_storage(tmpfs(), can_mount=False)
     assert storage.mount_point == SHM / "plinth-t1-s"
     assert storage.needs_from() == SHM
     facts = storage.prepare(Runner(), journal)
     assert (facts.kind, facts.filesystem, facts.volatile) == ("tmpfs", "tmpfs", True)
-    assert "stands in for the tmpfs" in facts.notes[0]
+    assert "is used instead of the tmpfs" in facts.notes[0]
     assert [entry.step.argv for entry in journal.entries] == [None]
     write_as_owner(storage.mount_point)
     storage.teardown(Runner(), journal)

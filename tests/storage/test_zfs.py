@@ -176,7 +176,7 @@ def test_what_is_refused_is_named_and_undone(
 def test_members_of_another_pool_are_refused(made: Made) -> None:
     made.prepare(pool(1, 'data = ["v"]\n'))
     other = from_toml(pool(1, 'data = ["v"]\n').replace("storage.s", "storage.t"))["t"]
-    with pytest.raises(Refused, match=f"bears zfs_member labelled '{made.storages['s'].pool}'"):
+    with pytest.raises(Refused, match=f"has zfs_member labelled '{made.storages['s'].pool}'"):
         other.prepare(made.runner, made.journal)
     assert not other.folder.exists()
 

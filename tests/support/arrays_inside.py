@@ -190,7 +190,7 @@ def test_clean_after_kill_at_every_command(
     def make_and_undo(die_after: int) -> None:
         runner, journal = DyingRunner(die_after), Journal.create("dies", UNDO_HANDLERS)
         storage = bench.storage(kind, members, more)
-        storage.prepare(runner, journal)  # refuses members that still bear anything
+        storage.prepare(runner, journal)  # refuses members that still have anything
         storage.teardown(runner, journal)
         journal.close()
 

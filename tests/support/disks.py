@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from children import run_in_child
 from plinth.storage.devices.block_device import BY_ID, BY_PARTUUID, device_number
-from plinth.storage.guards import Wanted
+from plinth.storage.guards import RequestedDevice
 
 MIB = 2**20
 SERIAL = "S4EVNF0M512345"
@@ -38,8 +38,8 @@ class Disk(NamedTuple):
     image: Path
 
     @property
-    def wanted(self) -> Wanted:
-        return Wanted(str(self.id), self.serial, self.size_bytes)
+    def requested(self) -> RequestedDevice:
+        return RequestedDevice(str(self.id), self.serial, self.size_bytes)
 
     @property
     def number(self) -> str:

@@ -15,7 +15,7 @@ _KNOBS = ("scheduler", "write_cache", "nr_requests", "wbt_lat_usec")
 
 
 class Found(NamedTuple):
-    """What bears `mark` (a part of every path and label of the test's own), and what belongs to nobody in particular."""
+    """What has `mark` (a part of every path and label of the test's own), and what belongs to nobody in particular."""
 
     mounts: list[str]
     loops: list[str]
@@ -27,7 +27,7 @@ class Found(NamedTuple):
 
 
 def found(mark: Path) -> Found:
-    """What there is of a test whose files all stand below `mark`, and what there is of things without a path."""
+    """What there is of a test whose files are all below `mark`, and what there is of things without a path."""
     return Found(
         mounts=[f"{mount.source} on {mount.point}" for mount in mounts() if _within(mount.point, mark)],
         loops=[loop["name"] for loop in _loops() if _within(loop["back-file"], mark)],

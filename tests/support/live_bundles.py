@@ -10,8 +10,8 @@ from plinth.system.lock import DirectoryLock
 from small_bundles import CONTENTS, written
 
 
-class Told:
-    """A listener that keeps what it was told, by the name of the call."""
+class RecordedCalls:
+    """A listener that records its calls, by name."""
 
     def __init__(self):
         self.calls = []
@@ -29,8 +29,8 @@ class Going:
     def __init__(self, path, *, earlier=()):
         self.path = path
         self.file = path / LIVE
-        self.told = Told()
-        self.log = LiveLog(BundleFolder(path), CONTENTS.plan, self.told, earlier)
+        self.recorded = RecordedCalls()
+        self.log = LiveLog(BundleFolder(path), CONTENTS.plan, self.recorded, earlier)
 
     def begin(self, place=0):
         """The trial at `place` of the plan begins."""

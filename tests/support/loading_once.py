@@ -1,4 +1,4 @@
-"""Loads a dataset, and stands still at a step of it, until it is killed. Argument: [dataset, connection, step, size of pieces].
+"""Loads a dataset, and stops at a step of it, until it is killed. Argument: [dataset, connection, step, size of pieces].
 
 At "load rows" half of the pieces are there; of the others each stream has sent one, and its backend is about to commit it.
 """

@@ -65,7 +65,7 @@ class Made:
 def programs_of(argv: Sequence[str]) -> set[str]:
     """The programs that a command runs: its own, and one that it starts in another namespace; Plinth itself is none."""
     name = Path(argv[0]).name
-    started_by_it = argv[argv.index("--") + 1 :] if name == "nsenter" or "plinth.system.own_run" in argv else ()
+    started_by_it = argv[argv.index("--") + 1 :] if name == "nsenter" or "plinth.system.private_run" in argv else ()
     return ({name} if argv[0] != sys.executable else set()) | (programs_of(started_by_it) if started_by_it else set())
 
 

@@ -157,6 +157,6 @@ class Server:
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, **self._as_owner())
 
     def _as_owner(self) -> dict[str, Any]:
-        if self._owner.is_us:
+        if self._owner.is_current_user:
             return {}
         return {"user": self._owner.uid, "group": self._owner.gid, "extra_groups": [], "cwd": "/"}

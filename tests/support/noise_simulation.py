@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from analyse_bundles import seconds
-from plinth.analyse import comparison
+from plinth.analyse import comparison, sequential
 from plinth.analyse.bootstrap import Floats, bootstrap, draws, median
 from plinth.analyse.steady import steadiness
 
@@ -152,6 +152,19 @@ def false_after_more_trials(spread: float, additions: int, most: int, replicas: 
     return first / replicas, last / replicas
 
 
+def sequential_decisions(
+    noise: Noise, rule: sequential.Rule, ratio: float, replicas: int, seed: int
+) -> list[sequential.Decided]:
+    """What the sequential rule says of simulated pairs, one variant `ratio` as fast, looked at after every block until it stops."""
+    logs = np.log(ratio) + ratios(noise, rule.most, replicas, seed)
+    return [sequential.decide(one.tolist(), rule) for one in logs]
+
+
+def fixed_power(noise: Noise, n: int, ratio: float, replicas: int, seed: int) -> float:
+    """Share of simulated pairs of n trials each, one variant `ratio` as fast, that a plan of fixed size tells apart."""
+    return alarms(np.log(ratio) + ratios(noise, n, replicas, seed))
+
+
 def errors_under_drift(n: int, drift: float, replicas: int, seed: int) -> tuple[float, float]:
     """Standard error of the ratio of medians, and of the median of ratios within blocks, for noise of 1."""
     rng = np.random.default_rng((seed, n))
@@ -231,6 +244,32 @@ def _print_verdicts(replicas: int) -> None:
         )
 
 
+def _print_sequential(replicas: int) -> None:
+    print(f"\nDifferences shown where there is none, looked at after every block, {replicas:,} replicas, in percent\n")
+    plans = ((20, 1), (60, 1), (20, 5))
+    rows = []
+    for name, noise in NOISES.items():
+        decided = [
+            sequential_decisions(noise, sequential.Rule(0.001, most, family), 1.0, replicas, 11)
+            for most, family in plans
+        ]
+        rows.append([name, *_percent(_shown(one) for one in decided)])
+    _table(["noise", *(f"at most {most} trials, {family} compared" for most, family in plans)], rows)
+    print("\nA true 1.05x: shown in percent, mean trials; trials of a fixed plan that shows it as often\n")
+    rows = []
+    for cv, most in itertools.product((0.02, 0.03), (12, 20)):
+        noise = lognormal(cv)
+        decided = sequential_decisions(noise, sequential.Rule(0.03, most, 1), 1.05, replicas, 12)
+        shown, trials = _shown(decided), float(np.mean([one.trials for one in decided]))
+        fixed = next((n for n in range(3, 61) if fixed_power(noise, n, 1.05, replicas, 13) >= shown), None)
+        rows.append([f"{cv:.0%}", str(most), *_percent([shown]), f"{trials:.1f}", str(fixed)])
+    _table(["CV", "at most", "shown", "trials", "fixed plan"], rows)
+
+
+def _shown(decided: list[sequential.Decided]) -> float:
+    return float(np.mean([one.decision == "difference" for one in decided]))
+
+
 def _print_steady(replicas: int) -> None:
     print("\nTrials called unsteady, in percent\n")
     rows = []
@@ -246,4 +285,5 @@ def _print_steady(replicas: int) -> None:
 if __name__ == "__main__":
     _print_intervals(10_000)
     _print_verdicts(400)
+    _print_sequential(4000)
     _print_steady(1000)

@@ -112,7 +112,7 @@ class Proxy:
         elif harm.kind == "reset":
             target.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._open.remove(target)
-            _shut(target, socket.SHUT_RD)  # whoever reads it holds it open otherwise
+            _shut(target, socket.SHUT_RD)  # a reader holds it open otherwise
             target.close()
             _shut(source)
         else:

@@ -496,7 +496,7 @@ def _histogram(
 
 
 def _samples(rng: np.random.Generator, pace: Pace, series: tuple[Second, ...]) -> Iterator[Sample]:
-    """Counters grow from somewhere; gauges stand for the moment. One tick before the load, one after each second."""
+    """Counters grow from somewhere; gauges are of the moment. One tick before the load, one after each second."""
     counters: dict[tuple[str, str, str], float] = {}
     for tick in range(len(series) + 1):
         tps = float(series[tick - 1].done) if tick else 0.0

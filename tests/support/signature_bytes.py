@@ -12,7 +12,7 @@ SECTOR_BYTES = 512
 
 
 class Written(NamedTuple):
-    """Bytes and where on the disk they stand."""
+    """Bytes and where on the disk they are."""
 
     at: int
     data: bytes

@@ -15,7 +15,7 @@ from plinth.model.errors import MissingCapability, PlinthError, Refused, UsageEr
 from plinth.model.progress import Progress
 from plinth.model.step import Step, Undo
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.system.clean import clean, pending_journals, standing_runs, take_down
+from plinth.system.clean import clean, kept_runs, pending_journals, take_down
 from plinth.system.directory import make_directory
 from plinth.system.journal import Journal, StillRunning, journal_path
 from plinth.system.owner import server_owner
@@ -47,10 +47,10 @@ def test_a_step_is_on_disk_when_record_returns_and_struck_when_undone(state_dir:
     step = directory_step(state_dir / "d", journal)
     entry = journal.record(step)
     header, recorded = lines_of(journal)
-    mark = ProcessMark.ours()
+    mark = ProcessMark.of_this_process()
     assert header == {"journal": 3, "run_id": "r1", **mark._asdict(), "host": os.uname().nodename}
     assert (recorded["entry"], Step.model_validate(recorded["step"])) == (1, step)
-    journal.strike(entry)
+    journal.mark_undone(entry)
     assert lines_of(journal)[2:] == [{"strike": 1}]
     assert journal.entries == ()
     journal.close()
@@ -67,7 +67,7 @@ def test_closing_keeps_the_file_only_while_something_is_left_to_undo(state_dir: 
     again = Journal.take_over(journal.path, UNDO_HANDLERS)
     assert again is not None
     assert [e.number for e in again.entries] == [1, 2]
-    again.strike(entry)
+    again.mark_undone(entry)
     again.close()
     assert pending_journals() == ()
 
@@ -84,7 +84,7 @@ def test_the_process_that_resumes_a_run_is_its_owner(state_dir: Path) -> None:
     with pytest.raises(StillRunning) as raised:
         Journal.take_over(journal.path, UNDO_HANDLERS)
     assert raised.value.pid == os.getpid()
-    again.strike(entry)
+    again.mark_undone(entry)
     assert not again.has(entry.step.id)
     again.close()
 
@@ -93,7 +93,7 @@ def test_numbers_continue_after_a_run_is_resumed(state_dir: Path) -> None:
     journal = Journal.create("r1", UNDO_HANDLERS)
     first = journal.record(directory_step(state_dir / "a", journal))
     journal.record(directory_step(state_dir / "b", journal))
-    journal.strike(first)
+    journal.mark_undone(first)
     journal.close()
     again = Journal.take_over(journal.path, UNDO_HANDLERS)
     assert again is not None
@@ -201,7 +201,7 @@ def test_a_living_run_is_left_alone_until_it_is_dead(state_dir: Path) -> None:
             clean(UNDO_HANDLERS, "r1")
         assert refusal.value.exit_code == 4
         everything = clean(UNDO_HANDLERS)
-        assert [run.pid for run in everything.living] == [pid]
+        assert [run.pid for run in everything.alive] == [pid]
         assert everything.error() is None
         assert (work_dir() / "d").is_dir()
     finally:
@@ -323,7 +323,7 @@ def test_one_bad_journal_does_not_keep_others_from_being_cleaned(state_dir: Path
     assert pending_journals() == (journal_path("bad"),)
 
 
-def test_one_bad_journal_does_not_hide_what_stands(state_dir: Path) -> None:
+def test_one_bad_journal_does_not_hide_kept_runs(state_dir: Path) -> None:
     bad, good = Journal.create("bad", UNDO_HANDLERS), Journal.create("good", UNDO_HANDLERS)
     bad.record(directory_step(state_dir / "x", bad))
     made(good, "d")
@@ -331,7 +331,7 @@ def test_one_bad_journal_does_not_hide_what_stands(state_dir: Path) -> None:
     bad.close()
     good.close()
     bad.path.write_text("rubbish\n")
-    runs, unreadable = standing_runs()
+    runs, unreadable = kept_runs()
     assert [run.run_id for run in runs] == ["good"]
     assert [error.where for error in unreadable] == [f"{bad.path}:1"]
     assert len(take_down(UNDO_HANDLERS, "good").runs) == 1
@@ -390,14 +390,14 @@ def test_what_is_meant_to_stay_is_named_and_left_until_it_is_taken_down(state_di
     for run_id in (None, "r1"):
         result = clean(UNDO_HANDLERS, run_id)
         assert result.runs == ()
-        assert [(run.run_id, run.what, len(run.steps)) for run in result.standing] == [("r1", "storage fast", 1)]
+        assert [(run.run_id, run.what, len(run.steps)) for run in result.kept_runs] == [("r1", "storage fast", 1)]
         assert result.error() is None
         assert path.exists()
-    assert [run.run_id for run in standing_runs().runs] == ["r1"]
+    assert [run.run_id for run in kept_runs().runs] == ["r1"]
     (taken,) = take_down(UNDO_HANDLERS, "r1").runs
     assert [step.id for step in taken.undone] == ["test.d"]
     assert not path.exists()
-    assert standing_runs() == ((), ())
+    assert kept_runs() == ((), ())
     assert take_down(UNDO_HANDLERS, "r1").runs == ()
 
 

@@ -31,7 +31,7 @@ from plinth.system.gate import Gate
 from plinth.system.journal import Journal
 from plinth.system.log_file import LogFile
 from plinth.system.mounts import mounts_within
-from plinth.system.owner import ourselves, server_owner
+from plinth.system.owner import current_user, server_owner
 from plinth.system.process import arguments
 from plinth.system.runner import Runner
 
@@ -119,7 +119,7 @@ def killed_while_starting(folder: Path, prepare: Prepare, delay_s: float) -> int
             folder.mkdir(mode=0o755)
             undo = Undo(kind="remove_directory", path=str(folder), label=LABEL)
             journal.record(Step(id="folder", title="folder", undo=undo))
-            label_directory(folder, LABEL, ourselves(), 0o755)
+            label_directory(folder, LABEL, current_user(), 0o755)
             step, start = prepare(folder)
             journal.record(step)
             open_gate = Gate.open
@@ -167,7 +167,7 @@ def try_kills(kills: int, prepare: Prepare, scratch: Path, window_s: float) -> C
         result = clean(UNDO_HANDLERS)
         error = result.error()
         assert error is None, f"kill {number}, {STAGES[stage]}: {error.details}"
-        assert result.living == () and len(result.runs) == 1
+        assert result.alive == () and len(result.runs) == 1
         assert left_of(folder) == [], f"kill {number}, {STAGES[stage]}"
         assert not folder.exists()
         assert mounts_within(scratch) == []

@@ -108,7 +108,7 @@ def test_root_runs_servers_as_postgres_or_else_as_nobody_and_says_why(
     monkeypatch.setattr(pwd, "getpwnam", {found.pw_name: found for found in accounts}.__getitem__)
     owner = server_owner()
     assert owner[:3] == expected
-    assert not owner.is_us
+    assert not owner.is_current_user
     assert owner.reason.startswith("PostgreSQL refuses to run as root")
     assert owner.reason.endswith(reason)
 
@@ -123,4 +123,4 @@ def test_root_with_nobody_to_run_servers_is_shown_how_to_make_one(monkeypatch: p
 def test_others_run_servers_themselves(in_child) -> None:
     owner = in_child(server_owner, user="nobody").value
     assert (owner.name, owner.uid) == ("nobody", 65534)
-    assert in_child(lambda: server_owner().is_us, user="nobody").value
+    assert in_child(lambda: server_owner().is_current_user, user="nobody").value

@@ -73,7 +73,7 @@ def test_a_process_may_call_itself_anything() -> None:
 
 @pytest.mark.parametrize(("user", "found"), [(None, True), ("nobody", False)])
 def test_a_daemon_of_ours_is_known_by_its_arguments_and_its_user(user: str | None, found: bool) -> None:
-    """Whoever hangs under the name of ours would have ours killed."""
+    """A process that hangs under the name of ours would have ours killed."""
     words = ["disk", "serve", "--mount", "/mnt/no-such", "--control", "/no-such", "--label", "plinth-x"]
     command = ["sh", "-c", "echo; read end", *words]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=user) as process:
@@ -92,7 +92,7 @@ def test_arguments_are_read_of_a_process_during_exec() -> None:
     assert reported == {("sh", "-c", script, script)}
 
 
-def test_whoever_comes_while_others_are_killed_is_killed_too() -> None:
+def test_processes_that_start_while_others_are_killed_are_killed_too() -> None:
     started = [subprocess.Popen(["sleep", "1000"]) for _ in range(3)]
 
     def first_that_lives() -> list[int]:
@@ -135,7 +135,7 @@ def test_what_a_handler_raises_in_the_middle_of_asking_leaves_nothing_held(tmp_p
         assert process.wait() == -signal.SIGKILL
 
 
-def test_an_interrupted_wait_can_be_taken_up_again(tmp_path: Path) -> None:
+def test_an_interrupted_wait_can_be_repeated(tmp_path: Path) -> None:
     process = child(tmp_path, "exec sleep 1000")
     with pytest.raises(AssertionError, match="not done"), no_longer_than(0.05):
         process.wait()

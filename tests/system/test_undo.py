@@ -1,4 +1,4 @@
-"""Undo touches only what bears our label: every way in which something else can stand where ours stood."""
+"""Undo touches only what has our label: every way in which something else can be in place of ours."""
 
 import os
 import shutil
@@ -241,7 +241,7 @@ def test_a_mount_hidden_below_a_mount_on_its_parent_is_refused(scratch: Path, mo
 
 
 def test_a_copy_in_another_namespace_goes_too_and_no_program_is_taken_from_there(scratch: Path, mounted: Path) -> None:
-    """Whoever makes a namespace chooses what `umount` is in it: it would be run by root."""
+    """The maker of a namespace chooses what `umount` is in it: it would be run by root."""
     umount, trap, sprung = shutil.which("umount"), scratch / "trap", scratch / "sprung"
     assert umount is not None
     trap.write_text(f"#!/bin/sh\ntouch {sprung}\n")

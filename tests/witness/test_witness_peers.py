@@ -14,7 +14,7 @@ from emulated_disks import run
 from plinth.model.errors import Refused, RunError
 from plinth.witness import protocol, server, stream
 from plinth.witness.credentials import connect_to_witness, witness_credentials
-from plinth.witness.protocol import Disconnected, Kind, Silent, send_frame
+from plinth.witness.protocol import Disconnected, Kind, PeerTimeout, send_frame
 from plinth.witness.rounds import RoundWriter
 from plinth.witness.stream import WitnessConnection
 from waiting import until
@@ -152,7 +152,7 @@ def test_a_round_in_which_the_power_may_have_gone_is_not_forgotten_by_the_next_l
     assert b"round 1 was not verified yet" in answer.payload
 
 
-def test_a_round_that_heard_of_nothing_stands_in_nobodys_way(witness: WitnessHere):
+def test_a_round_without_commits_blocks_no_other(witness: WitnessHere):
     witness.load().close()
     until(lambda: round_json(witness.folder.path)["end"] == "disconnected")
     witness.load().close()
@@ -214,7 +214,7 @@ def test_a_round_cannot_fill_the_disk_of_the_witness(tmp_path: Path):
         assert len(known(witness)) == 2
 
 
-def test_a_full_disk_of_the_witness_ends_the_round_and_the_load_is_told(scratch: Path):
+def test_a_full_disk_of_the_witness_ends_the_round_and_the_load_learns_why(scratch: Path):
     small = scratch / "small"
     small.mkdir()
     run("mount", "-t", "tmpfs", "-o", "size=128k", "plinth-test", str(small))
@@ -225,7 +225,7 @@ def test_a_full_disk_of_the_witness_ends_the_round_and_the_load_is_told(scratch:
 
 
 @pytest.mark.parametrize("free_pages", [0, 1])
-def test_a_load_that_finds_the_disk_of_the_witness_full_is_told_and_leaves_nothing(scratch: Path, free_pages: int):
+def test_a_load_that_finds_the_disk_of_the_witness_full_learns_why_and_leaves_nothing(scratch: Path, free_pages: int):
     """Without a page there is no room for the round, with one there is none for its lock."""
     small = scratch / "small"
     small.mkdir()
@@ -258,7 +258,7 @@ def fill(path: Path) -> None:
         assert b"no space left" in answer.payload
         assert number <= len(known(witness)) < number + BATCH
         assert number > 0
-        until(lambda: not witness.folder.is_going_on(witness.folder.rounds()[0]))
+        until(lambda: not witness.folder.is_running(witness.folder.rounds()[0]))
 
 
 BATCH = 500
@@ -284,7 +284,7 @@ def test_a_folder_has_one_witness(witness: WitnessHere):
             pass
 
 
-def test_the_token_is_told_to_nobody_but_the_witness(tmp_path: Path):
+def test_the_token_is_sent_to_nobody_but_the_witness(tmp_path: Path):
     """Whoever is in between has a certificate of his own, and gets to see a handshake only."""
     with WitnessHere(tmp_path / "rounds") as witness, WitnessHere(tmp_path / "between") as between:
         with pytest.raises(RunError, match="this is another witness"):
@@ -302,8 +302,8 @@ def test_a_witness_that_does_not_answer_any_more_is_named(witness: WitnessHere, 
     monkeypatch.setattr(stream, "ANSWER_TIMEOUT_S", 0.2)
     monkeypatch.setattr(RoundWriter, "records", lambda writer, payload: until(lambda: round_is_over.is_set()))
     round_is_over = threading.Event()
-    with pytest.raises(Silent) as silent:
-        load.tell(Kind.RECORDS, struct.pack("<I", 0))
+    with pytest.raises(PeerTimeout) as silent:
+        load.send(Kind.RECORDS, struct.pack("<I", 0))
     round_is_over.set()
     assert silent.value.where == f"the witness at 127.0.0.1:{witness.port}"
     assert "see what the witness says" in (silent.value.hint or "")
@@ -335,7 +335,7 @@ ALTERED = {
     "no JSON": (lambda folder: (folder / "round.json").write_text("{"), "writes: Invalid JSON"),
     "another version": (changed(schema_version=7), "schema_version: Input should be 1"),
     "a further key": (changed(more=1), "more: Extra inputs"),
-    "the number of another round": (changed(number=3), "of round 3, and stands in the folder of round 1"),
+    "the number of another round": (changed(number=3), "of round 3, but it is in the folder of round 1"),
     "too few clients": (changed(clients=2), "has a client 3, and round.json says that there were 2"),
     "endless threads": (changed(threads=10**8), "threads: Input should be less"),
     "no ledger of a thread": (without_a_ledger, "has 1 files; the load had 2 threads"),

@@ -96,7 +96,7 @@ def test_the_witness_knows_all_of_a_load_that_ends_in_order(witness: WitnessHere
     assert verdict(witness.folder.path).sentence == "no power cut yet"
 
 
-def test_what_the_witness_has_not_heard_of_may_be_there_and_nothing_else(witness: WitnessHere, server: Server):
+def test_commits_unknown_to_the_witness_may_be_there_and_nothing_else(witness: WitnessHere, server: Server):
     complete(witness, connection(server))
     ledger = ledger_of(witness)
     of_first = (ledger.records["client"] == 0).nonzero()[0]
@@ -155,7 +155,7 @@ def test_a_witness_that_goes_ends_the_load_and_its_round_is_no_cut_whatever_foll
     assert found.not_a_cut == "the load had ended before: witness ended"
 
 
-def test_a_load_that_was_killed_beside_a_server_that_goes_on_is_no_cut(witness: WitnessHere, server: Server):
+def test_a_load_killed_beside_a_running_server_is_no_cut(witness: WitnessHere, server: Server):
     ended = cut_short(witness, server, lambda: server.stop(signal.SIGQUIT))
     assert isinstance(ended, LoadEnded)
     server.start()
@@ -167,7 +167,7 @@ def test_a_load_that_was_killed_beside_a_server_that_goes_on_is_no_cut(witness: 
     assert found.not_a_cut == "the server has not been started anew since the load began"
 
 
-def test_a_role_without_rights_gets_the_comparison_and_is_told_what_was_not_run(witness: WitnessHere, server: Server):
+def test_a_role_without_rights_gets_the_comparison_and_a_list_of_what_was_not_run(witness: WitnessHere, server: Server):
     with server.role("") as role:
         server.execute(f"create schema authorization {role}")
         try:

@@ -6,6 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from plinth.model.builtin import BUILTINS, BuiltinName
+from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import Problem, UsageError
 from plinth.model.experiment import MeasureSpec, WorkloadSpec
 from plinth.model.native import AccountMix, Keys, NativeTransaction
@@ -13,7 +14,6 @@ from plinth.model.plan import ScriptText
 from plinth.run.load_of import check_load
 from plinth.workload import check_scripts, check_working_set, dataset_of, scripts_of
 from plinth.workload.builtins import builtin_of
-from plinth.workload.dataset import DatasetSpec
 
 DATASETS: TypeAdapter[DatasetSpec] = TypeAdapter(DatasetSpec)
 

@@ -1,4 +1,4 @@
-/** The page of a run that goes on, which `plinth serve` shows: it follows the stream of the bundle's live log. */
+/** The page of a running run, which `plinth serve` shows: it follows the stream of the bundle's live log. */
 import "./styles/page.css";
 import "./styles/tables.css";
 import "./styles/charts.css";

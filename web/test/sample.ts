@@ -88,6 +88,8 @@ export function trial(number: number, id: string, changes: Partial<ReportTrial> 
     checks: [],
     devices: [],
     errors: [],
+    cache: null,
+    restored: null,
     ...changes,
   };
 }
@@ -183,6 +185,7 @@ export function report(changes: Partial<Report> = {}): Report {
       noise: { ratio: estimate(1.01), smallest_ratio: 1.05, alarm: false },
       noise_missing: null,
       rating: null,
+      preparations: [],
       warnings: [],
       trials_planned: 6,
       trials_counted: 4,

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from plinth.analyse import comparison, wording
+from plinth.analyse.adaptive import Adaptive, Pair
 from plinth.analyse.caveats import caveats
-from plinth.analyse.comparison import Ratio
+from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.curves import curves_of
 from plinth.analyse.durability import durability_of, power_cut_sentence, with_test
 from plinth.analyse.effects import effects_of
@@ -12,6 +13,7 @@ from plinth.analyse.endurance import stated_rating, variant_endurance, written_b
 from plinth.analyse.grouping import group_variants
 from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.pareto import pareto_fronts
+from plinth.analyse.preparation import preparations
 from plinth.analyse.safety import judge
 from plinth.analyse.sweep_wording import sweep_answer
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
@@ -34,13 +36,15 @@ def analyse(contents: BundleContents) -> Analysis:
     letters = {id_: text for one in groups for id_, text in one.letters.items()}
     results = _ordered([_result(one, contents, seed, letters) for one in measured.values()], design)
     noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
-    comparisons = _compare({result.id: result for result in results}, _ratios(measured, design, seed), noise)
+    outcomes = _outcomes(contents, measured, design, noise)
+    target = contents.plan.experiment.measure.target
+    comparisons = _compare({result.id: result for result in results}, outcomes, noise, target)
     sweep = _sweep(design, measured, seed)
     return Analysis(
         run_id=contents.manifest.run_id,
         experiment=contents.plan.experiment.name,
         question=contents.plan.experiment.question,
-        answer=_with_power_cuts(_answer(results, comparisons, sweep, groups), results),
+        answer=_with_power_cuts(_answer(results, comparisons, sweep, groups, target), results),
         variants=tuple(results),
         comparisons=tuple(comparisons),
         groups=groups,
@@ -56,8 +60,9 @@ def analyse(contents: BundleContents) -> Analysis:
         noise=noise,
         noise_missing=noise_missing,
         rating=stated_rating(contents),
+        preparations=tuple(preparations(measured)),
         warnings=caveats(contents, measured, results, design, noise, noise_missing),
-        trials_planned=len(contents.plan.trials),
+        trials_planned=len(contents.expected_trials),
         trials_counted=sum(len(one.counted) for one in measured.values()),
     )
 
@@ -110,8 +115,8 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
 
 
 def _ordered(results: list[VariantResult], design: Design) -> list[VariantResult]:
-    """By stratum; within it the fastest first, what has no figures last. Levels of a numeric factor stand in their order and
-    have no rank. The A/A twin stands after its baseline and shares its rank.
+    """By stratum; within it the fastest first, what has no figures last. Levels of a numeric factor are in their order and
+    have no rank. The A/A twin is listed after its baseline and shares its rank.
     """
     by_id = {result.id: result for result in results}
     twins = [result for result in results if result.is_aa_twin]
@@ -137,9 +142,9 @@ def _aa_pair(measured: dict[str, Measured], seed: int) -> Ratio | None:
     return comparison.compare(twin.log_tps, baseline.log_tps, seed, family=1) if twin else None
 
 
-def _ratios(measured: dict[str, Measured], design: Design, seed: int) -> dict[tuple[str, str], Ratio]:
+def _ratios(measured: dict[str, Measured], design: Design, seed: int) -> dict[Pair, Ratio]:
     """The ratio of each variant to the baseline of its stratum, by their ids; only where blocks have both."""
-    pairs = [(id_, one.baseline) for one in design.strata for id_ in one.variants if id_ != one.baseline]
+    pairs = design.pairs
     found = {
         (variant, baseline): comparison.compare(
             measured[variant].log_tps, measured[baseline].log_tps, seed, family=len(pairs)
@@ -149,32 +154,39 @@ def _ratios(measured: dict[str, Measured], design: Design, seed: int) -> dict[tu
     return {pair: ratio for pair, ratio in found.items() if ratio is not None}
 
 
+def _outcomes(
+    contents: BundleContents, measured: dict[str, Measured], design: Design, noise: NoiseFloor | None
+) -> dict[Pair, Outcome]:
+    """What is reported of each comparison, by the rule that ended the trials where there was one."""
+    ratios = _ratios(measured, design, contents.plan.experiment.measure.seed)
+    adaptive = Adaptive.of(contents.plan, design)
+    if adaptive is None:
+        return comparison.outcomes(ratios, noise)
+    return adaptive.outcomes({id_: one.log_tps for id_, one in measured.items()}, ratios, noise)
+
+
 def _compare(
-    by_id: dict[str, VariantResult], ratios: dict[tuple[str, str], Ratio], noise: NoiseFloor | None
+    by_id: dict[str, VariantResult], outcomes: Mapping[Pair, Outcome], noise: NoiseFloor | None, target: float | None
 ) -> list[Comparison]:
-    """Verdicts and sentences, in the order of the results; corrected over all comparisons of all strata together."""
+    """Verdicts and sentences, in the order of the results."""
     places = {id_: place for place, id_ in enumerate(by_id)}
-    pairs = sorted(ratios, key=lambda pair: places[pair[0]])
-    held = comparison.holm([ratios[pair].p_value for pair in pairs])
-    permuted = comparison.holm([ratios[pair].permutation_p_value for pair in pairs])
     comparisons: list[Comparison] = []
-    for pair, p_value, permutation_p_value in zip(pairs, held, permuted, strict=True):
-        ratio, (result, baseline) = ratios[pair], (by_id[id_] for id_ in pair)
-        verdict = comparison.verdict(ratio, p_value, noise)
-        more = comparison.more_trials(ratio, len(pairs)) if verdict == "undecided" else None
+    for pair in sorted(outcomes, key=lambda pair: places[pair[0]]):
+        outcome, (result, baseline) = outcomes[pair], (by_id[id_] for id_ in pair)
         variant_side, baseline_side = (wording.Side(side.label, side.safety.grade) for side in (result, baseline))
-        reported = comparison.stated_ratio(ratio)
-        sentence = wording.comparison_sentence(verdict, reported, variant_side, baseline_side, noise, more)
+        sentence = wording.comparison_sentence(
+            outcome.verdict, outcome.ratio, variant_side, baseline_side, noise, outcome.more_trials, target
+        )
         comparisons.append(
             Comparison(
                 variant=result.id,
                 baseline=baseline.id,
-                ratio=reported,
-                ratio_p_value=p_value,
-                p_value=permutation_p_value,
-                verdict=verdict,
-                more_trials=more,
-                note=_beside_medians(reported, result, baseline),
+                ratio=outcome.ratio,
+                ratio_p_value=outcome.p_value,
+                p_value=outcome.permutation_p_value,
+                verdict=outcome.verdict,
+                more_trials=outcome.more_trials,
+                note=_beside_medians(outcome.ratio, result, baseline),
                 sentence=sentence,
             )
         )
@@ -197,13 +209,17 @@ def _with_power_cuts(answer: str, results: Sequence[VariantResult]) -> str:
 
 
 def _answer(
-    results: list[VariantResult], comparisons: list[Comparison], sweep: Sweep | None, groups: Sequence[Grouping]
+    results: list[VariantResult],
+    comparisons: list[Comparison],
+    sweep: Sweep | None,
+    groups: Sequence[Grouping],
+    target: float | None,
 ) -> str:
     """The effect and its interval, what a sweep shows along its levels, and what becomes of an acknowledged commit."""
     if sweep is not None and (comparisons or sweep.curves):
         return sweep_answer(results, comparisons, sweep)
     if len(comparisons) > 1:
-        return wording.ranking_answer(results, comparisons, groups[0] if groups else None)
+        return wording.ranking_answer(results, comparisons, groups[0] if groups else None, target)
     if comparisons:
         return comparisons[0].sentence
     fastest = results[0]

@@ -1,4 +1,4 @@
-"""What held a trial back: from where its clients' time went, and how busy what they share was.
+"""The bottleneck of a trial, from where its clients' time went and how busy the shared resources were.
 
 In a closed loop every client is always somewhere: its backend works, waits for something, or is idle while the client has
 its turn. What most of that time goes to is what more of would help most. Idle backends are the clients' doing: the load
@@ -25,16 +25,16 @@ STARVED = 0.5
 CROWDED = 0.75
 """Backends that want a CPU, to a core of the host, from which on the cores are too few."""
 MIN_LOOKS = 20
-"""Looks at the wait events, under which nothing is said with more than low confidence."""
+"""Samples of wait events below which the confidence is low."""
 _NO_WAIT = "without a wait event, by pg_stat_activity"
 SOURCES = frozenset(
     {SOURCE, "process_cpu", "process_delay", "host_cpu", "device", "pg_wal", "pg_io", "pg_database", "process_io"}
 )
-"""Of the samples that attribution, server work and I/O by process rest on."""
+"""The sources of the samples that attribution, server work and I/O by process use."""
 
 
-class Where(NamedTuple):
-    """Where the clients were, on the mean, in numbers of clients; `looks` is how often it was looked.
+class ClientStates(NamedTuple):
+    """The mean number of clients in each state; `looks` is the number of samples.
 
     Of those in "server CPU" `working` had a CPU, by the kernel's accounts (None where it could not be asked), and `queued`
     were runnable, without one. `other` are those in waits that are a sign of none of the kinds, such as for a parallel worker; `mostly` is the commonest.
@@ -53,45 +53,46 @@ class Where(NamedTuple):
     looks: float
 
     def share(self, kind: BottleneckKind) -> float:
-        """The share of the clients' time that went to it."""
+        """The share of the clients' time that went to this kind."""
         return self.in_class.get(kind, 0.0) / self.clients if self.clients else 0.0
 
 
 def attribute(
     trial: Trial, seen: Window, cores: int, clients: int, open_loop: bool, ceiling: CommitCeiling | None = None
 ) -> Bottleneck:
-    """What held the trial back. `cores` are the host's; `clients` those of the workload; pure.
+    """The bottleneck of the trial. `cores` are the host's; `clients` those of the workload; pure.
 
-    `ceiling` is that of its storage's commits: it decides nothing, but tells whether waits for the WAL are the storage's.
+    `ceiling` is that of its storage's commits: it decides nothing, but shows whether waits for the WAL are caused by
+    the storage.
     """
-    where = where_clients_were(seen, clients)
-    if where is None:
+    states = client_states(seen, clients)
+    if states is None:
         sentence = f"not known: no wait events: {why_unread(trial, SOURCE)}"
         return Bottleneck(kind="not known", confidence="low", sentence=sentence, evidence=())
-    kind = _kind(trial, seen, where, cores, open_loop)
-    evidence = evidence_of(kind, trial, seen, _spent(where), where.clients, cores, ceiling)
-    starved = starvation(trial, seen)
-    confidence = _confidence(kind, where, starved)
-    sentence = _sentence(kind, where, trial, starved)
+    kind = _kind(trial, seen, states, cores, open_loop)
+    evidence = evidence_of(kind, trial, seen, _spent(states), states.clients, cores, ceiling)
+    starved = engine_utilisation(trial, seen)
+    confidence = _confidence(kind, states, starved)
+    sentence = _sentence(kind, states, trial, starved)
     if kind == "WAL flush" and ceiling is not None and ceiling.reached is not None:
         sentence += f"; {ceiling.reached:.0%} of the commit ceiling was reached"
     return Bottleneck(kind=kind, confidence=confidence, sentence=sentence, evidence=evidence)
 
 
-def _spent(where: Where) -> dict[str, float]:
-    """What the clients were at, in numbers of clients, in parts that add up to all of them."""
-    spent: dict[str, float] = {kind: n for kind, n in where.in_class.items() if kind != "server CPU"}
-    in_server = where.in_class.get("server CPU", 0.0)
-    if where.working is None:
+def _spent(states: ClientStates) -> dict[str, float]:
+    """The number of clients in each activity, in parts that add up to all of them."""
+    spent: dict[str, float] = {kind: n for kind, n in states.in_class.items() if kind != "server CPU"}
+    in_server = states.in_class.get("server CPU", 0.0)
+    if states.working is None:
         spent[_NO_WAIT] = in_server
     else:
-        spent["on a CPU"] = where.working
-        spent["in the run queue, without a CPU"] = where.queued
-        spent[_NO_WAIT] = in_server - where.working - where.queued
-    return {**spent, "idle": where.idle, "other waits": where.other}
+        spent["on a CPU"] = states.working
+        spent["in the run queue, without a CPU"] = states.queued
+        spent[_NO_WAIT] = in_server - states.working - states.queued
+    return {**spent, "idle": states.idle, "other waits": states.other}
 
 
-def where_clients_were(seen: Window, clients: int) -> Where | None:
+def client_states(seen: Window, clients: int) -> ClientStates | None:
     """The wait profile by class; None where there is none. A client without a session, or between two, is idle."""
     states = {state: seen.mean(SOURCE, ALL, state) for state in (ACTIVE, IDLE, IDLE_IN_TRANSACTION)}
     active = states[ACTIVE]
@@ -121,7 +122,7 @@ def where_clients_were(seen: Window, clients: int) -> Where | None:
     looks = sum(value for t_ns, value in seen.samples.get((SOURCE, ALL, LOOKS), ()) if t_ns > seen.begin_ns)
     everyone = max(float(clients), active)
     mostly = max(unclassed, key=lambda event: unclassed[event], default=None)
-    return Where(
+    return ClientStates(
         in_class, working, queued, everyone, max(0.0, everyone - sum(in_class.values()) - other), other, mostly, looks
     )
 
@@ -145,26 +146,27 @@ def wait_shares(windows: Iterable[Window]) -> tuple[WaitShare, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.processes, share.kind, share.event)))
 
 
-def _kind(trial: Trial, seen: Window, where: Where, cores: int, open_loop: bool) -> BottleneckKind:
-    busy = 1 - where.idle / where.clients
+def _kind(trial: Trial, seen: Window, states: ClientStates, cores: int, open_loop: bool) -> BottleneckKind:
+    busy = 1 - states.idle / states.clients
     if open_loop and busy < PRESSED and _schedule_was_kept(trial):
         return "none found"
-    waits: dict[BottleneckKind, float] = {kind: n for kind, n in where.in_class.items() if kind != "server CPU"}
+    waits: dict[BottleneckKind, float] = {kind: n for kind, n in states.in_class.items() if kind != "server CPU"}
     top = max(waits, key=lambda kind: waits[kind], default=None)
-    on_cpu = where.in_class.get("server CPU", 0.0)
-    if where.other > max(on_cpu, where.idle, *waits.values(), 0.0):
+    on_cpu = states.in_class.get("server CPU", 0.0)
+    if states.other > max(on_cpu, states.idle, *waits.values(), 0.0):
         return "not known"
-    if top is not None and waits[top] >= max(on_cpu, where.idle):
+    if top is not None and waits[top] >= max(on_cpu, states.idle):
         return top
-    if _crowded(seen, on_cpu, cores) or on_cpu >= max(where.idle, *waits.values(), 0.0):
+    if _crowded(seen, on_cpu, cores) or on_cpu >= max(states.idle, *waits.values(), 0.0):
         return "server CPU"
-    if (starvation(trial, seen) or 0.0) >= STARVED:
+    if (engine_utilisation(trial, seen) or 0.0) >= STARVED:
         return "load engine"
     return "client limit"
 
 
 def _crowded(seen: Window, on_cpu: float, cores: int) -> bool:
-    """Whether backends want about all the cores; of a server elsewhere that is not known, since these are its clients' host's."""
+    """Whether backends use about all cores; not known for a server on another machine, since the figures are of the
+    clients' host."""
     is_here = seen.rates("process_cpu", ["backends"], "user_s", "system_s") is not None
     return is_here and on_cpu >= CROWDED * cores
 
@@ -174,25 +176,28 @@ def _schedule_was_kept(trial: Trial) -> bool:
     return totals is not None and totals.done >= KEPT * totals.scheduled
 
 
-def starvation(trial: Trial, seen: Window) -> float | None:
+def engine_utilisation(trial: Trial, seen: Window) -> float | None:
     """The share of their time that the load engine's threads worked or waited for a CPU; None where it is not known."""
     spent = seen.rates("process_cpu", ["load engine"], "user_s", "system_s")
     if trial.engine is None or trial.engine.threads == 0 or spent is None:
         return None
     waited = seen.rates("process_delay", ["load engine"], "run_delay_s") or 0.0
-    return min(1.0, (spent + waited) / trial.engine.threads)  # a driver's foreman works and waits beside its clients
+    return min(
+        1.0, (spent + waited) / trial.engine.threads
+    )  # a driver's coordinator works and waits beside its clients
 
 
-def _confidence(kind: BottleneckKind, where: Where, starved: float | None) -> Confidence:
-    """By how far the winner is ahead of the next, how often it was looked, and whether the load engine could be looked at."""
-    if where.looks < MIN_LOOKS or kind == "not known" or (kind == "client limit" and starved is None):
+def _confidence(kind: BottleneckKind, states: ClientStates, starved: float | None) -> Confidence:
+    """The confidence, by the winner's lead over the next kind, the number of samples, and whether the load engine's
+    time is known."""
+    if states.looks < MIN_LOOKS or kind == "not known" or (kind == "client limit" and starved is None):
         return "low"
     if kind == "none found":
-        return "high" if where.idle >= 0.8 * where.clients else "medium"
+        return "high" if states.idle >= 0.8 * states.clients else "medium"
     idle_is_it = kind in ("load engine", "client limit")
-    winner = where.idle if idle_is_it else where.in_class.get(kind, 0.0)
-    others = [n for other, n in where.in_class.items() if other != kind] + ([] if idle_is_it else [where.idle])
-    others.append(where.other)
+    winner = states.idle if idle_is_it else states.in_class.get(kind, 0.0)
+    others = [n for other, n in states.in_class.items() if other != kind] + ([] if idle_is_it else [states.idle])
+    others.append(states.other)
     second = max(others, default=0.0)
     if winner >= 2 * second:
         return "high"
@@ -210,17 +215,17 @@ _WORDS: dict[BottleneckKind, str] = {
 }
 
 
-def _sentence(kind: BottleneckKind, where: Where, trial: Trial, starved: float | None) -> str:
-    idle = where.idle / where.clients
+def _sentence(kind: BottleneckKind, states: ClientStates, trial: Trial, starved: float | None) -> str:
+    idle = states.idle / states.clients
     if kind == "none found":
         done = (
             "" if trial.measured is None else f"{trial.measured.done:,} of {trial.measured.scheduled:,} due were done; "
         )
         return f"none found: {done}clients had nothing to do for {idle:.0%} of their time"
     if kind == "not known":
-        share = where.other / where.clients
+        share = states.other / states.clients
         return (
-            f"not known: {share:.0%} of the clients' time went to waits that indicate no limit, mostly {where.mostly}"
+            f"not known: {share:.0%} of the clients' time went to waits that indicate no limit, mostly {states.mostly}"
         )
     if kind == "load engine":
         is_driver = trial.engine is not None and trial.engine.driver is not None
@@ -232,11 +237,11 @@ def _sentence(kind: BottleneckKind, where: Where, trial: Trial, starved: float |
     if kind == "client limit":
         engine = "was not busy" if starved is not None else "could not be looked at"
         return f"client limit: backends were idle {idle:.0%} of the time, and the load engine {engine}"
-    sentence = f"{kind}: {where.share(kind):.0%} of the clients' time went to {_WORDS[kind]}"
-    if kind == "server CPU" and where.working is not None:
-        on_cpu, queued = (n / where.clients for n in (where.working, where.queued))
+    sentence = f"{kind}: {states.share(kind):.0%} of the clients' time went to {_WORDS[kind]}"
+    if kind == "server CPU" and states.working is not None:
+        on_cpu, queued = (n / states.clients for n in (states.working, states.queued))
         sentence += f": {on_cpu:.0%} on a CPU, {queued:.0%} in the run queue, without one"
-    others: dict[BottleneckKind, float] = {other: n for other, n in where.in_class.items() if other != kind}
+    others: dict[BottleneckKind, float] = {other: n for other, n in states.in_class.items() if other != kind}
     if kind == "locks" and sum(others.values()) > 0:
         most, _ = max(others.items(), key=lambda item: item[1])
         sentence += f"; beside that, clients were mostly {_WORDS[most]}"

@@ -28,7 +28,7 @@ _NAMES: dict[Metric, str] = {
 
 @dataclass(frozen=True)
 class Run:
-    """A run and where its figures were read, for people."""
+    """A run, and the source of its figures for people."""
 
     place: str
     figures: RunFigures
@@ -124,7 +124,7 @@ def _check(runs: Sequence[Run], allowed: frozenset[Allowance]) -> None:
 
 
 def require_complete(run: Run, allowed: Iterable[Allowance]) -> None:
-    """Raises UsageError for a run that did not come to its end, unless "incomplete" is allowed."""
+    """Raises UsageError for a run that did not complete, unless "incomplete" is allowed."""
     if run.figures.status != "complete" and "incomplete" not in allowed:
         raise UsageError(
             f"the run is not complete (status: {run.figures.status}): which trials are missing may depend on what they gave",
@@ -244,7 +244,7 @@ def _sentence(pair: _Pair, verdict: Verdict, ratio: Estimate, more: int | None) 
 
 
 def _answer(ratios: Sequence[RunsRatio]) -> str:
-    """One sentence: how many ratios came out how, the worst first."""
+    """One sentence with the number of ratios by outcome, the worst first."""
     if len(ratios) == 1:
         return ratios[0].sentence
     counts = [(sum(one.verdict == verdict for one in ratios), word) for verdict, word in _ORDER.items()]

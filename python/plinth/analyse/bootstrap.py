@@ -24,12 +24,12 @@ Statistic = Callable[[Floats], Floats]
 LEVEL = 0.95
 RESAMPLES = 20_000
 MAX_TRIALS = 1000
-"""More than so many trials are advised to nobody."""
+"""The largest number of trials that is advised."""
 MIN_TRIALS = 3
 WIDEST = 10.0
-"""Upper over lower bound from which on an interval is not stated: it does not even tell the order of magnitude."""
+"""Upper over lower bound from which on an interval is not stated: not even the order of magnitude is known."""
 _SHORT_ROW = 64
-"""Values up to which to sort a row is faster than to partition it."""
+"""The number of values up to which sorting a row is faster than partitioning it."""
 METHOD = "95% interval by a smoothed bootstrap-t on the log scale"
 
 
@@ -47,7 +47,7 @@ def median(values: Floats) -> Floats:
 class Draws:
     """The random part of a bootstrap of n values, kept apart so that every comparison may share it.
 
-    Each row stands twice: once as drawn, once mirrored in order and in sign. So negating the values
+    Each row is there twice: once as drawn, once mirrored in order and in sign. So negating the values
     (exchanging the sides of a ratio) negates the estimate and keeps the interval's width, exactly.
     """
 
@@ -133,7 +133,7 @@ def estimate(logs: Sequence[float], seed: int, method: str) -> tuple[Estimate, P
 
 @lru_cache(maxsize=64)
 def _estimate(logs: tuple[float, ...], seed: int, method: str) -> tuple[Estimate, Pivot | None]:
-    """Kept, since the same figure of the same trials stands in several parts of an analysis."""
+    """Cached, since the same figure of the same trials is used in several parts of an analysis."""
     values = np.asarray(logs, dtype=np.float64)
     n = len(values)
     value = float(np.exp(median(values)))

@@ -1,9 +1,11 @@
-"""What a sceptical reader must know: everything that weakens what the analysis says, each in one sentence."""
+"""Caveats for a sceptical reader: everything that weakens the results, each in one sentence."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from plinth.analyse.adaptive import Adaptive
 from plinth.analyse.bootstrap import MIN_TRIALS
+from plinth.analyse.preparation import not_reached
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause
 from plinth.model.analysis import NoiseFloor, VariantResult
@@ -28,11 +30,12 @@ def caveats(
     noise: NoiseFloor | None,
     noise_missing: str | None,
 ) -> tuple[str, ...]:
-    """All warnings, the weightiest first."""
+    """All warnings, the most severe first."""
     return (
         *_of_run(contents),
         *_of_design(contents, noise, noise_missing),
         *_of_extensions(contents),
+        *_of_target(contents, measured, design),
         *_of_spread(results),
         *_of_safety(results),
         *_of_flushes(contents),
@@ -48,7 +51,7 @@ def _of_run(contents: BundleContents) -> Iterator[str]:
     manifest, plan = contents.manifest, contents.plan
     if manifest.status != "complete":
         why = f": {manifest.reason}" if manifest.reason else ""
-        yield f"the run is {manifest.status}{why}; {len(contents.trials)} of {len(plan.trials)} trials are in the bundle"
+        yield f"the run is {manifest.status}{why}; {len(contents.trials)} of {len(contents.expected_trials)} trials are in the bundle"
     else:
         yield from _missing(contents)
     for failure in manifest.failures:
@@ -62,12 +65,12 @@ def _missing(contents: BundleContents) -> Iterator[str]:
     """A run that has come to its end has every trial, failed ones too: what is not there was taken out of the bundle."""
     there = {one.trial.number for one in contents.trials}
     missing = [
-        f"{planned.number} ({planned.variant})" for planned in contents.plan.trials if planned.number not in there
+        f"{planned.number} ({planned.variant})" for planned in contents.expected_trials if planned.number not in there
     ]
     if missing:
         trials, are = ("trial", "is") if len(missing) == 1 else ("trials", "are")
         yield (
-            f"the run is complete, but {trials} {', '.join(missing)} of {len(contents.plan.trials)} {are} not in the bundle: "
+            f"the run is complete, but {trials} {', '.join(missing)} of {len(contents.expected_trials)} {are} not in the bundle: "
             "removed after the run, so that every figure may be a selection"
         )
 
@@ -88,7 +91,7 @@ def _of_design(contents: BundleContents, noise: NoiseFloor | None, noise_missing
 
 
 def _of_extensions(contents: BundleContents) -> Iterator[str]:
-    """Trials that were added: by whom the results were known, and where other storages and other days are mixed."""
+    """Warnings about added trials: that the results were known before, and that storages and days are mixed."""
     plan = contents.plan
     if not plan.extensions:
         return
@@ -101,6 +104,27 @@ def _of_extensions(contents: BundleContents) -> Iterator[str]:
         f"{', '.join(added)} were added when results were known already, on storages, servers and data that were made "
         "again: where there is no difference, one is then shown in 6 to 9 of 100 experiments, and not in 4 or 5"
     )
+
+
+def _of_target(contents: BundleContents, measured: dict[str, Measured], design: Design) -> Iterator[str]:
+    """Of trials that were to end once every comparison was decided: what the others rest on, and comparisons that are open."""
+    adaptive = Adaptive.of(contents.plan, design)
+    if adaptive is None or contents.manifest.status != "complete":
+        return
+    blocks = max((planned.block for planned in contents.expected_trials), default=0)
+    undecided = adaptive.open_comparisons({id_: one.log_tps for id_, one in measured.items()}, blocks)
+    end = contents.manifest.trials_end
+    if end is not None and end.reason == "decided" and undecided:
+        yield (
+            f"the trials ended after block {end.block} as decided, but of {len(adaptive.pairs)} comparisons, {undecided} are not, "
+            "by the trials that are in the bundle: trials were altered after the run"
+        )
+    elif undecided:
+        open_ = adaptive.undecided_text(undecided)
+        if end is None:
+            yield f"{open_} after {blocks} blocks, the most that measure.repeats allows"
+        else:
+            yield f"{open_} after {blocks} blocks, when measure.budget was spent; {more_command('N')} runs up to N blocks more"
 
 
 def _date(unix_ns: int) -> str:
@@ -160,6 +184,7 @@ def _of_trials(measured: dict[str, Measured]) -> Iterator[str]:
     yield from _grouped(measured, "failed", failed)
     yield from _grouped(measured, "excluded", lambda judged: judged.excluded)
     yield from _checks(measured)
+    yield from _grouped(measured, "the cache was not in the state asked for", not_reached)
     yield from _grouped(
         measured,
         "not steady",
@@ -222,7 +247,7 @@ def _bottleneck(judged: JudgedTrial) -> str | None:
 
 
 def _of_machine(contents: BundleContents) -> Iterator[str]:
-    """What the doctor found before the run: the weightiest in words, the rest counted."""
+    """What the doctor found before the run: the most severe in words, the rest counted."""
     for examination in contents.doctor.examinations if contents.doctor else ():
         found = list(examination.at_least("warning"))
         if found:

@@ -74,14 +74,14 @@ def _no_flush(
 
 
 def _setting(name: str, variant: Variant, server: ServerFacts | None) -> str | None:
-    """As read back; as asked where the server never told. None for its default."""
+    """The value as read back, or as requested where it was not read. None for the default."""
     if server is not None:
         return next((setting.value for setting in server.settings if setting.name == name), None)
     return str(variant.settings[name]) if name in variant.settings else None
 
 
 def _figure(probe: FsyncProbe, group: Group, method: str, writers: int) -> FsyncFigure | str:
-    """The figure of a case, or the reason why there is none."""
+    """The figure of a case, or the reason for its absence."""
     for result in probe.of(group):
         if (result.case.method, result.case.writers) == (method, writers):
             return result.figure or f"{result.case.label}: {result.unavailable}"

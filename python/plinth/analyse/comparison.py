@@ -1,7 +1,7 @@
 """A variant against the baseline: ratio with interval, tests, noise floor, verdict."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +21,12 @@ from plinth.model.analysis import NoiseFloor, Verdict
 from plinth.model.estimate import Estimate, Interval
 from plinth.model.figures import number
 
+_Pair = tuple[str, str]
 ALPHA = 1 - LEVEL
 EQUIVALENCE = 1.05
 """A ratio whose whole interval lies inside 1/1.05 to 1.05 is no difference for practical purposes."""
 FEW_TRIALS = 5
-"""What a design with too few trials for an interval is advised to have."""
+"""The number of trials that is advised where there are too few for an interval."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,17 @@ class Ratio:
     def log(self) -> float:
         """Log of the ratio; 0 is no difference."""
         return math.log(self.estimate.value)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is reported of a comparison: the ratio, the verdict, and what either rests on, corrected for the whole family."""
+
+    ratio: Estimate
+    verdict: Verdict
+    p_value: float | None = None
+    permutation_p_value: float | None = None
+    more_trials: int | None = None
 
 
 def compare(variant: dict[int, float], baseline: dict[int, float], seed: int, family: int) -> Ratio | None:
@@ -79,7 +91,8 @@ def compare_unpaired(variant: Sequence[float], baseline: Sequence[float], seed: 
 
 
 def stated_ratio(ratio: Ratio) -> Estimate:
-    """As it is reported: a wide interval that holds 1 is not stated; one that does not still tells which side is faster."""
+    """As it is reported: a wide interval that holds 1 is not stated; one that does not still shows which side is
+    faster."""
     bounds = ratio.estimate.interval
     told_apart = bounds is not None and not bounds.low <= 1 <= bounds.high
     return ratio.estimate if told_apart else stated(ratio.estimate, ratio.pivot)
@@ -94,13 +107,13 @@ def inverse(ratio: Estimate) -> Estimate:
 
 
 def differs_from_medians(ratio: Estimate, variant: Estimate, baseline: Estimate) -> str | None:
-    """Why the ratio is not the quotient of the medians that stand beside it, where that is to be seen; else None."""
+    """Why the ratio is not the quotient of the medians that are shown beside it, where that is to be seen; else None."""
     quotient = variant.value / baseline.value
     if abs(math.log(quotient / ratio.value)) <= math.log(EQUIVALENCE):
         return None
     return (
         f"{number(ratio.value)}x is the median of the ratios within the {ratio.n} blocks, in which what the machine did to a whole "
-        f"block cancels; the medians of all trials, which stand in the table, are {number(quotient)}x apart"
+        f"block cancels; the medians of all trials, which are in the table, are {number(quotient)}x apart"
     )
 
 
@@ -143,8 +156,20 @@ def verdict(ratio: Ratio, p_value: float | None, floor: NoiseFloor | None) -> Ve
     return "no difference shown" if tight else "undecided"
 
 
+def outcomes(ratios: Mapping[_Pair, Ratio], floor: NoiseFloor | None) -> dict[_Pair, Outcome]:
+    """Of a fixed number of trials, corrected over all of these comparisons together."""
+    held = holm([ratio.p_value for ratio in ratios.values()])
+    permuted = holm([ratio.permutation_p_value for ratio in ratios.values()])
+    found: dict[_Pair, Outcome] = {}
+    for (pair, ratio), p_value, permutation_p_value in zip(ratios.items(), held, permuted, strict=True):
+        reached = verdict(ratio, p_value, floor)
+        more = more_trials(ratio, len(ratios)) if reached == "undecided" else None
+        found[pair] = Outcome(stated_ratio(ratio), reached, p_value, permutation_p_value, more)
+    return found
+
+
 def in_doubt(ratio: Estimate, floor: NoiseFloor | None) -> bool:
-    """Whether the same was told apart from itself, and this ratio is no larger than that."""
+    """Whether the A/A pair differs significantly, and this ratio is not larger than its difference."""
     return floor is not None and floor.alarm and abs(math.log(ratio.value)) <= math.log(floor.smallest_ratio)
 
 

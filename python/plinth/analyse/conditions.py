@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plinth.model.contents import BundleContents
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.facts import PLACES
 from plinth.model.level import level_text
 from plinth.model.pg_units import setting_text
 from plinth.model.plan import ScriptText, TransactionText, Variant
 from plinth.model.run_figures import Condition, ConditionKind
 from plinth.model.units import format_duration, format_size
+from plinth.model.workload import WorkloadSpec
 
 _CLIENTS = {"clients", "threads"}
 _DRIVER = {"driver", "protocol", "reconnect"}
 _TABLESPACES = {"tablespace", "index_tablespace"}
-"""Keys of a dataset that say where its tables stand, and not what is in them."""
+"""Keys of a dataset that say where its tables are stored, and not what is in them."""
 
 
 def run_conditions(contents: BundleContents) -> tuple[Condition, ...]:
@@ -31,6 +31,8 @@ def run_conditions(contents: BundleContents) -> tuple[Condition, ...]:
             "measured time": format_duration(measure.duration_s),
             "order": measure.order,
             "fresh server": measure.fresh_server,
+            "cache": measure.cache,
+            "restore": measure.restore,
             "actions": [action.model_dump(mode="json") for action in measure.actions],
         },
         "versions": {
@@ -99,7 +101,7 @@ def _storages(contents: BundleContents, variant: Variant) -> dict[str, Any]:
             found[f"{role}: file system"] = facts.filesystem
             found[f"{role}: mount options"] = ", ".join(facts.mount_options)
             found[f"{role}: size"] = format_size(facts.total_bytes)
-            found[f"{role}: stands on"] = ", ".join(dict.fromkeys(node.kind for node in facts.stack))
+            found[f"{role}: stored on"] = ", ".join(dict.fromkeys(node.kind for node in facts.stack))
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalability
-from plinth.analyse.sweep_wording import Course, curve_sentence
+from plinth.analyse.sweep_wording import CurveSummary, curve_sentence
 from plinth.analyse.trials import Measured
 from plinth.model.factors import Design
 from plinth.model.labels import levels_label
@@ -67,7 +67,9 @@ def _curve(factor: Factor, members: Sequence[Measured], seed: int) -> ScalingCur
         knee_missing=bend if isinstance(bend, str) else None,
         fit=fit if isinstance(fit, ScalabilityFit) else None,
         fit_missing=fit if isinstance(fit, str) else None,
-        sentence=curve_sentence(Course(factor.title, tuple(level.label for level, _ in there), levels, gained, held)),
+        sentence=curve_sentence(
+            CurveSummary(factor.title, tuple(level.label for level, _ in there), levels, gained, held)
+        ),
     )
 
 

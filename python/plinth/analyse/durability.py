@@ -22,34 +22,34 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
         return None
     own = [cut for cut in cuts if cut.variant == variant]
     # Damage is damage, also when a later check could not be made.
-    told = [cut for cut in own if cut.failure is None or cut.damage]
-    losing = [cut for cut in told if cut.lost_commits]
-    trials = _independent(told)
+    checked = [cut for cut in own if cut.failure is None or cut.damage]
+    losing = [cut for cut in checked if cut.lost_commits]
+    trials = _independent(checked)
     damaged_trials = sum(any(cut.damage for cut in cuts) for cuts in trials)
-    recoveries = [cut.recovery_s for cut in told if cut.recovery_s is not None]
-    kinds: Counter[DamageKind] = Counter(damage.kind for cut in told for damage in cut.damage)
-    damaged = [cut for cut in told if cut.damage]
+    recoveries = [cut.recovery_s for cut in checked if cut.recovery_s is not None]
+    kinds: Counter[DamageKind] = Counter(damage.kind for cut in checked for damage in cut.damage)
+    damaged = [cut for cut in checked if cut.damage]
     return DurabilityTest(
         planned=planned,
-        made=len(told),
-        failed=len(own) - len(told),
-        dropped=sum(cut.bytes_dropped > 0 or not cut.reports for cut in told),
+        made=len(checked),
+        failed=len(own) - len(checked),
+        dropped=sum(cut.bytes_dropped > 0 or not cut.reports for cut in checked),
         damaged=len(damaged),
-        images=sum(cut.recording is not None for cut in told),
+        images=sum(cut.recording is not None for cut in checked),
         independent=len(trials),
-        grid=_grid(told),
+        grid=_grid(checked),
         kinds=dict(kinds),
         # The images of one recording look for the same commits.
         acknowledged=sum(max(cut.acknowledged for cut in cuts) for cuts in trials),
         lost_commits=sum(max(cut.lost_commits for cut in cuts) for cuts in trials),
-        most_lost_commits=max((cut.lost_commits for cut in told), default=0),
+        most_lost_commits=max((cut.lost_commits for cut in checked), default=0),
         most_lost_time_s=max((cut.lost_time_s for cut in losing if cut.lost_time_s is not None), default=None),
         most_lost_wal_bytes=max((cut.lost_wal_bytes for cut in losing if cut.lost_wal_bytes is not None), default=None),
-        damaged_share_at_most=upper_bound(damaged_trials, len(trials)) if told else None,
+        damaged_share_at_most=upper_bound(damaged_trials, len(trials)) if checked else None,
         recovery_median_s=median(recoveries) if recoveries else None,
         recovery_max_s=max(recoveries, default=None),
         examples=tuple(damaged[:_MOST_SHOWN]),
-        not_checked=_not_checked(told),
+        not_checked=_not_checked(checked),
         gaps=tuple(
             Gap(what=f"cut {cut.number}", reason=cut.failure or "")
             for cut in own

@@ -111,7 +111,7 @@ class _Account:
         self._gaps: list[Gap] = []
 
     def variant(self) -> VariantEndurance:
-        """All of it; what cannot be told is in its gaps."""
+        """The account; figures that are not available are gaps."""
         if not self._trials:
             self._gap("everything", "no trial counts")
         flows = tuple(self._flows()) if self._trials else ()
@@ -279,7 +279,7 @@ def _trials(measured: Measured) -> Iterator[_Trial]:
 
 
 def _topmost(facts: StorageFacts) -> tuple[str, ...]:
-    """The devices directly below the file system: those that no other of its devices stands on."""
+    """The devices directly below the file system: those below no other of its devices."""
     nodes = [node for node in facts.stack if node.name in facts.block_devices]
     least = min((node.depth for node in nodes), default=0)
     return tuple(node.name for node in nodes if node.depth == least)

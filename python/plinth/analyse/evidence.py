@@ -25,7 +25,7 @@ def evidence_of(
     cores: int,
     ceiling: CommitCeiling | None,
 ) -> tuple[Evidence, ...]:
-    """The shares of the clients' time, weightiest first, then what bears on this kind of bottleneck.
+    """The shares of the clients' time, largest first, then what belongs to this kind of bottleneck.
 
     `spent` is what `clients` were at, in numbers of clients.
     """

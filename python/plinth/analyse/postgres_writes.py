@@ -1,4 +1,5 @@
-"""What PostgreSQL itself wrote in the measured phase of a trial, from its statistics views, which tell it differently by version."""
+"""What PostgreSQL itself wrote in the measured phase of a trial, from its statistics views, which differ by
+version."""
 
 from typing import NamedTuple
 
@@ -6,12 +7,14 @@ from plinth.analyse.window import Window
 from plinth.model.trial import Trial
 
 SOURCES = frozenset({"pg_wal", "pg_io", "pg_checkpointer", "pg_bgwriter", "pg_slru", "pg_database"})
-"""Of the samples that it is told from."""
+"""The sources of the samples that it is computed from."""
 BLOCK_BYTES = 8192
 """PostgreSQL's block, unless it was built with another."""
 _RELATIONS = ("/relation/", "/temp relation/")
 _WAL = ("/wal/",)
-TOLD_LATER = "the server had told of less than half of the transactions when the phase ended: measure for longer"
+REPORTED_TOO_LATE = (
+    "the server had reported less than half of the transactions when the phase ended: measure for longer"
+)
 """Why figures of views are missing that a process brings up to date at most once a second."""
 
 
@@ -42,32 +45,30 @@ class PostgresWrites(NamedTuple):
 def postgres_writes(trial: Trial, seen: Window) -> PostgresWrites:
     """From pg_stat_io where there is one (16 and later), else from what checkpointer, background writer and backends wrote."""
     missing: dict[str, str] = {}
-    too_late = None if has_told(trial, seen) else TOLD_LATER
+    too_late = None if has_reported(trial, seen) else REPORTED_TOO_LATE
     unread = None if seen.samples else "no counter was read in the measured phase: measure for longer"
 
-    def told(field: str, value: float | None, reason: str) -> float | None:
+    def reported(field: str, value: float | None, reason: str) -> float | None:
         if value is None:
             missing[field] = unread or reason
         return value
 
-    def told_by_views(field: str, value: float | None, reason: str) -> float | None:
-        return told(field, value, reason) if too_late is None else told(field, None, too_late)
+    def from_views(field: str, value: float | None, reason: str) -> float | None:
+        return reported(field, value, reason) if too_late is None else reported(field, None, too_late)
 
     wal, images = wal_rate(seen), images_rate(seen)
     return PostgresWrites(
-        data=told_by_views(
-            "data", _data_rate(seen), "the views of checkpointer, background writer and I/O were not read"
-        ),
-        wal=told("wal", wal, "neither pg_stat_wal nor the WAL's position was read"),
-        wal_written=told_by_views(
+        data=from_views("data", _data_rate(seen), "the views of checkpointer, background writer and I/O were not read"),
+        wal=reported("wal", wal, "neither pg_stat_wal nor the WAL's position was read"),
+        wal_written=from_views(
             "wal_written",
             seen.rate_of_all("pg_io", "write_bytes", *_WAL),
-            "pg_stat_io told no bytes of WAL writes: PostgreSQL 18 and later count them",
+            "pg_stat_io reported no bytes of WAL writes: PostgreSQL 18 and later count them",
         ),
-        full_page_images=told_by_views(
+        full_page_images=from_views(
             "full_page_images",
             None if images is None or wal is None else min(wal, images * BLOCK_BYTES),
-            "pg_stat_wal told no full-page images: PostgreSQL 14 and later count them",
+            "pg_stat_wal reported no full-page images: PostgreSQL 14 and later count them",
         ),
         missing=missing,
     )
@@ -82,14 +83,14 @@ def wal_rate(seen: Window) -> float | None:
 def images_rate(seen: Window) -> float | None:
     """Full-page images a second: as many as pg_stat_wal has for its bytes of WAL, in all bytes that there are."""
     images, wal = seen.growth("pg_wal", "all", "wal_fpi"), wal_rate(seen)
-    told = seen.growth("pg_wal", "all", "wal_bytes")
+    counted_bytes = seen.growth("pg_wal", "all", "wal_bytes")
     if images is None or wal == 0:
         return images
-    return images / told * wal if told and wal is not None else None
+    return images / counted_bytes * wal if counted_bytes and wal is not None else None
 
 
-def has_told(trial: Trial, seen: Window) -> bool:
-    """Whether the server's processes have told of at least half of what they did; where that is not known, it is believed."""
+def has_reported(trial: Trial, seen: Window) -> bool:
+    """Whether the server's processes have reported at least half of their work; assumed where that is not known."""
     commits = seen.growth_of_all("pg_database", "xact_commit")
     return commits is None or trial.measured is None or commits >= trial.measured.done / 2
 

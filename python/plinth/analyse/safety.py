@@ -52,7 +52,7 @@ def _of_storage(role: str, storage: StorageFacts | None) -> list[Finding]:
                 "its facts were never read" if role == DATA_ROLE else f"the facts of that of {role} were never read"
             )
         ]
-    name = storage.name if role == DATA_ROLE else f"{storage.name}, where {role} stands,"
+    name = storage.name if role == DATA_ROLE else f"{storage.name}, where the {role} is,"
     findings: list[Finding] = []
     if storage.volatile:
         why = storage.volatile_reason or f"{storage.filesystem} loses everything at a power cut"
@@ -102,7 +102,8 @@ def _of_settings(
 
 
 def _settings_off(variant: Variant, server: ServerFacts | None) -> set[str]:
-    """Names of switched-off settings, as read back; as asked where the server never told. Defaults are all on."""
+    """Names of switched-off settings, as read back; or as requested where they were not read. All of them are on by
+    default."""
     if server is None:
         return {name for name, value in variant.settings.items() if str(value).lower() in _OFF}
     return {setting.name for setting in server.settings if setting.value.lower() in _OFF}

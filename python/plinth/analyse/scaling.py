@@ -41,7 +41,7 @@ class Levels:
 
     @cached_property
     def places(self) -> Floats:
-        """Where the levels stand on the axis on which a bend is looked for: logarithms, where there is no level 0."""
+        """The positions of the levels on the axis on which a bend is looked for: logarithms, where there is no level 0."""
         values = np.array(self.values)
         return np.log(values) if values.min() > 0 else values
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from plinth.analyse.bootstrap import of_trials
-from plinth.analyse.postgres_writes import TOLD_LATER, has_told, images_rate, wal_rate
+from plinth.analyse.postgres_writes import REPORTED_TOO_LATE, has_reported, images_rate, wal_rate
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import ServerWork, TrialWork
 from plinth.model.base import Gap
@@ -59,11 +59,11 @@ def _why_missing(trial: Trial, seen: Window, field: str) -> str:
     _, source, metric = _FIGURES[field]
     if seen.growth_of_all(source, metric) is None:
         return why_unread(trial, source)
-    return "no page was asked for" if field == "buffer_hits" and has_told(trial, seen) else TOLD_LATER
+    return "no page was asked for" if field == "buffer_hits" and has_reported(trial, seen) else REPORTED_TOO_LATE
 
 
 def _each(trial: Trial, rate_per_s: float | None) -> float | None:
-    # Rates, since the readings that bound the growth do not stand exactly where the measured phase begins and ends.
+    # Rates, since the readings that bound the growth were not taken exactly when the measured phase begins and ends.
     return rate_per_s / trial.tps if rate_per_s is not None and trial.tps else None
 
 
@@ -71,6 +71,6 @@ def _buffer_hits(trial: Trial, seen: Window) -> float | None:
     """Of the pages asked for in the load's database, the share that was in shared buffers; None where none was asked for."""
     hits = seen.growth_of_all("pg_database", "blks_hit")
     reads = seen.growth_of_all("pg_database", "blks_read")
-    if hits is None or reads is None or hits + reads == 0 or not has_told(trial, seen):
+    if hits is None or reads is None or hits + reads == 0 or not has_reported(trial, seen):
         return None
     return hits / (hits + reads)

@@ -1,4 +1,4 @@
-"""The sentences of a sweep: who wins from which level on, and up to which level anything is gained."""
+"""The sentences of a sweep: which level is faster from where on, and up to which level throughput rises."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,8 +17,9 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Course:
-    """What was found along a curve: labels of its levels, up to where throughput gains, and up to where it holds."""
+class CurveSummary:
+    """The findings along a curve: the labels of its levels, the level up to which throughput rises, and the level up
+    to which it holds."""
 
     title: str
     labels: tuple[str, ...]
@@ -27,27 +28,27 @@ class Course:
     held: int | None
 
 
-def curve_sentence(course: Course) -> str:
+def curve_sentence(summary: CurveSummary) -> str:
     """How throughput goes along a curve: "throughput rises to 5.1x 1 client (95 % CI 4.8 to 5.4) at 16 clients; above, nothing
     is gained". Without a full stop."""
-    labels, last = course.labels, len(course.labels) - 1
-    if course.gained == 0 and course.held == last:
-        return f"{course.title}: no difference of more than {NEAR} from {labels[0]} to {labels[last]}"
-    if course.gained is not None and course.gained > 0:
-        return _risen(course, course.gained)
-    total = course.levels.ratio(last, 0)
+    labels, last = summary.labels, len(summary.labels) - 1
+    if summary.gained == 0 and summary.held == last:
+        return f"{summary.title}: no difference of more than {NEAR} from {labels[0]} to {labels[last]}"
+    if summary.gained is not None and summary.gained > 0:
+        return _rise_sentence(summary, summary.gained)
+    total = summary.levels.ratio(last, 0)
     if total is not None and _excludes_one(total):
         if total.value > 1:
-            return f"throughput rises to {times_of(total, labels[0])} at {labels[last]}{_still(course)}"
-        above = f" above {labels[course.held]}," if course.held else ""
+            return f"throughput rises to {times_of(total, labels[0])} at {labels[last]}{_last_step_clause(summary)}"
+        above = f" above {labels[summary.held]}," if summary.held else ""
         return f"throughput falls{above} to {times_of(total, labels[0])} at {labels[last]}"
     ratio = "" if total is None else f": {labels[last]} ran at {times_of(total, labels[0])}"
-    return f"inconclusive along {course.title}{ratio}"
+    return f"inconclusive along {summary.title}{ratio}"
 
 
-def _risen(course: Course, until: int) -> str:
-    labels, last = course.labels, len(course.labels) - 1
-    rise, after = course.levels.ratio(until, 0), course.levels.ratio(last, until)
+def _rise_sentence(summary: CurveSummary, until: int) -> str:
+    labels, last = summary.labels, len(summary.labels) - 1
+    rise, after = summary.levels.ratio(until, 0), summary.levels.ratio(last, until)
     falls = after is not None and after.interval is not None and after.interval.high < 1
     if rise is not None and _excludes_one(rise) and rise.value > 1:
         above = (
@@ -61,13 +62,13 @@ def _risen(course: Course, until: int) -> str:
     return f"above {labels[until]} nothing is gained"
 
 
-def _still(course: Course) -> str:
+def _last_step_clause(summary: CurveSummary) -> str:
     """Whether the last step still gains."""
-    last = len(course.labels) - 1
-    step = course.levels.ratio(last, last - 1)
+    last = len(summary.labels) - 1
+    step = summary.levels.ratio(last, last - 1)
     if step is not None and step.interval is not None and step.interval.low > 1:
         return " and still rises there"
-    return f"; whether more than {course.labels[last - 1]} still gains is not decided"
+    return f"; whether more than {summary.labels[last - 1]} still gains is not decided"
 
 
 def _excludes_one(ratio: Estimate) -> bool:
@@ -75,10 +76,11 @@ def _excludes_one(ratio: Estimate) -> bool:
 
 
 def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> str:
-    """What a sweep says: how the compared levels stand along the others, then how throughput goes along the numbers."""
+    """The answer of a sweep: how the compared levels rank along the others, then how throughput goes along the
+    numbers."""
     by_id = {result.id: result for result in results}
     compares_names = any(factor.unit is None for factor in sweep.factors if factor.name in sweep.compared)
-    parts = _contests(by_id, comparisons, sweep) if compares_names else []
+    parts = _level_comparisons(by_id, comparisons, sweep) if compares_names else []
     numbers = [factor for factor in sweep.factors if factor.unit is not None]
     along = [factor for factor in numbers if factor.name in sweep.compared] or numbers
     for factor in along:
@@ -103,7 +105,7 @@ def _sides(results: Iterable[VariantResult], sweep: Sweep) -> list[Side]:
 
 
 @dataclass(frozen=True)
-class _Contest:
+class _LevelComparison:
     """Compared levels beside the baseline's, along a fixed numeric factor or at every stratum."""
 
     variant: str
@@ -119,7 +121,7 @@ class _Contest:
         return max(abs(math.log(one.ratio.value)) for one in self.comparisons)
 
 
-def _contests(by_id: dict[str, VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> list[str]:
+def _level_comparisons(by_id: dict[str, VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> list[str]:
     """A sentence for each combination of compared levels beside the baseline's, the largest effects first."""
     fixed = [factor for factor in sweep.factors if factor.name not in sweep.compared]
     axis = next((factor.name for factor in fixed if factor.unit is not None), None)
@@ -135,13 +137,13 @@ def _contests(by_id: dict[str, VariantResult], comparisons: Sequence[Comparison]
         at = {name: level for name, level in held.items() if name not in along}
         found.setdefault((sides[0], sides[1], levels_label(at)), []).append((levels_label(along), comparison))
     contests = [
-        _Contest(*sides, axis is not None, *(tuple(part) for part in zip(*members, strict=True)))
+        _LevelComparison(*sides, axis is not None, *(tuple(part) for part in zip(*members, strict=True)))
         for sides, members in found.items()
     ]
     contests.sort(key=lambda contest: -contest.largest)
     left = len(contests) - _MOST_NAMED
     more = [f"{left} more comparisons along the levels are in the report"] if left > 0 else []
-    return [*map(_contest, contests[:_MOST_NAMED]), *more]
+    return [*map(_comparison_sentence, contests[:_MOST_NAMED]), *more]
 
 
 _SAID: dict[Verdict, str] = {
@@ -152,7 +154,7 @@ _SAID: dict[Verdict, str] = {
 }
 
 
-def _contest(contest: _Contest) -> str:
+def _comparison_sentence(contest: _LevelComparison) -> str:
     """ "memory wins from 4 clients on: 2.1x disk (95 % CI 1.9 to 2.3) at 4 clients, ...; it is inconclusive up to 2 clients"."""
     parts: list[str] = []
     for verdict, words in _SAID.items():
@@ -171,7 +173,7 @@ def _contest(contest: _Contest) -> str:
     return f"{contest.at + ': ' if contest.at else ''}{contest.variant} {'; it '.join(parts)}"
 
 
-def _where(places: Sequence[int], contest: _Contest) -> str:
+def _where(places: Sequence[int], contest: _LevelComparison) -> str:
     """Levels in words: "from 4 clients on", "up to 2 clients", "at 1 client and 8 clients"."""
     labels, last = contest.labels, len(contest.labels) - 1
     if contest.is_along_number and len(places) > 1 and places[-1] - places[0] == len(places) - 1:

@@ -150,7 +150,8 @@ class Measured:
         )
 
     def bottleneck(self) -> VariantBottleneck | None:
-        """What most counted trials were held back by; of those, the first that is said with most confidence speaks."""
+        """The most frequent bottleneck of the counted trials; its sentence is that of the trial with the highest
+        confidence."""
         found = [(judged.number, judged.bottleneck) for judged in self.counted if judged.bottleneck is not None]
         if not found:
             return None

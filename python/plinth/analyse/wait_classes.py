@@ -43,6 +43,6 @@ def class_of(event: str) -> BottleneckKind | None:
 
 
 def is_pause(event: str) -> bool:
-    """Whether who waits for `event` has nothing to do for now: a pause that was asked for, or the client's turn."""
+    """Whether a backend that waits for `event` has nothing to do: a requested pause, or the client's turn."""
     kind, _, what = event.lower().partition(":")
     return kind in ("timeout", "activity") or (kind == "client" and what == "clientread")

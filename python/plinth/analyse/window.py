@@ -61,7 +61,7 @@ class Window:
         return sum(values) / len(values) if values else None
 
     def objects(self, source: str) -> tuple[str, ...]:
-        """Everything that a source reports."""
+        """The objects that a source reports."""
         return tuple(dict.fromkeys(of for name, of, _ in self.samples if name == source))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from plinth.analyse.comparison import EQUIVALENCE, in_doubt
 from plinth.model.analysis import Comparison, NoiseFloor, VariantResult, Verdict
 from plinth.model.estimate import Estimate
-from plinth.model.figures import more_command, number, times_of
+from plinth.model.figures import more_command, number, percent, times_of
 from plinth.model.grouping import Grouping
 from plinth.model.safety import GRADES, SafetyGrade
 
@@ -26,7 +26,7 @@ _MOST_NAMED = 3
 """Of the fastest variants; the ranking has all."""
 INCONCLUSIVE = "inconclusive"
 """What an undecided comparison is in a sentence."""
-NEAR = f"{EQUIVALENCE - 1:.0%}".replace("%", " %")
+NEAR = percent(EQUIVALENCE - 1)
 _ALONE: dict[SafetyGrade, str] = {
     "keeps": "what it acknowledges it keeps",
     "unknown": "whether it keeps what it acknowledges is not known",
@@ -78,16 +78,23 @@ def rate(estimate: Estimate) -> str:
 
 
 def comparison_sentence(
-    verdict: Verdict, ratio: Estimate, variant: Side, baseline: Side, floor: NoiseFloor | None, more: int | None
+    verdict: Verdict,
+    ratio: Estimate,
+    variant: Side,
+    baseline: Side,
+    floor: NoiseFloor | None,
+    more: int | None,
+    target: float | None = None,
 ) -> str:
-    """One comparison: what was found, what would decide it, and what becomes of acknowledged commits."""
+    """One comparison: what was found, what would decide it, and what becomes of acknowledged commits; `target` is that of trials
+    that end once they have decided."""
     ran = f"{variant.label} ran at {times_of(ratio, baseline.label)}"
     if verdict in ("better", "worse"):
         said = [sentence(ran)]
     elif verdict == "no difference shown":
-        said = [sentence(f"no difference shown: {ran}, within {NEAR}")]
+        said = [sentence(f"no difference shown: {ran}, within {NEAR if target is None else percent(target)}")]
     else:
-        said = [sentence(f"inconclusive: {ran}{_open(ratio, floor)}"), *_what_decides(ratio, more)]
+        said = [sentence(f"inconclusive: {ran}{_open(ratio, floor)}"), *_what_decides(ratio, more, target)]
     return " ".join([*said, *commits_of([variant, baseline])])
 
 
@@ -100,7 +107,10 @@ def single_sentence(result: VariantResult, tps: Estimate) -> str:
 
 
 def ranking_answer(
-    results: Sequence[VariantResult], comparisons: Sequence[Comparison], grouping: Grouping | None = None
+    results: Sequence[VariantResult],
+    comparisons: Sequence[Comparison],
+    grouping: Grouping | None = None,
+    target: float | None = None,
 ) -> str:
     """The answer of several comparisons: the best that keeps its commits, the fastest that does not, the rest counted; of more
     than a few variants, which of them cannot be told apart as the fastest."""
@@ -120,7 +130,7 @@ def ranking_answer(
     fastest = [by_id[id_] for id_ in grouping.fastest] if grouping and len(comparisons) >= _SEVERAL else []
     if fastest:
         parts.append(_fastest(fastest, len(comparisons) + 1))
-    rest = _counted(comparisons, has_winners=bool(winners))
+    rest = _counted(comparisons, target, has_winners=bool(winners))
     named = [*(by_id[c.variant] for c in top), *fastest[:_MOST_NAMED]] if mixed else list(by_id.values())
     sides = list(dict.fromkeys(Side(one.label, one.safety.grade) for one in named if not one.is_aa_twin))
     return " ".join([*map(sentence, [*parts, *([rest] if rest else [])]), *commits_of(sides)])
@@ -143,18 +153,19 @@ def _ran(variant: VariantResult, ratio: Estimate, baseline: str, *, keeps: bool)
     return f"{variant.label} ran at {times_of(ratio, baseline)}{kept}"
 
 
-def _counted(comparisons: Sequence[Comparison], *, has_winners: bool) -> str | None:
-    """What the answer does not name: how many came out how. Once winners are named, only the undecided still matter."""
+def _counted(comparisons: Sequence[Comparison], target: float | None, *, has_winners: bool) -> str | None:
+    """The comparisons that the answer does not name, by outcome. Once winners are named, only the undecided
+    matter."""
     words: dict[Verdict, str] = {"undecided": INCONCLUSIVE}
     if not has_winners:
         words = {"worse": "slower", "no difference shown": "with no difference shown", **words}
     counts = [(sum(c.verdict == verdict for c in comparisons), word) for verdict, word in words.items()]
     said = outcomes_text(len(comparisons), [(n, word) for n, word in counts if n])
-    return f"{said}{_deciding(comparisons)}" if said else None
+    return f"{said}{_deciding(comparisons, target)}" if said else None
 
 
 def outcomes_text(comparisons: int, outcomes: Sequence[tuple[int, str]]) -> str:
-    """How many of so many comparisons came out how: "of 3 comparisons, 1 slower, 2 inconclusive"; "" for no outcomes."""
+    """The number of comparisons by outcome: "of 3 comparisons, 1 slower, 2 inconclusive"; "" for no outcomes."""
     if outcomes == [(comparisons, INCONCLUSIVE)]:
         many = {1: "the comparison is", 2: "both comparisons are"}.get(
             comparisons, f"all {comparisons} comparisons are"
@@ -164,14 +175,19 @@ def outcomes_text(comparisons: int, outcomes: Sequence[tuple[int, str]]) -> str:
     return f"of {comparisons} comparison{'s' * (comparisons > 1)}, {said}" if said else ""
 
 
-def _deciding(comparisons: Sequence[Comparison]) -> str:
-    """What would decide those that are undecided, as far as that is known."""
+def _deciding(comparisons: Sequence[Comparison], target: float | None) -> str:
+    """The trials that would decide the undecided comparisons, as far as known."""
     undecided = [c for c in comparisons if c.verdict == "undecided"]
     known = [c.more_trials for c in undecided if c.more_trials is not None]
     if not known:
         return ""
     some = "" if len(known) == len(undecided) else f" of {len(known)} of them"
-    return f"; about {_needed(max(known))}{some} ({more_command(max(known))})"
+    return f"; about {_needed(max(known))}{some}{_by_command(max(known), target)}"
+
+
+def _by_command(more: int, target: float | None) -> str:
+    """The command that adds them; none where a target ended the trials: how many may be added depends on why they ended."""
+    return f" ({more_command(more)})" if target is None else ""
 
 
 def _needed(more: int) -> str:
@@ -187,7 +203,10 @@ def _open(ratio: Estimate, floor: NoiseFloor | None) -> str:
     return ""
 
 
-def _what_decides(ratio: Estimate, more: int | None) -> list[str]:
+def _what_decides(ratio: Estimate, more: int | None, target: float | None) -> list[str]:
     if more is not None:
-        return [sentence(f"about {_needed(more)} ({more_command(more)})")]
-    return ["Even a thousand more trials of each would hardly tell."] if ratio.interval else []
+        return [sentence(f"about {_needed(more)}{_by_command(more, target)}")]
+    if ratio.interval is None:
+        return []
+    smaller = "" if target is None else f", or show that none is larger than {percent(target)}"
+    return [f"Even a thousand more trials of each would hardly tell{smaller}."]

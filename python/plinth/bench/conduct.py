@@ -1,4 +1,4 @@
-"""One call of `plinth bench` after its options are understood: connect, prepare, run, report."""
+"""One call of `plinth bench` after its options are parsed: connect, prepare, run, report."""
 
 import getpass
 import os
@@ -22,7 +22,7 @@ _SMALL_TABLES = ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate 
 
 
 def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
-    """Do what was asked for; returns the exit code. Raises BenchFailure and KeyboardInterrupt."""
+    """Execute the call; returns the exit code. Raises BenchFailure and KeyboardInterrupt."""
     said = err if asked.json == "-" else out  # standard output is then one JSON document
     if asked.initialize:
         from plinth.bench.initialise import Initialisation  # which no load needs
@@ -32,11 +32,13 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
         return 0
     with _connect(asked, "setup", err) as connection:
         if asked.debug:
-            asked.tell(_circumstances(asked, connection))
+            asked.print_message(_debug_line(asked, connection))
         print(_banner(connection), file=said, flush=True)
         tables = read_tables(connection) if asked.uses_builtin else TableInfo(asked.scale)
         if asked.uses_builtin and asked.scale_given:
-            asked.tell(f"warning: scale option ignored, using count from pgbench_branches table ({tables.scale})")
+            asked.print_message(
+                f"warning: scale option ignored, using count from pgbench_branches table ({tables.scale})"
+            )
         if not asked.no_vacuum:
             _vacuum(asked, connection, err)
     load = BenchLoad(asked, tables, _target(asked), err)
@@ -48,12 +50,12 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
         if everything is not None:
             print(load.result.model_dump_json(indent=1), file=everything)
     if load.interrupted:
-        asked.tell("error: Run was interrupted; the above results are incomplete.")
+        asked.print_message("error: Run was interrupted; the above results are incomplete.")
         return INTERRUPTED
     if gives_up:
-        asked.tell(f"error: Run was aborted due to an error in thread {load.aborted_thread}")
+        asked.print_message(f"error: Run was aborted due to an error in thread {load.aborted_thread}")
     elif load.aborted:
-        asked.tell("error: Run was aborted; the above results are incomplete.")
+        asked.print_message("error: Run was aborted; the above results are incomplete.")
     return 2 if load.aborted else 0
 
 
@@ -62,14 +64,14 @@ def _banner(connection: LibpqConnection) -> str:
     return f"plinth bench ({__version__}, server {server})"
 
 
-def _circumstances(asked: BenchOptions, connection: LibpqConnection) -> str:
+def _debug_line(asked: BenchOptions, connection: LibpqConnection) -> str:
     length = f"duration: {asked.time_s}" if asked.time_s else f"nxacts: {asked.transactions}"
     place = f"pghost: {connection.host} pgport: {connection.port}"
     return f"{place} nclients: {asked.clients} {length} dbName: {connection.database}"
 
 
 def _vacuum(asked: BenchOptions, connection: LibpqConnection, err: TextIO) -> None:
-    """As pgbench: what fails here, for want of the tables or of the right, is told and passed over."""
+    """As in pgbench, errors here, such as missing tables or privileges, are printed and ignored."""
     print("starting vacuum...", end="", file=err, flush=True)
     for statement in _SMALL_TABLES:
         _try(connection, statement, err)

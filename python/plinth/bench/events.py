@@ -1,10 +1,10 @@
-"""What happens to single transactions while a load runs, in pgbench's words."""
+"""Messages about single transactions while a load runs, as pgbench prints them."""
 
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from plinth.bench.libpq_words import as_libpq
+from plinth.bench.libpq_messages import as_libpq
 from plinth.bench.options import BenchOptions
 
 _QUERIES = ("SQL", "gset", "aset", "endpipeline")
@@ -14,24 +14,25 @@ _PIPELINE = ("startpipeline", "syncpipeline", "endpipeline")
 _EXECUTED = ("shell", "setshell", "sleep")
 
 
-class EventTeller:
-    """Tells of ended clients, and with --verbose-errors of every error. `command_names` are those of each script."""
+class EventPrinter:
+    """Prints messages about clients that ended, and with --verbose-errors about every error. `command_names` are
+    those of each script."""
 
     def __init__(self, asked: BenchOptions, command_names: Sequence[Sequence[str]]) -> None:
         self._asked = asked
         self._names = command_names
         self.first_aborted: int | None = None
-        """The first client that has ended before its time."""
+        """The first client that ended early."""
 
-    def tell(self, events: Iterable[dict[str, Any]], dropped: int) -> None:
-        """Tell of the engine's `events`; `dropped` is how many came too fast to be kept."""
+    def print_events(self, events: Iterable[dict[str, Any]], dropped: int) -> None:
+        """Print the engine's `events`; `dropped` is how many came too fast to be kept."""
         for event in events:
             if event["kind"] == "aborted" and self.first_aborted is None:
                 self.first_aborted = event["client"]
             for line in self._lines(event):
-                self._asked.tell(line)
+                self._asked.print_message(line)
         if dropped:
-            self._asked.tell(f"warning: {dropped} further errors came too fast to be told one by one")
+            self._asked.print_message(f"warning: {dropped} further errors came too fast to be told one by one")
 
     def _lines(self, event: dict[str, Any]) -> Iterable[str]:
         client: int = event["client"]

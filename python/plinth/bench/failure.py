@@ -1,4 +1,4 @@
-"""What ends `plinth bench` early, told in pgbench's words."""
+"""An error that ends `plinth bench` early, with pgbench's message."""
 
 INTERRUPTED = 130
 """Exit code of what Ctrl-C ended."""

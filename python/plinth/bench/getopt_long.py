@@ -1,6 +1,6 @@
 """getopt_long(3) of the GNU C library: abbreviated long options, bundled short ones, options after operands.
 
-Its messages are those of that library, so that whoever knows pgbench's errors knows these.
+Its messages are those of that library, so that users who know pgbench's errors know these.
 """
 
 import os
@@ -20,8 +20,8 @@ class Found(NamedTuple):
 def options(
     words: Sequence[str], long: Mapping[str, bool], short: Mapping[str, str], unabbreviated: Mapping[str, bool]
 ) -> Iterator[Found]:
-    """The options in order, then the operands. `long` tells whether a name takes an argument; `short` maps to names.
-    Names in `unabbreviated` have to be written in full, and so make no abbreviation of another ambiguous.
+    """The options in order, then the operands. `long` maps a name to whether it takes an argument; `short` maps to
+    names. Names in `unabbreviated` have to be written in full, and so make no abbreviation of another ambiguous.
 
     Raises BenchFailure at the option that is wrong, when it is reached.
     """
@@ -82,5 +82,5 @@ def _short(letters: str, rest: list[str], long: Mapping[str, bool], short: Mappi
 
 
 def usage(message: str) -> BenchFailure:
-    """A complaint about the command line itself, with the way to the help."""
+    """An error about the command line itself, with a hint to the help."""
     return BenchFailure(message, hint='Try "plinth bench --help" for more information.', severity="")

@@ -130,8 +130,8 @@ class Initialisation:
                 bulk.start()
                 while not bulk.wait(every_s):
                     state = json.loads(bulk.progress())
-                    if state["rows_done"] < state["rows_total"]:  # that all are there is told once, at the end
-                        self._tell_rows(state, time.monotonic() - began)
+                    if state["rows_done"] < state["rows_total"]:  # completion is printed once, at the end
+                        self._print_rows(state, time.monotonic() - began)
             except BaseException:
                 bulk.stop()
                 bulk.wait(10.0)
@@ -142,14 +142,14 @@ class Initialisation:
         if result["errors"]:
             first = result["errors"][0]
             raise BenchFailure(f"copy of {first['table']} failed: {first['message']}")
-        self._tell_rows({"rows_done": result["rows"], "rows_total": result["rows"]}, time.monotonic() - began)
+        self._print_rows({"rows_done": result["rows"], "rows_total": result["rows"]}, time.monotonic() - began)
 
     def _may_freeze(self) -> bool:
         """Not into partitions, and as pgbench not before 14, where a frozen page was not marked as all visible."""
         rows = self._connection.execute("select relkind from pg_class where oid = to_regclass('pgbench_accounts')")
         return rows == [("r",)] and self._connection.server_version >= 140000
 
-    def _tell_rows(self, state: dict[str, int], elapsed_s: float) -> None:
+    def _print_rows(self, state: dict[str, int], elapsed_s: float) -> None:
         done, all_rows = state["rows_done"], state["rows_total"]
         small = all_rows - ACCOUNTS * self._asked.scale
         done, all_rows = done - small, all_rows - small

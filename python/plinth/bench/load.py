@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
-from plinth.bench.events import EventTeller
+from plinth.bench.events import EventPrinter
 from plinth.bench.failure import BenchFailure
-from plinth.bench.libpq_words import as_libpq
+from plinth.bench.libpq_messages import as_libpq
 from plinth.bench.lossless import raw_of, text_of
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
@@ -26,7 +26,7 @@ _SHOWN_BYTES = 127
 _POLL_S = 0.1
 _STOP_TIMEOUT_S = 10.0
 _FOR_EVER_S = 366 * 86_400
-"""The engine's longest duration; whoever asks for more means without end."""
+"""The engine's longest duration; a longer one is taken as no limit."""
 
 
 class BenchLoad:
@@ -42,7 +42,7 @@ class BenchLoad:
         self._target = target
         self._err = err
         self._commands = [_commands_of(script.description, script.source) for script in asked.scripts]
-        self._events = EventTeller(asked, [[command["name"] for command in each] for each in self._commands])
+        self._events = EventPrinter(asked, [[command["name"] for command in each] for each in self._commands])
 
     def run(self) -> Outcome:
         """Run to the end. Ctrl-C ends it early, with what was measured. Raises BenchFailure when it cannot begin."""
@@ -113,7 +113,7 @@ class BenchLoad:
             "log": self._log(),
             "shell_user": self._shell_user(),
             "connect_timeout_s": 86_400.0,
-            # pgbench is gone at once, and so is what its other clients were at.
+            # pgbench exits at once, and its other clients' transactions are lost.
             "stop_timeout_s": 0.0 if asked.exit_on_abort else _STOP_TIMEOUT_S,
         }
 
@@ -125,7 +125,7 @@ class BenchLoad:
         if user is None:
             return None
         name = user.environment["USER"]
-        self._asked.tell(f"warning: shell commands of scripts run as user {name}, never as root")
+        self._asked.print_message(f"warning: shell commands of scripts run as user {name}, never as root")
         return {"uid": user.uid, "gid": user.gid, "environment": {**os.environ, **user.environment}}
 
     def _rate(self) -> dict[str, Any] | None:
@@ -148,17 +148,17 @@ class BenchLoad:
     def _follow(self, run: Any, progress: Progress, began_unix_ns: int) -> None:
         try:
             while not run.wait(_POLL_S):
-                self._tell(json.loads(run.progress()), progress, began_unix_ns)
+                self._print_progress(json.loads(run.progress()), progress, began_unix_ns)
         except KeyboardInterrupt:
             self.interrupted = True
-            self._asked.tell("interrupted: statements under way may end; Ctrl-C again waits for nothing")
+            self._asked.print_message("interrupted: statements under way may end; Ctrl-C again waits for nothing")
             run.stop()
             run.wait(_STOP_TIMEOUT_S + 1)
-        self._tell(json.loads(run.progress()), progress, began_unix_ns)
+        self._print_progress(json.loads(run.progress()), progress, began_unix_ns)
 
-    def _tell(self, state: dict[str, Any], progress: Progress, began_unix_ns: int) -> None:
+    def _print_progress(self, state: dict[str, Any], progress: Progress, began_unix_ns: int) -> None:
         progress.add(state["seconds"], began_unix_ns)
-        self._events.tell(state["events"], state["events_dropped"])
+        self._events.print_events(state["events"], state["events_dropped"])
 
     def _outcome(self) -> Outcome:
         result = self.result

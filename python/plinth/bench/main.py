@@ -1,4 +1,5 @@
-"""`plinth bench` from words to an exit code: 0, 1 for bad usage and set-up, 2 for errors while clients ran, 130 for Ctrl-C."""
+"""`plinth bench` from arguments to an exit code: 0, 1 for bad usage and set-up, 2 for errors while clients ran, 130
+for Ctrl-C."""
 
 import os
 import sys
@@ -21,7 +22,7 @@ _OF_CONNECTIONS = ("dbname", "host", "port", "username", "tablespace", "index_ta
 
 
 def _check_encoding(asked: "BenchOptions") -> None:
-    """What goes to the server by other ways than a script is UTF-8."""
+    """Everything that is sent to the server, except scripts, is UTF-8."""
     for name in _OF_CONNECTIONS:
         value = getattr(asked, name) or ""
         try:

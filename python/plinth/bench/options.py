@@ -29,9 +29,9 @@ _BENCH, _INIT, _BOTH = "benchmarking", "initialization", "both"
 
 @dataclass
 class BenchOptions:
-    """What was asked for; times in pgbench's own units, which the names tell."""
+    """The options; times are in pgbench's own units, given in the names."""
 
-    tell: Callable[[str], None]
+    print_message: Callable[[str], None]
     dbname: str | None = None
     host: str | None = None
     port: str | None = None
@@ -88,7 +88,7 @@ Apply = Callable[[BenchOptions, str], None]
 
 @dataclass(frozen=True)
 class Option:
-    """One option: its letter if it has one, whether it takes an argument, where it may stand, and what it does."""
+    """One option: its letter if it has one, whether it takes an argument, where it is allowed, and what it does."""
 
     name: str
     letter: str | None
@@ -132,7 +132,7 @@ def _builtin(name: str | None) -> Apply:
 
 def _clients(asked: BenchOptions, value: str) -> None:
     asked.clients = option_int(value, "-c/--client", 1, INT_MAX)
-    needed = asked.clients + 3  # pgbench's own reckoning
+    needed = asked.clients + 3  # computed as in pgbench
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < needed:
         raise BenchFailure(
@@ -194,7 +194,7 @@ def _random_seed(asked: BenchOptions, value: str) -> None:
 
 def _seed_from(asked: BenchOptions, value: str, source: str) -> None:
     asked.seed = read_seed(value, source)
-    asked.tell(f"setting random seed to {asked.seed}")
+    asked.print_message(f"setting random seed to {asked.seed}")
 
 
 def _show_script(asked: BenchOptions, value: str) -> None:
@@ -294,12 +294,13 @@ OURS = (
 )
 
 
-def parse(words: Sequence[str], environment: Mapping[str, str], tell: Callable[[str], None]) -> BenchOptions:
-    """The options of a command line, judged in pgbench's order; `tell` is given what is to be known at once.
+def parse(words: Sequence[str], environment: Mapping[str, str], print_message: Callable[[str], None]) -> BenchOptions:
+    """The options of a command line, judged in pgbench's order; `print_message` gets messages that are printed at
+    once.
 
     Raises BenchFailure, and ListRequested where only a listing was asked for.
     """
-    asked = BenchOptions(tell=tell, seed=read_seed("time", "the clock"))
+    asked = BenchOptions(print_message=print_message, seed=read_seed("time", "the clock"))
     if "PGBENCH_RANDOM_SEED" in environment:
         _seed_from(asked, environment["PGBENCH_RANDOM_SEED"], "PGBENCH_RANDOM_SEED environment variable")
     by_name = {option.name: option for option in (*OPTIONS, *OURS)}

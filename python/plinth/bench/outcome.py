@@ -1,4 +1,4 @@
-"""What a run of `plinth bench` gave, in the quantities that pgbench reports."""
+"""The result of a run of `plinth bench`, in the quantities that pgbench reports."""
 
 import math
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ class Counts:
 
     @property
     def failed(self) -> int:
-        """All that failed."""
+        """The number of failed transactions."""
         return self.serialization_failures + self.deadlock_failures + self.other_failures
 
     @property
@@ -81,7 +81,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class ScriptOutcome:
-    """One script's share."""
+    """The share of a script."""
 
     description: str
     weight: int

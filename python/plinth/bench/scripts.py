@@ -68,7 +68,7 @@ def show(prefix: str) -> str:
     return f"-- {name}: {description}\n{source}\n"
 
 
-# An error about a script as a whole, which pgbench tells without a line.
+# An error about a script as a whole, which pgbench prints without a line.
 _WHOLE = "empty command list"
 
 

@@ -1,4 +1,4 @@
-"""What is known of the database before a run: its scale, and how its accounts are partitioned."""
+"""The tables before a run: their scale, and how the accounts are partitioned."""
 
 from typing import NamedTuple
 

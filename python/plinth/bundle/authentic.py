@@ -55,7 +55,7 @@ def read_authentic(folder: BundleFolder, manifest: Manifest, key: RunKey) -> Aut
 def replace_plan(folder: BundleFolder, manifest: Manifest, key: RunKey, before: Authentic, plan: Plan) -> None:
     """Write `plan` in place of the one that was read as `before`; killed at any instant, one of both is there and authentic.
 
-    What stands in the bundle by now is not read again, so that nothing is vouched for that was not checked.
+    What is in the bundle by now is not read again, so that nothing is vouched for that was not checked.
     """
     text = plan.model_dump_json(indent=1)
     mac = _mac(key, manifest.plinth_version, text.encode(), before.experiment_toml)

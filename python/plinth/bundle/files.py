@@ -1,6 +1,6 @@
 """The files of a bundle, reached from a descriptor of its folder.
 
-Bundles are shared, so what stands in one is not to be trusted. Each step of a name is opened without following symbolic
+Bundles are shared, so what is in one is not to be trusted. Each step of a name is opened without following symbolic
 links, and only regular files of a bounded size are read: no name leads out of the bundle, and nothing there can make its
 reader wait. A folder that is renamed while it is held is still the one that is written to.
 """
@@ -37,7 +37,7 @@ _KINDS = {
 
 
 class Entry(NamedTuple):
-    """What stands in a bundle: its name from the bundle's folder on, and what it is ("a file", "a FIFO")."""
+    """An entry of a bundle: its name from the bundle's folder on, and what it is ("a file", "a FIFO")."""
 
     name: str
     kind: str
@@ -57,7 +57,7 @@ class BundleFolder:
     """A bundle's folder, held open. Names are relative to it, as in "env/host.json".
 
     Whatever fails is raised as a PlinthError that names the file. The path that is given may lead through links: which
-    folder is meant is its user's to say; what stands in it is not.
+    folder is meant is its user's to say; what is in it is not.
     """
 
     def __init__(self, path: Path, called: str = "the bundle") -> None:
@@ -115,7 +115,7 @@ class BundleFolder:
         return Path(f"/proc/self/fd/{self.descriptor}").readlink()
 
     def entry(self, name: str) -> Entry | None:
-        """What stands at `name`; None when nothing does."""
+        """The entry at `name`; None when there is none."""
         with self._reading(name), self._parent(name) as (parent, last):
             try:
                 return Entry(name, _kind(os.lstat(last, dir_fd=parent).st_mode))
@@ -123,7 +123,7 @@ class BundleFolder:
                 return None
 
     def entries(self, folder: str = "") -> list[Entry]:
-        """What stands in `folder`, by name; nothing when there is none."""
+        """The entries of `folder`, by name; nothing when there is no such folder."""
         try:
             descriptor = self._step(folder, _LIST)
         except FileNotFoundError:
@@ -178,7 +178,7 @@ class BundleFolder:
             raise self._no_part(name, str(error)) from error
 
     def make_folder(self, name: str) -> None:
-        """Make a folder where it is not there; the one that it stands in must be."""
+        """Make a folder where there is none; its parent must be there."""
         with self._writing(name), self._parent(name) as (parent, last):
             try:
                 os.mkdir(last, dir_fd=parent)
@@ -204,7 +204,7 @@ class BundleFolder:
                 os.close(descriptor)
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Make a file anew and fsync it; whoever asks sees to it that nobody reads half of it."""
+        """Make a file anew and fsync it; the caller ensures that nobody reads half of it."""
         data = os.fsencode(content) if isinstance(content, str) else content  # names may be of any bytes
         with self.new_file(name) as descriptor, open(descriptor, "wb", closefd=False) as file:
             file.write(data)
@@ -221,7 +221,7 @@ class BundleFolder:
             raise
 
     def rename(self, old: str, new: str) -> None:
-        """Give what stands at `old` the name `new` in the same folder, and fsync the folder."""
+        """Give the entry at `old` the name `new` in the same folder, and fsync the folder."""
         with self._writing(new), self._parent(new) as (parent, last):
             os.replace(old.rpartition("/")[2], last, src_dir_fd=parent, dst_dir_fd=parent)
             self._sync(parent)
@@ -281,7 +281,7 @@ class BundleFolder:
 
     @contextmanager
     def _parent(self, name: str) -> Iterator[tuple[int, str]]:
-        """A descriptor of the folder that `name` stands in, and the last part of the name."""
+        """A descriptor of the folder that `name` is in, and the last part of the name."""
         *above, last = _parts(name)
         descriptor = self._step("/".join(above), _STEP)
         try:

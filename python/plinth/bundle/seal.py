@@ -13,7 +13,7 @@ SEAL = "SHA256SUMS"
 _UNSEALED = {"derived"}  # rebuilt at will
 _NOT_SEALED = {SEAL, ".plinth.lock"}
 _MAX_HOLE_BYTES = 2**30
-"""A run leaves no holes in its files; with one as large as this, a sum could take for ever to compute."""
+"""A run leaves no holes in its files; with one as large as this, a sum could take forever to compute."""
 
 
 def seal_bundle(folder: BundleFolder) -> None:
@@ -73,12 +73,13 @@ def _missing_trials(folder: BundleFolder) -> list[str]:
     trials = folder.entry("trials")
     if trials is not None and not trials.is_folder:
         return []  # a finding already
-    if read_manifest(folder).status != "complete":
+    manifest = read_manifest(folder)
+    if manifest.status != "complete":
         return []
     there = {entry.name for entry in folder.entries("trials")} if trials is not None else set[str]()
     return [
         f"planned, but not in the bundle: trial {trial.number} of {trial.variant}"
-        for trial in read_plan(folder).trials
+        for trial in manifest.expected_trials(read_plan(folder).trials)
         if f"trials/{trial.number:04d}-{trial.variant}" not in there
     ]
 

@@ -21,7 +21,7 @@ from plinth.model.errors import PlinthError, Refused
 from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import LoadResult
 from plinth.model.loaded import LoadedDataset
-from plinth.model.manifest import Failure, Manifest, RunStatus
+from plinth.model.manifest import Failure, Manifest, RunStatus, TrialsEnd
 from plinth.model.plan import Plan, PlannedTrial, kept_path
 from plinth.model.probe import FsyncProbe
 from plinth.model.probe_io import StorageIo
@@ -98,7 +98,12 @@ class BundleWriter:
         for entry in (*folder.entries(), *folder.walk("env"), *folder.entries("logs")):
             if is_partial(entry.name):
                 folder.remove(entry.name)
-        writer = cls(folder, manifest.model_copy(update={"status": "running", "reason": None, "ended_unix_ns": None}))
+        writer = cls(
+            folder,
+            manifest.model_copy(
+                update={"status": "running", "reason": None, "ended_unix_ns": None, "trials_end": None}
+            ),
+        )
         writer._write_manifest()
         return writer
 
@@ -207,6 +212,11 @@ class BundleWriter:
         """Write cuts/NNNNN.json."""
         self.folder.make_folders("cuts")
         self.folder.write_durably(f"cuts/{cut.number:05d}.json", cut.model_dump_json(indent=1))
+
+    def end_trials(self, end: TrialsEnd) -> None:
+        """Keep that no more of the planned trials are run, and why."""
+        self.manifest = self.manifest.model_copy(update={"trials_end": end})
+        self._write_manifest()
 
     def finish(self, status: RunStatus, reason: str | None = None, failures: tuple[Failure, ...] = ()) -> None:
         """Say how the run ended and what failed on the way, and seal what is there."""

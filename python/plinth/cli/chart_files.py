@@ -9,11 +9,11 @@ from plinth.model.errors import RunError
 from plinth.system.failures import from_os_error
 
 if TYPE_CHECKING:
-    from plinth.cli.results import Results
+    from plinth.model.report import Report
 
 
-def write_charts(results: "Results", svg: Path | None, png: Path | None, as_json: bool) -> None:
-    """Write every chart to the folders that are given, and print which file has which chart.
+def write_charts(report: "Report", bundle: Path, svg: Path | None, png: Path | None, as_json: bool) -> None:
+    """Write every chart of the report of `bundle` to the folders that are given, and print which file has which chart.
 
     Files are written beside their place and moved there, so that a link of that name is replaced and not followed.
     Raises RunError when there is nothing to draw.
@@ -22,11 +22,11 @@ def write_charts(results: "Results", svg: Path | None, png: Path | None, as_json
     from plinth.report.charts import draw_charts, png_of
 
     folders = {form: _made(folder, form) for form, folder in (("svg", svg), ("png", png)) if folder is not None}
-    drawings = draw_charts(results.report)
+    drawings = draw_charts(report)
     if not drawings:
         raise RunError(
             "there is no chart to write: no trial of this run was measured",
-            where=str(results.bundle),
+            where=str(bundle),
             hint="`plinth report BUNDLE` says what failed; `plinth resume BUNDLE` runs the trials that are missing",
         )
     index: list[dict[str, str]] = []

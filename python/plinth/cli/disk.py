@@ -301,7 +301,7 @@ def _physics(changes: Sequence[str]) -> "Physics":
 
 
 def _value(text: str) -> Any:
-    """A TOML value; text that is none stands for itself, so that quotes may be left out."""
+    """A TOML value; text that is none is taken as a string, so that quotes may be left out."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -96,7 +96,7 @@ def witness(
     from plinth.system.runner import Runner
     from plinth.witness.credentials import witness_credentials
     from plinth.witness.rounds import WitnessFolder
-    from plinth.witness.server import Hearing, listening, serving
+    from plinth.witness.server import RoundProgress, listening, serving
 
     silence_s, max_bytes = seconds_of("--silence", silence), _size("--max-size", max_size)
     host, port = _address("--listen", listen)
@@ -104,8 +104,8 @@ def witness(
     credentials = witness_credentials(made.path, cert, key, Runner())
     progress = _ProgressLine()
 
-    def show(heard: Hearing) -> None:
-        progress.show(f"round {heard.round}: {heard.acknowledged:,} acknowledged commits are known")
+    def show(received: RoundProgress) -> None:
+        progress.show(f"round {received.round}: {received.acknowledged:,} acknowledged commits are known")
 
     with listening(host, port) as listener:
         port = listener.getsockname()[1]

@@ -53,7 +53,7 @@ Destroy = Annotated[
         name="--destroy",
         negative="",
         help="The last six characters of the serial number of a disk whose content may be destroyed. May be repeated. "
-        "Nothing else stands in for it: no file, no environment variable.",
+        "Nothing else takes its place: no file, no environment variable.",
     ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON on stdout.")]
@@ -110,7 +110,7 @@ def plan(
 ) -> int:
     """Show what a run will do: variants, trials in order, every command, the time and space that it needs.
 
-    Nothing is changed. The run does exactly what is shown; RUN stands for the id that each run gets.
+    Nothing is changed. The run does exactly what is shown; RUN is a placeholder for the id that each run gets.
 
       plinth plan mine.toml
       plinth plan mine.toml --duration 30s --clients 1,4,16 --set dataset.scale=100

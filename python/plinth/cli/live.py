@@ -151,7 +151,7 @@ class LiveDisplay:
         self._ended += 1
 
     def render(self) -> RenderableType:
-        """The display as it stands; called by the terminal's refresh thread."""
+        """The current display; called by the terminal's refresh thread."""
         rows: list[RenderableType] = [self._head()]
         if self._trial is not None and self._live is not None:
             rows.append(self._second_line(self._live))
@@ -240,7 +240,8 @@ def _pace(progress: Progress) -> list[str]:
     """How fast it goes, and how long the rest takes; nothing where that is not known."""
     if not progress.rate or not progress.total:
         return []
-    parts = [f"{progress.rate:,.0f} {progress.unit}/s"] if progress.unit != "bytes" else []
+    rate = f"{progress.rate:,.0f}" if progress.rate >= 10 else f"{progress.rate:.2g}"
+    parts = [f"{rate} {progress.unit}/s"] if progress.unit != "bytes" else []
     if progress.bytes_per_s is not None:
         parts.append(f"{format_size(progress.bytes_per_s)}/s")
     if progress.left_s:

@@ -10,7 +10,7 @@ from plinth.model.shown import ascii_json, shown, shown_as_json
 
 
 def print_plain(text: str, *, end: str = "\n", file: IO[str] | None = None, flush: bool = False) -> None:
-    """Print text, whoever it is from, with its control characters escaped; on standard output unless `file` is given."""
+    """Print text from any source, with its control characters escaped; on standard output unless `file` is given."""
     print(shown(text), end=end, file=file, flush=flush)
 
 

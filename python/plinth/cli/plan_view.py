@@ -1,6 +1,7 @@
 """A plan, for people."""
 
 import re
+import shlex
 from itertools import groupby
 from textwrap import fill
 
@@ -11,7 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.dataset import DatasetSpec
+from plinth.model.experiment import FIRST_LOOK
 from plinth.model.factors import Design, design_of
+from plinth.model.figures import percent
 from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_duration, format_size
@@ -37,9 +40,11 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(f"{experiment.name}: ", style="bold", end="")
     console.print(experiment.question)
     console.print(
-        f"\n{len(plan.variants)} variants, {len(plan.trials)} trials of {format_duration(measure.warmup_s)} warm-up and "
-        f"{format_duration(measure.duration_s)} measured; about {format_duration(plan.estimated_s)} in all\n"
+        f"\n{len(plan.variants)} variants, {_how_many(plan)} of {format_duration(measure.warmup_s)} warm-up and "
+        f"{format_duration(measure.duration_s)} measured; {_how_long(plan)} in all\n"
     )
+    if measure.target is not None:
+        console.print(_end_of_trials(measure.target, measure.budget_s) + "\n")
     for action in measure.actions:
         console.print(Text(f"  in each trial: {action.title()}"))
     for override in plan.overrides:
@@ -75,6 +80,26 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(f"  written by estimate: {format_size(plan.estimated_written_bytes)}{_budget(plan)}")
     for warning in plan.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"))
+
+
+def _how_many(plan: Plan) -> str:
+    """ "10 trials", or how few and how many there may be where they end once they have decided."""
+    most = len(plan.trials)
+    return (
+        f"{most} trials"
+        if plan.experiment.measure.target is None
+        else f"{FIRST_LOOK * len(plan.variants)} to {most} trials"
+    )
+
+
+def _how_long(plan: Plan) -> str:
+    longest = f"about {format_duration(plan.estimated_s)}"
+    return longest if plan.experiment.measure.target is None else f"at most {longest}"
+
+
+def _end_of_trials(target: float, budget_s: float | None) -> str:
+    budget = "" if budget_s is None else f", or when they have taken {format_duration(budget_s)} (measure.budget)"
+    return f"  trials end once differences of {percent(target)} are decided (measure.target){budget}"
 
 
 def _variants(plan: Plan) -> RenderableType:
@@ -181,7 +206,7 @@ def _print_step(number: str, step: Step, shown: set[tuple[str, ...]], console: C
     if step.argv is not None and step.argv not in shown:
         shown.add(step.argv)
         # A command stays one line, so that it can be copied.
-        console.print(f"{indent}$ {' '.join(step.argv)}", soft_wrap=True, style="dim")
+        console.print(f"{indent}$ {shlex.join(step.argv)}", soft_wrap=True, style="dim")
 
 
 def _repeated_steps(plan: Plan) -> set[str]:

@@ -79,7 +79,7 @@ def report(
 
         results = _results_of(bundle)
         require_objectives(results.contents.plan.experiment.objectives, fail_on, junit)
-        write_charts(results, svg, png, as_json)
+        write_charts(results.report, results.bundle, svg, png, as_json)
         return gated_objectives(results.analysis, fail_on, junit)
     if sum((html, markdown, csv, as_json, plots)) > 1:
         raise UsageError("give one of --html, --markdown, --csv, --json and --plots")

@@ -133,25 +133,25 @@ def teardown(
 ) -> int:
     """Undo what `plinth storage prepare` made: the storage and all that was made for it.
 
-    Only what its journal names and what still bears Plinth's label is touched.
+    Only what its journal names and what still has Plinth's label is touched.
 
       plinth storage teardown
       plinth storage teardown fast
     """
     from plinth.run.undo import undo_step
-    from plinth.system.clean import standing_runs
+    from plinth.system.clean import kept_runs
     from plinth.system.runner import Runner
-    from plinth.tasks.standalone import standing, teardown_standalone
+    from plinth.tasks.standalone import kept_run, teardown_standalone
 
     if name is None:
-        there = standing_runs()
+        there = kept_runs()
         for run in there.runs:
             print_plain(f"{run.run_id}: {run.what}")
         print_plain("Undo one with: plinth storage teardown NAME" if there.runs else "There is none.")
         for error in there.unreadable:
             print_plain(f"{error.where}: {error.message}", file=sys.stderr)
         return 0
-    run = standing(name)
+    run = kept_run(name)
     if dry_run:
         _print_steps("To undo it", [done for step in reversed(run.steps) if (done := undo_step(step)) is not None])
         return 0

@@ -27,7 +27,7 @@ def clean(
 ) -> int:
     """Undo what a run that was killed left behind: mounts, servers, directories.
 
-    Only what a journal names and what still bears Plinth's label is touched. Safe to run twice. Journals are in
+    Only what a journal names and what still has Plinth's label is touched. Safe to run twice. Journals are in
     /var/lib/plinth for root, in ~/.local/state/plinth for others, or where PLINTH_STATE_DIR says: clean as the user whose
     run it was.
 
@@ -51,12 +51,12 @@ def clean(
         print_plain(f"run {run.run_id}: {len(run.undone)} steps undone")
         for step in run.undone:
             print_plain(f"  undone: {step.title}")
-    for standing in result.standing:
-        name = storage_name(standing.run_id)
-        print_plain(f"left in place on purpose: {standing.what}; `plinth storage teardown {name}` undoes it")
-    for living in result.living:
-        print_plain(f"run {living.run_id}: left alone, it is still going (pid {living.pid})")
-    if not result.runs and not result.living and not result.standing:
+    for kept in result.kept_runs:
+        name = storage_name(kept.run_id)
+        print_plain(f"left in place on purpose: {kept.what}; `plinth storage teardown {name}` undoes it")
+    for alive in result.alive:
+        print_plain(f"run {alive.run_id}: left alone, it is still going (pid {alive.pid})")
+    if not result.runs and not result.alive and not result.kept_runs:
         print_plain(f"nothing to clean: no journal in {journal_dir()}")
     if error := result.error():
         raise error

@@ -1,4 +1,4 @@
-"""What can be done about a process that disturbs: never to halt or kill it, since whoever waits for it would hang.
+"""What can be done about a process that disturbs: never to halt or kill it, since processes that wait for it would hang.
 
 A halted pid 1, session bus or package manager takes the machine with it. So a service is stopped as a service, with all that
 belongs to it, and everything else is named and waited for.
@@ -22,7 +22,7 @@ _PACKAGE_MANAGERS = re.compile(
     r"apt|apt-.*|aptd|aptitude|apt\.systemd\.dai|dpkg.*|unattended-upgr|dnf.*|yum.*|rpm.*|zypper|pacman|apk|snapd?|packagekitd|"
     r"flatpak.*|emerge|nix-.*|update-initramf"
 )
-"""Whoever is stopped in the midst leaves a system half installed."""
+"""Programs that leave a system half installed when they are stopped."""
 _SERVICE = re.compile(r"(?P<unit>[^/]+\.service)(/|$)")
 _OF_A_USER = re.compile(r"user@\d+\.service")
 """The service of a user's whole session."""

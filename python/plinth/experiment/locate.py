@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from plinth.experiment.toml_document import with_short_keys
+
 _Path = tuple[str | int, ...]
 
 # What may hold a line end that ends no statement, or a bracket that opens nothing; then brackets, and line ends themselves.
-# https://toml.io/en/v1.0.0#string: up to two quotes may stand before the three that end a string over several lines.
+# https://toml.io/en/v1.0.0#string: up to two quotes may precede the three that end a string over several lines.
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|' + r"'''.*?'{3,5}|" + r'"(?:\\.|[^"\\])*"|' + r"'[^']*'|#[^\n]*|[\[\]{}\n]", re.DOTALL
 )
@@ -45,7 +47,7 @@ def _lines(text: str) -> Mapping[_Path, int]:
     sizes: dict[_Path, int] = {}  # of arrays of tables
     table: _Path = ()
     for line, statement in _statements(text):
-        document = tomllib.loads(statement)
+        document = tomllib.loads(with_short_keys(statement))
         if statement.lstrip(" \t").startswith("["):
             table = _opened(document, sizes)
             for length in range(1, len(table) + 1):
@@ -86,7 +88,7 @@ def _opened(header: Any, sizes: dict[_Path, int]) -> _Path:
 
 
 def _paths(table: _Path, document: dict[str, Any]) -> Iterator[_Path]:
-    """The path of each value in `document`, which stands in `table`."""
+    """The path of each value in `document`, which is in `table`."""
     left: list[tuple[_Path, Any]] = [(table, document)]
     while left:
         above, value = left.pop()

@@ -31,7 +31,7 @@ def override_keys(override: str) -> tuple[str, ...]:
 
 
 def _value(text: str) -> Any:
-    """A TOML value; text that is none stands for itself, so that quotes may be left out."""
+    """A TOML value; text that is none is taken as a string, so that quotes may be left out."""
     try:
         try:
             return parse_toml(f"value = {text}")["value"]

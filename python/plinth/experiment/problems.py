@@ -132,7 +132,7 @@ def _allowed_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[st
 
 
 def _candidates(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
-    """The models that may stand at `loc`, which runs through fields, dict keys and union tags."""
+    """The models that are possible at `loc`, which runs through fields, dict keys and union tags."""
     candidates = [model]
     for part in loc:
         tagged = [candidate for candidate in candidates if part in _own_tags(candidate)]

@@ -35,18 +35,18 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
             )
         )
     tablespaces = _table(server, "tablespaces")
-    standing = ["server.storage", "server.wal_storage", *(f"server.tablespaces.{name}" for name in tablespaces)]
+    paths = ["server.storage", "server.wal_storage", *(f"server.tablespaces.{name}" for name in tablespaces)]
     valid = valid_storages(storages)
     problems += check_storages(valid, storages)
     if storages:
-        problems += _check_names("storage", standing, storages, document, matrix)
-        for name, path in _named(standing, document, matrix):
+        problems += _check_names("storage", paths, storages, document, matrix)
+        for name, path in _named(paths, document, matrix):
             problems += check_data_directory(name, path, valid)
     if not is_external:
         within = ["dataset.tablespace", "dataset.index_tablespace"]
         problems += _check_names("tablespace", within, [*tablespaces, DEFAULT_TABLESPACE], document, matrix)
     else:
-        problems += _check_loader(document, matrix) + _check_load_settings(document, matrix)
+        problems += _check_loader(document, matrix) + _check_load_settings(document, matrix) + _check_stops(document)
     return [
         *problems,
         *_check_baseline(document, matrix),
@@ -77,6 +77,21 @@ def _check_load_settings(document: dict[str, Any], matrix: dict[str, Any]) -> li
     return [
         Problem("load_settings: not with connection: Plinth does not change a server that it did not start", path=path)
         for path in written
+    ]
+
+
+def _check_stops(document: dict[str, Any]) -> list[Problem]:
+    """Of an external server: what it would have to be stopped for."""
+    measure = _table(document, "measure")
+    asked = {"cache": measure.get("cache") == "cold", "restore": measure.get("restore", "none") != "none"}
+    return [
+        Problem(
+            f"{key}: got {measure[key]!r}; the server is stopped for it, and an external server is not ours to stop",
+            path=["measure", key],
+            hint="leave it out, or take a managed server",
+        )
+        for key, stops in asked.items()
+        if stops
     ]
 
 

@@ -1,7 +1,7 @@
 """Secrets of connection strings, taken out of an experiment's document before anything else is done with it.
 
 What is validated, planned, shown and kept has only connection strings without secrets; the whole ones stay beside it in
-memory, for whoever connects.
+memory, for the code that connects.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ class SecretsTaken:
         self.problems: list[Problem] = []
 
     def without(self, value: Any, path: tuple[str | int, ...] = ()) -> Any:
-        """A copy of `value`, which stands at `path` of the document, without secrets.
+        """A copy of `value`, which is at `path` of the document, without secrets.
 
         Adds to `problems` each connection string that cannot be read, and each secret where it does not belong.
         """

@@ -11,14 +11,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from plinth.model.dataset import TpcbDataset
-from plinth.model.experiment import (
-    SPEC_VERSION,
-    MeasureSpec,
-    ServerSpec,
-    WorkloadSpec,
-)
+from plinth.model.experiment import SPEC_VERSION, MeasureSpec, ServerSpec
 from plinth.model.shown import shown
 from plinth.model.storage import DirectoryStorage, TmpfsStorage
+from plinth.model.workload import WorkloadSpec
 
 _HEAD = """\
 # A Plinth experiment: one question, asked of storages and settings.

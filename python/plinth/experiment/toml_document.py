@@ -1,5 +1,6 @@
 """TOML that others have written, read so that nothing in it can end in anything but an error with its place."""
 
+import re
 import tomllib
 from typing import Any
 
@@ -8,6 +9,9 @@ from plinth.model.errors import Problem
 MOST_LEVELS = 64
 """Of tables and lists within one another. No experiment has more than eight."""
 _SHOWN_PARTS = 4
+_PART = r"""(?>(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)"""
+_TOO_LONG_KEY = re.compile(rf"""(?<![\w."'-])({_PART}{{{MOST_LEVELS + 1}}}){_PART}++""")
+"""A dotted key of more parts than there may be levels. A parser takes time by the square of their number: 20,000 take 12 s."""
 
 
 class NotADocument(Problem):
@@ -24,6 +28,9 @@ def parse_toml(text: str) -> dict[str, Any]:
     Raises tomllib.TOMLDecodeError for what is not TOML, NotADocument for what exceeds the parser, and Problem, with the
     path of the key, for values that no key takes: too deep, with a NUL or not text at all, of more than 64 bits.
     """
+    shortened = with_short_keys(text)
+    if shortened != text:
+        parse_toml(shortened)  # raises; but where this was no key, text of that form in a string
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -35,6 +42,11 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise NotADocument(_TOO_LARGE, _first_line_with(ValueError, text)) from None
     check_values(document)
     return document
+
+
+def with_short_keys(text: str) -> str:
+    """`text` with dotted keys cut that have more parts than are allowed; so is what looks like one in a string."""
+    return _TOO_LONG_KEY.sub(r"\1", text)
 
 
 _TOO_LARGE = "a whole number of more than 64 bits"

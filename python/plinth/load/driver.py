@@ -5,10 +5,10 @@ from typing import NamedTuple, Protocol
 
 from plinth.load.drivers import DriverLoad, check_driver
 from plinth.load.engine import Load
-from plinth.model.experiment import Driver, WorkloadSpec
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import TransactionText
+from plinth.model.workload import Driver, WorkloadSpec
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
 

@@ -10,7 +10,7 @@ from plinth.model.units import DurationS, format_duration
 
 
 class TimedAction(Frozen, ABC):
-    """What every action has."""
+    """The fields of every action."""
 
     at_s: DurationS = Field(
         alias="at",
@@ -20,12 +20,12 @@ class TimedAction(Frozen, ABC):
     )
 
     def title(self) -> str:
-        """What is done and when, for people."""
+        """A description of the action and its time."""
         return f"{self.what()} at {format_duration(self.at_s)}"
 
     @abstractmethod
     def what(self) -> str:
-        """What is done."""
+        """A description of the action."""
 
     @abstractmethod
     def statement(self) -> str:
@@ -38,7 +38,7 @@ class CheckpointAction(TimedAction):
     do: Literal["checkpoint"]
 
     def what(self) -> str:
-        """What is done."""
+        """A description of the action."""
         return "checkpoint"
 
     def statement(self) -> str:
@@ -52,7 +52,7 @@ class ReloadAction(TimedAction):
     do: Literal["reload"]
 
     def what(self) -> str:
-        """What is done."""
+        """A description of the action."""
         return "reload"
 
     def statement(self) -> str:
@@ -71,7 +71,7 @@ class SqlAction(TimedAction):
     )
 
     def what(self) -> str:
-        """What is done."""
+        """A description of the action."""
         return f"sql: {' '.join(self.sql.split())}"
 
     def statement(self) -> str:

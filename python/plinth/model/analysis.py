@@ -24,7 +24,7 @@ Verdict = Literal["better", "worse", "no difference shown", "undecided"]
 
 
 class CutCount(Frozen):
-    """How the cuts of one mode at one moment ended."""
+    """The outcomes of the cuts of one mode at one moment."""
 
     moment: CutMoment
     mode: CutMode
@@ -33,7 +33,7 @@ class CutCount(Frozen):
 
 
 class DurabilityTest(Frozen):
-    """What the power cuts of a variant found. A cut of which nothing was learned counts neither way."""
+    """The results of the power cuts of a variant. A cut whose check failed counts neither way."""
 
     planned: int
     made: int = Field(description="Those of which something was learned.")
@@ -76,7 +76,7 @@ class DurabilityTest(Frozen):
 
     @property
     def outcome(self) -> str:
-        """In a few words."""
+        """The outcome in a few words."""
         return f"damage in {self.damaged} of {self._cuts}"
 
     @property
@@ -91,7 +91,7 @@ class DurabilityTest(Frozen):
 
     @property
     def sentence(self) -> str:
-        """What was found, with its bound."""
+        """The result in a sentence, with its bound."""
         commits = format_count(self.acknowledged, "acknowledged commit")
         if self.made == 0:
             return "Nothing was learned from the power cuts."
@@ -128,7 +128,7 @@ class TrialWork(Frozen):
 
 
 class ServerWork(Frozen):
-    """As TrialWork, over the counted trials of a variant."""
+    """The medians of TrialWork over the counted trials of a variant."""
 
     wal_bytes: Estimate | None
     full_page_images: Estimate | None
@@ -213,7 +213,7 @@ class StatementLatency(Frozen):
 
 
 class OpenLoop(Frozen):
-    """What became of a schedule: transactions due at times of their own, in the counted trials' measured phases."""
+    """The outcome of a schedule: transactions due at set times, in the counted trials' measured phases."""
 
     scheduled: int
     done: int
@@ -242,7 +242,7 @@ class CommitCeiling(Frozen):
 
 
 class VariantResult(Frozen):
-    """What one variant's trials say."""
+    """The results of one variant's trials."""
 
     id: str
     label: str
@@ -271,15 +271,15 @@ class VariantResult(Frozen):
     waits: tuple[WaitShare, ...] = Field(
         default=(), description="The wait profile of the counted trials, commonest first; empty when it was not read."
     )
-    work: ServerWork | None = Field(default=None, description="None in analyses of before it was worked out.")
-    process_io: ProcessIo | None = Field(default=None, description="None in analyses of before it was worked out.")
+    work: ServerWork | None = Field(default=None, description="None in analyses by earlier versions.")
+    process_io: ProcessIo | None = Field(default=None, description="None in analyses by earlier versions.")
     safety: Safety
     durability: DurabilityTest | None = Field(
         default=None, description="What power cuts found; None where none were planned."
     )
-    ceiling: CommitCeiling | None = Field(default=None, description="None in analyses of before it was worked out.")
+    ceiling: CommitCeiling | None = Field(default=None, description="None in analyses by earlier versions.")
     endurance: VariantEndurance | None = Field(
-        default=None, description="What its trials wrote; None in analyses of before it was worked out."
+        default=None, description="What its trials wrote; None in analyses by earlier versions."
     )
     trials: tuple[TrialPoint, ...]
 
@@ -320,7 +320,7 @@ class NoiseFloor(Frozen):
 
 
 class Analysis(Frozen):
-    """What the bundle says."""
+    """The results of a bundle."""
 
     schema_version: int = ANALYSIS_VERSION
     run_id: str
@@ -343,7 +343,7 @@ class Analysis(Frozen):
     sweep: Sweep | None = Field(
         default=None,
         description="Factors, strata and curves; None without a numeric factor where all variants are compared with one "
-        "baseline, and in analyses of before it was worked out.",
+        "baseline, and in analyses by earlier versions.",
     )
     objectives: tuple[ObjectiveResult, ...] = Field(
         default=(), description="Each objective for each of its variants; the A/A twin has none of its own."
@@ -351,7 +351,11 @@ class Analysis(Frozen):
     noise: NoiseFloor | None
     noise_missing: str | None = Field(default=None, description="Why the noise floor is not known, where it is not.")
     rating: Rating | None = Field(
-        default=None, description="Of the drive that the experiment states; what lives are worked out from."
+        default=None, description="Of the drive that the experiment states; from which lives are computed."
+    )
+    preparations: tuple[str, ...] = Field(
+        default=(),
+        description="In which state the trials of each variant began, where the experiment asked for one; sentences.",
     )
     warnings: tuple[str, ...] = Field(
         default=(), description="What a sceptical reader must know: gaps, failed checks, deviations."

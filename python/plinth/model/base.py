@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_-]{0,39}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-"""A name that can stand in a path: a letter, then letters, digits, - and _, at most 40."""
+"""A name that can be part of a path: a letter, then letters, digits, - and _, at most 40."""
 
 SettingValue = bool | int | float | str
 """The value of a server's setting, as an experiment has it."""
@@ -26,7 +26,7 @@ class Frozen(BaseModel):
 
 
 class Gap(Frozen):
-    """A figure or fact that could not be had, and why. Shown as "n/a: reason", never as zero."""
+    """A figure or fact that is not available, and why. Shown as "n/a: reason", never as zero."""
 
     what: str
     reason: str

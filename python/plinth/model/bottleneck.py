@@ -1,4 +1,4 @@
-"""What held a trial back, with the evidence; and where the time of the server's processes went."""
+"""The bottleneck of a trial, with the evidence; and where the time of the server's processes went."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ BottleneckKind = Literal[
     "none found",
     "not known",
 ]
-"""client limit: the clients' own pace, few of them or pauses of theirs. none found: all was done that was asked for."""
+"""client limit: the clients themselves, because they are few or pause. none found: the whole schedule was done."""
 Confidence = Literal["high", "medium", "low"]
 EvidenceUnit = Literal["fraction", "per_s", "ns", "cores", "count", "bytes_per_s"]
 
@@ -34,16 +34,16 @@ class Evidence(Frozen):
 
 
 class Bottleneck(Frozen):
-    """What held a trial back, judged from where its clients' time went and how busy what they shared was."""
+    """The bottleneck of a trial, judged from where its clients' time went and how busy the shared resources were."""
 
     kind: BottleneckKind
     confidence: Confidence
     sentence: str
-    evidence: tuple[Evidence, ...] = Field(description="The weightiest first.")
+    evidence: tuple[Evidence, ...] = Field(description="The most severe first.")
 
 
 class VariantBottleneck(Frozen):
-    """What most of a variant's counted trials were held back by; sentence and evidence are of one of those."""
+    """The most frequent bottleneck of a variant's counted trials; sentence and evidence are of one of those."""
 
     kind: BottleneckKind
     trials: int = Field(description="In how many of the counted trials it was this.")

@@ -17,7 +17,7 @@ BuiltinName = Literal[
 
 
 class BuiltinTraits(NamedTuple):
-    """What is known of a built-in workload without running it."""
+    """The traits of a built-in workload that are known without running it."""
 
     dataset: str
     """The kind of dataset that it works on."""

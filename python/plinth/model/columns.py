@@ -33,12 +33,12 @@ class SequenceColumn(Frozen):
 
     @property
     def sql_type(self) -> str:
-        """Its type in PostgreSQL."""
+        """The column's type in PostgreSQL."""
         return self.type
 
     @property
     def width_bytes(self) -> int:
-        """In a row."""
+        """The width of a value in a row."""
         return INTEGER_BYTES[self.type]
 
     def check(self, rows: int) -> None:
@@ -46,7 +46,7 @@ class SequenceColumn(Frozen):
         _check_fits(self.type, self.first, self.first + self.step * max(0, rows - 1))
 
     def generator(self) -> SequenceValues:
-        """Where its values come from."""
+        """The generator of the column's values."""
         return SequenceValues(self.first, self.step)
 
 
@@ -72,12 +72,12 @@ class DrawnColumn(Frozen):
 
     @property
     def sql_type(self) -> str:
-        """Its type in PostgreSQL."""
+        """The column's type in PostgreSQL."""
         return self.type
 
     @property
     def width_bytes(self) -> int:
-        """In a row."""
+        """The width of a value in a row."""
         return INTEGER_BYTES[self.type]
 
     def check(self, rows: int) -> None:
@@ -85,7 +85,7 @@ class DrawnColumn(Frozen):
         _check_fits(self.type, self.min, self.max)
 
     def generator(self) -> UniformValues | SkewedValues:
-        """Where its values come from."""
+        """The generator of the column's values."""
         if self.kind == "uniform":
             return UniformValues(self.min, self.max)
         return SkewedValues(self.kind, self.min, self.max, self.parameter or DEFAULT_PARAMETERS[self.kind])
@@ -106,19 +106,20 @@ class TextColumn(Frozen):
 
     @property
     def sql_type(self) -> str:
-        """Its type in PostgreSQL."""
+        """The column's type in PostgreSQL."""
         return "text"
 
     @property
     def width_bytes(self) -> int:
-        """In a row: short texts have a header of one byte. Longer ones than 2 kB, that PostgreSQL compresses, may take less."""
+        """The width of a value in a row: short texts have a header of one byte. Texts above 2 kB, which PostgreSQL
+        compresses, may take less."""
         return self.size + (1 if self.size <= _LONGEST_SHORT_TEXT_BYTES else 4)
 
     def check(self, rows: int) -> None:
-        """Any number of rows will do."""
+        """Accept any number of rows."""
 
     def generator(self) -> TextValues:
-        """Where its values come from."""
+        """The generator of the column's values."""
         piece = max(1, round(self.size * (1 - self.compressibility)))
         return TextValues(size_bytes=self.size, piece_bytes=piece)
 
@@ -143,30 +144,30 @@ class TimestampColumn(Frozen):
 
     @property
     def sql_type(self) -> str:
-        """Its type in PostgreSQL."""
+        """The column's type in PostgreSQL."""
         return "timestamp"
 
     @property
     def width_bytes(self) -> int:
-        """In a row."""
+        """The width of a value in a row."""
         return 8
 
     def check(self, rows: int) -> None:
-        """Any number of rows will do."""
+        """Accept any number of rows."""
 
     def generator(self) -> TimestampValues:
-        """Where its values come from."""
+        """The generator of the column's values."""
         first, last = (_microseconds(instant) for instant in (self.first, self.last))
         return TimestampValues(first_us=first, last_us=last, spaced=self.spaced)
 
 
 _TUPLE_HEADER_BYTES = 24
 _LONGEST_SHORT_TEXT_BYTES = 126
-"""A text up to it has a header of one byte and is not aligned."""
+"""Texts up to this size have a header of one byte and are not aligned."""
 
 
 def tuple_bytes(columns: "Iterable[ColumnSpec]") -> int:
-    """Of a row of these columns as PostgreSQL lays it out, its header and what aligns each value among them."""
+    """The size of a row of these columns in PostgreSQL, with its header and the alignment of each value."""
     end = _TUPLE_HEADER_BYTES
     for column in columns:
         aligned_to = _alignment_bytes(column)

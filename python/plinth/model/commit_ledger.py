@@ -1,4 +1,4 @@
-"""What a comparison of the ledger of commits with the database has found."""
+"""The result of comparing the ledger of commits with the database."""
 
 from typing import Literal, get_args
 
@@ -8,7 +8,7 @@ from plinth.model.base import Frozen
 from plinth.model.units import format_count
 
 CommitClass = Literal["indeterminate", "acknowledged", "local_only", "aborted"]
-"""What a client was told of a transaction whose COMMIT it sent: nothing; COMMIT; that it has committed without its standby;
+"""The answer to a client that sent COMMIT: nothing; COMMIT; that it has committed without its standby;
 ROLLBACK or an error. In the order of their numbers in the file."""
 COMMIT_CLASSES: tuple[CommitClass, ...] = get_args(CommitClass)
 
@@ -25,7 +25,7 @@ FINDING_KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 
 
 class LedgerFinding(Frozen):
-    """A transaction of which the database says something else than the ledger allows. Times are of CLOCK_MONOTONIC."""
+    """A transaction whose state in the database contradicts the ledger. Times are of CLOCK_MONOTONIC."""
 
     kind: FindingKind
     client: int
@@ -37,7 +37,7 @@ class LedgerFinding(Frozen):
 
     @property
     def sentence(self) -> str:
-        """For people: which transaction, and what is wrong with it."""
+        """A sentence that names the transaction and what is wrong with it."""
         told = "never sent" if self.commit_class is None else self.commit_class.replace("_", " ")
         sent = "" if self.sent_ns is None else f", sent at {self.sent_ns} ns"
         answered = "" if self.answered_ns is None else f", answered at {self.answered_ns} ns"
@@ -93,7 +93,7 @@ class LedgerCheck(Frozen):
 
     @property
     def summary(self) -> str:
-        """For people: the losses first, then everything else that was found."""
+        """A summary for people: the losses first, then all other findings."""
         lost = f"{self.lost:,} of {format_count(self.acknowledged, 'acknowledged commit')} are missing"
         others = [f"{kind}: {count:,}" for kind, count in self.counts.items() if kind != "lost commit"]
         return "; ".join([lost, *others])

@@ -41,7 +41,7 @@ class Tcp:
 
 @dataclass(frozen=True, kw_only=True)
 class Tls:
-    """Encryption, over TCP only. None stands for "no such file": libpq's default files have been looked for already."""
+    """Encryption, over TCP only. None means "no such file": libpq's default files have been looked for already."""
 
     __pydantic_config__ = _CLOSED
 
@@ -81,12 +81,12 @@ class Connection:
     load_balance_hosts: bool = False
     """Whether hosts are tried in random order."""
     connect_timeout_s: float | None = None
-    """For each address; 0 for no limit, None for whatever who connects thinks right."""
+    """The timeout for each address; 0 is no limit, None leaves it to the caller."""
     tcp: Tcp = Tcp()
     tls: Tls = Tls()
     channel_binding: Literal["disable", "prefer", "require"] = "prefer"
     require_auth: str | None = None
-    """How the server may ask who we are."""
+    """The authentication methods that the server may use."""
     requirepeer_uid: int | None = None
     """Who must run the server at a Unix socket."""
 
@@ -97,7 +97,7 @@ class Connection:
         return (first, *self.further_hosts)
 
     def only(self, host: Host) -> "Connection":
-        """The same with no other host than `host`."""
+        """The connection with `host` as its only host."""
         return replace(self, **vars(host), further_hosts=())
 
     def for_engine(self) -> dict[str, Any]:

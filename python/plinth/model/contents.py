@@ -1,4 +1,4 @@
-"""What a bundle holds, as values: the only input of analysis and report."""
+"""The contents of a bundle as values: the only input of analysis and report."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from plinth.model.facts import HostFacts, ServerFacts, StorageFacts
 from plinth.model.load import Histogram, Second
 from plinth.model.loaded import LoadedDataset
 from plinth.model.manifest import Manifest
-from plinth.model.plan import Plan, PlannedCluster, Variant
+from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe import FsyncProbe
 from plinth.model.probe_io import StorageIo
 from plinth.model.trial import Event, Sample, Trial
@@ -50,6 +50,11 @@ class BundleContents:
     io: tuple[StorageIo, ...] = ()
     datasets: dict[str, LoadedDataset] = field(default_factory=dict)
     cuts: tuple[PowerCut, ...] = ()
+
+    @property
+    def expected_trials(self) -> list[PlannedTrial]:
+        """The planned trials, but for those that a target made unnecessary."""
+        return self.manifest.expected_trials(self.plan.trials)
 
     def storages_of(self, variant: Variant) -> dict[str, StorageFacts | None]:
         """By what a variant's server has on each ("data", "WAL", ...): None where its facts are not in the bundle."""

@@ -22,10 +22,10 @@ LONGEST_TUPLE_BYTES = 2032
 
 
 class LoadedTables(Frozen):
-    """What datasets that Plinth fills have in common."""
+    """The fields that all datasets filled by Plinth have."""
 
     size_key: ClassVar[str | None] = None
-    """The key that says how large it is, which --scale-to-fit cuts."""
+    """The key of its size, which --scale-to-fit reduces."""
 
     loader: Literal["copy", "pages"] = Field(
         default="copy",
@@ -86,7 +86,7 @@ class LoadedTables(Frozen):
 
     @property
     def kind_of_table(self) -> str:
-        """What is created, as SQL has it."""
+        """The kind of table, as in SQL's CREATE."""
         return "UNLOGGED TABLE" if self.unlogged else "TABLE"
 
     @property

@@ -1,4 +1,4 @@
-"""The emulated disk: what it is asked to be (physics, lies, faults), and what it answers.
+"""The emulated disk: its configuration (physics, lies, faults), and its answers.
 
 Field names are those of crates/disk, which checks the values; docs/internals/emulated-disk.md says what they do.
 """
@@ -25,7 +25,7 @@ AtomicWriteBytes = Annotated[SizeBytes, AfterValidator(_atomic_write_bytes)]
 
 
 class Physics(Frozen):
-    """What of a profile's physics is different. Latencies are medians; 0 as a limit is none."""
+    """Changes of a profile's physics. Latencies are medians; 0 as a limit is none."""
 
     read_latency_ns: LatencyNs | None = Field(
         default=None,
@@ -111,7 +111,7 @@ class IgnoreFlush(Frozen):
 
     @property
     def words(self) -> str:
-        """As it may be written."""
+        """The text form, as in an experiment file."""
         return self.kind
 
 
@@ -123,7 +123,7 @@ class LateFlush(Frozen):
 
     @property
     def words(self) -> str:
-        """As it may be written."""
+        """The text form, as in an experiment file."""
         return f"{self.kind}={self.flushes}"
 
 
@@ -135,7 +135,7 @@ class DropFraction(Frozen):
 
     @property
     def words(self) -> str:
-        """As it may be written."""
+        """The text form, as in an experiment file."""
         return f"{self.kind}={self.fraction!r}"
 
 
@@ -177,7 +177,7 @@ class EioFault(Frozen):
 
     @property
     def words(self) -> str:
-        """As it may be written."""
+        """The text form, as in an experiment file."""
         place = "" if self.offset_bytes is None else f",offset={self.offset_bytes},length={self.length_bytes}"
         return f"{self.operation},nth={self.nth},count={'all' if self.count is None else self.count}{place}"
 
@@ -212,7 +212,7 @@ Fault = Annotated[EioFault, BeforeValidator(_fault, json_schema_input_type=str |
 
 
 class DiskConfig(Frozen):
-    """What disk to serve, and where: what `plinth disk serve` is told."""
+    """The disk to serve, and where: the arguments of `plinth disk serve`."""
 
     profile: str
     physics: Physics = Physics()
@@ -232,7 +232,7 @@ class DiskConfig(Frozen):
 
 
 class DepthOne(Frozen):
-    """What a profile's physics come to: medians with one request at a time, of 8 KiB each."""
+    """The speed that results from a profile's physics: medians with one request at a time, of 8 KiB each."""
 
     random_read_ns: int
     random_write_ns: int
@@ -257,7 +257,7 @@ class FaultState(EioFault):
 
 
 class DiskStatus(Frozen):
-    """How a served disk stands."""
+    """The state of a served disk."""
 
     pid: int
     label: str
@@ -279,6 +279,6 @@ class DiskStatus(Frozen):
 
 
 class CutReport(CutEffect):
-    """What a power cut did."""
+    """The result of a power cut."""
 
     requests_failed: int = Field(description="Requests that had not ended, and got EIO.")

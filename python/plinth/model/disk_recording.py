@@ -46,7 +46,7 @@ class RecordingBase(Frozen):
 
 
 class RecordingStatus(Frozen):
-    """How far a recording is, or was when it ended."""
+    """The progress of a recording, or its size when it ended."""
 
     folder: str
     records: int

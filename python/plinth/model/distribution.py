@@ -7,7 +7,7 @@ Distribution = Literal["uniform", "gaussian", "exponential", "zipfian"]
 
 DEFAULT_PARAMETERS: dict[Distribution, float] = {"gaussian": 10.0, "exponential": 10.0, "zipfian": 1.1}
 LEAST_PARAMETERS: dict[Distribution, float] = {"gaussian": 2.0, "exponential": 1e-9, "zipfian": 1.001}
-"""Of the load engine's and pgbench's functions."""
+"""The least parameter of the load engine's and pgbench's functions."""
 
 
 def check_parameter(key: str, distribution: Distribution, parameter: float | None) -> None:

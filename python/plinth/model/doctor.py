@@ -13,7 +13,7 @@ Severity = Literal["ok", "note", "warning", "problem"]
 """note: know it when you read the figures; warning: it makes them noisy or other than they seem; problem: they will
 not mean what they are taken for, or nothing can be measured at all."""
 SEVERITIES: tuple[Severity, ...] = ("problem", "warning", "note", "ok")
-"""The weightiest first."""
+"""The most severe first."""
 MACHINE = "machine"
 
 
@@ -26,7 +26,7 @@ class Remedy(Frozen):
 
 
 class Finding(Frozen):
-    """What one check found."""
+    """The finding of one check."""
 
     id: str = Field(description='The check: "cpu.governor".')
     about: str = Field(description='"machine", or the name of the storage or path that was examined.')
@@ -38,7 +38,7 @@ class Finding(Frozen):
 
 
 class Examination(Frozen):
-    """One look at the machine and at places where a data directory can stand."""
+    """One look at the machine and at places where a data directory can be stored."""
 
     taken_unix_ns: int
     places: tuple[str, ...] = Field(description="Paths that were examined.")
@@ -46,7 +46,7 @@ class Examination(Frozen):
     gaps: tuple[Gap, ...] = Field(description="Checks that could not be made, and why.")
 
     def at_least(self, severity: Severity) -> tuple[Finding, ...]:
-        """The findings of this severity or a weightier one, the weightiest first."""
+        """The findings of this severity or a higher one, the most severe first."""
         wanted = SEVERITIES[: SEVERITIES.index(severity) + 1]
         return tuple(finding for one in wanted for finding in self.findings if finding.severity == one)
 
@@ -80,7 +80,7 @@ class Noise(Frozen):
 
 
 class DoctorRecord(Frozen):
-    """What the doctor found. env/doctor.json has what it found before the run, and each time before it was resumed."""
+    """The examinations by the doctor: in env/doctor.json one before the run, and one before each resume."""
 
     schema_version: int = DOCTOR_VERSION
     examinations: tuple[Examination, ...]

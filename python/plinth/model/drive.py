@@ -1,4 +1,4 @@
-"""What may be written to a drive in its life: as its maker says, or as its cells bear it."""
+"""What may be written to a drive in its life: as its maker says, or as its cells withstand it."""
 
 from pydantic import Field, model_validator
 
@@ -10,11 +10,11 @@ class Rating(Frozen):
     """How much may be written to a drive in its life."""
 
     rated_bytes: int
-    source: str = Field(description="How it was worked out.")
+    source: str = Field(description="How it was computed.")
 
 
 class DriveSpec(Frozen):
-    """What a drive is rated for: its maker's terabytes written, or what its cells bear."""
+    """What a drive is rated for: its maker's terabytes written, or what its cells withstand."""
 
     tbw_bytes: SizeBytes | None = Field(
         default=None,

@@ -14,7 +14,8 @@ from plinth.model.units import DurationS
 
 POWER_CUT_VERSION = 1
 CutMoment = Literal["load", "checkpoint", "recovery"]
-"""What the server does when the power goes: it serves the load, also writes a checkpoint, or recovers from the cut before."""
+"""What the server does when the power is cut: it serves the load, also writes a checkpoint, or recovers from the cut
+before."""
 DamageKind = Literal[
     FindingKind,
     "invariant broken",
@@ -114,7 +115,7 @@ class PlannedCut(Frozen):
 
 
 class Damage(Frozen):
-    """Something that is not as it must be after a recovery."""
+    """An inconsistency after a recovery."""
 
     kind: DamageKind
     count: int = Field(ge=1, description="Commits, rows, pages or objects, as `evidence` says.")
@@ -180,7 +181,7 @@ class PowerCut(Frozen):
 
     @property
     def bytes_dropped(self) -> int:
-        """Bytes that the disks had taken and not kept."""
+        """Bytes that the disks had accepted and lost."""
         return sum(report.bytes_dropped for report in self.reports)
 
 
@@ -190,7 +191,7 @@ def recording_name(cut: PlannedCut | PowerCut) -> str:
 
 
 def cuts_left(planned: Sequence[PlannedCut], made: Collection[PowerCut], stop_after: int | None) -> list[PlannedCut]:
-    """The cuts that are to be made yet: none of a variant after as many as `stop_after` that found damage."""
+    """The remaining cuts: none of a variant after as many as `stop_after` that found damage."""
     numbers = {cut.number for cut in made}
     damaged = Counter(cut.variant for cut in made if cut.damage)
     return [

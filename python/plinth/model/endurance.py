@@ -24,7 +24,7 @@ class Written(Frozen):
 
 
 class FlowWritten(Written):
-    """What PostgreSQL itself wrote of one kind in the measured phases."""
+    """The bytes of one kind that PostgreSQL itself wrote in the measured phases."""
 
     flow: Flow
     what: str = Field(description="For people: what is counted, and where.")
@@ -43,7 +43,7 @@ class StorageWritten(Written):
 
 
 class DeviceWritten(Written):
-    """What one block device wrote in the measured phases, whatever stands above or below it."""
+    """What one block device wrote in the measured phases, whatever is above or below it."""
 
     device: str = Field(description="Kernel name, as in /proc/diskstats.")
     roles: tuple[str, ...]
@@ -52,18 +52,18 @@ class DeviceWritten(Written):
 
 
 class VariantEndurance(Frozen):
-    """What the trials of one variant say. Estimates are over its counted trials."""
+    """The endurance figures of one variant. Estimates are over its counted trials."""
 
     id: str
     label: str
-    tps: Estimate | None = Field(description="The rate that bytes per day are worked out at.")
+    tps: Estimate | None = Field(description="The rate by which bytes per day are computed.")
     flows: tuple[FlowWritten, ...]
     storages: tuple[StorageWritten, ...]
     devices: tuple[DeviceWritten, ...]
     total: Written | None = Field(
         default=None,
         description="All devices directly below the file systems of its storages together; None where one of them is not known, "
-        "and in analyses of before it was worked out.",
+        "and in analyses by earlier versions.",
     )
     gaps: tuple[Gap, ...] = ()
 

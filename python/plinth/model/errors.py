@@ -23,7 +23,7 @@ class PlinthError(Exception):
         self.details = tuple(details)
 
     def during(self, step: str) -> Self:
-        """This error, with the step that it came up in."""
+        """This error, with the step in which it occurred."""
         self.message = f"{step}: {self.message}"
         self.args = (self.message,)
         return self

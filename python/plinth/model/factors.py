@@ -33,6 +33,11 @@ class Design:
         """Whether there is more to say than which variant is the fastest: a numeric factor, or several strata."""
         return len(self.strata) > 1 or any(factor.unit is not None for factor in self.factors)
 
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The comparisons: ids of each variant and of the baseline of its stratum."""
+        return tuple((id_, one.baseline) for one in self.strata for id_ in one.variants if id_ != one.baseline)
+
     def factor(self, name: str) -> Factor:
         """The factor of this name."""
         return next(factor for factor in self.factors if factor.name == name)
@@ -150,7 +155,7 @@ def _strata(factors: Sequence[Factor], compared: Sequence[str], variants: Sequen
 
 
 def _places(variant: Variant, factors: Iterable[Factor]) -> tuple[int, ...]:
-    """Where the variant's levels stand among those of the factors; -1 for a factor that it does not have."""
+    """Where the variant's levels are among those of the factors; -1 for a factor that it does not have."""
     return tuple(
         next(
             (

@@ -1,4 +1,4 @@
-"""What was found out about the host, a storage and a server, and where each fact was read."""
+"""Facts about the host, a storage and a server, each with its source."""
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ class Fact(Frozen):
 
 
 class HostFacts(Frozen):
-    """The machine that an experiment runs on; what the planner must know of it."""
+    """The facts about the machine that an experiment runs on, which planning needs."""
 
     cores: int
     memory_total_bytes: int
@@ -60,7 +60,7 @@ class StorageFacts(Frozen):
     )
     stack: tuple[StackNode, ...] = ()
     notes: tuple[str, ...] = Field(
-        default=(), description="What a reader must know, such as a stand-in for what was asked."
+        default=(), description="What a reader must know, such as a substitute for what was asked."
     )
     gaps: tuple[Gap, ...] = ()
 

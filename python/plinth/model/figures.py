@@ -1,7 +1,8 @@
-"""Figures as people read them, wherever they stand: with the digits that their interval allows, never in powers of ten."""
+"""Figures as people read them, wherever they are shown: with the digits that their interval allows, never in powers of ten."""
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 from plinth.model.estimate import Estimate
 
@@ -46,7 +47,7 @@ def _times(estimate: Estimate) -> tuple[str, tuple[str, str] | None]:
 
 
 def bounds(estimate: Estimate, text: Callable[[float], str]) -> str:
-    """What stands behind a figure in a table: " [1,200, 1,260]", or " [not enough trials]" where more would give an interval."""
+    """What follows a figure in a table: " [1,200, 1,260]", or " [not enough trials]" where more would give an interval."""
     if estimate.interval is not None:
         return f" [{text(estimate.interval.low)}, {text(estimate.interval.high)}]"
     return "" if estimate.more_trials is None else f" [{NOT_ENOUGH}]"
@@ -74,6 +75,11 @@ def _digits(low: float, high: float) -> int:
     return 4 if half <= 0 else min(4, max(0, math.ceil(-math.log10(half))))
 
 
-def more_command(trials: int) -> str:
+def percent(share: float) -> str:
+    """A share of 1 for a sentence: "5 %", "2.5 %"."""
+    return f"{100 * share:.3g} %"
+
+
+def more_command(trials: int | Literal["N"]) -> str:
     """The command that adds so many trials of each variant to a bundle, for a sentence that says that they would decide."""
     return f"`plinth resume BUNDLE --more {trials}`"

@@ -19,7 +19,7 @@ Files = Annotated[
 
 
 MOST_WEIGHT = 2**31 - 1
-"""As pgbench has it."""
+"""The separator of path and weight, as in pgbench."""
 
 
 def weighted(script: str) -> tuple[str, int]:

@@ -1,4 +1,4 @@
-"""Which variants of a stratum were told apart from one another."""
+"""Which variants of a stratum differ significantly from one another."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""What a catalogue of bundles says of each: a view of their folders, worked out anew whenever it is asked for."""
+"""A catalogue of bundles: a view of their folders, computed whenever it is requested."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it from outside: a line of JSON for each event, and what the live page receives of them.
+"""The live log of a run: a line of JSON for each event, and what the live page receives of them.
 
 Bundles are shared, so every figure and text has a bound: a reader may believe neither that a line was written by Plinth nor that
 its figures can be drawn.
@@ -36,7 +36,7 @@ class LiveGap(Frozen):
 
 
 class RunBegan(Frozen):
-    """The first line of the log; whatever a reader knew before is void."""
+    """The first line of the log; a reader discards all earlier lines."""
 
     kind: Literal["began"] = "began"
     schema_version: Count = LIVE_VERSION
@@ -65,7 +65,7 @@ class PhaseBegan(Frozen):
 
 
 class TaskProgress(Frozen):
-    """How far a long task is."""
+    """The progress of a long task."""
 
     kind: Literal["progress"] = "progress"
     unix_ns: UnixNs
@@ -78,7 +78,7 @@ class TaskProgress(Frozen):
 
 
 class Noted(Frozen):
-    """Something that the user must be told."""
+    """A message for the user."""
 
     kind: Literal["note"] = "note"
     unix_ns: UnixNs
@@ -150,7 +150,7 @@ class LiveMessage(Frozen):
 
 
 class LiveEnd(Frozen):
-    """The run does not go on."""
+    """The run has ended."""
 
     state: Literal["complete", "interrupted", "failed", "killed", "unreadable"]
     reason: str | None

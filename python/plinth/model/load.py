@@ -70,7 +70,7 @@ class LoadEvent(Frozen):
 
 
 class LoadProgress(Frozen):
-    """How far a load is; `seconds` and `events` are those since it was last asked."""
+    """The progress of a load; `seconds` and `events` are those since the last poll."""
 
     elapsed_ns: int = Field(description="Since the load began; 0 while connecting.")
     phase: Literal["connect", "warmup", "measure", "done"]
@@ -122,7 +122,7 @@ class LoadError(Frozen):
 
 
 class ScriptTotals(Frozen):
-    """What became of one script's transactions that ended in the measured phase."""
+    """The outcomes of one script's transactions that ended in the measured phase."""
 
     name: str
     weight: int
@@ -130,7 +130,8 @@ class ScriptTotals(Frozen):
 
 
 class EngineCost(Frozen):
-    """What the clients used: the load engine's threads, or a driver's processes. CPU is that of the measured phase."""
+    """The CPU time of the clients: the load engine's threads, or a driver's processes. CPU is that of the measured
+    phase."""
 
     user_cpu_ns: int
     system_cpu_ns: int
@@ -145,7 +146,7 @@ class EngineCost(Frozen):
 
 
 class LoadResult(Frozen):
-    """Everything that a load gave."""
+    """The result of a load."""
 
     started_unix_ns: int
     connect_ns: int

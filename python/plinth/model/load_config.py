@@ -98,7 +98,7 @@ class LogFiles(Finite):
 
 
 class LedgerFiles(Frozen):
-    """The ledger of commits: what each client was told of each, in files named THREAD.ledger (docs/internals/ledger.md)."""
+    """The ledger of commits: the answer to each, in files named THREAD.ledger (docs/internals/ledger.md)."""
 
     folder: str = Field(description="An existing folder without a ledger, which is not on a disk under test.")
     first_number: int = Field(

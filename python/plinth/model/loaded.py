@@ -1,4 +1,4 @@
-"""What was loaded: how long it took, how large its tables and keys became, and how deep a lookup goes."""
+"""The loaded dataset: the time it took, the sizes of its tables and keys, and the depth of a lookup."""
 
 from pydantic import Field
 

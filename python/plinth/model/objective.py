@@ -1,4 +1,4 @@
-"""Objectives: bounds that variants have to keep, and what the trials say about each."""
+"""Objectives: bounds that variants have to keep, and the results for each."""
 
 import math
 from typing import Annotated, Any, Literal
@@ -93,12 +93,12 @@ class Objective(Frozen):
 
     @property
     def bound(self) -> float | SafetyGrade:
-        """In transactions/s, ns, bytes or the currency of the price; of commits a grade."""
+        """The bound in transactions/s, ns, bytes or the currency of the price; for commits a grade."""
         return _parse_bound(self.metric, self.min if self.max is None else self.max)
 
     @property
     def requirement(self) -> str:
-        """For people: "p99 latency at most 20ms"."""
+        """The requirement as text: "p99 latency at most 20ms"."""
         bound = self.min if self.max is None else self.max
         text = bound if isinstance(bound, str) else number(float(bound or 0))
         if self.metric == "commits":
@@ -122,7 +122,7 @@ class ObjectiveResult(Frozen):
     requirement: str = Field(description="For people: p99 latency at most 20ms.")
     direction: Literal["max", "min"]
     bound: float | SafetyGrade = Field(
-        description="In transactions/s, ns, bytes or the currency of the price; of commits a grade."
+        description="The bound in transactions/s, ns, bytes or the currency of the price; for commits a grade."
     )
     outcome: Outcome = Field(
         description="met, not met: the whole interval lies on that side of the bound. inconclusive: it includes the bound, or there "

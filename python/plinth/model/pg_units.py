@@ -53,8 +53,8 @@ def format_block_size(block_bytes: int) -> str:
 def setting_text(value: str, unit: str | None) -> str:
     """A value of pg_settings as SHOW would write it: ("16384", "8kB") -> "128MB", ("300", "s") -> "5min".
 
-    In the largest unit that divides it. Values that stand for something else, such as -1, stay bare; a unit that PostgreSQL
-    is not known to have stands behind its value.
+    In the largest unit that divides it. Values that mean something else, such as -1, stay bare; a unit that PostgreSQL
+    is not known to have is written after its value.
     """
     if unit is None or not value.isdigit() or not int(value):
         return value

@@ -1,4 +1,4 @@
-"""What a place means for what is measured there, in words; and the layers that have a meaning of their own."""
+"""Notes on what a place means for measurements, and the kinds of layers that have such a note."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ NETWORK = "network"
 EMULATED = "emulated disk"
 """Kinds of layers that are not devices: StackNode.kind."""
 RAW = "none"
-"""What stands for the file system of a storage that has none, since it is a member of another."""
+"""What is shown as the file system of a storage that has none, since it is a member of another."""
 
 MeaningKind = Literal["memory", "volatile", "overlay", "network", "program", "emulated"]
 
@@ -23,7 +23,7 @@ class Meaning(NamedTuple):
 
 
 def meanings(facts: StorageFacts) -> Iterator[Meaning]:
-    """What there is to be known of a place; nothing of a file system on disks of this machine."""
+    """The notes on a place; none for a file system on disks of this machine."""
     kinds = {node.kind for node in facts.stack}
     kind = facts.filesystem
     if MEMORY in kinds:

@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, field_validator, model_validator
 from plinth.model.base import Frozen, Name
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import PlannedCut
-from plinth.model.experiment import Experiment, ServerSpec, WorkloadSpec
+from plinth.model.experiment import Experiment, ServerSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.level import Level
 from plinth.model.native import NativeTransaction
@@ -16,6 +16,7 @@ from plinth.model.published import Reference
 from plinth.model.step import Step
 from plinth.model.storage import StorageSpec
 from plinth.model.units import format_size
+from plinth.model.workload import WorkloadSpec
 
 PLAN_VERSION = 2  # 2: a cluster has nodes
 
@@ -27,12 +28,12 @@ PRIMARY = "primary"
 
 
 def tablespace_role(name: str) -> str:
-    """What a storage is to a cluster that has the tablespace `name` there."""
+    """The role of a storage that holds the tablespace `name` of a cluster."""
     return f"tablespace {name}"
 
 
 def kept_path(name: str) -> PurePosixPath:
-    """Where a bundle keeps a file that its experiment names, whichever way leads to it."""
+    """The path in a bundle of a file that its experiment names."""
     parts = PurePosixPath(name).parts
     return PurePosixPath("files", *("__" if part == ".." else part for part in parts if part != "/"))
 
@@ -43,25 +44,25 @@ class DatasetSize(NamedTuple):
     tables_bytes: int
     indexes_bytes: int
     sorts_bytes: int = 0
-    """Of temporary files, while the keys are built."""
+    """The size of temporary files while the keys are built."""
 
     @property
     def total_bytes(self) -> int:
-        """Of what stays: tables and indexes."""
+        """The size of tables and indexes."""
         return self.tables_bytes + self.indexes_bytes
 
 
 class Pace(NamedTuple):
-    """How fast a storage is known to be beforehand: medians with one request at a time."""
+    """The speed of a storage, as known beforehand: medians with one request at a time."""
 
     flush_s: float
-    """Of a write behind the one before it, and a flush: what a commit waits for."""
+    """The latency of a sequential write and a flush, which a commit waits for."""
     page_write_s: float
-    """Of a page of 8 KiB in a random place."""
+    """The latency for a page of 8 KiB at a random place."""
     write_bytes_per_s: float | None
     """None without a limit."""
     page_read_s: float = 0.0
-    """Of a page of 8 KiB in a random place."""
+    """The latency for a page of 8 KiB at a random place."""
 
 
 class PlannedNode(Frozen):
@@ -91,6 +92,10 @@ class PlannedCluster(Frozen):
     dataset: DatasetSpec
     installation: Installation | None
     data_bytes: int = Field(description="Estimated size of a node when loaded and while trials write to it.")
+    restored: bool = Field(
+        default=False,
+        description="Before each trial its files are put back to what they were after loading, from a copy on the same storages.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -191,7 +196,7 @@ class Extension(Frozen):
 
 
 class Need(Frozen):
-    """Something that the run needs of a place, against what is there."""
+    """A requirement of the run on a place, and the available amount."""
 
     what: str
     where: str
@@ -208,7 +213,7 @@ class Need(Frozen):
 
     @property
     def sentence(self) -> str:
-        """For people: what is needed, and what there is."""
+        """A sentence with the required and the available amount."""
         available = self.available_bytes
         there = "could not be read" if available is None else format_size(available)
         return f"{self.what} ({self.where}): needs {format_size(self.needed_bytes)}; there is: {there}"

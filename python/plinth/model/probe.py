@@ -1,4 +1,4 @@
-"""What the fsync probe was asked, and what it found: how long a place takes to make a write durable."""
+"""Options and results of the fsync probe: how long a place takes to make a write durable."""
 
 from typing import Literal
 
@@ -22,7 +22,8 @@ PERCENTILES = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
 
 class FsyncOptions(Frozen):
-    """What is measured. Block sizes and many writers go by fdatasync if it is among the methods, else by the first."""
+    """The selected cases. Block sizes and many writers go by fdatasync if it is among the methods, else by the
+    first."""
 
     methods: tuple[SyncMethod, ...] = METHODS
     groups: tuple[Group, ...] = GROUPS
@@ -79,7 +80,7 @@ class FsyncFigure(Frozen):
 
     @property
     def median_ns(self) -> int:
-        """Half of the operations took no longer."""
+        """The median latency."""
         return self.percentiles_ns["50"] or self.max_ns
 
 
@@ -98,8 +99,8 @@ class FsyncResult(Frozen):
 class Plausibility(Frozen):
     """Whether flushes can have reached a medium that keeps them.
 
-    plausible: nothing speaks against it. suspicious: they did not, or a cache answered that is protected or lies.
-    volatile: the place forgets at a power cut whatever is flushed. unknown: it cannot be determined from here.
+    plausible: no reason against it was found. suspicious: they did not, or a cache answered that is protected or
+    lies. volatile: the place forgets at a power cut whatever is flushed. unknown: it cannot be determined from here.
     """
 
     verdict: Literal["plausible", "suspicious", "volatile", "unknown"]

@@ -1,4 +1,4 @@
-"""What the I/O probe was asked, and what fio measured."""
+"""Options and results of the I/O probe, measured by fio."""
 
 from typing import Literal, get_args
 

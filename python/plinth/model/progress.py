@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """How far one task is; `total` is None while unknown. `unit` is what is counted: "rows", "s", "bytes".
+    """The progress of one task; `total` is None while unknown. `unit` is what is counted: "rows", "s", "bytes".
 
     `rate` is how much of it a second, and `bytes_per_s` what that is in bytes, since the task was begun or taken up
     again; None where nobody has said.

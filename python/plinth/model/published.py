@@ -16,7 +16,7 @@ Levels = dict[str, Level]
 
 
 class PublishedFigure(Frozen):
-    """What a study measured at some levels of its factors."""
+    """The figures of a study at some levels of its factors."""
 
     levels: Levels = Field(
         min_length=1,
@@ -30,7 +30,7 @@ class PublishedFigure(Frozen):
     latency_stddev_ns: LatencyNs | None = Field(
         default=None, gt=0, alias="latency_stddev", description="Its standard deviation.", examples=["55.2ms"]
     )
-    note: str | None = Field(default=None, description="What keeps it from being compared as it stands.")
+    note: str | None = Field(default=None, description="What keeps it from being compared as it is.")
 
 
 class PublishedRatio(Frozen):
@@ -53,7 +53,7 @@ class PublishedRatio(Frozen):
 
 
 class PublishedIo(Frozen):
-    """A figure of the I/O probe, in the unit of the fact that it stands beside."""
+    """A figure of the I/O probe, in the unit of the fact that it is shown beside."""
 
     storage: str = Field(description="The experiment's storage.", examples=["disk"])
     job: str = Field(description="As `plinth probe io` names it.", examples=["4 kB randread, depth 128"])
@@ -76,7 +76,7 @@ class PublishedFact(Frozen):
 
 
 class Reference(Frozen):
-    """A published study: who measured what, on what, when, and what came out."""
+    """A published study: its authors, subject, date and figures."""
 
     model_config = ConfigDict(title="Plinth reference")
 

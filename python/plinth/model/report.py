@@ -19,7 +19,7 @@ from plinth.model.manifest import RunStatus
 from plinth.model.objective import Outcome
 from plinth.model.probe_io import IoMoment
 from plinth.model.published import Reference
-from plinth.model.trial import Check, DeviceIo
+from plinth.model.trial import CacheState, Check, DeviceIo, Restored
 from plinth.model.wear import RunWear
 
 REPORT_VERSION = 1
@@ -48,7 +48,7 @@ class CurvePoint(Frozen):
 
 
 class ReportVariant(Frozen):
-    """What a variant was made of; what it achieved is in `analysis`."""
+    """The configuration of a variant; its results are in `analysis`."""
 
     id: str
     label: str
@@ -113,7 +113,7 @@ class SeriesInfo(Frozen):
 
 
 class Mark(Frozen):
-    """Something that happened in a trial, such as a checkpoint."""
+    """An event in a trial, such as a checkpoint."""
 
     t_s: float
     kind: str
@@ -174,10 +174,12 @@ class ReportTrial(Frozen):
     checks: tuple[Check, ...]
     devices: tuple[DeviceIo, ...]
     errors: tuple[LoadError, ...]
+    cache: CacheState | None = None
+    restored: Restored | None = None
 
 
 class NotAvailable(Frozen):
-    """Figures that could not be had: what, where and why."""
+    """Figures that are not available: what, where and why."""
 
     where: str
     what: str
@@ -193,11 +195,11 @@ class Command(Frozen):
 
 
 class PublishedRow(Frozen):
-    """A published figure, and ours of the variant that stands for it. Ratios are to the baseline of each."""
+    """A published figure, and ours of the variant that represents it. Ratios are to the baseline of each."""
 
     label: str = Field(description="Our variant's; of a figure that was not measured here, its levels.")
     variant: str | None = Field(description="None: not measured here.")
-    stands_for: str | None = Field(description="The published levels, where ours only stand for them.")
+    stands_for: str | None = Field(description="The published levels, where ours only represent them.")
     published_tps: float
     published_ratio: float | None = Field(description="None where the baseline's figure was not published.")
     published_latency_ns: int | None = Field(description="The mean.")
@@ -210,7 +212,7 @@ class PublishedRow(Frozen):
 
 
 class PublishedRatioRow(Frozen):
-    """A published ratio, and ours of the variants that stand for its two sides."""
+    """A published ratio, and ours of the variants that represent its two sides."""
 
     what: str
     stands_for: str | None = Field(description="As of a figure.")
@@ -327,7 +329,7 @@ class ObjectiveText(Frozen):
 
 
 class Reproduction(Frozen):
-    """How to run it again."""
+    """How to repeat the run."""
 
     commands: tuple[str, ...]
     experiment_toml: str

@@ -1,4 +1,4 @@
-"""Runs compared with each other: what differs between them, and what that did; `plinth compare --json`."""
+"""Runs compared with each other: their differences and ratios; `plinth compare --json`."""
 
 from pydantic import Field
 
@@ -53,7 +53,7 @@ class RunsRatio(Frozen):
 
 
 class RunsComparison(Frozen):
-    """What several runs say together."""
+    """The comparison of several runs."""
 
     schema_version: int = RUN_COMPARISON_VERSION
     runs: tuple[ComparedRun, ...]

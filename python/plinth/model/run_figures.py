@@ -4,7 +4,7 @@ compared by, and what a baseline file holds.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from plinth.model.base import Frozen
 from plinth.model.level import Level
@@ -19,11 +19,17 @@ Latency = Annotated[int, Field(gt=0, lt=2**63)]
 
 
 class Condition(Frozen):
-    """One thing that held while a run or a variant was measured, as text."""
+    """A condition under which a run or a variant was measured, as text."""
 
     kind: ConditionKind
     name: str
     value: str
+
+    @field_validator("name")
+    @classmethod
+    def _name_of_today(cls, name: str) -> str:
+        """Baseline files of earlier builds have "data: stands on"."""
+        return name.removesuffix("stands on") + "stored on" if name.endswith(": stands on") else name
 
 
 class TrialFigures(Frozen):

@@ -1,4 +1,4 @@
-"""What becomes of an acknowledged commit when the power goes."""
+"""Whether an acknowledged commit survives a power failure."""
 
 from typing import Literal, get_args
 
@@ -17,7 +17,7 @@ loses commits loses them whatever the storage is that could not be seen.
 
 
 class Safety(Frozen):
-    """What becomes of an acknowledged commit when the power goes: judged from facts, and tested where power was cut."""
+    """Whether an acknowledged commit survives a power failure: judged from facts, and tested where power was cut."""
 
     grade: SafetyGrade
     reasons: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Secrets in connection strings, which nothing that is kept or shown may have.
 
-What a connection string says, and which of its parameters are secret, libpq itself tells (model/libpq.py).
+libpq itself parses connection strings, and knows which parameters are secret (model/libpq.py).
 """
 
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from plinth.model.nearest import nearest
 
 # libpq marks passwords as such, but these only as options for debugging.
 _ALSO_SECRET = ("scram_client_key", "scram_server_key")
-# Without one of these nothing is secret: a keyword stands in a connection string as it is; in a URI it may be encoded.
+# Without one of these nothing is secret: a keyword is in a connection string as it is; in a URI it may be encoded.
 _SIGNS = ("password", "oauth_client_secret", *_ALSO_SECRET, "://")
 _URI_SCHEMES = ("postgresql://", "postgres://")
 _ENCODE_HINT = (
@@ -47,7 +47,7 @@ class UnreadableConnection(ValueError):
 class SplitConnection(NamedTuple):
     """A connection string without its secrets, and their values.
 
-    `bare` leads to the same place for whoever has the password in PGPASSWORD or ~/.pgpass. One without secrets is as written.
+    `bare` leads to the same place for users who have the password in PGPASSWORD or ~/.pgpass. One without secrets is as written.
     """
 
     bare: str
@@ -78,7 +78,7 @@ def without_secrets(connection: str) -> str:
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Whether there is anything in `text` without which no secret of a connection string can be there."""
+    """Whether `text` may hold a secret of a connection string; a cheap check that has no false negatives."""
     return any(sign in text.lower() for sign in _SIGNS)
 
 

@@ -10,7 +10,7 @@ _CONTROLS = re.compile(
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-# The same in JSON, whose writers escape C0 alone; an odd number of backslashes stands before one that escapes.
+# The same in JSON, whose writers escape C0 alone; an odd number of backslashes is before one that escapes.
 _CONTROLS_IN_JSON = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u(00[01][0-9a-f]|007f)|([bfr]))")
 _SHORT = {"b": "\\\\x08", "f": "\\\\x0c", "r": "\\\\x0d"}
 _BYTES = re.compile("[\udc80-\udcff]")

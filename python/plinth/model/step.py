@@ -6,7 +6,7 @@ from plinth.model.base import Frozen
 
 
 class Undo(Frozen):
-    """How a step is undone; what the journal keeps. Only what bears `label` is ever touched."""
+    """How a step is undone; what the journal keeps. Only what has `label` is ever touched."""
 
     kind: str = Field(
         description='What knows how: the name of a handler that a kind of storage or server declares, such as "unmount".'

@@ -122,7 +122,7 @@ class FormattedStorage(FilledStorage):
 
 
 class PlacedStorage(StorageBase):
-    """A storage whose bytes are in files, which stand somewhere."""
+    """A storage whose bytes are in files, which are stored on another storage or in a directory."""
 
     path: str | None = Field(
         default=None,
@@ -134,7 +134,7 @@ class PlacedStorage(StorageBase):
     @model_validator(mode="after")
     def _one_place(self) -> "PlacedStorage":
         if self.path is not None and self.on is not None:
-            raise ValueError("give path or on, not both: its files stand in one place")
+            raise ValueError("give path or on, not both: its files are in one place")
         return self
 
     def references(self) -> Iterator[Reference]:
@@ -176,7 +176,7 @@ class DirectoryStorage(StorageBase):
 
 
 class TmpfsStorage(FilledStorage):
-    """A file system in memory. Without the right to mount, a directory in /dev/shm stands in, and the report says so."""
+    """A file system in memory. Without the right to mount, a directory in /dev/shm is used instead, and the report says so."""
 
     kind: Literal["tmpfs"]
     size_bytes: SizeBytes = Field(alias="size", description="Upper limit of the mount.", examples=["2GiB"])

@@ -94,7 +94,7 @@ class ScalingCurve(Frozen):
 
 
 class Effect(Frozen):
-    """What a factor does to throughput on the mean of all others, or how two factors depend on one another."""
+    """The effect of a factor on throughput, averaged over all others, or the interaction of two factors."""
 
     factors: tuple[str, ...] = Field(description="One: a main effect. Two: an interaction.")
     labels: tuple[str, ...] = Field(description='For each factor which level over which: "memory over disk".')
@@ -112,7 +112,7 @@ class Effects(Frozen):
 
 
 class Sweep(Frozen):
-    """What the variants of an experiment with several factors, or with a numeric one, say together."""
+    """The joint results of an experiment with several factors, or with a numeric one."""
 
     factors: tuple[Factor, ...]
     compared: tuple[str, ...] = Field(

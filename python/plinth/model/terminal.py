@@ -1,4 +1,4 @@
-"""The one kind of console: what is printed on it cannot steer the terminal, whoever the text is from."""
+"""The one kind of console: what is printed on it cannot steer the terminal, whatever its source."""
 
 import io
 from collections.abc import Iterable

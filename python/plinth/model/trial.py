@@ -11,7 +11,7 @@ TRIAL_VERSION = 1
 
 
 class Check(Frozen):
-    """Something that must hold of a trial, such as the engine's total against the database's own."""
+    """A condition that must hold for a trial, such as that the engine's total equals the database's own."""
 
     name: str
     expected: str
@@ -20,7 +20,7 @@ class Check(Frozen):
 
 
 class Event(Frozen):
-    """Something that happened in a trial, such as a checkpoint; one line of events.jsonl."""
+    """An event in a trial, such as a checkpoint; one line of events.jsonl."""
 
     t_ns: int = Field(description="Since the start of the load; may be negative for what came before.")
     kind: str
@@ -37,6 +37,31 @@ class DeviceIo(Frozen):
     writes: int | None
     written_bytes: int | None
     flushes: int | None
+
+
+class CacheState(Frozen):
+    """What memory held of the tables and indexes when the load began, where `measure.cache` asked for a state."""
+
+    asked: Literal["cold", "warm"]
+    reached: bool | None = Field(description="None: it could not be verified.")
+    evidence: str = Field(description="In a sentence, what was counted.")
+    relation_bytes: int = Field(description="Of all tables and indexes.")
+    resident_bytes: int | None = Field(
+        default=None, description="Of these in the page cache, by mincore(2); None where it was not asked."
+    )
+    read_bytes_by_pass: tuple[int, ...] = Field(
+        default=(),
+        description="Read by each pass that warmed it: from the devices, or, of an external server, from outside of shared buffers.",
+    )
+
+
+class Restored(Frozen):
+    """How the server's files were put back to what they were after loading, before a trial."""
+
+    how: dict[str, Literal["reflink", "copy"]] = Field(
+        description="By what is stored there: data, WAL, tablespace NAME."
+    )
+    duration_s: float = Field(ge=0, description="With writing it back to the storages; the server was stopped.")
 
 
 class Trial(Frozen):
@@ -67,12 +92,14 @@ class Trial(Frozen):
     checks: tuple[Check, ...] = ()
     devices: tuple[DeviceIo, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    cache: CacheState | None = Field(default=None, description="None where measure.cache is as-is.")
+    restored: Restored | None = Field(default=None, description="None where it began with what earlier trials left.")
 
 
 class Sample(NamedTuple):
     """One observed value; a row of observe/<source>.parquet.
 
-    `t_ns` counts from the start of the load. Counters are kept as read (cumulative); whoever reads makes
+    `t_ns` counts from the start of the load. Counters are kept as read (cumulative); readers make
     rates of them. `object` names what the metric is of: a device, a process group, a wait event.
     """
 

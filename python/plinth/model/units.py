@@ -19,7 +19,7 @@ LATENCY_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 MAX_DURATION_S = 366 * DURATION_UNITS["d"]
 """As the load engine has it (crates/load/src/config.rs)."""
-_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+|%)\s*")
 
 
 def _quantity(text: str, units: dict[str, int] | dict[str, float], example: str) -> float:
@@ -61,6 +61,19 @@ def parse_latency(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise ValueError('expected a latency such as "4.2ms" or a whole number of nanoseconds')
+
+
+def parse_share(value: object) -> float:
+    """A share of 1 of a percentage such as "3%", or of a number up to 1. Raises ValueError."""
+    if isinstance(value, str):
+        share = _quantity(value, {"%": 0.01}, '"3%"')
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        share = float(value)
+    else:
+        raise ValueError('expected a percentage such as "3%"')
+    if not 0 < share <= 1:
+        raise ValueError(f'got {share:.0%}; allowed is more than 0 % and at most 100 %, written as "3%"')
+    return share
 
 
 def parse_rate(value: object) -> int:
@@ -124,6 +137,13 @@ DurationS = Annotated[
     WithJsonSchema({"type": ["string", "number"], "examples": ["30s", "5min"]}),
 ]
 """A duration in seconds; an experiment file may write "5min"."""
+
+Share = Annotated[
+    float,
+    BeforeValidator(parse_share),
+    WithJsonSchema({"type": ["string", "number"], "examples": ["3%"]}),
+]
+"""A share of 1; an experiment file may write "3%"."""
 
 LatencyNs = Annotated[
     int,

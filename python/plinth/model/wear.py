@@ -1,4 +1,5 @@
-"""What a run wore of the disks under its storages: bytes written, and what the drives say of themselves."""
+"""The drive life that a run consumed: bytes written to the disks under its storages, and the wear that the drives
+report."""
 
 from pydantic import Field
 
@@ -39,5 +40,5 @@ class RunWear(Frozen):
 
     @property
     def written_bytes(self) -> int:
-        """To all disks together."""
+        """The bytes written to all disks together."""
         return sum(disk.written_bytes for disk in self.disks)

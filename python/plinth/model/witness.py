@@ -1,4 +1,4 @@
-"""What a witness on another machine keeps of a load's commits, and what a comparison after a power cut has found.
+"""The records of a witness on another machine, and the result of comparing them with the database after a power cut.
 
 A load on the machine under test, or near it, sends its ledger of commits to a witness while it runs: a round. When the
 machine has lost its power, the witness knows what had been acknowledged.
@@ -21,10 +21,10 @@ MAX_THREADS = 1024
 _Text = Annotated[str, Field(max_length=256)]
 
 LoadEnd = Literal["complete", "interrupted", "load failed", "server lost"]
-"""How a load ended that could still say so. "server lost": its connections to the server broke."""
+"""The end of a load, where it could still report it. "server lost": its connections to the server broke."""
 RoundEnd = Literal[LoadEnd, "witness ended", "disconnected", "silent"]
-"""How a round ended, for the witness. "disconnected", "silent": the load has not ended it; its connection did, or nothing came
-any more."""
+"""The end of a round, for the witness. "disconnected", "silent": the load did not end it; its connection broke, or no
+more messages came."""
 POSSIBLE_CUTS: tuple[RoundEnd | None, ...] = ("server lost", "disconnected", "silent", None)
 """Ends after which the machine may have lost its power in the load. None: the witness was killed."""
 RISKY_SETTINGS = {
@@ -83,7 +83,7 @@ class Ended(Frozen):
 
 
 class WitnessRound(Frozen):
-    """A load that a witness heard of; NNNN/round.json of its folder."""
+    """A load that a witness recorded; NNNN/round.json of its folder."""
 
     schema_version: Literal[1] = WITNESS_VERSION
     number: int = Field(ge=1)
@@ -126,12 +126,12 @@ class VerifiedRound(Frozen):
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something is not as it must be."""
+        """Whether any damage was found."""
         return bool(self.damage) or (self.ledger is not None and not self.ledger.is_clean)
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of everything that was found."""
+        """The kinds of all findings."""
         contradictions = {} if self.ledger is None else self.ledger.counts
         return [*contradictions, *(damage.kind for damage in self.damage)]
 
@@ -146,7 +146,7 @@ class VerifiedRound(Frozen):
 
 
 class WitnessVerdict(Frozen):
-    """What all verified rounds of a witness say."""
+    """The result of all verified rounds of a witness."""
 
     rounds: tuple[VerifiedRound, ...]
     cuts: int = Field(description="Rounds that count as power cuts.")
@@ -167,7 +167,7 @@ class WitnessVerdict(Frozen):
 
     @property
     def sentence(self) -> str:
-        """What was found, with its bound."""
+        """The result in a sentence, with its bound."""
         others = [one for one in self.damaged if one.not_a_cut is not None]
         also = "".join(f"; {', '.join(one.kinds)} in round {one.number}, which was no power cut" for one in others)
         if self.damaged_share_at_most is None:

@@ -42,7 +42,7 @@ throughout is left out; what was seen once is there at every reading.
 
 Process groups: backends, checkpointer, background writer, walwriter, autovacuum, walsender, walreceiver, io workers,
 logger, other postgres, load engine, observer, rest of host (CPU only). Ours are left out of all PostgreSQL figures
-that can be told apart: the observer's connections stand in another database than the load's, where there is one, but
+that can be told apart: the observer's connections are to another database than the load's, where there is one, but
 for one that reads tables and statements, whose transactions are rolled back.
 
 Events: checkpoint_start, checkpoint_end, checkpoint_warning, gap, gap_end.

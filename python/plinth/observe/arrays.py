@@ -80,14 +80,14 @@ class Zfs:
 
     def __init__(self, pools: Sequence[Pool], kstat: Path = _KSTAT) -> None:
         self._kstat = kstat if kstat.is_dir() else None
-        self._untold = _untold(pools, None if self._kstat else f"{kstat} is not there")
+        self._unreported = _unreported(pools, None if self._kstat else f"{kstat} is not there")
 
     def read(self) -> Readout:
         """Nothing of the kernel's where that has no ZFS. Raises OSError."""
         if self._kstat is None:
-            return Readout([], self._untold)
+            return Readout([], self._unreported)
         readings: list[Reading] = []
-        missing: dict[str, str] = dict(self._untold)
+        missing: dict[str, str] = dict(self._unreported)
         for of, file, names in (("arc", "arcstats", _ARC), ("zil", "zil", _ZIL)):
             known = kstat_values((self._kstat / file).read_text())
             readings += [Reading(of, _ARC_SIZES.get(name, name), known[name]) for name in names if name in known]
@@ -96,7 +96,7 @@ class Zfs:
         return Readout(readings, missing)
 
 
-def _untold(pools: Sequence[Pool], no_kstat: str | None) -> dict[str, str]:
+def _unreported(pools: Sequence[Pool], no_kstat: str | None) -> dict[str, str]:
     """What no reading can show about the pools: part -> reason."""
     untold: dict[str, str] = {}
     for pool in pools:

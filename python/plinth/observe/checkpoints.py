@@ -19,7 +19,7 @@ _MESSAGES = re.compile(
 )
 
 
-class Happening(NamedTuple):
+class ObservedEvent(NamedTuple):
     """An event with the time of the monotonic clock at which it was seen."""
 
     seen_ns: int
@@ -28,7 +28,7 @@ class Happening(NamedTuple):
 
 
 class ServerLog:
-    """The server's log file, followed from its present end. The checkpoints that it reports are in `happenings`."""
+    """The server's log file, followed from its present end. The checkpoints that it reports are in `events`."""
 
     name = "server log"
     sparse = False
@@ -37,7 +37,7 @@ class ServerLog:
         self._log = log
         self._offset: int | None = None
         self._rest = b""
-        self.happenings: list[Happening] = []
+        self.events: list[ObservedEvent] = []
 
     @property
     def followed(self) -> bool:
@@ -63,23 +63,23 @@ class ServerLog:
         for line in lines:
             if match := _MESSAGES.search(line.decode(errors="replace")):
                 kind = str(match.lastgroup)
-                self.happenings.append(Happening(seen_ns, kind, match[kind]))
+                self.events.append(ObservedEvent(seen_ns, kind, match[kind]))
         return Readout([])
 
 
-def counted_checkpoints(series: Sequence[tuple[int, Sequence[Reading]]]) -> list[Happening]:
+def counted_checkpoints(series: Sequence[tuple[int, Sequence[Reading]]]) -> list[ObservedEvent]:
     """Checkpoints from successive readings of pg_checkpointer: (time, readings). Seen at the reading after it."""
-    happenings = []
+    events = []
     before: dict[str, float] = {}
     for seen_ns, readings in series:
         now = {reading.metric: reading.value for reading in readings}
         grown = {metric: value - before.get(metric, value) for metric, value in now.items()}
         started = [kind for kind in ("timed", "requested") if grown.get(f"num_{kind}", 0) > 0]
         if started:
-            happenings.append(Happening(seen_ns, "checkpoint_start", f"counted: {', '.join(started)}"))
+            events.append(ObservedEvent(seen_ns, "checkpoint_start", f"counted: {', '.join(started)}"))
         write_s, sync_s = grown.get("write_time_s", 0), grown.get("sync_time_s", 0)
         if write_s > 0 or sync_s > 0:
             text = f"counted: write {write_s:.3f} s, sync {sync_s:.3f} s"
-            happenings.append(Happening(seen_ns, "checkpoint_end", text))
+            events.append(ObservedEvent(seen_ns, "checkpoint_end", text))
         before = now
-    return happenings
+    return events

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from plinth.model.base import Gap
-from plinth.observe.checkpoints import Happening
+from plinth.observe.checkpoints import ObservedEvent
 
 
 @dataclass(frozen=True)
@@ -62,15 +62,15 @@ class Outages:
         """A gap for each outage, saying when since `t0_ns` it was unless it lasted throughout."""
         return [Gap(what=outage.what + _when(outage, t0_ns), reason=outage.reason) for outage in self._all()]
 
-    def happenings(self) -> list[Happening]:
+    def events(self) -> list[ObservedEvent]:
         """Beginnings and ends of the outages that came in the midst."""
-        happenings = []
+        events = []
         for outage in self._all():
             if not outage.from_start:
-                happenings.append(Happening(outage.from_ns, "gap", f"{outage.what}: {outage.reason}"))
+                events.append(ObservedEvent(outage.from_ns, "gap", f"{outage.what}: {outage.reason}"))
             if outage.until_ns is not None:
-                happenings.append(Happening(outage.until_ns, "gap_end", outage.what))
-        return happenings
+                events.append(ObservedEvent(outage.until_ns, "gap_end", outage.what))
+        return events
 
 
 def _when(outage: _Outage, t0_ns: int) -> str:

@@ -55,7 +55,7 @@ class HostStat:
         self._file = ProcFile("/proc/stat")
         self._seen: bytes | OSError | None = None
 
-    def look(self) -> bytes:
+    def sample(self) -> bytes:
         """Read it anew. Raises OSError."""
         try:
             self._seen = self._file.read()
@@ -66,7 +66,7 @@ class HostStat:
     def seen(self) -> bytes:
         """What the last look found, or the first when there was none. Raises OSError when it found nothing."""
         if self._seen is None:
-            return self.look()
+            return self.sample()
         if isinstance(self._seen, OSError):
             raise self._seen
         return self._seen
@@ -83,7 +83,7 @@ class HostCpu:
 
     def read(self) -> Readout:
         """The first line of /proc/stat."""
-        seconds = cpu_seconds(self._stat.look())
+        seconds = cpu_seconds(self._stat.sample())
         return Readout([Reading(ALL, f"{mode}_s", value) for mode, value in zip(CPU_MODES, seconds, strict=False)])
 
 

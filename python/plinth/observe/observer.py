@@ -11,7 +11,7 @@ from plinth.model.connection import Connection
 from plinth.model.facts import StorageFacts
 from plinth.model.trial import Event, Sample
 from plinth.observe.arrays import MdArrays, Zfs, pools_of
-from plinth.observe.checkpoints import Happening, ServerLog, counted_checkpoints
+from plinth.observe.checkpoints import ObservedEvent, ServerLog, counted_checkpoints
 from plinth.observe.devices import Devices
 from plinth.observe.host import HostActivity, HostCpu, HostMemory, HostStat
 from plinth.observe.latest import latest_figures
@@ -19,7 +19,7 @@ from plinth.observe.process_sources import ProcessCpu, ProcessDelay, ProcessIo
 from plinth.observe.processes import Processes
 from plinth.observe.sampler import Sampler, stop_all
 from plinth.observe.samples import to_samples
-from plinth.observe.source import LookedAt, Source, Unreadable
+from plinth.observe.source import RepeatedlySampled, Source, Unreadable
 from plinth.system.log_file import LogFile
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _FIRST_READING_TIMEOUT_S = 5.0
 _LAST_READING_TIMEOUT_S = 2.0
-_LOOKS_PER_INTERVAL = 10
+_SAMPLES_PER_INTERVAL = 10
 _INTERVALS_BETWEEN_SIZES = 10
 
 
@@ -145,15 +145,15 @@ class Observer:
         session: "Session",
         sources: Sequence[Source],
         interval_s: float,
-        looked_at: Sequence[LookedAt] = (),
+        repeatedly_sampled: Sequence[RepeatedlySampled] = (),
     ) -> Sampler:
         return Sampler(
             name,
             sources,
             t0_ns=self._t0_ns,
             interval_s=interval_s,
-            looked_at=looked_at,
-            looks=_LOOKS_PER_INTERVAL if looked_at else 1,
+            repeatedly_sampled=repeatedly_sampled,
+            samples_per_interval=_SAMPLES_PER_INTERVAL if repeatedly_sampled else 1,
             interrupt=session.interrupt,
             close=session.close,
         )
@@ -186,7 +186,7 @@ class Observer:
         cost_cpu_ns = sum(sampler.cpu_ns for sampler in self._samplers) + of_sessions_ns - self._start_cpu_ns
         if unknown is not None:
             gaps.append(Gap(what="cost of the observer's queries in the server", reason=unknown))
-        happenings = sorted(self._happenings(gaps), key=lambda happening: happening.seen_ns)
+        events = sorted(self._observed_events(gaps), key=lambda event: event.seen_ns)
         samples = [sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)]
         gc.unfreeze()
         # With them go the files that they keep open, now and not when Python looks for what nobody needs.
@@ -194,23 +194,23 @@ class Observer:
         return Observation(
             samples=samples,
             gaps=gaps,
-            events=[Event(t_ns=seen_ns - t0_ns, kind=kind, text=text) for seen_ns, kind, text in happenings],
+            events=[Event(t_ns=seen_ns - t0_ns, kind=kind, text=text) for seen_ns, kind, text in events],
             cost_cpu_ns=max(0, cost_cpu_ns),
             duration_ns=duration_ns,
             shares_database=self._session.shares_database,
         )
 
-    def _happenings(self, gaps: list[Gap]) -> list[Happening]:
-        happenings = [happening for sampler in self._samplers for happening in sampler.outages.happenings()]
+    def _observed_events(self, gaps: list[Gap]) -> list[ObservedEvent]:
+        events = [event for sampler in self._samplers for event in sampler.outages.events()]
         if self._log is not None:
-            happenings += self._log.happenings
+            events += self._log.events
             if self._log.followed and self._session.setting("log_checkpoints") == "on":
-                return happenings
+                return events
             reason = "unreadable, or log_checkpoints is not on; those shown are counted"
             gaps.append(Gap(what="checkpoints in the server's log", reason=reason))
         for sampler in self._samplers:
-            happenings += counted_checkpoints(sampler.series.get("pg_checkpointer", []))
-        return happenings
+            events += counted_checkpoints(sampler.series.get("pg_checkpointer", []))
+        return events
 
     def _cost_of_sessions(self) -> tuple[int, str | None]:
         """CPU time of our backends so far, and why not all of it is known."""

@@ -25,7 +25,7 @@ _TITLES = (
     ),
 )
 _PREFIX = "postgres: "
-# cluster_name, where it is set, stands before the title.
+# cluster_name, where it is set, is before the title.
 _AUXILIARY = re.compile(
     _PREFIX + "(?:.*: )?(?:" + "|".join(f"(?P<g{i}>{title})" for i, (_, title) in enumerate(_TITLES)) + ")"
 )

@@ -215,7 +215,7 @@ class ProcessCpu:
 
     def read(self) -> Readout:
         """The groups; the rest is what the host counted as busy less all groups."""
-        self._processes.look()
+        self._processes.sample()
         server_missing = self._groups.read_server()
         missing = server_missing | self._groups.read_ourselves()
         readings = self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER))

@@ -56,7 +56,7 @@ class Processes:
         None where it cannot be had.
         """
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """List the server's processes anew: once a tick, for all who count something of them."""
         try:
             self._listed = self._list()

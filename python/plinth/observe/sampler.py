@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from plinth.model.base import Gap
 from plinth.observe.gaps import Outages
-from plinth.observe.source import LookedAt, Reading, Source, reason_of
+from plinth.observe.source import Reading, RepeatedlySampled, Source, reason_of
 
 Series = list[tuple[int, list[Reading]]]
 """Readings of one source: (time of the monotonic clock, all that was read then)."""
@@ -15,9 +15,10 @@ Series = list[tuple[int, list[Reading]]]
 class Sampler:
     """Reads `sources` at once, then at every `t0_ns` + k x `interval_s`, and once more when it is stopped.
 
-    With sources that are `looked_at`, there are `looks` looks in each interval, and everything is read with its last one, so
-    that a reading is of one interval. Where reading takes longer than its time, ticks are missed rather than late. `interrupt` ends a wait of a
-    source, from another thread; `close` is called at the end, in the sampler's own. `name` is for people: "the host".
+    Sources in `repeatedly_sampled` are sampled `samples_per_interval` times in each interval. All sources are read
+    with the last of these samples, so that a reading covers one interval. Where reading takes longer than its time,
+    ticks are missed rather than late. `interrupt` ends a wait of a source, from another thread; `close` is called at
+    the end, in the sampler's own. `name` is for people: "the host".
     """
 
     def __init__(
@@ -27,28 +28,28 @@ class Sampler:
         *,
         t0_ns: int,
         interval_s: float,
-        looked_at: Sequence[LookedAt] = (),
-        looks: int = 1,
+        repeatedly_sampled: Sequence[RepeatedlySampled] = (),
+        samples_per_interval: int = 1,
         interrupt: Callable[[], None] = lambda: None,
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self.name = name
-        self.sources = (*sources, *looked_at)
+        self.sources = (*sources, *repeatedly_sampled)
         self.series: dict[str, Series] = {source.name: [] for source in self.sources}
         self.outages = Outages()
         self.start_cpu_ns = 0
         self.cpu_ns = 0
         self._t0_ns = t0_ns
-        self._looked_at = tuple(looked_at)
-        self._step_ns = round(interval_s * 1e9 / looks)
-        self._interval_ns = self._step_ns * looks
+        self._repeatedly_sampled = tuple(repeatedly_sampled)
+        self._step_ns = round(interval_s * 1e9 / samples_per_interval)
+        self._interval_ns = self._step_ns * samples_per_interval
         self._interrupt = interrupt
         self._close = close
         self._first_read = threading.Event()
         # A lock that end() lets go of: to wait for an Event takes several times as much CPU, ten times a second.
         self._may_read = threading.Lock()
         self._may_read.acquire()
-        self._unseen: set[str] = set()
+        self._not_examined: set[str] = set()
         self._missed = 0
         self._longest_ns = 0
         self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
@@ -97,7 +98,7 @@ class Sampler:
             if (due_ns + self._step_ns - self._t0_ns) % self._interval_ns == 0:
                 self._tick()
             else:
-                self._look()
+                self._sample()
             next_ns = max(self._next_after(time.monotonic_ns()), due_ns + self._step_ns)
             self._missed += (next_ns - due_ns) // self._step_ns - 1
             due_ns = next_ns
@@ -110,23 +111,23 @@ class Sampler:
 
     def _tick(self) -> None:
         tick_ns = time.monotonic_ns()
-        self._look()
+        self._sample()
         for source in self.sources:
             self._read(source, tick_ns)
         self._longest_ns = max(self._longest_ns, time.monotonic_ns() - tick_ns)
 
-    def _look(self) -> None:
-        for source in self._looked_at:
-            look_ns = time.monotonic_ns()
+    def _sample(self) -> None:
+        for source in self._repeatedly_sampled:
+            sample_ns = time.monotonic_ns()
             try:
-                source.look()
+                source.sample()
             except Exception as error:  # noqa: BLE001 - as for a reading
-                self.outages.lost(source.name, look_ns, reason_of(error))
-                self._unseen.add(source.name)
+                self.outages.lost(source.name, sample_ns, reason_of(error))
+                self._not_examined.add(source.name)
             else:
-                if source.name in self._unseen:
-                    self.outages.found(source.name, look_ns)
-                    self._unseen.remove(source.name)
+                if source.name in self._not_examined:
+                    self.outages.found(source.name, sample_ns)
+                    self._not_examined.remove(source.name)
 
     def _read(self, source: Source, tick_ns: int) -> None:
         read_ns = time.monotonic_ns()

@@ -29,7 +29,7 @@ SHOWN_SETTINGS = (*needed_settings((*VIEWS, *SLOW_VIEWS)), "track_activities", "
 _CONNECT_TIMEOUT_S = 2
 _RETRY_AFTER_NS = 500_000_000
 _COST_EVERY_NS = 1_000_000_000
-# The load's limits and planner settings are not to bear on the observer.
+# The load's limits and planner settings must not affect the observer.
 _OWN_SETTINGS = {
     "statement_timeout": "5s",
     "jit": "off",
@@ -46,7 +46,7 @@ Answer = pq.abc.PGresult
 class Session:
     """A connection to the server under load. One thread uses it; any other may interrupt it.
 
-    The server counts our transactions too. So the connection stands in another database than the load's: in
+    The server counts our transactions too. So the connection is to another database than the load's: in
     `postgres`, or in `template1` of a cluster that is ours alone (`local`), since it keeps others from creating
     databases. Where neither can be had, `shares_database` is true. What can be seen from the load's own database only
     is read by a session `within` it, whose transactions are rolled back and so are not among the commits.

@@ -1,4 +1,4 @@
-"""What the sessions of a load wait for at this moment, in words: for whoever wonders why nothing of it ends."""
+"""What the sessions of a load wait for at this moment, in words: why none of its transactions ends."""
 
 from collections.abc import Iterable, Iterator
 

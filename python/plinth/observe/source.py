@@ -14,7 +14,7 @@ class Reading(NamedTuple):
 
 
 class Readout(NamedTuple):
-    """All that one look at a source gave. `missing` has what could not be had: part -> reason."""
+    """All that one reading of a source gave. `missing` has the parts that could not be read: part -> reason."""
 
     readings: list[Reading]
     missing: Mapping[str, str] = MappingProxyType({})
@@ -38,15 +38,15 @@ class Source(Protocol):
         ...
 
     def read(self) -> Readout:
-        """Look once. Raises Unreadable or OSError when there is nothing to be had."""
+        """Read the source once. Raises Unreadable or OSError when it gives nothing."""
         ...
 
 
-class LookedAt(Source, Protocol):
-    """A source that is looked at several times for each reading, which is then of all these looks."""
+class RepeatedlySampled(Source, Protocol):
+    """A source that is sampled several times for each reading, which summarises these samples."""
 
-    def look(self) -> None:
-        """Look once more. Raises Unreadable or OSError when nothing is to be seen."""
+    def sample(self) -> None:
+        """Take one more sample. Raises Unreadable or OSError when the source gives nothing."""
         ...
 
 

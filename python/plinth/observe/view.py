@@ -22,7 +22,7 @@ class View(NamedTuple):
 
     `object` is the SQL of what a row is of. `absent` is what a row says that is not there: nothing is known about it
     (gap), it counts nothing (zero), or there is no such thing (nothing). `extension`: the view is that extension's, and
-    `{schema}` in a relation the schema where it stands. $1 is the load's database. `seldom`: mostly there is no row of it, so
+    `{schema}` in a relation the schema where it is. $1 is the load's database. `seldom`: mostly there is no row of it, so
     that after a look that found none it is looked for less often.
     """
 

@@ -40,7 +40,7 @@ class WaitProfile:
         self._looks: list[Answer] = []
         self._missed: str | None = None
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Look at pg_stat_activity. Raises Unreadable.
 
         Answers are taken apart when they are read: ten at once take a third of the CPU time that one takes after each pause.

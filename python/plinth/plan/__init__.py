@@ -4,6 +4,7 @@ from plinth.plan.build import PlanInputs, build_plan
 from plinth.plan.extend import extended, plan_more
 from plinth.plan.fit import scale_to_fit
 from plinth.plan.needs import MEMORY, Place
+from plinth.plan.preparation import restore_problems
 from plinth.plan.variants import ClusterKey, Expanded, expand
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     "expand",
     "extended",
     "plan_more",
+    "restore_problems",
     "scale_to_fit",
 ]

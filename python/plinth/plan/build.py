@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plinth.model.dataset import DatasetSpec, SqlDataset
-from plinth.model.experiment import Experiment
+from plinth.model.experiment import FIRST_LOOK, Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import (
     PRIMARY,
@@ -19,10 +19,11 @@ from plinth.model.plan import (
 )
 from plinth.model.published import Reference
 from plinth.model.step import Step
-from plinth.model.units import format_size
+from plinth.model.units import format_duration, format_size
 from plinth.plan.cuts import cut_steps, order_cuts
 from plinth.plan.needs import Place, needs_of
 from plinth.plan.order import order_trials
+from plinth.plan.preparation import is_restored, restored_bytes
 from plinth.plan.sizes import estimated_written_bytes, node_bytes
 from plinth.plan.times import estimated_s
 from plinth.plan.variants import ClusterKey, Expanded
@@ -87,6 +88,7 @@ def plan_of_trials(
     places = inputs.places(clusters)
     ballast_bytes = sum(place.ballast_bytes for place in places.values())
     written = estimated_written_bytes(experiment, clusters, trials, ballast_bytes)
+    written += restored_bytes(clusters, experiment.measure, trials, variant_of, places)
     load_s = [inputs.dataset_load_s(key.dataset) for key in keys]
     return Plan(
         run_id=inputs.run_id,
@@ -126,9 +128,12 @@ def _cluster(
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
     size = inputs.dataset_size(key.dataset)
     taken = node_bytes(key.server, key.dataset, size, own, trial_s)
+    restored = key.server.connection is None and is_restored(experiment.measure, own)
+    with_copy = {storage: size_bytes * (2 if restored else 1) for storage, size_bytes in taken.items()}
     return PlannedCluster(
         id=key.id,
-        nodes=(PlannedNode(name=PRIMARY, server=key.server, bytes_by_storage=taken),),
+        nodes=(PlannedNode(name=PRIMARY, server=key.server, bytes_by_storage=with_copy),),
+        restored=restored,
         dataset=key.dataset,
         installation=inputs.installations.get(key.id),
         data_bytes=sum(taken.values()) or size.total_bytes,
@@ -148,6 +153,7 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
             f"measure.max_written = {format_size(measure.max_written_bytes)}: by estimate {format_size(written_bytes)} "
             "will be written, so that the run ends before its last trial"
         )
+    found += _of_target(experiment, variants)
     if measure.repeats < FEWEST_TRIALS_FOR_INTERVAL:
         found.append(
             f"measure.repeats = {measure.repeats}: fewer than {FEWEST_TRIALS_FOR_INTERVAL} trials allow no interval and no verdict"
@@ -156,10 +162,30 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
         found.append("measure.aa = false: without the A/A pair nothing shows what this machine can tell apart")
     if measure.order == "sequential" and len(variants) > 1:
         found.append("measure.order = sequential: a drift of the machine falls on the variants unequally")
-    if measure.warmup_s == 0:
+    if measure.cache == "cold" and measure.warmup_s > 0:
+        found.append(
+            f'measure.cache = "cold": the warm-up of {format_duration(measure.warmup_s)} already reads what is cold; with '
+            "warmup = 0 all of it is measured"
+        )
+    if measure.cache == "as-is" and measure.warmup_s == 0:
         found.append("measure.warmup = 0: cold caches are measured together with the rest")
     if isinstance(experiment.dataset, SqlDataset) and experiment.dataset.size_bytes is None:
         found.append("dataset.size is not given: what the dataset takes is missing from the needs, and from the time")
     if len(variants) > _NOTEWORTHY_VARIANTS:
         found.append(f"{len(variants)} variants: with so many comparisons small differences will stay undecided")
     return found
+
+
+def _of_target(experiment: Experiment, variants: Sequence[Variant]) -> list[str]:
+    measure = experiment.measure
+    if measure.target is None:
+        return []
+    if sum(not variant.is_aa_twin for variant in variants) < 2:
+        return [f"measure.target: there is nothing to compare, so that all {measure.repeats} trials are run"]
+    looked_at_s = FIRST_LOOK * len(variants) * (measure.warmup_s + measure.duration_s)
+    if measure.budget_s is not None and measure.budget_s < looked_at_s:
+        return [
+            f"measure.budget = {format_duration(measure.budget_s)}: the {FIRST_LOOK} trials of each variant before which nothing is "
+            f"decided take {format_duration(looked_at_s)} or more"
+        ]
+    return []

@@ -77,6 +77,8 @@ def estimated_written_bytes(
     pages of each trial."""
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
     loaded = sum(
-        (1 if _writes_pages(cluster.dataset) else 2) * sum(cluster.bytes_by_storage.values()) for cluster in clusters
+        (1 if _writes_pages(cluster.dataset) else 2) * len(cluster.nodes) * cluster.data_bytes
+        for cluster in clusters
+        if not cluster.is_external
     )
     return round(ballast_bytes + loaded + len(trials) * 2 * trial_s * _WAL_BYTES_PER_S)

@@ -7,10 +7,11 @@ server's stop ends with, writes the pages that the trial has changed, and waits 
 from collections.abc import Mapping, Sequence
 
 from plinth.model.dataset import NumbersDataset
-from plinth.model.experiment import Experiment
+from plinth.model.experiment import Experiment, MeasureSpec
 from plinth.model.plan import Pace, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe_kinds import IoShape
 from plinth.plan.needs import Place
+from plinth.plan.preparation import bytes_without_copy, cache_s, restore_s
 
 _INITDB_S = 3.0
 _PROBE_CASES = 8
@@ -66,6 +67,7 @@ def estimated_s(
         _INITDB_S
         + max(usual_s, _writing_s(cluster, paces[cluster.id]))
         + _updating_s(cluster, paces[cluster.id], memory_bytes)
+        + restore_s(cluster, experiment.measure, places)
         for cluster, usual_s in zip(clusters, load_s, strict=True)
     )
     storages = {storage for cluster in clusters for storage in cluster.storages}
@@ -84,10 +86,19 @@ def estimated_s(
         + _cutting_s(experiment, variants)
         + ending_s
         + sum(
-            trial_s + _START_STOP_S + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
+            trial_s
+            + _START_STOP_S
+            + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
+            + restore_s(by_id[variant.cluster], measure, places)
+            + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])
             for variant in planned
         )
     )
+
+
+def _preparing_s(measure: MeasureSpec, cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
+    """Of the state in which each trial is to begin."""
+    return cache_s(measure, cluster, paces.get(cluster.primary.server.storage or ""))
 
 
 def _cutting_s(experiment: Experiment, variants: Mapping[str, Variant]) -> float:
@@ -116,7 +127,7 @@ def _paces(cluster: PlannedCluster, places: Mapping[str, Place]) -> dict[str, Pa
 def _writing_s(cluster: PlannedCluster, paces: Mapping[str, Pace]) -> float:
     """Of what is loaded to each storage at its bandwidth, one after the other."""
     return sum(
-        cluster.bytes_by_storage[name] / pace.write_bytes_per_s
+        bytes_without_copy(cluster)[name] / pace.write_bytes_per_s
         for name, pace in paces.items()
         if pace.write_bytes_per_s is not None
     )

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from plinth.model.dataset import DatasetSpec
-from plinth.model.experiment import (
-    Experiment,
-    ServerSpec,
-    WorkloadSpec,
-    with_levels,
-)
+from plinth.model.experiment import Experiment, ServerSpec, with_levels
 from plinth.model.labels import levels_label
 from plinth.model.plan import TransactionText, Variant
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
+from plinth.model.workload import WorkloadSpec
 from plinth.plan.storages import ConcreteStorages
 
 
@@ -88,7 +84,7 @@ def _server(resolved: Experiment) -> ServerSpec:
     server = resolved.server
     if server.connection is None and server.storage is None:
         server = server.model_copy(update={"storage": next(iter(mounted_storages(resolved.storage)), None)})
-    if server.wal_storage == server.storage:  # pg_wal stands within the data directory, as it always does
+    if server.wal_storage == server.storage:  # pg_wal is in the data directory, as by default
         server = server.model_copy(update={"wal_storage": None})
     return server
 

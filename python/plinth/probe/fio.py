@@ -55,7 +55,7 @@ def run_job(job: IoJob, file: Path, runner: Runner) -> IoResult:
 
 
 def _parsed(done: Completed) -> dict[str, Any] | None:
-    """The job of fio's JSON, which notes may stand before; None when there is none."""
+    """The job of fio's JSON, which notes may precede; None when there is none."""
     _, brace, rest = done.stdout.partition("{")
     if not brace:
         return None
@@ -111,5 +111,5 @@ def _percentiles(latency: dict[str, Any]) -> dict[str, int]:
 
 
 def _escaped(file: Path) -> str:
-    """fio takes a colon to stand between several files."""
+    """fio takes a colon as a separator of several files."""
     return str(file).replace("\\", "\\\\").replace(":", "\\:")

@@ -7,7 +7,6 @@ from pathlib import PurePath
 from plinth.model.analysis import Analysis
 from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.facts import ServerFacts
 from plinth.model.plan import Variant
 from plinth.model.report import (
@@ -24,6 +23,7 @@ from plinth.model.report import (
     Version,
 )
 from plinth.model.units import format_count
+from plinth.model.workload import WorkloadSpec
 from plinth.report.curves import latency_curve
 from plinth.report.disclosure import disclosures
 from plinth.report.flushes import storage_flushes
@@ -165,6 +165,8 @@ def _trial(contents: TrialContents, place: int, binned: Timelines) -> ReportTria
         checks=trial.checks,
         devices=trial.devices,
         errors=trial.errors,
+        cache=trial.cache,
+        restored=trial.restored,
     )
 
 

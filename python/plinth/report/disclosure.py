@@ -53,8 +53,8 @@ def _spread(contents: BundleContents, analysis: Analysis) -> _Score:
 def _interleaved(contents: BundleContents, analysis: Analysis) -> _Score:
     order = contents.plan.experiment.measure.order
     return _yes_or_no(
-        order == "random-blocks" and len({trial.block for trial in contents.plan.trials}) > 1,
-        f'order = "{order}", {len({trial.block for trial in contents.plan.trials})} blocks',
+        order == "random-blocks" and len({trial.block for trial in contents.expected_trials}) > 1,
+        f'order = "{order}", {len({trial.block for trial in contents.expected_trials})} blocks',
     )
 
 

@@ -26,6 +26,6 @@ def render_html(report: Report) -> str:
         raise MissingCapability(
             f"the viewer has no place for the data: {_PLACE}", where=str(file), hint="build it anew with `make build`"
         )
-    # "<" never stands in JSON outside of strings, so that no text of a report can end the script element.
+    # "<" never occurs in JSON outside of strings, so that no text of a report can end the script element.
     data = shown_in_json(report.model_dump_json()).replace("<", "\\u003c")
     return f"{before}{_PLACE.removesuffix('</script>')}{data}</script>{after}"

@@ -53,6 +53,7 @@ def render_markdown(report: Report) -> str:
         _section(titles.published.title, _published(report.published)),
         _section("Differences between variants", _differences(report)),
         _section(titles.durability.title, _durability(report)),
+        _section("State at the beginning of the trials", _list(analysis.preparations)),
         _section(titles.bottlenecks.title, _bottlenecks(report)),
         _section(titles.server_work.title, _work(report)),
         _section(titles.process_io.title, _process_io(report)),

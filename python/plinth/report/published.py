@@ -1,7 +1,7 @@
-"""Published figures beside ours: which variant stands for which figure, and what came of each.
+"""Published figures beside ours: which variant represents which figure, and what came of each.
 
 A figure is of a variant when all of its levels are the variant's, be they levels of a factor or what the experiment says
-for all. Where [full] gives a factor as many levels as [matrix], those stand for one another in their order: a small size
+for all. Where [full] gives a factor as many levels as [matrix], those correspond to one another in their order: a small size
 here for a published one.
 """
 
@@ -54,7 +54,7 @@ def _other_figures(count: int) -> str:
 
 
 class _Match:
-    """Which variants stand for published levels."""
+    """Which variants represent published levels."""
 
     def __init__(self, plan: Plan, analysis: Analysis) -> None:
         self.plan = plan
@@ -83,7 +83,7 @@ class _Match:
         )
 
     def here(self, key: str, level: Level) -> Level:
-        """The level of ours that stands for a published one; that itself where none does."""
+        """The level of ours that represents a published one; that itself where none does."""
         return self._here.get((key, level_text(level)), level)
 
     def variants(self, levels: Levels) -> list[Variant]:
@@ -95,7 +95,7 @@ class _Match:
         ]
 
     def stands_for(self, levels: Levels) -> str | None:
-        """The published levels that ours are not, but stand for."""
+        """The published levels that ours are not, but represent."""
         differing = {key: level for key, level in levels.items() if not _same(self.here(key, level), level)}
         return levels_text(differing) or None
 

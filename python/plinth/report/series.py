@@ -82,7 +82,7 @@ def load_rates(seconds: Sequence[Second], counts: Sequence[int], bins: int, bin_
 def load_latency(seconds: Sequence[Second], latency_ns: Sequence[int | None], bins: int, bin_s: int) -> Floats:
     """The highest of a bin's per-second percentiles. Percentiles are never averaged, which would say nothing.
 
-    The piece of a second at the end, in which the last transactions finish, is too few to stand for a bin.
+    The piece of a second at the end, in which the last transactions finish, is too short to represent a bin.
     """
     highest = np.full(bins, np.nan)
     for place, second, value in zip(_bin_of(seconds, bins, bin_s), seconds, latency_ns, strict=True):

@@ -1,4 +1,4 @@
-"""Factors and settings side by side, values that agree put together, so that differences stand out."""
+"""Factors and settings side by side, values that agree put together, so that differences are easy to see."""
 
 from collections.abc import Mapping, Sequence
 

@@ -127,6 +127,8 @@ def render_terminal(
             *_published(beside),
         ):
             console.print(line)
+        for sentence in analysis.preparations[:_MAX_VARIANTS]:
+            console.print(Text(sentence, style="dim"))
         console.print(Text(observer_sentence(analysis), style="dim"))
         for warning in analysis.warnings[:_MAX_WARNINGS]:
             console.print(Text(f"warning: {warning}", style="yellow"))

@@ -20,7 +20,7 @@ _CANCEL_TIMEOUT_S = 2.0
 _JOIN_TIMEOUT_S = 10.0
 
 
-class _Happening(NamedTuple):
+class _ActionEvent(NamedTuple):
     monotonic_ns: int
     kind: str
     text: str
@@ -38,7 +38,7 @@ class ActionSchedule:
         self._to = to
         self._warmup_s = warmup_s
         self._ended = threading.Event()
-        self._happened: list[_Happening] = []
+        self._action_events: list[_ActionEvent] = []
         self._failure: str | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._thread = threading.Thread(target=self._work, name="actions", daemon=True)
@@ -82,7 +82,9 @@ class ActionSchedule:
 
     def events(self, t0_monotonic_ns: int) -> list[Event]:
         """What was done, with times since the load's start, which was at `t0_monotonic_ns`."""
-        return [Event(t_ns=one.monotonic_ns - t0_monotonic_ns, kind=one.kind, text=one.text) for one in self._happened]
+        return [
+            Event(t_ns=one.monotonic_ns - t0_monotonic_ns, kind=one.kind, text=one.text) for one in self._action_events
+        ]
 
     def _work(self) -> None:
         connection = self._connection
@@ -121,5 +123,5 @@ class ActionSchedule:
 
     def _note(self, kind: str, text: str) -> int:
         now_ns = time.monotonic_ns()
-        self._happened.append(_Happening(now_ns, kind, text))
+        self._action_events.append(_ActionEvent(now_ns, kind, text))
         return now_ns

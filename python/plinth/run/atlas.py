@@ -1,7 +1,7 @@
 """The atlas of a variant: a load is recorded once, and images of it, as power cuts would have left them, are checked.
 
-Each image is served as a copy on write of the recording, recovered by a server of its own, and compared with what clients
-had been told by its moment: the records of the disks and of the ledger have one clock, CLOCK_MONOTONIC.
+Each image is served as a copy on write of the recording, recovered by a server of its own, and compared with the
+answers that clients had received by then: the records of the disks and of the ledger have one clock, CLOCK_MONOTONIC.
 """
 
 import os
@@ -20,10 +20,10 @@ from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
-from plinth.run.cut_check import Findings, Told, check_recovered
+from plinth.run.cut_check import CutState, Findings, check_recovered
 from plinth.run.failures import reason_of
 from plinth.run.load_of import STOP_TIMEOUT_S
-from plinth.run.power import Lost
+from plinth.run.power import PowerLoss
 from plinth.run.power_cut import CutSubject, await_first_commit, run_for, start_server
 from plinth.run.recorded import (
     ImageCut,
@@ -53,7 +53,8 @@ _BESIDE_SHARED_BUFFERS_BYTES = 256 * 2**20
 
 @dataclass(frozen=True)
 class RecordedLoad:
-    """A load whose disks were recorded, and what its clients were told. Times are of CLOCK_MONOTONIC, in ns."""
+    """A load whose disks were recorded, and the answers that its clients received. Times are of CLOCK_MONOTONIC, in
+    ns."""
 
     disks: RecordedDisks
     before: Snapshot
@@ -65,7 +66,8 @@ class RecordedLoad:
     """When something was written, discarded or flushed, of any disk, while the load ran."""
 
     def moment(self, planned: PlannedCut) -> int:
-        """When the power goes: just after a write, a discard or a flush of some disk, at random among those of its moment."""
+        """When the power is cut: just after a write, a discard or a flush of some disk, at random among those of its
+        moment."""
         begun, ended = self.checkpoint_ns
         is_within = (self.changes_ns >= begun) & (self.changes_ns <= ended)
         chosen = self.changes_ns[is_within == (planned.moment == "checkpoint")]
@@ -84,7 +86,8 @@ class Atlas:
     """Where recordings are made, beside one another; not on the disks."""
 
     def record(self, load: LoadDriver, ledger: Path, record_s: float) -> RecordedLoad:
-        """Run a load for `record_s`, with a checkpoint in the midst of it, and stop the server once all is recorded."""
+        """Run a load for `record_s`, with a checkpoint in the middle of it, and stop the server once all is
+        recorded."""
         one = self.subject
         with database_errors("prepare a recording", one.variant.label), connect(one.cluster.connection) as control:
             before = prepare_commits(control, one.variant.workload, one.dataset)
@@ -130,7 +133,7 @@ class Atlas:
     def check(
         self, images: Sequence[PlannedCut], recorded: RecordedLoad, at_once: int
     ) -> Generator[PowerCut, None, None]:
-        """The outcome of each image, in the order in which they are ready; `at_once` are in work at a time.
+        """The outcome of each image, in the order in which they are ready; `at_once` are checked at a time.
 
         Storages of a file system that cannot be mounted beside its image (btrfs) are detached meanwhile.
         """
@@ -161,10 +164,10 @@ class Atlas:
             one.runner,
             self.journal,
         )
-        told = Told(recorded.before, recorded.load, recorded.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
+        at_cut = CutState(recorded.before, recorded.load, recorded.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
         found.after_s = (at_ns - recorded.first_ns) / 1e9
         try:
-            check_image(image, recorded.disks, one.variant, one.installation, one.dataset, told, found, one.runner)
+            check_image(image, recorded.disks, one.variant, one.installation, one.dataset, at_cut, found, one.runner)
         except Interrupted:
             raise
         except PlinthError as error:
@@ -186,14 +189,15 @@ def check_image(
     variant: Variant,
     installation: Installation,
     dataset: Dataset,
-    told: Told,
+    at_cut: CutState,
     found: Findings,
     runner: Runner,
 ) -> None:
-    """Serve an image, let its server recover and check it; `found` takes what becomes known. The image stays, to be removed."""
+    """Serve an image, let its server recover and check it; the findings are added to `found`. The caller removes the
+    image."""
     started_s = time.monotonic()
     image.attach()
-    found.lost = Lost(tuple(storage.name for storage in disks.storages), image.effects())
+    found.lost = PowerLoss(tuple(storage.name for storage in disks.storages), image.effects())
     try:
         image.mount()
         image.relocate()
@@ -207,11 +211,11 @@ def check_image(
         return
     if start_server(image.cluster, variant.settings, found):
         found.recovery_s = time.monotonic() - started_s
-        check_recovered(image.cluster, installation, variant, dataset, told, found, runner)
+        check_recovered(image.cluster, installation, variant, dataset, at_cut, found, runner)
 
 
 def images_at_once(cluster: Cluster) -> int:
-    """How many servers like this one, which runs, may recover at a time: one a core, in half of the memory."""
+    """How many servers such as this running one may recover at a time: one a core, in half of the memory."""
     with (
         database_errors("read shared_buffers", str(cluster.layout.data_directory)),
         connect(cluster.connection) as control,

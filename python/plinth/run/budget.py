@@ -27,7 +27,7 @@ _LOOK_AHEAD_INTERVALS = 2
 _REMEMBERED_INTERVALS = 10
 
 ReadSmart = Callable[[str], tuple[SmartReading | None, str | None]]
-"""Kernel name of a disk -> the wear that it reports, or why it reports none."""
+"""Maps the kernel name of a disk to the wear that it reports, or to the reason why it reports none."""
 
 
 def written_bytes(diskstats: Path = DISKSTATS) -> dict[str, int]:
@@ -40,10 +40,10 @@ def written_bytes(diskstats: Path = DISKSTATS) -> dict[str, int]:
 
 
 class WriteBudget:
-    """Counts from its making on. While it is entered, a thread of its own looks twice a second.
+    """Counts from its construction on. While it is entered, a thread of its own checks twice a second.
 
-    `stop` is called once, from that thread, when at the highest rate of the last seconds the budget would be passed
-    before the next look but one. `earlier` is what a run that is resumed had written before.
+    `stop` is called once, from that thread, when at the highest rate of the last seconds the budget would be exceeded
+    before the next check but one. `earlier` is what a resumed run had written before.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class WriteBudget:
 
     @property
     def written_bytes(self) -> int:
-        """Written so far to all disks that are counted, before a resume too."""
+        """Bytes written so far to all disks that are counted, including those before a resume."""
         return sum(self._written(name) for name in self._counted)
 
     def figures(self) -> dict[str, float]:
@@ -122,7 +122,7 @@ class WriteBudget:
         return {"disk_written_bytes": float(self.written_bytes), **budget}
 
     def result(self) -> RunWear:
-        """What was written to which disk, and what the drives say of themselves now."""
+        """Bytes written to each disk, and the wear that the drives report now."""
         self._now = dict(self._read_written())
         return RunWear(
             max_written_bytes=self._max,

@@ -11,7 +11,8 @@ from plinth.system.runner import CommandRecord
 class CommandLog:
     """Appends one line of JSON for each command: argv, user, exit code, duration, ends of its output.
 
-    A command that was done is done, though the disk with the bundle be full: `note` is called once, and no command fails because of it.
+    A command does not fail when it cannot be logged, such as when the disk with the bundle is full: `note` is then
+    called once.
     """
 
     def __init__(self, log: LogFile, note: Callable[[str], None]) -> None:

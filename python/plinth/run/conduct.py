@@ -1,6 +1,6 @@
 """The run: provision, trials, undo."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,9 @@ from plinth.bundle import BundleFolder, BundleWriter, read_cuts, read_wear
 from plinth.load import LoadDriver, make_load
 from plinth.model.contents import TrialContents
 from plinth.model.errors import Interrupted, PlinthError, RunError
-from plinth.model.experiment import Driver
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan
+from plinth.model.workload import Driver
 from plinth.run import recovery
 from plinth.run.budget import WriteBudget
 from plinth.run.command_log import CommandLog
@@ -22,9 +22,11 @@ from plinth.run.destroy import check_destroy
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
 from plinth.run.live_log import LiveLog
+from plinth.run.needs import check_needs
 from plinth.run.power_cuts import PowerCuts
-from plinth.run.provision import Provision, check_needs
+from plinth.run.provision import Provision
 from plinth.run.trial import SystemClock, TrialRunner
+from plinth.run.trials_end import TrialsEndRule
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.system import cancel
 from plinth.system.journal import Journal
@@ -37,7 +39,7 @@ from plinth.system.runner import Runner
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How a run went."""
+    """The outcome of a run."""
 
     failed_trials: int
     bundle: Path
@@ -54,7 +56,8 @@ def run_plan(
     destroy: Collection[str] = (),
     connections: Mapping[str, str] | None = None,
 ) -> RunStatus:
-    """Do what the plan says and write it to `bundle`; `destroy` are the words by which disks may be destroyed.
+    """Do what the plan says and write it to `bundle`; `destroy` are the confirmations by which disks may be
+    destroyed.
 
     `connections` has connection strings with their secrets, by what the plan has of them; it is not kept.
 
@@ -79,7 +82,7 @@ def run_plan(
 
 
 def owner_only_if_external(folder: BundleFolder, plan: Plan) -> AbstractContextManager[None]:
-    """What a server of somebody else's says of itself and of its host is nobody's but the owner's of the bundle."""
+    """Facts about an external server and its host can be read by the owner of the bundle only."""
     return for_owner_only(folder.descriptor if plan.is_external else None)
 
 
@@ -93,18 +96,20 @@ def conduct(
     connections: Mapping[str, str] | None = None,
     *,
     resuming: bool = False,
-    earlier: Iterable[TrialContents] = (),
+    earlier: Sequence[TrialContents] = (),
+    last_block: int | None = None,
 ) -> RunStatus:
     """Run the trials of `plan` that are not `done`, undo what was made for them, and close the bundle of `writer`.
 
-    `earlier`: the trials that are done, for those who watch the run.
+    `earlier` are the trials that are done, for the live display. `last_block`: of an experiment with measure.target, run
+    up to this block, whatever its budget.
 
-    `resuming`: a run that was killed may have left things behind, which are used or undone.
+    `resuming`: what a killed run left behind is used or undone.
     """
     owner = server_owner()
     listener = live = LiveLog(writer.folder, plan, listener, earlier)
     context = RunContext.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder)
-    if not owner.is_us:
+    if not owner.is_current_user:
         listener.note(owner.reason)
     runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)
     journal = (
@@ -124,7 +129,8 @@ def conduct(
 
     try:
         with budget:
-            failed = _run_trials(plan, provision, writer, done, listener)
+            rule = TrialsEndRule(plan, [one.trial for one in earlier], SystemClock(), listener.note, last_block)
+            failed = _run_trials(plan, provision, writer, done, listener, rule)
     except Interrupted as error:
         with guard.shielded():
             end("interrupted", error.message)
@@ -140,7 +146,12 @@ def conduct(
 
 
 def _run_trials(
-    plan: Plan, provision: Provision, writer: BundleWriter, done: frozenset[int], listener: Listener
+    plan: Plan,
+    provision: Provision,
+    writer: BundleWriter,
+    done: frozenset[int],
+    listener: Listener,
+    end_rule: TrialsEndRule,
 ) -> int:
     storages = provision.prepare(writer)
 
@@ -154,6 +165,9 @@ def _run_trials(
     for planned in plan.trials:
         if planned.number in done:
             continue
+        if end := end_rule.before(planned):
+            writer.end_trials(end)
+            break
         variant = variants[planned.variant]
         listener.trial_started(planned, variant, len(plan.trials))
         output = trials.run(planned, variant)
@@ -162,6 +176,7 @@ def _run_trials(
             described.add(variant.id)
         writer.write_trial(output.trial, output.load, output.samples, output.events)
         listener.trial_ended(output.trial, output.load)
+        end_rule.add(output.trial)
         if output.trial.status == "failed":
             failed += 1
             if plan.experiment.measure.stop_on_failure:

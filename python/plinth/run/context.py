@@ -1,4 +1,4 @@
-"""What a plan's parts are on this machine: storages and cluster layouts by name, the same for plan and run."""
+"""The parts of a plan on this machine: storages and cluster layouts by name, the same for plan and run."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunContext:
-    """Names turned into storages and layouts. Making one touches nothing."""
+    """Turns names into storages and layouts. Constructing it changes nothing on the machine."""
 
     run_id: str
     host: HostFacts
@@ -40,7 +40,8 @@ class RunContext:
         destroy: Collection[str] = (),
         folder: "BundleFolder | None" = None,
     ) -> "RunContext":
-        """The context of a plan's storages; `destroy` are the words of the command line that disks may go by.
+        """The context of a plan's storages; `destroy` are the confirmations of the command line by which disks may be
+        destroyed.
 
         `folder` is the bundle's, once there is one: logs are then written in it wherever it is moved to.
         """
@@ -57,7 +58,7 @@ class RunContext:
         return cls(run_id, host, owner, place, storages, folder)
 
     def log(self, name: str) -> LogFile:
-        """A log of the bundle's."""
+        """A log file in the bundle."""
         return LogFile(self.bundle / "logs" / name) if self.folder is None else self.folder.log(f"logs/{name}")
 
     def layout(self, cluster: PlannedCluster, node: PlannedNode) -> ClusterLayout:

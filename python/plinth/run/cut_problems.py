@@ -1,4 +1,4 @@
-"""Why the power of what an experiment measures cannot be cut, or why nothing would be learned from it."""
+"""Why power cuts cannot be made on what an experiment measures, or would show nothing."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,7 +6,7 @@ from plinth.model.builtin import BUILTINS
 from plinth.model.dataset import DatasetSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.errors import Problem
-from plinth.model.experiment import WorkloadSpec
+from plinth.model.workload import WorkloadSpec
 from plinth.plan import Expanded
 from plinth.run.context import RunContext
 from plinth.storage import Storage
@@ -20,7 +20,7 @@ def cut_problems(
     expanded: Expanded,
     dataset_of: Callable[[DatasetSpec], Dataset],
 ) -> list[Problem]:
-    """Each at the key that asks for it; none when every variant can be tested by power cuts."""
+    """The problems, each at the key that asks for power cuts; none when every variant can be tested by them."""
     found: dict[str, Problem] = {}
     clusters = {cluster.id: cluster for cluster in expanded.clusters}
     for variant in expanded.variants:

@@ -17,7 +17,8 @@ def destructive_targets(storages: Iterable[Storage[Any]], runner: Runner) -> lis
 
 
 def check_destroy(targets: Collection[DestructiveTarget], destroy: Collection[str]) -> None:
-    """Raise Refused when a disk is not allowed to be destroyed, and UsageError for a word that names none."""
+    """Raise Refused when a disk is not allowed to be destroyed, and UsageError for a confirmation that matches no
+    disk."""
     words = {device.word for device in targets}
     if unknown := sorted(set(destroy) - words):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What the devices under a server did in a trial: which there are, and their totals from the observer's counters."""
+"""The block devices under a server, and their totals in a trial from the observer's counters."""
 
 from collections.abc import Iterable, Mapping
 

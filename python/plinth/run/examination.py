@@ -10,15 +10,15 @@ from plinth.model.storage import BtrfsStorage, FormattedStorage, LoopStorage, St
 from plinth.run.listener import Listener
 
 WINDOW_S = 0.25
-"""How long neighbours are watched: shorter than `plinth doctor` does, since the run waits for it."""
+"""How long other processes are watched: shorter than in `plinth doctor`, since the run waits for it."""
 
 
 def examine_for_run(
     storages: Iterable[StorageFacts], specs: Mapping[str, StorageSpec], has_external_server: bool, listener: Listener
 ) -> Examination:
-    """Examine this machine and the storages of a run before it measures; what is wrong is shown in a line each.
+    """Examine this machine and the storages of a run before it measures; each problem is shown in one line.
 
-    `specs` are the storages as the experiment asks for them, by name: what it asks for is not advised against.
+    `specs` are the storages as the experiment asks for them, by name: there is no warning about what it asks for.
     """
     listener.phase("examine this machine")
     machine = Machine.watched(WINDOW_S, measures_a_server=has_external_server)

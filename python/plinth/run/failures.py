@@ -12,7 +12,7 @@ class Failures:
     """Storages, clusters and variants that failed, by name, each with its error, in the order in which they failed."""
 
     def __init__(self, lacking: Mapping[str, str]) -> None:
-        """`lacking` are variants that fail from the beginning, with what they lack."""
+        """`lacking` are the variants that fail from the beginning, each with the feature that the server lacks."""
         self._variants = {
             name: MissingCapability(f"this build of the server lacks it: {reason}") for name, reason in lacking.items()
         }
@@ -20,15 +20,15 @@ class Failures:
         self._clusters: dict[str, PlinthError] = {}
 
     def add_storage(self, name: str, error: PlinthError) -> None:
-        """Storage `name` failed; the first error counts."""
+        """Record that storage `name` failed; the first error is kept."""
         self._storages.setdefault(name, error)
 
     def add_cluster(self, name: str, error: PlinthError) -> None:
-        """Cluster `name` failed by itself; its storages did not."""
+        """Record that cluster `name` failed while its storages did not."""
         self._clusters.setdefault(name, error)
 
     def of_variant(self, name: str) -> PlinthError | None:
-        """The error by which the variant `name` failed by itself; its cluster did not."""
+        """The error by which the variant `name` failed while its cluster did not."""
         return self._variants.get(name)
 
     def of_storages(self, names: Collection[str]) -> PlinthError | None:
@@ -65,7 +65,7 @@ def _failure(what: str, error: PlinthError) -> Failure:
 
 
 def reason_of(error: PlinthError) -> str:
-    """An error in one line, with what the server failed with, or else the end of what a command said."""
+    """An error in one line, with the server's message, or else the end of a command's output."""
     where = f" ({error.where})" if error.where else ""
     failures = [line for line in error.details if "FATAL:" in line or "PANIC:" in line]
     return "; ".join([f"{error.message}{where}", *(f"| {line}" for line in (failures or error.details)[-3:])])

@@ -1,4 +1,4 @@
-"""Whether a storage still takes and keeps what is written: tried by a command that may hang without taking us along."""
+"""Whether a storage still takes and keeps writes: tried by a separate command, so that only that hangs."""
 
 import errno
 import os
@@ -7,9 +7,9 @@ from plinth.storage import Storage
 from plinth.system.runner import CommandError, Runner
 
 PROBE_TIMEOUT_S = 60.0
-"""A small write waits behind all that a checkpoint left for a slow disk."""
+"""Long, since on a slow disk a small write waits behind all that a checkpoint left."""
 DETACHED_TIMEOUT_S = 5.0
-"""What was detached by force answers at once, with an error."""
+"""Short, since a storage that was detached by force returns an error at once."""
 
 
 def probe(storage: Storage, runner: Runner, timeout_s: float = PROBE_TIMEOUT_S) -> str | None:

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, a terminal that goes: they cancel the work, which ends where it waits or asks (`system.cancel`)."""
+"""Ctrl-C, SIGTERM and SIGHUP cancel the work, which ends where it waits or checks for it (`system.cancel`)."""
 
 import signal
 import threading
@@ -13,7 +13,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptGuard:
-    """While it is entered, the first signal cancels the work with Interrupted; those after it are only told to `held_back`.
+    """While it is entered, the first signal cancels the work with Interrupted; later ones are only passed to
+    `held_back`.
 
     The journal is written before each step, so that work may end at any of its waits. What was made is undone within
     `shielded`, where nothing is cancelled. Other threads end all work by `stop`.
@@ -61,5 +62,5 @@ class InterruptGuard:
 
 
 def _is_for_nohup(number: signal.Signals) -> bool:
-    """Whether nohup(1), or what does the same, asked that a terminal that goes is no reason to end."""
+    """Whether SIGHUP is ignored, as nohup(1) arranges it."""
     return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN

@@ -20,18 +20,18 @@ class LiveSecond:
 
 
 class Listener(Protocol):
-    """Gets called from the conductor's thread, `note` from others as well; must be quick."""
+    """Called from the conductor's thread, `note` from others as well; its methods must return quickly."""
 
     def phase(self, text: str) -> None:
         """A new part of the run begins: "initialise cluster 1-disk"."""
         ...
 
     def progress(self, progress: Progress) -> None:
-        """How far a long task is."""
+        """The progress of a long task."""
         ...
 
     def note(self, text: str) -> None:
-        """Something that the user must be told."""
+        """A message for the user."""
         ...
 
     def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
@@ -43,5 +43,5 @@ class Listener(Protocol):
         ...
 
     def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
-        """The trial is in the bundle, with what its load gave; None where that did not come to its end."""
+        """The trial is in the bundle, with the result of its load; None where the load did not finish."""
         ...

@@ -1,4 +1,4 @@
-"""What a run tells its listener, written to the bundle for whoever watches it from another process: logs/live.jsonl."""
+"""The live log: what a run reports to its listener, written to logs/live.jsonl for other processes."""
 
 import math
 import threading
@@ -32,18 +32,19 @@ from plinth.model.trial import Trial
 from plinth.run.listener import Listener, LiveSecond
 
 MAX_SECONDS_BYTES = 16 * 2**20
-"""Of one trial's seconds; about half a day of them."""
+"""Limit on the seconds of one trial; about half a day of them."""
 MAX_VOID_BYTES = 2**20
-"""Of seconds of trials that have ended, and of progress that was made since: with more, the log is made anew without them."""
+"""Limit on obsolete lines: seconds of trials that have ended, and earlier progress. With more, the log is rewritten
+without them."""
 MAX_NOTES = 500
 _PROGRESS_EVERY_S = 1.0
 
 
 class LiveLog:
-    """A listener that writes what it is told to the live log of a bundle, and passes it on.
+    """A listener that writes every report to the live log of a bundle, and passes it on.
 
-    The log is made anew once much of it is void, with the notes, the trials that have ended and what the run does now. So its size
-    does not grow with the time of the run, and whoever opens it has the run's history at once.
+    The log is rewritten once much of it is obsolete, with the notes, the trials that have ended and the current phase.
+    So its size does not grow with the time of the run, and a reader has the run's history at once.
 
     No run fails because of it: where it cannot be written, a note says so once, and nothing more is written.
     """
@@ -51,7 +52,7 @@ class LiveLog:
     def __init__(
         self, folder: BundleFolder, plan: Plan, listener: Listener, earlier: Iterable[TrialContents] = ()
     ) -> None:
-        """`earlier`: trials that are in the bundle already, of a run that is resumed."""
+        """`earlier` are the trials that the bundle of a resumed run has already."""
         self._folder = folder
         self._listener = listener
         self._trials = len(plan.trials)
@@ -82,7 +83,7 @@ class LiveLog:
         self._listener.phase(text)
 
     def progress(self, progress: Progress) -> None:
-        """One line a second at most."""
+        """Write at most one line a second."""
         now_s = time.monotonic()
         if now_s >= self._next_progress_s:
             self._next_progress_s = now_s + _PROGRESS_EVERY_S
@@ -100,7 +101,7 @@ class LiveLog:
         self._listener.progress(progress)
 
     def note(self, text: str) -> None:
-        """Kept in every later log, up to `MAX_NOTES` of them."""
+        """Write a note, which is kept when the log is rewritten, up to `MAX_NOTES` of them."""
         with self._writing:
             reason = None
             if len(self._notes) <= MAX_NOTES:
@@ -111,7 +112,7 @@ class LiveLog:
         self._listener.note(text)
 
     def trial_started(self, trial: PlannedTrial, variant: Variant, total: int) -> None:
-        """What was told of the trial before, but for its end, is void."""
+        """Begin a trial: of the one before only its end is still needed."""
         self._trials = total
         self._phase = None
         self._seconds_bytes = 0
@@ -129,7 +130,7 @@ class LiveLog:
         self._listener.trial_started(trial, variant, total)
 
     def second(self, live: LiveSecond) -> None:
-        """One line, as long as there is room for this trial's."""
+        """Write one line, up to the limit for a trial."""
         if self._seconds_bytes <= MAX_SECONDS_BYTES:
             second = live.second
             line = _line(
@@ -155,7 +156,7 @@ class LiveLog:
         self._listener.second(live)
 
     def trial_ended(self, trial: Trial, load: LoadResult | None) -> None:
-        """Kept in every later log."""
+        """Write the end of a trial, which is kept when the log is rewritten."""
         ended = self._ending(trial, load.histograms if load else (), time.time_ns())
         with self._writing:
             self._ended.append(ended)
@@ -183,7 +184,7 @@ class LiveLog:
         )
 
     def _begin(self, *events: LiveEvent) -> None:
-        """Put a new log in the place of the old one; `events` are what the run does now."""
+        """Replace the log; `events` describe the current phase."""
         self._void_bytes = 0
         now_ns = time.time_ns()
         began = RunBegan(unix_ns=now_ns, trials=self._trials, cores=self._cores)
@@ -199,7 +200,7 @@ class LiveLog:
         self._file = self._folder.log(LIVE).to_append()
 
     def _append_for_now(self, event: LiveEvent) -> None:
-        """Append what the next of its kind makes void, or make the log anew with it."""
+        """Append an event that the next of its kind makes obsolete, or rewrite the log with it."""
         line = _line(event)
         self._void_bytes += len(line)
         if self._void_bytes <= MAX_VOID_BYTES:
@@ -218,7 +219,7 @@ class LiveLog:
             self._file.flush()
 
     def _attempt(self, write: Callable[[], None]) -> str | None:
-        """Write; returns why nothing more is written from now on."""
+        """Write; returns the reason when nothing more can be written."""
         if self._is_closed:
             return None
         try:
@@ -237,13 +238,13 @@ class LiveLog:
 
     def _close_file(self) -> None:
         if self._file is not None:
-            with suppress(OSError):  # of what it could not write, whoever wrote it was told
+            with suppress(OSError):  # a write that failed was reported by a note
                 self._file.close()
             self._file = None
 
 
 def _in_order(variants: Collection[Variant]) -> Iterator[Variant]:
-    """As the analysis has them: the A/A twin behind the variant whose levels it has, and whose colour."""
+    """The variants in the order of the analysis: the A/A twin follows the variant whose levels and colour it has."""
     twins = [variant for variant in variants if variant.is_aa_twin]
     for variant in variants:
         if not variant.is_aa_twin:
@@ -262,7 +263,7 @@ def _planned(variant: Variant, unix_ns: int) -> VariantPlanned:
 
 
 def _cut(text: str, most: int = MAX_TEXT) -> str:
-    """Text that has at most so many characters, and can be written in UTF-8: names of files may have any bytes."""
+    """Text with at most so many characters that can be written in UTF-8: names of files may have any bytes."""
     printable = text.encode(errors="backslashreplace").decode()
     return printable if len(printable) <= most else f"{printable[: most - 1]}…"
 

@@ -1,4 +1,5 @@
-"""The load of a trial, as configured for the engine and drivers; and whether they would take it, before anything is made."""
+"""The load of a trial, as configured for the engine and drivers, and a check whether they accept it before anything
+is made."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,10 +7,11 @@ from pathlib import Path
 from plinth import load
 from plinth.load import LoadConfig, LoadScript, Rate, Stage
 from plinth.model.connection import Connection
-from plinth.model.experiment import MeasureSpec, WorkloadSpec
+from plinth.model.experiment import MeasureSpec
 from plinth.model.load_config import LedgerFiles, ShellUser
 from plinth.model.native import NativeTransaction
 from plinth.model.plan import ScriptText, TransactionText
+from plinth.model.workload import WorkloadSpec
 
 STOP_TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 10.0
@@ -29,7 +31,7 @@ def load_of(
     shell: ShellUser | None = None,
     ledger: Path | None = None,
 ) -> LoadConfig:
-    """What is asked of who drives the load; `variables` are the dataset's, `shell` runs shell commands of scripts.
+    """The configuration of the load's driver; `variables` are the dataset's, `shell` runs shell commands of scripts.
 
     `ledger` is the folder for the ledger of commits, of a workload that keeps one.
     """

@@ -1,4 +1,4 @@
-"""Loading a cluster's dataset: how long each part took, and what it came to."""
+"""Loading a cluster's dataset: how long each part took, and the size of the tables."""
 
 import time
 from collections.abc import Iterator
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 
 class TaskClock:
-    """Passes progress on, and keeps when each task was first and last heard of."""
+    """Passes progress on, and keeps when each task first and last reported."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._heard: dict[str, tuple[float, float]] = {}
+        self._reported: dict[str, tuple[float, float]] = {}
 
     def report(self, progress: Progress) -> None:
-        """Tell how far a task is."""
+        """Report the progress of a task."""
         now = time.monotonic()
-        first, _ = self._heard.get(progress.task, (now, now))
-        self._heard[progress.task] = (first, now)
+        first, _ = self._reported.get(progress.task, (now, now))
+        self._reported[progress.task] = (first, now)
         self._report(progress)
 
     def tasks(self) -> tuple[LoadTask, ...]:
-        """The tasks in their order, each from its first word to its last."""
-        return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._heard.items())
+        """The tasks in their order, each from its first report to its last."""
+        return tuple(LoadTask(name=name, duration_s=last - first) for name, (first, last) in self._reported.items())
 
 
 class LoadSession:
@@ -70,7 +70,7 @@ class LoadSession:
 
 
 def load_dataset(planned: PlannedCluster, dataset: Dataset, server: LoadServer, report: Report) -> LoadedDataset:
-    """Load `dataset`, and look at what it came to. Raises RunError."""
+    """Load `dataset`, and measure its tables. Raises RunError."""
     clock = TaskClock(report)
     began = time.monotonic()
     dataset.load(server, clock.report)

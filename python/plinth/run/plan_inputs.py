@@ -1,4 +1,4 @@
-"""What a planner must know of this machine: free space, steps, sizes and times of what it plans."""
+"""The facts about this machine that planning needs: free space, steps, sizes and times."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -6,17 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from plinth.model.dataset import DatasetSpec
-from plinth.model.experiment import WorkloadSpec
+from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
 from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_count
+from plinth.model.workload import WorkloadSpec
 from plinth.plan import MEMORY, Place, PlanInputs
 from plinth.run.context import RunContext
 from plinth.run.destroy import destructive_targets
+from plinth.run.state_steps import cache_steps, keeping_steps, restoring_steps
 from plinth.run.undo import undo_step
 from plinth.server import external_step
 from plinth.storage import Storage
+from plinth.storage.capacity import copies_share_blocks
 from plinth.system.runner import Runner
 from plinth.workload import Dataset
 
@@ -26,14 +29,15 @@ def plan_inputs(
     runner: Runner,
     dataset_of: Callable[[DatasetSpec], Dataset],
     installations: Mapping[str, Installation],
+    measure: MeasureSpec,
 ) -> PlanInputs:
-    """What is known of the machine, for storages that stand as `context` says; `installations` are by cluster."""
+    """What is known of the machine, for storages as `context` has them; `installations` are by cluster."""
 
     def provision_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
-        return _provision_steps(context, clusters, dataset_of)
+        return _provision_steps(context, clusters, dataset_of, measure)
 
     def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
-        """What the journal undoes at the end, the last first."""
+        """The steps that the journal undoes at the end, the last first."""
         undone = map(undo_step, reversed(provision_steps(clusters)))
         return [step for step in undone if step is not None]
 
@@ -45,14 +49,17 @@ def plan_inputs(
         dataset_size=lambda spec: dataset_of(spec).size(),
         dataset_load_s=lambda spec: dataset_of(spec).load_s(),
         provision_steps=provision_steps,
-        trial_steps=lambda trial, variant, cluster: _trial_steps(context, trial, variant, cluster),
+        trial_steps=lambda trial, variant, cluster: _trial_steps(context, trial, variant, cluster, measure),
         teardown_steps=teardown_steps,
         destructive_targets=lambda clusters: destructive_targets(context.used_storages(clusters), runner),
     )
 
 
 def _provision_steps(
-    context: RunContext, clusters: Sequence[PlannedCluster], dataset_of: Callable[[DatasetSpec], Dataset]
+    context: RunContext,
+    clusters: Sequence[PlannedCluster],
+    dataset_of: Callable[[DatasetSpec], Dataset],
+    measure: MeasureSpec,
 ) -> list[Step]:
     steps = [step for storage in context.used_storages(clusters) for step in storage.steps()]
     for cluster in clusters:
@@ -64,6 +71,7 @@ def _provision_steps(
             steps.append(
                 step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
             )
+        steps += keeping_steps(context, cluster, measure)
     return steps
 
 
@@ -75,6 +83,7 @@ def _place(storage: Storage) -> Place:
         usable_bytes=storage.usable_bytes(),
         ballast_bytes=storage.ballast_bytes(),
         pace=storage.pace(),
+        has_reflinks=copies_share_blocks(storage.spec),
     )
     match source:
         case None:
@@ -102,14 +111,20 @@ def _driver(workload: WorkloadSpec) -> str:
     return "" if workload.driver == "plinth" else f"driver {workload.driver}, "
 
 
-def _trial_steps(context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> list[Step]:
+def _trial_steps(
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
+) -> list[Step]:
     workload = variant.workload
     ledger = "ledger of commits, " if workload.keeps_ledger else ""
+    checkpoint = "CHECKPOINT, then " if measure.cache == "as-is" else ""
     load = (
-        f"trial {trial.number}, {variant.label}: CHECKPOINT, then {', '.join(s.name for s in variant.scripts)} by "
+        f"trial {trial.number}, {variant.label}: {checkpoint}{', '.join(s.name for s in variant.scripts)} by "
         f"{format_count(workload.clients, 'client')}, {workload.protocol} protocol, {_driver(workload)}{ledger}seed {trial.seed}"
     )
-    steps = [Step(id=f"trial.{trial.number}.load", title=load)]
+    steps = [
+        *cache_steps(context, trial, variant, cluster, measure),
+        Step(id=f"trial.{trial.number}.load", title=load),
+    ]
     if cluster.is_external:
         return steps
     settings = ", ".join(f"{name} = {value}" for name, value in variant.settings.items()) or "defaults"
@@ -126,4 +141,4 @@ def _trial_steps(context: RunContext, trial: PlannedTrial, variant: Variant, clu
         )
         for node in cluster.nodes
     ]
-    return [*starts, *steps]
+    return [*restoring_steps(context, trial, variant, cluster, measure), *starts, *steps]

@@ -1,4 +1,4 @@
-"""From an experiment to its plan: asks the stages for what the planner must know."""
+"""From an experiment to its plan: collects from the stages the facts that planning needs."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -9,11 +9,13 @@ from plinth.experiment import LoadedExperiment
 from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
 from plinth.model.errors import Problem
-from plinth.model.experiment import Experiment, WorkloadSpec
+from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import Plan, PlannedShell, TransactionText
+from plinth.model.workload import WorkloadSpec
 from plinth.observe import host_facts
-from plinth.plan import ClusterKey, Expanded, build_plan, expand, scale_to_fit
+from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
+from plinth.run.cache_state import check_cache
 from plinth.run.context import RunContext
 from plinth.run.cut_problems import cut_problems
 from plinth.run.interrupt import InterruptGuard
@@ -51,7 +53,7 @@ def make_plan(loaded: LoadedExperiment, *, run_id: str, bundle: Path, fit: bool 
 
 
 class _Planner:
-    """Keeps what does not change between the plans of --scale-to-fit."""
+    """Caches what does not change between the plans of --scale-to-fit."""
 
     def __init__(self, loaded: LoadedExperiment, run_id: str, bundle: Path) -> None:
         self.loaded = loaded
@@ -68,6 +70,7 @@ class _Planner:
         self._shell_commands.clear()
         expanded = expand(experiment, self._scripts)
         check_answers(expanded.storages)
+        check_cache(experiment.measure)
         with self._placed():
             check_places(expanded.storages)
         context = RunContext.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
@@ -75,13 +78,15 @@ class _Planner:
         durability = experiment.durability
         if durability is not None and (problems := cut_problems(durability, context, expanded, self._dataset)):
             raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
+        if problems := list(restore_problems(experiment.measure, expanded)):
+            raise self.loaded.error(problems)
         lacking = self._check_settings(expanded, installations)
         return build_plan(
             experiment,
             expanded,
             (*self.loaded.overrides, *cuts),
             replace(
-                plan_inputs(context, self.runner, self._dataset, installations),
+                plan_inputs(context, self.runner, self._dataset, installations, experiment.measure),
                 full=self.loaded.full,
                 lacking=lacking,
                 reference=self.loaded.reference,
@@ -111,7 +116,7 @@ class _Planner:
             yield from ((name, self.loaded.files[name]) for name in names)
 
     def check_working_sets(self, plan: Plan) -> None:
-        """Only once --scale-to-fit, which tries sizes that are too small, has ended."""
+        """Checked only after --scale-to-fit, which tries sizes that are too small."""
         datasets = {cluster.id: self._dataset(cluster.dataset) for cluster in plan.clusters}
         with self._placed():
             for variant in plan.variants:
@@ -119,7 +124,7 @@ class _Planner:
 
     @contextmanager
     def _placed(self) -> Iterator[None]:
-        """A problem within gets its file and line."""
+        """Add file and line to a problem that is raised within."""
         try:
             yield
         except Problem as problem:
@@ -132,9 +137,10 @@ class _Planner:
         return self._installations[wanted]
 
     def _check_settings(self, expanded: Expanded, installations: dict[str, Installation]) -> dict[str, str]:
-        """The variants that this build of the server lacks something for, and what; they fail, and the others are measured.
+        """The variants that need a feature which this build of the server lacks, each with that feature; they fail,
+        and the others are measured.
 
-        Raises ExperimentError for all else that the server objects to, and where every variant fails.
+        Raises ExperimentError for all other settings that the server refuses, and where every variant fails.
         """
         problems: dict[str, Problem] = {}
         lacking: dict[str, str] = {}
@@ -162,14 +168,14 @@ class _Planner:
         return lacking
 
     def _probe(self, installation: Installation | None) -> SettingsProbe | None:
-        """Who judges settings; nobody where there is no managed server."""
+        """The server program that checks settings; None where there is no managed server."""
         if installation is None:
             return None
         return self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
 
 
 def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[str, SettingValue]]]:
-    """What the server must take while it loads, with the table of the file that says so."""
+    """The settings that the server must accept during the load, each with the table of the file that gives it."""
     yield ["dataset", "load_settings"], dict(load_settings(dataset))
     if isinstance(dataset, LoadedTables) and dataset.maintenance_work_mem is not None:
         yield ["dataset"], {"maintenance_work_mem": dataset.maintenance_work_mem}
@@ -178,7 +184,8 @@ def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[st
 def _standby_problems(
     probe: SettingsProbe, settings: Mapping[str, SettingValue], dataset: DatasetSpec
 ) -> Iterator[Problem]:
-    """Commits that would wait for a standby: those of trials, and those of the load, which has settings of its own."""
+    """Problems with commits that would wait for a standby: those of trials, and those of the load, which has settings
+    of its own."""
     if problem := probe.standby_problem(settings):
         yield problem
     own = {name.lower(): name for name in load_settings(dataset)}
@@ -189,7 +196,7 @@ def _standby_problems(
 
 
 def _at_its_factor(problem: Problem, factors: Collection[str]) -> Problem:
-    """A level's problem belongs to the factor that brought it."""
+    """The problem of a level is reported at the factor that it belongs to."""
     if problem.key in factors:
         return Problem(problem.message, path=["matrix", problem.key], hint=problem.hint)
     return problem

@@ -1,4 +1,4 @@
-"""The power of the storages below one server: cut, and given back."""
+"""Cuts and restores the power of the storages below one server."""
 
 import random
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
 
-class Lost(NamedTuple):
-    """Whose disks lost their power ("disk", or "disk 2" of several), and what each lost."""
+class PowerLoss(NamedTuple):
+    """The disks that lost their power ("disk", or "disk 2" of several), and what each lost."""
 
     disks: tuple[str, ...]
     reports: tuple[CutReport, ...]
@@ -32,9 +32,9 @@ class Power:
         self._runner = runner
         self._journal = journal
         self._off: dict[str, int | None] = {}
-        """The storages without power: the index of the only disk that is, or None for all that they have."""
+        """The storages without power, each with the index of its only disk without power, or None for all disks."""
 
-    def cut(self, mode: CutMode, seed: int) -> Lost:
+    def cut(self, mode: CutMode, seed: int) -> PowerLoss:
         """Cut the power; all that was not durable is lost according to `mode` and `seed`."""
         disks = [(storage, index) for storage in self._storages for index in range(len(storage.disks()))]
         if self._which == "one" and disks:
@@ -48,10 +48,11 @@ class Power:
             storage.name if len(storage.disks()) == 1 else f"{storage.name} {index + 1}" for storage, index in disks
         ]
         memory = [storage.name for storage in self._storages if not storage.requires() and not storage.disks()]
-        return Lost((*names, *(memory if self._which == "all" else ())), tuple(reports))
+        return PowerLoss((*names, *(memory if self._which == "all" else ())), tuple(reports))
 
     def restore(self) -> None:
-        """Give the power back: what is mounted is unmounted while nothing can be written, and attached and mounted anew.
+        """Restore the power: file systems are unmounted while nothing can be written, then attached and mounted
+        again.
 
         Raises RunError when a file system cannot be mounted any more.
         """
@@ -67,7 +68,7 @@ class Power:
         self._off.clear()
 
     def _is_affected(self, storage: Storage[Any]) -> bool:
-        """Whether it lost its power, or is built on one that did."""
+        """Whether the storage lost its power, or is built on one that did."""
         below = {storage.name, *storage.requires()}
         return bool(below & self._off.keys()) or any(
             self._is_affected(storage.other(name)) for name in storage.requires()

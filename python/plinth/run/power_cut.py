@@ -1,4 +1,4 @@
-"""One power cut: the load runs, the power goes, the server recovers, and what was acknowledged is looked for."""
+"""One power cut: the load runs, the power is cut, the server recovers, and acknowledged commits are looked for."""
 
 import contextlib
 import random
@@ -18,9 +18,9 @@ from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
-from plinth.run.cut_check import Findings, Told, check_recovered, inserted_lsn
+from plinth.run.cut_check import CutState, Findings, check_recovered, inserted_lsn
 from plinth.run.load_of import STOP_TIMEOUT_S
-from plinth.run.power import Lost, Power
+from plinth.run.power import Power, PowerLoss
 from plinth.server import Cluster, connect, database_errors
 from plinth.system import cancel
 from plinth.system.failures import from_os_error
@@ -40,7 +40,7 @@ _WITHIN_RECOVERY_S = 0.5
 
 @dataclass(frozen=True)
 class CutSubject:
-    """What power cuts are made of: a variant with its running server."""
+    """The subject of power cuts: a variant with its running server."""
 
     variant: Variant
     installation: Installation
@@ -58,10 +58,10 @@ def make_cut(
     ledger: Path | None,
     found: Findings,
 ) -> None:
-    """Drive the load, cut the power, let the server recover and check it; `found` takes what becomes known.
+    """Drive the load, cut the power, let the server recover and check it; the findings are added to `found`.
 
-    The power goes at a random moment of `within_s` after the first commit. `ledger` is the folder of the load's ledger. What
-    is raised says nothing of the storages.
+    The power is cut at a random moment of `within_s` after the first commit. `ledger` is the folder of the load's
+    ledger. An exception does not mean that the storages are damaged.
     """
     _Cut(planned, subject, power, random.Random(planned.seed), found).make(within_s, load, ledger)
 
@@ -76,15 +76,15 @@ class _Cut:
 
     def make(self, within_s: float, load: LoadDriver, ledger: Path | None) -> None:
         before = self._prepare()
-        told = self._load_until_cut(load, within_s, before, ledger)
+        at_cut = self._load_until_cut(load, within_s, before, ledger)
         if self.planned.moment == "recovery" and not self._cut_in_recovery():
             return
         if self._recovers():
             one = self.subject
-            check_recovered(one.cluster, one.installation, one.variant, one.dataset, told, self.found, one.runner)
+            check_recovered(one.cluster, one.installation, one.variant, one.dataset, at_cut, self.found, one.runner)
 
     def _prepare(self) -> Snapshot:
-        """The dataset as each trial begins with it, and durable."""
+        """Prepare the dataset as for a trial, and make it durable."""
         variant = self.subject.variant
         with (
             database_errors("prepare a power cut", variant.label),
@@ -94,8 +94,8 @@ class _Cut:
             control.execute("CHECKPOINT")
         return before
 
-    def _load_until_cut(self, load: LoadDriver, within_s: float, before: Snapshot, ledger: Path | None) -> Told:
-        """Drive the load until the power goes at its moment; the server is gone then."""
+    def _load_until_cut(self, load: LoadDriver, within_s: float, before: Snapshot, ledger: Path | None) -> CutState:
+        """Drive the load until the power is cut; the server has ended then."""
         cluster = self.subject.cluster
         with contextlib.closing(connect(cluster.connection)) as control:
             try:
@@ -116,10 +116,10 @@ class _Cut:
         result = load.result()
         self._count(result)
         known = None if ledger is None else read_commit_ledger(ledger).answered_by(cut_ns)
-        return Told(before, result, known, cut_ns, lsn)
+        return CutState(before, result, known, cut_ns, lsn)
 
     def _cut_now(self, control: "psycopg.Connection[Any]") -> tuple[int, str]:
-        """Cut the power and end the server; CLOCK_MONOTONIC and how far WAL had been inserted, just before."""
+        """Cut the power and end the server; returns CLOCK_MONOTONIC and the WAL insert position just before."""
         with database_errors("read how far WAL has been inserted", self.subject.variant.label):
             lsn = inserted_lsn(control)
         cut_ns = time.monotonic_ns()
@@ -132,13 +132,14 @@ class _Cut:
         self.found.unanswered = result.totals.failed + result.totals.open
 
     def _cut_in_recovery(self) -> bool:
-        """Let the server recover, and cut the power once more meanwhile; whether the storages came back before."""
+        """Let the server recover, and cut the power again meanwhile; returns whether the storages came back
+        before."""
         if not self._restored():
             return False
         one, found = self.subject, self.found
         within_s = self.chance.uniform(0, _WITHIN_RECOVERY_S)
 
-        def cut() -> Lost:
+        def cut() -> PowerLoss:
             cancel.sleep(within_s)
             return self.power.cut(self.planned.mode, self.planned.seed + 1)
 
@@ -152,11 +153,11 @@ class _Cut:
                 pass  # as it must be when the disk goes away; whether the server can recover is seen at its next start
             again = cutting.result()
         one.cluster.lose_power()
-        found.lost = Lost(found.lost.disks, (*found.lost.reports, *again.reports))
+        found.lost = PowerLoss(found.lost.disks, (*found.lost.reports, *again.reports))
         return True
 
     def _recovers(self) -> bool:
-        """Give the power back and start the server; that it does not come up is a finding."""
+        """Restore the power and start the server; a failure to start is a finding."""
         started_s = time.monotonic()
         if not self._restored():
             return False
@@ -166,7 +167,7 @@ class _Cut:
         return True
 
     def _restored(self) -> bool:
-        """Whether every file system could be mounted again; that one could not is a finding."""
+        """Returns whether every file system could be mounted again; a failure is a finding."""
         try:
             self.power.restore()
         except Interrupted:
@@ -178,7 +179,7 @@ class _Cut:
 
 
 def start_server(cluster: Cluster, settings: Mapping[str, SettingValue], found: Findings) -> bool:
-    """Start a server that has to recover; that it does not come up is a finding. Returns whether it did."""
+    """Start a server that has to recover, and return whether it started; a failure is a finding."""
     try:
         cluster.start(settings)
     except Interrupted:
@@ -206,7 +207,7 @@ def await_first_commit(load: LoadDriver) -> None:
 
 
 def run_for(load: LoadDriver, seconds: float) -> None:
-    """Let a load run for so long. Raises RunError when it ends before."""
+    """Let a load run for this time. Raises RunError when it ends before."""
     deadline = time.monotonic() + seconds
     while (left_s := deadline - time.monotonic()) > 0:
         cancel.check()
@@ -216,11 +217,11 @@ def run_for(load: LoadDriver, seconds: float) -> None:
 
 @contextmanager
 def _checkpoint_beside(cluster: Cluster) -> Iterator[None]:
-    """A checkpoint that runs meanwhile; it ends with the server."""
+    """Runs a checkpoint meanwhile; it ends with the server."""
     import psycopg
 
     def work(control: "psycopg.Connection[Any]") -> None:
-        with contextlib.suppress(psycopg.Error):  # the power goes while it runs
+        with contextlib.suppress(psycopg.Error):  # the power is cut while it runs
             control.execute("CHECKPOINT")
 
     control = connect(cluster.connection)
@@ -229,7 +230,7 @@ def _checkpoint_beside(cluster: Cluster) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(psycopg.Error):  # the server may be gone
+        with contextlib.suppress(psycopg.Error):  # the server may have ended
             control.cancel()
         raise
     finally:

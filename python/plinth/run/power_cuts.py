@@ -1,4 +1,5 @@
-"""Power cuts of a run: the load runs, the power goes, the server recovers, and every acknowledged commit is looked for."""
+"""Power cuts of a run: the load runs, the power is cut, the server recovers, and every acknowledged commit is looked
+for."""
 
 import contextlib
 import time
@@ -30,12 +31,12 @@ _LOAD_S = 86_400.0  # the cut ends it
 
 
 class Machine(Protocol):
-    """What cuts need of what their run has made; see `Provision`."""
+    """The parts of `Provision` that power cuts need."""
 
     runner: Runner
 
     def failure(self, variant: Variant) -> PlinthError | None:
-        """Why nothing can be done on what a variant is stored on."""
+        """The reason why a variant's storages cannot be used."""
         ...
 
     def server_of(self, variant: Variant) -> Cluster:
@@ -43,23 +44,23 @@ class Machine(Protocol):
         ...
 
     def power_of(self, variant: Variant) -> Power:
-        """The power of all that a variant is stored on."""
+        """The power of all storages of a variant."""
         ...
 
     def atlas_of(self, variant: Variant, subject: CutSubject) -> Atlas:
-        """What records the storages of a variant, which are emulated disks."""
+        """The atlas of a variant, which records its storages, all emulated disks."""
         ...
 
     def make_again(self, variant: Variant) -> None:
-        """Make storages and cluster of a variant anew, after damage."""
+        """Make the storages and the cluster of a variant again, after damage."""
         ...
 
 
 class Writer(Protocol):
-    """Where cuts are kept; see `BundleWriter`."""
+    """The parts of `BundleWriter` that power cuts need."""
 
     def write_cut(self, cut: PowerCut) -> None:
-        """Keep one."""
+        """Write one cut to the bundle."""
         ...
 
     def make_cut_ledger(self, cut: PlannedCut) -> Path:
@@ -67,7 +68,7 @@ class Writer(Protocol):
         ...
 
     def drop_cut_ledger(self, cut: PlannedCut) -> None:
-        """Remove that of a cut that found nothing."""
+        """Remove the ledger of a cut that found nothing."""
         ...
 
     def make_recording(self, cut: PlannedCut) -> Path:
@@ -87,12 +88,15 @@ class PowerCuts:
         self._variants = {variant.id: variant for variant in plan.variants}
         self._clusters = {cluster.id: cluster for cluster in plan.clusters}
         self._known: list[PowerCut] = []
+        self._known_before, self._began_s = 0, time.monotonic()
 
     def run(self, made: Collection[PowerCut]) -> None:
-        """Make all but those that were `made` before the run was interrupted. Each is written down when it is known."""
+        """Make all cuts but those that were `made` before the run was interrupted. Each is written to the bundle when
+        it is complete."""
         if not self._plan.cuts:
             return
         self._known += made
+        self._known_before, self._began_s = len(self._known), time.monotonic()
         self._listener.phase(f"cut the power: {format_count(len(self._plan.cuts), 'time')}")
         while left := self._left():
             cancel.check()
@@ -118,7 +122,10 @@ class PowerCuts:
             self._listener.note(f"cut {cut.number} failed: {cut.failure}")
 
     def _progress(self, what: str) -> None:
-        self._listener.progress(Progress("power cuts", len(self._known), len(self._plan.cuts), "cuts", what))
+        elapsed_s = time.monotonic() - self._began_s
+        made = len(self._known) - self._known_before
+        rate = made / elapsed_s if made else None
+        self._listener.progress(Progress("power cuts", len(self._known), len(self._plan.cuts), "cuts", what, rate))
 
     def _live_cut(self, planned: PlannedCut) -> PowerCut:
         variant = self._variants[planned.variant]
@@ -216,6 +223,6 @@ class PowerCuts:
 
 
 def _in_words(cut: PowerCut) -> str:
-    """What was found, in one line."""
+    """The findings in one line."""
     kinds = ", ".join(f"{damage.kind} ({damage.count}): {damage.evidence[0]}" for damage in cut.damage)
     return f"{cut.mode} in {cut.moment}, {format_count(cut.acknowledged, 'acknowledged commit')}: {kinds}"

@@ -1,14 +1,15 @@
 """What a run uses: storages made, clusters initialised and loaded; the servers of one cluster run at a time."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 
 from plinth.bundle import BundleWriter, read_loaded
 from plinth.model.base import Gap, SettingValue
 from plinth.model.errors import Interrupted, MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
-from plinth.model.plan import PRIMARY, Need, Plan, PlannedCluster, Variant
+from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
+from plinth.model.trial import Restored
 from plinth.run.atlas import Atlas
 from plinth.run.budget import WriteBudget
 from plinth.run.context import RunContext
@@ -17,6 +18,7 @@ from plinth.run.failures import Failures, reason_of
 from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
+from plinth.run.needs import check_needs
 from plinth.run.power import Power
 from plinth.run.power_cut import CutSubject
 from plinth.run.stall import StallWatch
@@ -27,6 +29,7 @@ from plinth.run.topology import Node, Topology
 from plinth.server import (
     Cluster,
     ExternalServer,
+    LoadedCopy,
     connect,
     database_errors,
     found_before_connecting,
@@ -35,6 +38,7 @@ from plinth.server import (
 from plinth.storage import Storage
 from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal, NotUndone
+from plinth.system.page_cache import drop_page_cache
 from plinth.system.paths import work_dir
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of, load_settings
@@ -157,13 +161,32 @@ class Provision:
             nodes.append(Node(name, server, facts, server.postmaster_pid, server.layout.log))
         return Topology(tuple(nodes))
 
+    def restore(self, variant: Variant) -> Restored | None:
+        """Put the files of a variant's servers back to what they were after loading; None where that is not planned."""
+        planned = self._planned[variant.cluster]
+        if not planned.restored:
+            return None
+        self._stop(planned.id)
+        return self._loaded_copy(planned).restore(self._listener.progress)
+
+    def _loaded_copy(self, planned: PlannedCluster) -> LoadedCopy:
+        layout = self._managed[planned.id][PRIMARY].layout
+        return LoadedCopy(layout, self.plan.experiment.measure.restore, self.runner, self._journal)
+
+    def restart_cold(self, variant: Variant) -> Topology:
+        """Stop the servers of a variant, drop the page cache of the machine, and start them as they were."""
+        self._stop(variant.cluster)
+        storages = self.context.storages
+        drop_page_cache([storages[name].mount_point for name in self._planned[variant.cluster].storages], self.runner)
+        return self.activate(variant, fresh=False)
+
     def server_of(self, variant: Variant) -> Cluster:
         """The running primary of a variant, with its settings; the servers of other clusters are stopped."""
         self.activate(variant, fresh=False)
         return self._managed[variant.cluster][PRIMARY]
 
     def power_of(self, variant: Variant) -> Power:
-        """The power of all that a variant is stored on."""
+        """The power of all storages of a variant."""
         durability = self.plan.experiment.durability
         assert durability is not None, "cuts are planned"
         storages = self._needed_by(self._planned[variant.cluster])
@@ -204,7 +227,7 @@ class Provision:
         Returns why one of them failed, or else with which words a server crashed, if it did. A server recovers when it is
         next started; one that is just recovering from the crash of a backend may never end when it is asked to.
         """
-        with self._journal.nothing_hangs():  # one that hangs only now is given up by whoever needs it next
+        with self._journal.ending_hung_daemons():  # one that hangs only now is given up when it is needed next
             broken = self._storages.examined(self._needed_by(self._planned[variant.cluster]))
             if broken is not None:
                 self._give_up(broken)
@@ -222,7 +245,7 @@ class Provision:
         Servers are not asked to shut down: their data goes with them, and one that has crashed might never do it.
         """
         self._listener.phase("undo what this run made")
-        with self._journal.nothing_hangs() as ended:
+        with self._journal.ending_hung_daemons() as ended:
             while broken := self._storages.broken():
                 self._give_up(broken)
             for cluster in self._managed:
@@ -329,6 +352,11 @@ class Provision:
         self._listener.phase(f"{'resume with' if is_there else 'initialise'} cluster {planned.id}")
         if not is_there:
             primary.initdb()
+        copy = self._loaded_copy(planned) if planned.restored and writer is not None else None
+        if copy is not None:
+            copy.check()
+            if copy.is_whole:  # the run may have been killed while it restored them
+                copy.restore(self._listener.progress)
         primary.start({**settings, **load_settings(planned.dataset)})
         if not is_there:
             primary.make_tablespaces()
@@ -336,6 +364,9 @@ class Provision:
         with StallWatch(f"load into {planned.id}", primary.connection, self._listener.note, local=True) as stalls:
             self._load(planned, primary, writer, stalls, resuming=is_there)
         primary.stop()
+        if copy is not None and not copy.is_whole:
+            self._listener.phase(f"copy the files of {planned.id} as loaded")
+            copy.make()
 
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter | None) -> None:
         connection = planned.primary.server.connection
@@ -370,25 +401,3 @@ class Provision:
             gap = Gap(what="time to load", reason="a run was killed while it loaded; this is what was left to do")
             loaded = loaded.model_copy(update={"gaps": (*loaded.gaps, gap)})
         writer.write_loaded(loaded)
-
-
-def check_needs(plan: Plan) -> dict[str, MissingCapability]:
-    """The storages that have not what they need, each with what it lacks.
-
-    Raises MissingCapability, naming each need that is not met, when no cluster has what it needs; of the published size,
-    which takes hours, when any lacks something.
-    """
-    unmet = [need for need in plan.needs if need.met is False]
-    lacking = {name: _lacking([need]) for need in unmet for name in need.storages}
-    hopeless = plan.clusters and all(lacking.keys() & set(cluster.bytes_by_storage) for cluster in plan.clusters)
-    if hopeless or any(not need.storages for need in unmet) or (plan.full and unmet):
-        raise _lacking(unmet)
-    return lacking
-
-
-def _lacking(needs: Sequence[Need]) -> MissingCapability:
-    return MissingCapability(
-        "this machine has not what the plan needs",
-        details=[need.sentence for need in needs],
-        hint="--scale-to-fit cuts the dataset; --set dataset.scale=N (or rows) sets its size; storages have sizes of their own",
-    )

@@ -8,7 +8,7 @@ from plinth.run.context import RunContext
 from plinth.run.health import probe
 from plinth.run.listener import Listener
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ClusterLayout, external_step
+from plinth.server import ClusterLayout, external_step, remove_copies_command
 from plinth.server.processes import serving
 from plinth.storage import Storage
 from plinth.system.clean import CleanedRun, CleanResult, pending_journals
@@ -30,12 +30,14 @@ def resume(plan: Plan, context: RunContext, runner: Runner, listener: Listener) 
     if journal is None:
         return Journal.create(plan.run_id, UNDO_HANDLERS)
     journal.own()
-    with journal.nothing_hangs():
+    with journal.ending_hung_daemons():
         marked = [storage for storage in context.used_storages(plan.clusters) if journal.has(storage.step_id("made"))]
         reason = next((why for storage in marked if (why := _why_not(storage, runner))), None)
         if reason is not None:
             listener.note(f"everything is made anew: {reason}")
-        kept = list(journal.undo_all(runner)) if reason is not None else _undo_halves(plan, context, journal, runner)
+        kept = (
+            list(journal.undo_all(runner)) if reason is not None else _undo_unfinished(plan, context, journal, runner)
+        )
     if kept:
         journal.close()
         error = CleanResult((CleanedRun(plan.run_id, (), tuple(kept)),)).error()
@@ -51,7 +53,7 @@ def _why_not(storage: Storage, runner: Runner) -> str | None:
         if failure is None:
             storage.confirm()
             if not storage.is_raw and found_label(storage.mount_point) != storage.label:
-                failure = f"{storage.mount_point} does not bear our label any more"
+                failure = f"{storage.mount_point} does not have our label any more"
     except Interrupted:
         raise
     except PlinthError as error:
@@ -61,7 +63,7 @@ def _why_not(storage: Storage, runner: Runner) -> str | None:
     return None if failure is None else f"storage {storage.name}: {failure}"
 
 
-def _undo_halves(plan: Plan, context: RunContext, journal: Journal, runner: Runner) -> list[NotUndone]:
+def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: Runner) -> list[NotUndone]:
     """End the servers; undo clusters and storages that were not whole yet."""
     managed = [cluster for cluster in plan.clusters if not cluster.is_external]
     kept: list[NotUndone] = []
@@ -71,7 +73,7 @@ def _undo_halves(plan: Plan, context: RunContext, journal: Journal, runner: Runn
             kept += journal.undo_steps(layout.sockets_step().id, runner)
             if not kept and not (journal.has(layout.whole_step().id) and is_resumable(cluster.dataset)):
                 kept += journal.undo_steps(layout.step_id(""), runner)
-                _remove_half(layout, runner)
+                _remove_unfinished(layout, runner)
             elif not kept:
                 _remove_lock(layout, runner)
     for cluster in plan.clusters:
@@ -90,7 +92,8 @@ def _remove_lock(layout: ClusterLayout, runner: Runner) -> None:
         runner.run(("rm", "-f", "--", str(layout.data_directory / "postmaster.pid")), owner=layout.owner)
 
 
-def _remove_half(layout: ClusterLayout, runner: Runner) -> None:
-    """Remove what initdb had begun: as the user whose it is, who can remove nothing else."""
+def _remove_unfinished(layout: ClusterLayout, runner: Runner) -> None:
+    """Remove what initdb had begun, and copies of it: as the user whose it is, who can remove nothing else."""
     paths: Sequence[str] = [str(path) for path in (layout.data_directory, layout.wal_directory) if path is not None]
     runner.run(("rm", "-rf", "--one-file-system", "--", *paths), owner=layout.owner)
+    runner.run(remove_copies_command(layout), owner=layout.owner)

@@ -25,11 +25,11 @@ from plinth.model.units import format_duration, format_size
 from plinth.observe import host_facts
 from plinth.run.conduct import RunStatus, conduct, owner_only_if_external
 from plinth.run.destroy import check_destroy
-from plinth.run.extension import extended_plan
+from plinth.run.extension import extended_plan, last_block_with_more
 from plinth.run.failures import error_of
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.listener import Listener
-from plinth.run.provision import check_needs
+from plinth.run.needs import check_needs
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ExternalServer, found_before_connecting, installed_version
 from plinth.system.clean import clean
@@ -47,7 +47,7 @@ def resume_bundle(
     With `more`, add so many trials of each variant to a run that is complete, and run them.
 
     Nothing in the bundle is believed before the key of its run, which is outside of it, shows that its plan is ours:
-    a plan names commands, which run as whoever resumes. Raises Refused otherwise.
+    a plan names commands, which run with the rights of the user who resumes. Raises Refused otherwise.
     """
     folder = BundleFolder(bundle)
     key = key_of_bundle(bundle, read_manifest(folder))
@@ -63,25 +63,30 @@ def resume_bundle(
             error_of(manifest.failures, bundle),
         )
         durability = plan.experiment.durability
-        is_whole = progress.done.issuperset(trial.number for trial in plan.trials) and not cuts_left(
+        is_whole = progress.done.issuperset(trial.number for trial in contents.expected_trials) and not cuts_left(
             plan.cuts, contents.cuts, durability.stop_after if durability else None
         )
         if more is None and is_whole:
             return _nothing_missing(folder, manifest, plan, progress, listener, guard)
         _check_same_makers(_makers(plan, manifest))
         connections: dict[str, str] = {}
+        last_block = manifest.trials_end and manifest.trials_end.block
         if more is not None:
             _check_complete(folder, manifest, plan, progress)
             connections = _check_external_servers(plan, contents.servers)
-            plan = extended_plan(plan, more, folder.path)
+            if plan.experiment.measure.target is None:
+                plan = extended_plan(plan, more, folder.path)
+            else:
+                last_block = last_block_with_more(plan, manifest.trials_end, more)
         check_destroy(plan.destructive_targets, destroy)
         check_needs(plan)
-        if more is None:
-            writer = BundleWriter.reopen(folder, manifest)
-        else:
-            listener.note(_announced(plan, authentic.plan))
+        if more is not None:
+            listener.note(_announced(plan, authentic.plan, more, progress))
             with guard.shielded():
                 _clean_up(plan.run_id, listener)
+        if plan is authentic.plan:
+            writer = BundleWriter.reopen(folder, manifest)
+        else:
             writer = BundleWriter.extend(folder, manifest, key, authentic, plan)
         status = conduct(
             plan,
@@ -93,6 +98,7 @@ def resume_bundle(
             connections,
             resuming=True,
             earlier=contents.trials,
+            last_block=last_block,
         )
         return RunStatus(
             status.failed_trials + progress.failed_trials, status.bundle, progress.failure_before or status.error
@@ -146,11 +152,14 @@ def key_of_bundle(bundle: Path, manifest: Manifest) -> RunKey:
         ) from error
 
 
-def _announced(plan: Plan, before: Plan) -> str:
+def _announced(plan: Plan, before: Plan, more: int, progress: _Progress) -> str:
     """What is added, and how long it takes."""
-    extension = plan.extensions[-1]
+    added = f"{more} more of each of {len(plan.variants)} variants"
+    if plan is before:
+        first = max(progress.done) + 1
+        return f"at most {added}: trials {first} to {first - 1 + more * len(plan.variants)}; storages and data are made again"
     return (
-        f"{extension.repeats} more of each of {len(plan.variants)} variants: trials {extension.first_trial} to {len(plan.trials)}; "
+        f"{added}: trials {plan.extensions[-1].first_trial} to {len(plan.trials)}; "
         f"about {format_duration(plan.estimated_s - before.estimated_s)}, since storages and data are made again; "
         f"{format_size(plan.estimated_written_bytes - before.estimated_written_bytes)} written by estimate"
     )

@@ -51,20 +51,20 @@ class StallWatch:
             session.interrupt()
         self._thread.join(_JOIN_TIMEOUT_S)
 
-    def heard(self) -> None:
+    def note_progress(self) -> None:
         """Something has ended: a row is there, a transaction is done or has failed."""
         self._heard_at_s = time.monotonic()
 
     def passing_on(self, report: Report) -> Report:
-        """`report`, with every progress heard that differs from the one before."""
+        """`report`, with every progress noticed that differs from the one before."""
 
-        def heard(progress: Progress) -> None:
+        def report_and_note(progress: Progress) -> None:
             if self._last is None or progress[:5] != self._last[:5]:  # rate and bytes_per_s change by themselves
-                self.heard()
+                self.note_progress()
             self._last = progress
             report(progress)
 
-        return heard
+        return report_and_note
 
     def _run(self) -> None:
         left_s = self._due_s

@@ -43,10 +43,10 @@ class Storages:
             self._failures.add_storage(storage.name, below)
             return None
         made = Step(id=storage.step_id("made"), title=f"storage {storage.name} is there")
-        stands = self._journal.has(made.id)  # as a run that was killed has made it
-        self._listener.phase(f"{'resume with' if stands else 'make'} storage {storage.name}")
+        is_there = self._journal.has(made.id)  # a run that was killed has made it
+        self._listener.phase(f"{'resume with' if is_there else 'make'} storage {storage.name}")
         try:
-            if stands:
+            if is_there:
                 facts = storage.facts(self._runner)
             else:
                 facts = storage.prepare(self._runner, self._journal, report=self._listener.progress)
@@ -79,17 +79,17 @@ class Storages:
     @contextmanager
     def looked_after(self, names: Collection[str]) -> Iterator[None]:
         """Cancel what is done in it, with StorageBroken, when one of `names` fails."""
-        with cancel.scope() as token, self._watch.over(names, token.cancel):
+        with cancel.scope() as token, self._watch.watching(names, token.cancel):
             yield
 
     def broken(self) -> StorageBroken | None:
         """One of those made that is known to have failed; nothing is tried."""
-        return self._watch.trouble(self._made)
+        return self._watch.first_failure(self._made)
 
     def examined(self, storages: Sequence[Storage]) -> StorageBroken | None:
         """The first of `storages` that has failed: each that is mounted must take a small write."""
         made = [storage for storage in storages if storage.name in self._made]
-        if broken := self._watch.trouble({storage.name for storage in made}):
+        if broken := self._watch.first_failure({storage.name for storage in made}):
             return broken
         for storage in made:
             if not storage.is_raw and (failure := probe(storage, self._runner)):

@@ -4,22 +4,23 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from plinth.load import LoadDriver
 from plinth.model.base import Gap
 from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
-from plinth.model.experiment import Driver, WorkloadSpec
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
-from plinth.model.trial import Check, DeviceIo, Event, Sample, Trial
+from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial
 from plinth.model.units import format_count
+from plinth.model.workload import Driver, WorkloadSpec
 from plinth.observe import Observation, Observer
 from plinth.run.actions import ActionSchedule
+from plinth.run.cache_state import Prepared, verify_cold, warm
 from plinth.run.device_io import device_io, devices_of
 from plinth.run.failures import reason_of
 from plinth.run.listener import Listener, LiveSecond
@@ -83,6 +84,14 @@ class Provisioned(Protocol):
         """The servers of a variant, with their settings."""
         ...
 
+    def restore(self, variant: Variant) -> Restored | None:
+        """Put the variant's data back to what they were after loading, where that is planned."""
+        ...
+
+    def restart_cold(self, variant: Variant) -> Topology:
+        """The servers of a variant, started again after the page cache was dropped."""
+        ...
+
     def after_failure(self, variant: Variant) -> str | None:
         """Clean up after a failed trial; returns what caused it, where that is known: a storage, or a crash of the server."""
         ...
@@ -120,6 +129,8 @@ class _Measured:
     gaps: tuple[Gap, ...]
     server: ServerFacts
     failure: str | None
+    cache: CacheState | None
+    restored: Restored | None = None
 
 
 class TrialRunner:
@@ -171,9 +182,10 @@ class TrialRunner:
 
     def _run_on_server(self, trial: PlannedTrial, variant: Variant) -> _Measured:
         with self._provision.looked_after(variant):
+            restored = self._provision.restore(variant)
             primary = self._provision.activate(variant, self._plan.experiment.measure.fresh_server).primary
             with self._stall_watch(trial, primary) as stalls:
-                return self._measure(trial, variant, primary, stalls)
+                return replace(self._measure(trial, variant, primary, stalls), restored=restored)
 
     def _stall_watch(self, trial: PlannedTrial, node: Node) -> StallWatch:
         local = node.postmaster_pid is not None
@@ -189,6 +201,8 @@ class TrialRunner:
             if variant.workload.keeps_ledger:
                 prepare_ledger_tables(control, variant.workload.clients)
             gaps = _checkpoint(control)
+        primary, cached = self._with_cache(variant, primary, cluster, stalls)
+        with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             ended = _ended_transactions(control, variant.workload)
         observer = self._observer(primary, cluster, devices)
         measure = self._plan.experiment.measure
@@ -214,18 +228,20 @@ class TrialRunner:
         finally:
             observation = observer.stop(t0_monotonic_ns=t0_ns)
         assert t0_ns is not None, "the load has ended"
-        checks: list[Check] = []
+        checks = list(cached.checks) if cached else []
         failure = failure or actions.failure or _failure_of_load(load)
         if failure is None:
             with database_errors("check the trial", variant.label), connect(server.connection) as control:
                 await_sessions(control, server.connection.application_name)
-                checks = dataset.after_trial(control, before, variant.workload, load)
+                checks += dataset.after_trial(control, before, variant.workload, load)
                 if ledger is not None:
                     checks += ledger_checks(compare_ledger(read_commit_ledger(ledger), control))
                 exclusive = variant.workload.builtin is not None and not observation.shares_database
                 ended = _ended_transactions(control, variant.workload) - ended
                 checks.append(_transactions_check(ended, load, variant.workload, exclusive))
             failure = _failure_of_checks(checks)
+        if cached is not None:
+            gaps += cached.gaps
         return _Measured(
             load=load,
             observation=observation,
@@ -235,7 +251,22 @@ class TrialRunner:
             gaps=(*gaps, *observation.gaps),
             server=primary.facts,
             failure=failure,
+            cache=cached.state if cached else None,
         )
+
+    def _with_cache(
+        self, variant: Variant, primary: Node, cluster: PlannedCluster, stalls: StallWatch
+    ) -> tuple[Node, Prepared | None]:
+        """The primary with its tables and indexes in memory as asked, and what of that was reached."""
+        storages = [self._storages[name] for name in cluster.storages]
+        match self._plan.experiment.measure.cache:
+            case "as-is":
+                return primary, None
+            case "warm":
+                return primary, warm(primary, storages, stalls.passing_on(self._listener.progress))
+            case "cold":
+                primary = self._provision.restart_cold(variant).primary
+                return primary, verify_cold(primary, storages)
 
     def _observer(self, node: Node, cluster: PlannedCluster, devices: Mapping[str, Sequence[str]]) -> Observer:
         return Observer(
@@ -272,7 +303,7 @@ class TrialRunner:
                 self._report(progress, total_s, observer)
                 if progress.done + progress.failed > ended:
                     ended = progress.done + progress.failed
-                    stalls.heard()
+                    stalls.note_progress()
                 if failure is None and progress.clients_open < config.clients and not server.alive():
                     failure = "the server died during the trial"
                     load.stop()
@@ -376,6 +407,8 @@ def _output(
         checks=measured.checks,
         devices=measured.devices,
         gaps=measured.gaps,
+        cache=measured.cache,
+        restored=measured.restored,
         observer_cpu_ns=observation.cost_cpu_ns,
         observer_ns=observation.duration_ns,
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from plinth.model.errors import PlinthError, StorageBroken
 
 DISKSTATS = Path("/proc/diskstats")
-STUCK_S = 60.0
+HANG_S = 60.0
 """So long nothing ends while something is under way; a healthy disk, however slow, ends something every second."""
 _INTERVAL_S = 1.0
 # Fields of /proc/diskstats after the name.
@@ -25,7 +25,7 @@ _IN_FLIGHT = 8
 class Watched(NamedTuple):
     """A storage that is monitored: `failure` says cheaply why it has failed, `devices` are kernel names.
 
-    `force_detach` makes whoever waits for it fail at once.
+    `force_detach` makes processes that wait for it fail at once.
     """
 
     name: str
@@ -43,15 +43,13 @@ class _State(NamedTuple):
 class StorageWatch:
     """A thread of its own looks once a second at what was added, those below first, until `close`."""
 
-    def __init__(
-        self, *, diskstats: Path = DISKSTATS, stuck_s: float = STUCK_S, interval_s: float = _INTERVAL_S
-    ) -> None:
+    def __init__(self, *, diskstats: Path = DISKSTATS, hang_s: float = HANG_S, interval_s: float = _INTERVAL_S) -> None:
         self._diskstats = diskstats
-        self._stuck_s = stuck_s
+        self._hang_s = hang_s
         self._interval_s = interval_s
         self._watched: dict[str, Watched] = {}
         self._states: dict[str, _State] = {}
-        self._over: tuple[Collection[str], Callable[[StorageBroken], None]] | None = None
+        self._watching: tuple[Collection[str], Callable[[StorageBroken], None]] | None = None
         self._lock = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name="storage watch", daemon=True)
@@ -73,34 +71,34 @@ class StorageWatch:
             self._watched.pop(name, None)
 
     @contextmanager
-    def over(self, names: Collection[str], on_trouble: Callable[[StorageBroken], None]) -> Iterator[None]:
-        """Call `on_trouble`, once and from the watching thread, when one of `names` has failed.
+    def watching(self, names: Collection[str], on_failure: Callable[[StorageBroken], None]) -> Iterator[None]:
+        """Call `on_failure`, once and from the watching thread, when one of `names` has failed.
 
         It is detached by force then, since nothing else could interrupt a process that waits for it in the kernel.
         """
         with self._lock:
-            self._over = (names, on_trouble)
+            self._watching = (names, on_failure)
         try:
             yield
         finally:
             with self._lock:
-                self._over = None
+                self._watching = None
 
-    def trouble(self, names: Collection[str]) -> StorageBroken | None:
+    def first_failure(self, names: Collection[str]) -> StorageBroken | None:
         """The first of `names` that has failed, as far as is known now."""
         with self._lock:
             watched = [one for name, one in self._watched.items() if name in names]
         for one in watched:
-            if reason := one.failure() or self.stuck(one.devices):
+            if reason := one.failure() or self.hang_reason(one.devices):
                 return StorageBroken(one.name, reason)
         return None
 
-    def stuck(self, devices: Collection[str]) -> str | None:
+    def hang_reason(self, devices: Collection[str]) -> str | None:
         """Which of `devices` hangs."""
         now_s = time.monotonic()
         for device in devices:
             state = self._states.get(device)
-            if state is not None and state.in_flight and now_s - state.since_s >= self._stuck_s:
+            if state is not None and state.in_flight and now_s - state.since_s >= self._hang_s:
                 return (
                     f"its device {device} hangs: {state.in_flight} requests are under way, and none has ended "
                     f"for {now_s - state.since_s:.0f} s"
@@ -111,17 +109,17 @@ class StorageWatch:
         while not self._ending.wait(self._interval_s):
             self._read_counters()
             with self._lock:
-                over = self._over
-            found = self.trouble(over[0]) if over is not None else None
-            if found is None or over is None:
+                watching = self._watching
+            found = self.first_failure(watching[0]) if watching is not None else None
+            if found is None or watching is None:
                 continue
             with self._lock:
-                broken = self._watched.get(found.storage) if self._over is over else None
+                broken = self._watched.get(found.storage) if self._watching is watching else None
                 if broken is not None:
-                    self._over = None
-                    over[1](found)
+                    self._watching = None
+                    watching[1](found)
             if broken is not None:
-                with suppress(PlinthError):  # whoever gives it up detaches it once more, and reports
+                with suppress(PlinthError):  # `Storages.force_detach` detaches it once more, and reports
                     broken.force_detach()
 
     def _read_counters(self) -> None:

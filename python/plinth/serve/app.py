@@ -35,19 +35,19 @@ class Pages:
     def application(self) -> Starlette:
         """The ASGI application, without its guard."""
         routes = [
-            Route("/", _teaching(self.catalogue)),
+            Route("/", _with_error_page(self.catalogue)),
             Route("/style.css", _file("style.css", "text/css")),
             Route("/live.css", _file("live.css", "text/css")),
             Route("/live.js", _file("live.js", "text/javascript")),
-            Route("/bundles/{key}", _teaching(self.report)),
-            Route("/compare", _teaching(self.compare)),
-            Route("/live/{key}", _teaching(self.live)),
+            Route("/bundles/{key}", _with_error_page(self.report)),
+            Route("/compare", _with_error_page(self.compare)),
+            Route("/live/{key}", _with_error_page(self.live)),
             Route("/live/{key}/events", self.live_events),
         ]
         return Starlette(routes=routes, exception_handlers={HTTPException: _http_problem})
 
     def close(self) -> None:
-        """Wait for what is being worked out; nothing else is begun."""
+        """Wait for the analysis that is running; no other is begun."""
         self._reports.close()
         self._catalogue.close()
 
@@ -106,10 +106,10 @@ def _built(name: str) -> str:
 
 
 def _file(name: str, media_type: str) -> Handler:
-    return _teaching(lambda request: Response(_built(name), media_type=media_type))
+    return _with_error_page(lambda request: Response(_built(name), media_type=media_type))
 
 
-def _teaching(handler: Handler) -> Handler:
+def _with_error_page(handler: Handler) -> Handler:
     """`handler`, with what it raises of bundles as a page that says why."""
 
     @wraps(handler)

@@ -1,4 +1,4 @@
-"""The bundles below a directory: listed quickly, each under a key that says nothing of its path."""
+"""The bundles below a directory: listed quickly, each under a key that does not reveal its path."""
 
 import hashlib
 import os
@@ -31,7 +31,7 @@ class CataloguedBundle:
 
 
 class Catalogue:
-    """What is listed of each bundle is kept until one of its documents changes; answers are worked out by a thread.
+    """List entries are cached until a document of the bundle changes; answers are computed by a thread.
 
     May be asked by several threads. UsageError when there is no such directory.
     """
@@ -44,11 +44,11 @@ class Catalogue:
         self._asked: queue.SimpleQueue[tuple[State, CataloguedBundle] | None] = queue.SimpleQueue()
         self._is_closed = False
         self._scanning = threading.Lock()
-        self._answering = threading.Thread(target=self._work_out, name="answers")
+        self._answering = threading.Thread(target=self._compute_answers, name="answers")
         self._answering.start()
 
     def close(self) -> None:
-        """End the thread, after the answer that it is working out: a library within must not be cut short."""
+        """End the thread, after the answer that it is computing: a library within must not be cut short."""
         self._is_closed = True
         self._asked.put(None)
         self._answering.join()
@@ -92,7 +92,7 @@ class Catalogue:
         self._kept[name] = kept
         return kept[1]
 
-    def _work_out(self) -> None:
+    def _compute_answers(self) -> None:
         while (asked := self._asked.get()) is not None and not self._is_closed:
             state, bundle = asked
             try:

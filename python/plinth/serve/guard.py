@@ -1,4 +1,5 @@
-"""Who may ask the server: whoever has its token, by its own name, from its own pages, and to read."""
+"""Access control of the server: requests need its token, its own host name, its own pages as origin, and may only
+read."""
 
 import hmac
 from collections.abc import Collection, Iterable
@@ -14,7 +15,7 @@ READING = ("GET", "HEAD")
 PAGE_POLICY = (
     "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy of the server's own pages but the live one: no script, nothing of other origins."""
+"""Content-Security-Policy of the server's own pages except the live one: no script, nothing of other origins."""
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": PAGE_POLICY,

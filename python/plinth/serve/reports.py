@@ -53,7 +53,7 @@ class Reports:
 def policy_of(page: str) -> str:
     """The Content-Security-Policy of a report page: its own viewer runs, in an origin of its own that can ask nobody.
 
-    Data of the bundle cannot be taken for the viewer's script: no "<" stands in it (plinth.report.html).
+    Data of the bundle cannot be taken for the viewer's script: it holds no "<" (plinth.report.html).
     """
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"

@@ -4,6 +4,8 @@ from plinth.server.cluster import Applied, Cluster
 from plinth.server.external import ExternalServer, external_step, found_before_connecting
 from plinth.server.installations import Survey, find_installation, find_installations, installed_version
 from plinth.server.layout import ClusterLayout, server_step_id
+from plinth.server.loaded_copy import LoadedCopy, copy_steps, remove_copies_command, restore_steps
+from plinth.server.relations import Relation, RelationReader, relations
 from plinth.server.settings import (
     STANDBY_SETTINGS,
     SettingDefinition,
@@ -19,11 +21,15 @@ __all__ = [
     "Cluster",
     "ClusterLayout",
     "ExternalServer",
+    "LoadedCopy",
+    "Relation",
+    "RelationReader",
     "SettingDefinition",
     "SettingsProbe",
     "Survey",
     "check_settings",
     "connect",
+    "copy_steps",
     "database_errors",
     "describe_settings",
     "external_step",
@@ -31,5 +37,8 @@ __all__ = [
     "find_installations",
     "found_before_connecting",
     "installed_version",
+    "relations",
+    "remove_copies_command",
+    "restore_steps",
     "server_step_id",
 ]

@@ -45,7 +45,7 @@ def _lines(settings: Mapping[str, SettingValue]) -> list[str]:
 def _write(path: Path, text: str, owner: Owner) -> None:
     """Replace `path`, safe on disk: without it a server does not start after a power cut, on btrfs as it was found.
 
-    The directory is the server user's: nothing that stands there is opened or followed.
+    The directory is the server user's: nothing that is there is opened or followed.
     """
     new = path.with_name(path.name + ".new")
     try:
@@ -53,7 +53,7 @@ def _write(path: Path, text: str, owner: Owner) -> None:
         file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(file, "w", encoding="utf-8") as out:  # noqa: PTH123  # a descriptor has no path
             out.write(text)
-            if not owner.is_us:
+            if not owner.is_current_user:
                 os.fchown(file, owner.uid, owner.gid)
             out.flush()
             os.fsync(file)

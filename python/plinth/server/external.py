@@ -82,7 +82,7 @@ class ExternalServer:
                 make_schema(control, self._label)
             except PlinthError:
                 if not control.closed:  # the server itself said no, and has rolled back
-                    journal.strike(self._entry)
+                    journal.mark_undone(self._entry)
                     self._entry = None
                 raise
         return False
@@ -92,7 +92,7 @@ class ExternalServer:
         if self._entry is not None:
             with self._control("connect") as control:
                 drop_schema(control, self._label)
-            journal.strike(self._entry)
+            journal.mark_undone(self._entry)
             self._entry = None
 
     def alive(self) -> bool:
@@ -110,7 +110,7 @@ class ExternalServer:
         self._control("connect").close()
 
     def facts(self) -> ServerFacts:
-        """What it says of itself, as far as we may see it."""
+        """The facts that it reports, as far as our role may see them."""
         with database_errors("read the server's facts", self._where), connect(self._found, unconverted=True) as control:
             return external_facts(control)
 

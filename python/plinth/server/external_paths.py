@@ -1,4 +1,5 @@
-"""What of a cluster is stored outside of its data directory, on other storages: WAL and tablespaces, read back."""
+"""The parts of a cluster that are stored outside of its data directory, on other storages: WAL and tablespaces, read
+back."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""What a server says of itself, by its own views."""
+"""The facts that a server reports in its own views."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

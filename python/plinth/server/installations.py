@@ -1,4 +1,4 @@
-"""PostgreSQL installations: where they usually are, whether their programs run, and which one fits."""
+"""PostgreSQL installations: the usual places, whether their programs run, and which one fits."""
 
 import importlib.util
 import os
@@ -29,14 +29,14 @@ _VERSION = re.compile(r"\(PostgreSQL\) ((\d+)\S*)")
 
 
 class Place(NamedTuple):
-    """A directory that may hold an installation's programs, and how it was come by."""
+    """A directory that may hold an installation's programs, and how it was found."""
 
     bindir: Path
     origin: str
 
 
 class Survey(NamedTuple):
-    """What was found on this machine: installations that run, and places that hold one that does not, with reasons."""
+    """The installations on this machine that run, and the places of those that do not, with reasons."""
 
     installations: tuple[Installation, ...]
     rejected: tuple[tuple[Place, str], ...]
@@ -92,7 +92,7 @@ def find_installation(
 
 
 def installed_version(installation: Installation, owner: Owner, runner: Runner) -> str:
-    """The version that stands in the place of an installation by now, as `installation.version`.
+    """The version that is now in the place of an installation, as `installation.version`.
 
     Raises MissingCapability or CommandError where `owner` cannot run it any more.
     """
@@ -158,7 +158,7 @@ def _run_version(program: Path, owner: Owner, runner: Runner, as_ourselves: bool
     try:
         return runner.run(argv, owner=owner, timeout_s=30).stdout
     except PlinthError as error:
-        if owner.is_us:
+        if owner.is_current_user:
             raise
         if not as_ourselves:
             raise MissingCapability(

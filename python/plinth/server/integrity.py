@@ -1,4 +1,5 @@
-"""Whether a database is whole: what PostgreSQL's own checkers say of each table, index, visibility map and page.
+"""Whether a database is whole: the results of PostgreSQL's own checkers for each table, index, visibility map and
+page.
 
 amcheck (verify_heapam, bt_index_parent_check), pg_visibility (pg_check_visible, pg_check_frozen) and pg_checksums, in that
 order, as chapter F of PostgreSQL's manual describes them.
@@ -34,7 +35,7 @@ _BTREES = (
 
 
 class Integrity(NamedTuple):
-    """What the checks found, and which of them were made."""
+    """The findings of the checks, and the checks that were made."""
 
     damage: tuple[Damage, ...]
     checks: tuple[IntegrityCheck, ...]
@@ -115,7 +116,8 @@ def _extension(control: "psycopg.Connection[TupleRow]", name: str, found: list[t
 
 
 def is_unanswered(control: "psycopg.Connection[TupleRow]", error: "psycopg.Error") -> bool:
-    """Whether an error says nothing of what was read: the connection is gone, or the query was ended or had no resources.
+    """Whether an error is unrelated to the data that was read: the connection is gone, or the query was ended or had
+    no resources.
 
     SQLSTATE classes 53 and 57 (PostgreSQL's manual, appendix A). Others, such as a file that is not there (58P01), are answers.
     """

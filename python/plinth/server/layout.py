@@ -2,12 +2,13 @@
 
 import hashlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.model.plan import DATA_ROLE, WAL_ROLE, tablespace_role
 from plinth.model.step import Step, Undo
 from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
@@ -26,7 +27,7 @@ def server_step_id(name: str, what: str) -> str:
 
 @dataclass(frozen=True)
 class ClusterLayout:
-    """A managed server on paper: the plan shows these steps, `Cluster` takes them.
+    """The layout of a managed server: the plan shows these steps, `Cluster` executes them.
 
     `name` is that of the cluster, and of a node beside the primary.
     `data_directory` is made by initdb inside a storage; `log` is outside of it, so that the log
@@ -63,7 +64,7 @@ class ClusterLayout:
         )
 
     def steps(self) -> tuple[Step, ...]:
-        """What making and starting this server does to the machine, in order."""
+        """The steps of making and starting this server, in order."""
         return (
             self.initdb_step(),
             *(self.directory_step(name) for name in self.tablespaces),
@@ -92,12 +93,12 @@ class ClusterLayout:
         if self.wal_directory is not None:
             argv.append(f"--waldir={self.wal_directory}")
             title += f", its WAL in {self.wal_directory}"
-        return self._step("initdb", title, argv)
+        return self.step("initdb", title, argv)
 
     def directory_step(self, tablespace: str) -> Step:
         """Making the directory of a tablespace."""
         path = self.tablespaces[tablespace]
-        return self._step(
+        return self.step(
             f"directory-{tablespace}",
             f"make the directory {path} for tablespace {tablespace}",
             undo=Undo(kind="remove_directory", path=str(path), label=self.label),
@@ -105,17 +106,21 @@ class ClusterLayout:
 
     def tablespace_step(self, tablespace: str) -> Step:
         """Making a tablespace; it goes with its data directory."""
-        return self._step(
+        return self.step(
             f"tablespace-{tablespace}", f"CREATE TABLESPACE \"{tablespace}\" LOCATION '{self.tablespaces[tablespace]}'"
         )
 
     def whole_step(self) -> Step:
         """The mark that the data directory and its tablespaces are there, for a run that is resumed after a kill."""
-        return self._step("whole", "the data directory is there with its tablespaces")
+        return self.step("whole", "the data directory is there with its tablespaces")
+
+    def copied_step(self) -> Step:
+        """The mark that the copy of its files as loaded is whole; the copy goes with the storages that it is on."""
+        return self.step("loaded_copy", "the copy of its files as loaded is whole")
 
     def sockets_step(self) -> Step:
         """Making the directory of the socket."""
-        return self._step(
+        return self.step(
             "sockets",
             f"make the socket's directory {self.socket_directory}",
             undo=Undo(kind="remove_directory", path=str(self.socket_directory), label=self.label),
@@ -123,22 +128,30 @@ class ClusterLayout:
 
     def start_step(self) -> Step:
         """Starting the postmaster."""
-        return self._step(
+        return self.step(
             "start",
             f"start PostgreSQL {self.installation.version}, its log in {self.log.path}",
             [f"{self.installation.bindir}/postgres", "-D", str(self.data_directory)],
             undo=Undo(kind="stop_server", path=str(self.data_directory), label=self.label),
         )
 
+    @property
+    def directories(self) -> dict[str, Path]:
+        """Where its files are, by what is stored there."""
+        wal = {WAL_ROLE: self.wal_directory} if self.wal_directory is not None else {}
+        tablespaces = {tablespace_role(name): path for name, path in self.tablespaces.items()}
+        return {DATA_ROLE: self.data_directory, **wal, **tablespaces}
+
     def step_id(self, what: str) -> str:
         """The id of one of its steps; of all of them, the beginning that they have in common, when `what` is empty."""
         return server_step_id(self.name, what)
 
-    def _step(self, what: str, title: str, argv: list[str] | None = None, undo: Undo | None = None) -> Step:
+    def step(self, what: str, title: str, argv: Sequence[str] | None = None, undo: Undo | None = None) -> Step:
+        """A step of this server's, which its user does."""
         return Step(
             id=self.step_id(what),
             title=title,
             argv=tuple(argv) if argv else None,
-            user=None if self.owner.is_us else self.owner.name,
+            user=None if self.owner.is_current_user else self.owner.name,
             undo=undo,
         )

@@ -71,7 +71,7 @@ def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, fl
                 send(processes[pid], sent)
             all_exit(list(processes.values()), timeout_s)
     left = serving(data_directory)
-    if left and ways[-1][0] == signal.SIGKILL:  # whoever has come since
+    if left and ways[-1][0] == signal.SIGKILL:  # processes that were started since
         left = kill_all(lambda: serving(data_directory), _LAST_TIMEOUT_S)
     if left:
         raise RunError(
@@ -82,7 +82,7 @@ def _end_processes(data_directory: Path, ways: Sequence[tuple[signal.Signals, fl
 
 
 def _targets(data_directory: Path, pids: list[int], how: signal.Signals) -> tuple[list[int], signal.Signals]:
-    """Who is sent which signal; SIGKILL goes to all, and needs nothing of the data directory to be read."""
+    """The processes that get each signal; SIGKILL is sent to all, without reading the data directory."""
     if how == signal.SIGKILL:
         return pids, how
     postmaster = postmaster_pid(data_directory)
@@ -92,13 +92,13 @@ def _targets(data_directory: Path, pids: list[int], how: signal.Signals) -> tupl
 
 
 def stop_labelled_server(data_directory: Path, label: str) -> None:
-    """Undo of a server's start: end it if its data directory, or the nearest labelled folder around it, bears `label`."""
+    """Undo of a server's start: end it if its data directory, or the nearest labelled folder around it, has `label`."""
     found = nearest_label(data_directory)
     if found == label:
         end_server(data_directory)
     elif running := serving(data_directory):
         raise Refused(
-            f"a PostgreSQL server runs there ({_pids(running)}), but its directory bears "
+            f"a PostgreSQL server runs there ({_pids(running)}), but its directory has "
             + (f"the label {found!r}, not ours, {label!r}" if found else f"no label of ours ({LABEL_FILE})"),
             where=str(data_directory),
             hint=f"stop it yourself if it is not wanted: pg_ctl stop -D {data_directory}",
@@ -127,8 +127,9 @@ def _is_about_to(pid: int) -> bool:
 
 
 def _program(pid: int) -> str:
-    """What a process runs. One that is just ending has no program any more, yet may still be attached to shared memory:
-    the kernel takes the program first, then unmaps memory, then gives up the working directory. Its name stays."""
+    """The program of a process. One that is just ending has no program any more, yet may still be attached to shared
+    memory: the kernel takes the program first, then unmaps memory, then gives up the working directory. Its name
+    stays."""
     try:
         return Path(str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")).name
     except FileNotFoundError:

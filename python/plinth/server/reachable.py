@@ -1,4 +1,4 @@
-"""Installations that the user who runs servers can reach: copied into Plinth's cache where they stand in the way.
+"""Installations that the user who runs servers can reach: copied into Plinth's cache where that user cannot enter their folders.
 
 Started by root from a virtual environment in root's home, the wheel's programs are closed to everybody else.
 """
@@ -87,7 +87,7 @@ def _libraries(bindir: Path, runner: Runner) -> list[Path]:
 
 
 def _copied(parts: Sequence[Path], root: Path, version: str) -> Path:
-    """A copy in the cache of `parts`, as they stand under `root`, named by version and content; whole or not at all."""
+    """A copy in the cache of `parts`, as they are under `root`, named by version and content; whole or not at all."""
     folder = ensure(cache_dir() / "postgresql")
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Activation checks of settings: what was asked for, compared with what the running server says it has."""
+"""Activation checks of settings: requested values compared with those that the running server reports."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,8 @@ def read_rows(connection: "psycopg.Connection[tuple[Any, ...]]") -> dict[str, Se
 
 
 def settings_of(rows: Mapping[str, SettingRow], asked: Mapping[str, SettingValue]) -> tuple[Setting, ...]:
-    """What was asked for and what differs from its default, apart from what our own connection set for itself."""
+    """The requested settings and those that differ from their defaults, apart from what our own connection set for
+    itself."""
     texts = {name.lower(): setting_text(value) for name, value in asked.items()}
     return tuple(
         Setting(
@@ -54,7 +55,8 @@ def _goes_without_saying(row: SettingRow) -> bool:
 def check_taken(
     asked: Mapping[str, SettingValue], rows: Mapping[str, SettingRow], probe: SettingsProbe, where: str
 ) -> None:
-    """Raise RunError that names every setting the server does not know or did not take, with asked and got."""
+    """Raise RunError that names every setting the server does not know or did not take, with the requested and the
+    actual value."""
     complaints = [
         complaint
         for name, value in asked.items()

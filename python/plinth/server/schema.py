@@ -1,4 +1,4 @@
-"""Schemas of ours in databases of others: made with our label as their comment, dropped only while they bear it."""
+"""Schemas of ours in databases of others: made with our label as their comment, dropped only while they have it."""
 
 import hashlib
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ def drop_schema(control: "psycopg.Connection[tuple[Any, ...]]", label: str) -> N
             return
         if found[0] != label:
             raise Refused(
-                f"not dropped: the schema {schema} does not bear our label {label!r} as its comment"
+                f"not dropped: the schema {schema} does not have our label {label!r} as its comment"
                 + (f" but {found[0]!r}" if found[0] else ""),
                 where=where,
                 hint=_how_to_drop(schema),

@@ -1,4 +1,4 @@
-"""Settings before a server runs: what an installation knows, and what it says to a name and a value.
+"""Settings before a server runs: those that an installation has, and its check of a name and a value.
 
 The judge is the installation's own `postgres -C NAME`, which takes a value as a starting server does and then prints
 it: units, ranges, enums, aliases and what the build lacks are the server's knowledge, not a copy of it.
@@ -31,7 +31,7 @@ OWNED = {
     "logging_collector": "Plinth keeps the log itself",
     "log_destination": "Plinth keeps the log itself",
 }
-"""Settings that Plinth sets itself, with what to say to somebody who sets them."""
+"""Settings that Plinth sets itself, each with a hint for users who set them."""
 
 BUILD_OPTIONS = {
     "io_method": ("io_uring",),
@@ -41,7 +41,8 @@ BUILD_OPTIONS = {
 """Values that PostgreSQL knows, and a server takes only if it was built with what they need."""
 
 STANDBY_SETTINGS = ("synchronous_standby_names", "synchronous_commit", "max_wal_senders")
-"""What decides together whether a commit waits for a standby (SyncRepWaitForLSN of PostgreSQL's syncrep.c)."""
+"""The settings that together decide whether a commit waits for a standby (SyncRepWaitForLSN of PostgreSQL's
+syncrep.c)."""
 _WAITS_FOR_NO_STANDBY = ("off", "local")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*)*")
@@ -60,7 +61,7 @@ class SettingDefinition(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the installation says to one value: its own spelling of it, or a complaint with perhaps a hint."""
+    """The installation's check of one value: its own spelling of it, or an error with perhaps a hint."""
 
     canonical: str | None
     complaint: str | None = None
@@ -97,7 +98,7 @@ class SettingsProbe:
         return [problem for problem in found if problem is not None]
 
     def standby_problem(self, settings: Mapping[str, SettingValue]) -> Problem | None:
-        """What is wrong with `settings` together if every commit would wait for a standby, for ever: there is none.
+        """What is wrong with `settings` together if every commit would wait for a standby forever, since there is none.
 
         Of settings that `problems` finds nothing wrong with.
         """
@@ -109,7 +110,7 @@ class SettingsProbe:
             return None
         return Problem(
             f"synchronous_standby_names = {names!r} with synchronous_commit = {commit or 'on'}: every commit would wait "
-            "for ever, because a server that Plinth starts has no standby",
+            "forever, because a server that Plinth starts has no standby",
             path=["server", "settings", written["synchronous_standby_names"]],
             hint='leave it out, set synchronous_commit to "local" or "off", or measure your own primary: server.connection',
         )
@@ -173,5 +174,5 @@ def describe_settings(installation: Installation, owner: Owner, runner: Runner) 
 def check_settings(
     settings: Mapping[str, SettingValue], installation: Installation, owner: Owner, runner: Runner
 ) -> list[Problem]:
-    """Everything that `installation` objects to in `settings`; see `SettingsProbe.problems`."""
+    """All problems that `installation` reports in `settings`; see `SettingsProbe.problems`."""
     return SettingsProbe(installation, owner, runner).problems(settings)

@@ -1,4 +1,4 @@
-"""What a setting's value says, whatever its spelling: 1GB is 1048576 kB, yes is on, 90500ms is not 90 s."""
+"""The meaning of a setting's value, whatever its spelling: 1GB is 1048576 kB, yes is on, 90500ms is not 90 s."""
 
 import re
 from fractions import Fraction
@@ -37,7 +37,7 @@ def setting_text(value: SettingValue) -> str:
 
 
 def was_taken(asked: str, row: SettingRow, canonical: str | None = None) -> bool:
-    """Whether the server has what was asked for, exactly, or what it works out itself where that was asked for.
+    """Whether the server has the requested value exactly, or a computed one where that was requested.
 
     `canonical` is the server's own spelling of `asked`, where it is known: enums have aliases.
     """
@@ -89,7 +89,7 @@ def _same_number(asked: str, row: SettingRow) -> bool:
 
 
 def _worked_out(asked: str, row: SettingRow) -> bool:
-    """-1 or 0 that stands for "the server works it out": it then overrides its own default value."""
+    """-1 or 0 that means "the server works it out": it then overrides its own default value."""
     wanted = number_of(asked, row.unit)
     default = number_of(row.boot_val, row.unit) if row.boot_val is not None else None
     return row.source == "override" and wanted is not None and wanted in (-1, 0) and wanted == default

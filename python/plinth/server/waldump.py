@@ -1,4 +1,4 @@
-"""What pg_waldump says of the end of a cluster's WAL."""
+"""The end of a cluster's WAL, as shown by pg_waldump."""
 
 import re
 

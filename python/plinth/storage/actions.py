@@ -18,7 +18,7 @@ class Action:
     step: Step
     do: Callable[[Runner], object]
     lost_without_power: bool = False
-    """Whether the system forgets it when it loses its power, as a mount: it is done again then, and nothing else is."""
+    """Whether the step must be repeated after a power cut, such as a mount."""
 
 
 def make_labelled(step_id: str, path: Path, label: str, owner: Owner, mode: int = 0o700) -> Action:
@@ -32,7 +32,7 @@ def make_labelled(step_id: str, path: Path, label: str, owner: Owner, mode: int 
 
 
 def make_folder(step_id: str, path: Path) -> Action:
-    """Make a directory in a labelled one of ours, with which it goes."""
+    """Make a directory in a labelled directory of ours, with which it is removed."""
     step = Step(id=step_id, title=f"make the directory {path}")
     return Action(step, lambda runner: _make_folder(path))
 
@@ -40,7 +40,7 @@ def make_folder(step_id: str, path: Path) -> Action:
 def label_root(
     step_id: str, path: Path, label: str, owner: Owner, mode: int = 0o700, *, lost_without_power: bool = False
 ) -> Action:
-    """Put our label into the root of a new file system, and hand it to `owner`. Goes when that is unmounted."""
+    """Put our label into the root of a new file system, and hand it to `owner`. It is gone when that is unmounted."""
     step = Step(id=step_id, title=f"label {path} and hand it to user {owner.name}")
     return Action(step, lambda runner: label_directory(path, label, owner, mode), lost_without_power)
 

@@ -16,14 +16,14 @@ from plinth.system.runner import Runner
 
 
 class Need(NamedTuple):
-    """One thing that is required; `missing` says why this machine has it not, and is None where it has."""
+    """One requirement; `missing` is the reason why this machine does not meet it, or None when it does."""
 
     what: str
     missing: str | None
 
 
 class Availability(NamedTuple):
-    """One kind of storage, or one file system: its name, what it is, and what it needs."""
+    """One kind of storage, or one file system: its name, description and requirements."""
 
     name: str
     description: str
@@ -31,7 +31,7 @@ class Availability(NamedTuple):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Why this machine cannot make it; empty where it can."""
+        """The reasons why this machine cannot make it; empty when it can."""
         return tuple(need.missing for need in self.needs if need.missing)
 
 
@@ -57,7 +57,7 @@ def formatted_kinds() -> list[str]:
 
 
 def _descriptions() -> dict[str, str]:
-    """The first lines of what the models of the kinds say of themselves, by kind."""
+    """The first line of the docstring of each kind's model, by kind."""
     return {kind: (inspect.getdoc(spec) or "").split("\n")[0] for kind, spec in SPECS.items()}
 
 
@@ -88,7 +88,7 @@ def _no_feature(feature: KernelFeature) -> str | None:
 
 
 def _has_module(name: str) -> bool:
-    """Whether modprobe could load it: it is in the lists that depmod(8) made."""
+    """Whether modprobe could load the module: it is in the lists that depmod(8) made."""
     folder = Path("/lib/modules") / platform.release()
     names = (f"/{name}.ko", f"/{name.replace('_', '-')}.ko")
     for file in ("modules.dep", "modules.builtin"):

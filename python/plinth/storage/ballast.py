@@ -21,12 +21,12 @@ from plinth.system.runner import Runner
 from plinth.system.timeout import statvfs_with_timeout
 
 BALLAST_FILE = ".plinth-ballast"
-"""In the root of the file system, where no data directory is: those have directories of their own."""
+"""The ballast file is in the root of the file system; data directories have directories of their own."""
 _CHUNK_BYTES = 4 * 2**20
 _SYNC_BYTES = 64 * 2**20
-"""Fsynced so often, that the progress reported is on the disk, and little memory is dirty."""
+"""The interval of fsync, so that the reported progress is on the disk and little memory is dirty."""
 _TOLERANCE = 0.02
-"""How far from the share that was asked for a file system may be: metadata of the ballast itself is not known before."""
+"""The allowed difference from the requested share: the size of the ballast's own metadata is not known before."""
 _ACCOUNTING_S = 40.0
 """ZFS counts what was written when its transaction group ends: after 5 s, with zfs-fuse 30 s."""
 _LOOK_AGAIN_S = 0.1
@@ -91,7 +91,7 @@ def _write_random(path: Path, size_bytes: int, tell: Callable[[int], object]) ->
 
 
 def _confirm(root: Path, share: float) -> None:
-    """Raise RunError when the file system does not say that `share` of it is in use, soon."""
+    """Raise RunError when the file system does not soon report that `share` of it is in use."""
     deadline = monotonic() + _ACCOUNTING_S
     while True:
         used, usable = _used_and_usable(root)

@@ -31,22 +31,22 @@ class Formatted(Described, Protocol):
 
     @property
     def filesystem(self) -> FilesystemName:
-        """Which."""
+        """The kind of file system."""
         ...
 
     @property
     def mkfs_options(self) -> tuple[str, ...]:
-        """Arguments of mkfs."""
+        """Extra arguments of mkfs."""
         ...
 
     @property
     def mount_options(self) -> tuple[str, ...]:
-        """As mount -o takes them."""
+        """Mount options, as for mount -o."""
         ...
 
     @property
     def queue(self) -> QueueSpec:
-        """Knobs of the device."""
+        """The queue settings of the device."""
         ...
 
 
@@ -61,18 +61,18 @@ class BlockStorage(FolderStorage[BlockSpec]):
 
     @abstractmethod
     def block_actions(self) -> list[Action]:
-        """What makes the block devices, once the folder is there."""
+        """The actions that make the block devices, once the folder is there."""
 
     @abstractmethod
     def device_paths(self) -> list[Path]:
-        """The block devices; links in our folder, since the kernel gives them their names."""
+        """The block devices, as links in our folder, since the kernel chooses their names."""
 
     def confirm_devices(self) -> None:
-        """Raise RunError when the devices are not what was asked for."""
+        """Raise RunError when the devices are not as requested."""
 
     @property
     def filesystem(self) -> Filesystem:
-        """What is on the device when it is not raw."""
+        """The file system on the device, unless it is raw."""
         spec = self.spec
         return Filesystem(
             self,
@@ -85,7 +85,7 @@ class BlockStorage(FolderStorage[BlockSpec]):
         )
 
     def required(self) -> Requirements:
-        """What the devices need and, unless it is raw, the file system."""
+        """The requirements of the devices and, unless it is raw, of the file system."""
         return self.requirements if self.is_raw else self.requirements.plus(self.filesystem.requirements)
 
     def member_paths(self) -> list[Path]:
@@ -93,12 +93,13 @@ class BlockStorage(FolderStorage[BlockSpec]):
         return self.device_paths()
 
     def actions(self) -> list[Action]:
-        """Folder, devices, the file system, and the queues; of members, who has them sets the queues."""
+        """The actions that make folder, devices, file system and queue settings; the queues of members are set by the
+        storage built on them."""
         made = [self.folder_action(), *self.block_actions()]
         return made if self.is_raw else made + self.filesystem.actions() + self.queue_actions(self.step_id)
 
     def confirm(self) -> None:
-        """Devices, file system and queues are as asked."""
+        """Raise RunError unless devices, file system and queues are as requested."""
         self.confirm_devices()
         if not self.is_raw:
             self.filesystem.confirm()
@@ -118,7 +119,7 @@ class BlockStorage(FolderStorage[BlockSpec]):
         return [self._queue_action(device, step_id) for device in self.device_paths() if self.spec.queue.knobs()]
 
     def confirm_queue(self) -> None:
-        """Raise RunError when a knob is not as asked."""
+        """Raise RunError when a setting is not as requested."""
         for device in self.device_paths():
             check_queue(device, self.spec.queue.knobs())
 
@@ -131,7 +132,7 @@ class BlockStorage(FolderStorage[BlockSpec]):
         ]
 
     def has_no_cache(self) -> bool:
-        """Whether its devices have no volatile cache now, whatever the kernel knew of before."""
+        """Whether its devices have no volatile cache now, even if the kernel found one before."""
         return False
 
     def _queue_undo_state(self, device: Path) -> Path:

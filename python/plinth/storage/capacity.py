@@ -13,7 +13,7 @@ _LEFT: dict[str, tuple[float, int]] = {
     "btrfs": (0.88, 40 * _MIB),
     "zfs": (0.90, 64 * _MIB),
 }
-"""The share that grows with the size, and what is lost whatever the size."""
+"""The share of the size that is lost, and the constant part."""
 
 
 def filesystem_of(spec: object) -> str | None:
@@ -24,8 +24,19 @@ def filesystem_of(spec: object) -> str | None:
     return kind if kind in _LEFT else None
 
 
+def copies_share_blocks(spec: object) -> bool:
+    """Whether a file system that is made as an experiment describes it is known to have reflinks."""
+    match filesystem_of(spec):
+        case "btrfs":
+            return True
+        case "xfs":
+            return not any("reflink=0" in option for option in getattr(spec, "mkfs_options", ()))
+        case _:
+            return False
+
+
 def usable_bytes(filesystem: str | None, capacity_bytes: int) -> int:
-    """What of `capacity_bytes` an ordinary user can fill with files."""
+    """The part of `capacity_bytes` that an ordinary user can fill with files."""
     if filesystem is None:
         return capacity_bytes
     share, lost_bytes = _LEFT[filesystem]

@@ -19,7 +19,7 @@ from plinth.storage.devices.disk_daemon import ANSWER_TIMEOUT_S
 from plinth.storage.devices.disk_start import DISK_FILE, serve_action
 from plinth.storage.filesystem import run_with_kernel_log
 from plinth.system.journal import Journal
-from plinth.system.owner import ourselves
+from plinth.system.owner import current_user
 from plinth.system.runner import Runner
 from plinth.system.unix_socket import check_socket_path
 
@@ -32,7 +32,7 @@ class RecordedFilesystem:
 
     kind: FilesystemName
     label: str
-    """Its own label, which marks it as ours."""
+    """The file system's label, which marks it as ours."""
     mount_options: tuple[str, ...]
 
 
@@ -41,21 +41,21 @@ class DiskImage:
     """One image, of one or several disks. Constructing it touches nothing."""
 
     name: str
-    """Of the image; one of that name at a time in a run."""
+    """The name of the image, unique in a run."""
     step_prefix: str
-    """What the ids of its steps begin with."""
+    """The prefix of the ids of its steps."""
     folder: Path
-    """Made for it: overlays, sockets, logs, mount points."""
+    """A folder made for it, with overlays, sockets, logs and mount points."""
     label: str
-    """Of the run."""
+    """The label of the run."""
     size_bytes: int
-    """Of each disk."""
+    """The name of each disk."""
     sources: tuple[ImageSource, ...]
-    """What each disk holds."""
+    """The source of each disk's content."""
     profile: str
-    """Of the disks that serve it."""
+    """The profile of the disks that serve it."""
     filesystem: RecordedFilesystem | None
-    """What is mounted; None for disks that are members of another storage."""
+    """The file system; None for disks that are members of another storage."""
 
     @property
     def mount_point(self) -> Path:
@@ -78,7 +78,7 @@ class DiskImage:
         """
         for path in self._each("control"):
             check_socket_path(path)
-        with journal.nothing_hangs() as ended:
+        with journal.ending_hung_daemons() as ended:
             try:
                 for action in self._attach_actions():
                     _do(action, runner, journal)
@@ -130,7 +130,7 @@ class DiskImage:
         ]
 
     def _attach_actions(self) -> list[Action]:
-        actions = [make_labelled(self._step_id("folder"), self.folder, self.label, ourselves(), 0o711)]
+        actions = [make_labelled(self._step_id("folder"), self.folder, self.label, current_user(), 0o711)]
         for config, link in zip(self._configs(), self.devices, strict=True):
             mount = Path(config.mount)
             actions += [

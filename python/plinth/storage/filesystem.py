@@ -70,12 +70,12 @@ class Filesystem:
 
     @property
     def label(self) -> str:
-        """What marks it as ours."""
+        """The label that marks it as ours."""
         return filesystem_label(self.storage.label, self.storage.name)
 
     @property
     def requirements(self) -> Requirements:
-        """What makes and mounts it."""
+        """The actions that make and mount it."""
         return FILESYSTEM_REQUIREMENTS[self.kind]
 
     def actions(self) -> list[Action]:
@@ -104,7 +104,7 @@ class Filesystem:
         ]
 
     def confirm(self) -> None:
-        """What is mounted is that file system on that device."""
+        """Raise RunError unless that file system on that device is mounted."""
         found = mount_of(self.storage.mount_point)
         asked = (self.kind, os.path.realpath(self.devices[0]))
         if (found.filesystem, os.path.realpath(found.source)) != asked:
@@ -114,7 +114,7 @@ class Filesystem:
             )
 
     def failure(self) -> str | None:
-        """That the kernel has stopped writing to it, as it does after an error of the device."""
+        """The failure when the kernel has made it read-only, as it does after an error of the device."""
         try:
             read_only = statvfs_with_timeout(self.storage.mount_point).f_flag & os.ST_RDONLY
         except OSError as error:
@@ -136,7 +136,7 @@ class Filesystem:
 
 
 def run_with_kernel_log(argv: tuple[str, ...], runner: Runner) -> None:
-    """Run mkfs or mount; where it fails, the kernel's own words are added to its."""
+    """Run mkfs or mount; where it fails, the kernel's messages are added to its own."""
     with kernel_log() as said:
         try:
             runner.run(argv)
@@ -147,7 +147,8 @@ def run_with_kernel_log(argv: tuple[str, ...], runner: Runner) -> None:
 
 
 def _run(argv: tuple[str, ...], runner: Runner) -> None:
-    """Run mkfs or mount. Unless the disk failed, what was asked for is what this mkfs, or this kernel, does not do."""
+    """Run mkfs or mount. Unless the disk failed, an error means that this mkfs, or this kernel, does not support the
+    options."""
     try:
         run_with_kernel_log(argv, runner)
     except CommandError as error:
@@ -157,7 +158,7 @@ def _run(argv: tuple[str, ...], runner: Runner) -> None:
 
 
 def _before_usage(stderr: str) -> list[str]:
-    """What a program says before it lists all of its options."""
+    """The output of a program before it lists all of its options."""
     lines = stderr.splitlines()
     usage = next((index for index, line in enumerate(lines) if line.lower().startswith("usage")), None)
     return lines[:usage] if usage else []

@@ -15,7 +15,7 @@ from plinth.storage.guards import held_devices
 from plinth.storage.inspect.describe import raw_facts
 from plinth.storage.preflight import check_new_directory
 from plinth.storage.protocol import Spec, Storage
-from plinth.system.owner import ourselves
+from plinth.system.owner import current_user
 from plinth.system.paths import ensure
 from plinth.system.runner import Runner
 
@@ -35,30 +35,31 @@ class FolderStorage(Storage[Spec]):
 
     @property
     def undo_state_folder(self) -> Path:
-        """A folder for what must be remembered to undo it."""
-        return self.folder / "saved"  # a run that is resumed may have been begun by a Plinth that called it so
+        """The folder with the state that is needed to undo it."""
+        return self.folder / "saved"  # the name that earlier versions used, whose runs may be resumed
 
     @abstractmethod
     def member_paths(self) -> list[Path]:
-        """What a storage that has this one as a member is made of: block devices, or files."""
+        """The block devices or files that it gives to a storage of which it is a member."""
 
     def queue_actions(self, step_id: Callable[[str], str]) -> list[Action]:
-        """What sets the knobs of its devices, where it has any."""
+        """The actions that set the queues of its devices, if it has any."""
         return []
 
     def confirm_queue(self) -> None:
-        """Raise RunError when a knob of its devices is not as asked."""
+        """Raise RunError when a queue setting of its devices is not as requested."""
 
     def member_paths_of(self, names: Sequence[str]) -> list[Path]:
         """The block devices or files of other storages."""
         return [path for name in names for path in self.member(name).member_paths()]
 
     def member_queue_actions(self) -> list[Action]:
-        """Set the knobs of all members: the last of the actions, since mkfs and the like may change knobs."""
+        """Set the queues of all members. These are the last actions, since programs such as mkfs may change queue
+        settings."""
         return [action for member in self.all_members() for action in member.queue_actions(self.step_id)]
 
     def confirm_member_queues(self) -> None:
-        """Raise RunError when a knob of a member is not as asked."""
+        """Raise RunError when a queue setting of a member is not as requested."""
         for member in self.all_members():
             member.confirm_queue()
 
@@ -68,7 +69,7 @@ class FolderStorage(Storage[Spec]):
         return list(map(self.member, names))
 
     def backing_files(self) -> Mapping[Path, Path]:
-        """Which file of ours backs each of its loop devices; empty where there are none."""
+        """The file of ours that backs each of its loop devices; empty where there are none."""
         return {}
 
     @contextmanager
@@ -87,7 +88,8 @@ class FolderStorage(Storage[Spec]):
             yield
 
     def destroys(self) -> tuple[str, ...]:
-        """The stable ids of the disks whose content is lost when its devices are written to; none of what we made."""
+        """The stable ids of the disks whose content is lost when its devices are written to; empty for devices that
+        we made."""
         return ()
 
     def members_destroy(self) -> tuple[str, ...]:
@@ -95,7 +97,7 @@ class FolderStorage(Storage[Spec]):
         return tuple(disk for member in self.all_members() for disk in member.destroys())
 
     def check(self, runner: Runner) -> None:
-        """Its folder can be made and passed through."""
+        """Raise a PlinthError unless its folder can be made and entered."""
         ensure(self.work_root)
         check_new_directory(self.folder, self.owner, runner)
 
@@ -121,7 +123,7 @@ class FolderStorage(Storage[Spec]):
 
     def folder_action(self) -> Action:
         """Make the folder."""
-        return make_labelled(self.step_id("folder"), self.folder, self.label, ourselves(), 0o711)
+        return make_labelled(self.step_id("folder"), self.folder, self.label, current_user(), 0o711)
 
     def mount_point_action(self) -> Action:
         """Make the mount point; it goes with the folder."""

@@ -12,7 +12,7 @@ from plinth.storage.folder import FolderStorage
 from plinth.storage.preflight import check_new_directory, nearest_existing
 from plinth.storage.protocol import Storage
 from plinth.system.failures import from_os_error
-from plinth.system.owner import ourselves
+from plinth.system.owner import current_user
 from plinth.system.runner import Runner
 from plinth.system.timeout import call_with_timeout
 
@@ -30,7 +30,7 @@ class Images:
 
     @property
     def folder(self) -> Path:
-        """Where they are."""
+        """The folder of the files."""
         if self._spec.on is not None:
             return self._storage.other(self._spec.on).mount_point / self._storage.folder_name()
         if self._spec.path is not None:
@@ -39,33 +39,33 @@ class Images:
 
     @property
     def paths(self) -> list[Path]:
-        """The files."""
+        """The paths of the files."""
         return self._storage.numbered(self.folder, "image", self._count)
 
     def needs_from(self) -> Path | Storage[Any]:
-        """What their space is taken from."""
+        """The file system, or storage, that their space is taken from."""
         if self._spec.on is not None:
             return self._storage.other(self._spec.on)
         return nearest_existing(self.folder.parent)
 
     def needs_bytes(self) -> int:
-        """What they take when every block of them has been written."""
+        """Their size when every block of them has been written."""
         return self._size_bytes * self._count
 
     def check(self, runner: Runner) -> None:
-        """Their folder can be made."""
+        """Raise a PlinthError unless their folder can be made."""
         if self.folder != self._storage.folder:
-            check_new_directory(self.folder, ourselves(), runner)
+            check_new_directory(self.folder, current_user(), runner)
 
     def folder_actions(self) -> list[Action]:
         """Make their folder, unless it is the storage's own."""
         if self.folder == self._storage.folder:
             return []
         storage = self._storage
-        return [make_labelled(storage.step_id("files"), self.folder, storage.label, ourselves())]
+        return [make_labelled(storage.step_id("files"), self.folder, storage.label, current_user())]
 
     def file_action(self, path: Path) -> Action:
-        """Make one of them; it goes with its folder."""
+        """Make one file, which is removed with its folder."""
         step = Step(
             id=self._storage.step_id(path.name),
             title=f"make the sparse file {path} of {format_size(self._size_bytes)}",
@@ -77,7 +77,7 @@ class Images:
         return [*self.folder_actions(), *map(self.file_action, self.paths)]
 
     def failure(self) -> str | None:
-        """That the file system they are on is full, so that what is written to them is lost."""
+        """The failure when their file system is full, so that writes to them are lost."""
         try:
             space, written = call_with_timeout(self._space_and_written, self.folder)
         except OSError as error:

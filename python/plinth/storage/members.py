@@ -15,7 +15,7 @@ from plinth.system.directory import filesystem_label
 from plinth.system.runner import Runner
 
 BLANK_MEMBERS = Requirements(root=True, programs=("wipefs",))
-"""What it takes to see that members are blank, before anything is written to them."""
+"""The requirements of the check that members are blank, before anything is written to them."""
 
 
 def sizes_of(storage: FolderStorage[Any], names: Sequence[str]) -> list[int] | None:
@@ -26,11 +26,11 @@ def sizes_of(storage: FolderStorage[Any], names: Sequence[str]) -> list[int] | N
 
 
 def check_blank(storage: FolderStorage[Any], paths: Sequence[Path], runner: Runner) -> None:
-    """Refused when one of `paths` bears a file system, a partition table, or the mark of another array or pool."""
+    """Refused when one of `paths` has a file system, a partition table, or the mark of another array or pool."""
     for path in paths:
         if found := signatures_of(path, runner):
             raise Refused(
-                f"not taken for storage {storage.name}: it bears {' and '.join(map(str, found))}",
+                f"not taken for storage {storage.name}: it has {' and '.join(map(str, found))}",
                 where=str(path),
                 hint="members are made new by each run; name one that holds nothing",
             )
@@ -53,7 +53,7 @@ class StorageOfMembers(BlockStorage[SpecOfMembers]):
         return self.member_paths_of(self.spec.members)
 
     def needs_from(self) -> None:
-        """Its members take the space."""
+        """None: its members take the space."""
 
     def actions(self) -> list[Action]:
         """As of every block storage, with the knobs of its members."""

@@ -25,7 +25,7 @@ def free_bytes(path: Path) -> int:
 
 
 def check_answers(specs: Mapping[str, StorageSpec]) -> None:
-    """Raise MissingCapability when a directory that a storage is to stand in hangs: the first that would be looked at."""
+    """Raise MissingCapability when a directory that a storage is to be in hangs: the first that would be looked at."""
     for name, spec in specs.items():
         if path := getattr(spec, "path", None):
             try:
@@ -58,9 +58,7 @@ def check_new_directory(path: Path, owner: Owner, runner: Runner) -> None:
     """Raise unless we can make the directory `path` where `owner` can reach it, with space left."""
     parent = path.parent
     try:
-        space = statvfs_with_timeout(
-            parent
-        )  # tells apart what is missing, and what is closed, from what is not a directory
+        space = statvfs_with_timeout(parent)  # raises when it is missing or may not be entered
         if not parent.is_dir():
             raise UsageError(
                 "not a directory, so no storage can be made in it", where=str(parent), hint="name a directory"
@@ -103,7 +101,7 @@ def check_reachable(directory: Path, owner: Owner, runner: Runner) -> None:
 
 
 def _may_enter(directory: Path, owner: Owner, runner: Runner) -> bool:
-    """Asked of the kernel as that user, who knows of access lists and security modules too."""
+    """Checked by the kernel as that user, with access control lists and security modules."""
     try:
         runner.run(["test", "-x", str(directory)], owner=owner)
     except CommandError as error:

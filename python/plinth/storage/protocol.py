@@ -20,7 +20,7 @@ from plinth.storage.requirements import Requirements
 from plinth.system.directory import label_of
 from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
-from plinth.system.owner import Owner, ourselves
+from plinth.system.owner import Owner, current_user
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandlers
 
@@ -47,7 +47,8 @@ Memory = Literal["memory"]
 
 @dataclass(frozen=True)
 class StorageContext:
-    """What a storage must know of its run. `work_root` is where storages are made that name no place of their own."""
+    """The facts about a run that its storages need. `work_root` is where storages are made that name no place of
+    their own."""
 
     run_id: str
     host: HostFacts
@@ -98,41 +99,43 @@ class Storage(ABC, Generic[Spec]):
 
     @abstractmethod
     def needs_from(self) -> "Path | Memory | Storage[Any] | None":
-        """Whose free space it takes: memory, the file system of a directory that exists, or another storage.
+        """The place whose free space it takes: memory, the file system of a directory that exists, or another
+        storage.
 
         None when it takes nothing of its own: its members do.
         """
 
     def needs_bytes(self) -> int | None:
-        """How much of that it may take, whatever is stored in it; None when it takes as much as is stored in it."""
+        """The space that it may take regardless of its content; None when it takes as much as is stored in it."""
         return None
 
     def capacity_bytes(self) -> int | None:
-        """How much can be stored in it at most, file system included; None when nothing but its place limits it."""
+        """Its capacity, file system included; None when only its place limits it."""
         return None
 
     def usable_bytes(self) -> int | None:
-        """How much of that is left for files, by a cautious estimate; None when nothing but its place limits it."""
+        """The capacity that is left for files, by a cautious estimate; None when only its place limits it."""
         capacity = self.capacity_bytes()
         return None if capacity is None or self.is_raw else usable_bytes(filesystem_of(self.spec), capacity)
 
     def ballast_bytes(self) -> int:
-        """About how much is written to fill it as asked, before anything is stored in it; 0 when nothing is."""
+        """About how much is written to fill it as requested, before anything is stored in it."""
         usable = self.usable_bytes()
         return 0 if usable is None else round(fill_of(self.spec) * usable)
 
     def pace(self) -> Pace | None:
-        """How fast it is, as far as that is known beforehand: as the slowest that it is built on; None where none is."""
+        """Its speed, as far as it is known beforehand: that of the slowest storage that it is built on; None where it
+        is not known."""
         known = [pace for name in self.requires() if (pace := self.other(name).pace())]
         return max(known, default=None, key=lambda pace: pace.flush_s)
 
     def required(self) -> Requirements:
-        """What it needs as it is set: of its kind, and of what it is made of."""
+        """Its requirements with its settings: those of its kind, and those of its parts."""
         return self.requirements
 
     @abstractmethod
     def actions(self) -> list[Action]:
-        """What makes the storage, in order."""
+        """The actions that make the storage, in order."""
 
     @abstractmethod
     def check(self, runner: Runner) -> None:
@@ -150,7 +153,8 @@ class Storage(ABC, Generic[Spec]):
         return None
 
     def force_detach(self, runner: Runner) -> None:
-        """Make whatever waits for it fail at once. Called when it has failed: else undoing it would wait, too."""
+        """Make all processes that wait for it fail at once. Called when it has failed: else undoing it would wait,
+        too."""
 
     def power_cut_refusal(self) -> str | None:
         """Why its power cannot be cut; None when it can: when all that it is built on are emulated disks, or memory."""
@@ -179,7 +183,7 @@ class Storage(ABC, Generic[Spec]):
                 self._do(action, runner)
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the report must know about it."""
+        """Notes about it for the reader of the report."""
         return ()
 
     def requires(self) -> list[str]:
@@ -224,21 +228,21 @@ class Storage(ABC, Generic[Spec]):
             raise error.during(f"storage {self.name}: {action.step.title}") from None
 
     def root_belongs_to(self) -> tuple[Owner, int]:
-        """Who gets the root of the storage, and its mode.
+        """The owner and the mode of the root of the storage.
 
-        Where files of other storages stand, which root attaches and formats, it stays ours and is shared: the user
+        Where files of other storages are, which root attaches and formats, it stays ours and is shared: the user
         who runs servers may make directories in it, but not rename or replace ours (the sticky bit).
         """
         if not self.context.is_base:
             return self.owner, 0o700
-        return ourselves()._replace(gid=self.owner.gid), 0o1770
+        return current_user()._replace(gid=self.owner.gid), 0o1770
 
     def steps(self) -> list[Step]:
         """What `prepare` will do."""
         return [action.step for action in self._all_actions()]
 
     def _all_actions(self) -> list[Action]:
-        """What makes it, and at last what fills it."""
+        """All actions that make it, then those that fill it."""
         share = fill_of(self.spec)
         if self.is_raw or not share:
             return self.actions()
@@ -260,7 +264,7 @@ class Storage(ABC, Generic[Spec]):
         A daemon that hangs meanwhile, its own or of what it is built on, is ended; the error reports it.
         """
         self._report_progress = report or self._report_progress
-        with journal.nothing_hangs() as ended:
+        with journal.ending_hung_daemons() as ended:
             try:
                 return self._make(runner, journal, tell or (lambda step: None))
             except Interrupted:
@@ -281,7 +285,7 @@ class Storage(ABC, Generic[Spec]):
                 self._do(action, runner)
             self.confirm()
             return self.facts(runner)
-        except OSError as error:  # of a disk that fails where nothing else was to be feared
+        except OSError as error:  # a disk that fails, where no other error is expected
             raise from_os_error(error, f"make storage {self.name}", self.mount_point) from error
 
     def facts(self, runner: Runner) -> StorageFacts:

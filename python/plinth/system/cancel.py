@@ -1,7 +1,7 @@
 """Cooperative cancellation: work stops where it waits, or where it asks; nothing is raised into arbitrary code.
 
-A `CancelToken` is an event with a file descriptor. Whoever wants work to end (a signal's handler, a thread that watches a
-storage) cancels the token. Whoever waits (for a process, a socket, a while) waits for the token, too, by `sleep` and `poll`
+A `CancelToken` is an event with a file descriptor. Code that wants work to end (a signal's handler, a thread that watches a
+storage) cancels the token. Code that waits (for a process, a socket, some time) waits for the token, too, by `sleep` and `poll`
 of this module, and long work that does not wait calls `check` now and then. The reason is raised there, once: what follows
 is the way out, which may wait itself.
 
@@ -118,7 +118,7 @@ def sleep(duration_s: float) -> None:
 
 def poll(events: Mapping[int, int], timeout_s: float | None) -> dict[int, int]:
     """poll(2): the events that came of each file descriptor; nothing when `timeout_s` passed before, or when a
-    signal came that cancels nothing. None waits for ever.
+    signal came that cancels nothing. None waits forever.
 
     Raises the reason when the work is to end.
     """

@@ -29,7 +29,7 @@ class KeptRun(NamedTuple):
     steps: tuple[Step, ...]
 
 
-class Standing(NamedTuple):
+class KeptRuns(NamedTuple):
     """What was left in place on purpose; `unreadable` are journals that may name more."""
 
     runs: tuple[KeptRun, ...]
@@ -37,11 +37,11 @@ class Standing(NamedTuple):
 
 
 class CleanResult(NamedTuple):
-    """What `clean` did. `living` are runs that are still going, and `standing` what is meant to stay: left alone."""
+    """What `clean` did. `alive` are runs that are still going, and `kept_runs` those whose work is meant to stay: left alone."""
 
     runs: tuple[CleanedRun, ...]
-    living: tuple[StillRunning, ...] = ()
-    standing: tuple[KeptRun, ...] = ()
+    alive: tuple[StillRunning, ...] = ()
+    kept_runs: tuple[KeptRun, ...] = ()
     unreadable: tuple[PlinthError, ...] = ()
 
     def error(self) -> PlinthError | None:
@@ -76,23 +76,23 @@ def clean(
 ) -> CleanResult:
     """Undo what dead runs left behind: the run `run_id`, or all of them. What was cleaned before is no error.
 
-    Only what a journal names and what still bears its label is touched. What is meant to stay is only named: see
+    Only what a journal names and what still has its label is touched. What is meant to stay is only named: see
     `take_down`. StillRunning when the run named is alive.
     """
     if run_id is not None:
         path = journal_path(run_id)
         return _result([_clean_one(path, handlers, runner or Runner(), report)] if path in pending_journals() else [])
     done: list[CleanedRun | KeptRun | None] = []
-    living: list[StillRunning] = []
+    alive: list[StillRunning] = []
     unreadable: list[PlinthError] = []
     for path in pending_journals():
         try:
             done.append(_clean_one(path, handlers, runner or Runner(), report))
         except StillRunning as run:
-            living.append(run)
+            alive.append(run)
         except PlinthError as error:
             unreadable.append(error)
-    return _result(done)._replace(living=tuple(living), unreadable=tuple(unreadable))
+    return _result(done)._replace(alive=tuple(alive), unreadable=tuple(unreadable))
 
 
 def take_down(
@@ -103,7 +103,7 @@ def take_down(
     return _result([done])
 
 
-def standing_runs() -> Standing:
+def kept_runs() -> KeptRuns:
     """What runs that have ended left in place on purpose, as their journals say."""
     found: list[KeptRun] = []
     unreadable: list[PlinthError] = []
@@ -119,13 +119,13 @@ def standing_runs() -> Standing:
             if journal.kept is not None:
                 found.append(_kept(journal))
             journal.close()
-    return Standing(tuple(found), tuple(unreadable))
+    return KeptRuns(tuple(found), tuple(unreadable))
 
 
 def _result(done: list[CleanedRun | KeptRun | None]) -> CleanResult:
     return CleanResult(
         runs=tuple(run for run in done if isinstance(run, CleanedRun)),
-        standing=tuple(run for run in done if isinstance(run, KeptRun)),
+        kept_runs=tuple(run for run in done if isinstance(run, KeptRun)),
     )
 
 

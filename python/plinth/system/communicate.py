@@ -10,8 +10,8 @@ from plinth.system import cancel
 _CHUNK_BYTES = 65536
 
 
-class Conversation:
-    """A command with pipes, its input, and what it has said so far.
+class CommandPipes:
+    """A command with pipes, its input, and its output so far.
 
     Not `Popen.communicate`, which waits for nothing but the pipes: a cancelled work would wait until they are closed.
     """
@@ -20,14 +20,14 @@ class Conversation:
         self._process = process
         assert process.stdout is not None
         assert process.stderr is not None
-        self._said = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
-        self._open = dict.fromkeys(self._said, select.POLLIN)
+        self._output = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+        self._open = dict.fromkeys(self._output, select.POLLIN)
         self._input = memoryview(input_bytes or b"")
         if process.stdin is not None:
             os.set_blocking(process.stdin.fileno(), False)
             self._open[process.stdin.fileno()] = select.POLLOUT
 
-    def until_it_ends(self, timeout_s: float | None) -> bool:
+    def communicate(self, timeout_s: float | None) -> bool:
         """Whether it has closed its pipes and ended within `timeout_s`; None waits for as long as it takes.
 
         Raises the reason when the work is cancelled; the command keeps running.
@@ -41,22 +41,22 @@ class Conversation:
                 self._serve(descriptor)
         return self._is_reaped(deadline)
 
-    def said(self) -> tuple[bytes, bytes]:
+    def output(self) -> tuple[bytes, bytes]:
         """Its stdout and stderr so far."""
-        stdout, stderr = self._said.values()
+        stdout, stderr = self._output.values()
         return bytes(stdout), bytes(stderr)
 
     def close(self) -> None:
-        """Let go of the pipes."""
+        """Close the pipes."""
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
 
     def _serve(self, descriptor: int) -> None:
-        if descriptor not in self._said:
+        if descriptor not in self._output:
             self._send(descriptor)
         elif chunk := os.read(descriptor, _CHUNK_BYTES):
-            self._said[descriptor] += chunk
+            self._output[descriptor] += chunk
         else:
             del self._open[descriptor]
 

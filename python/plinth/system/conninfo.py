@@ -149,7 +149,7 @@ class _Probe:
             raise self._usage(f'invalid integer value "{text}" for connection option "{name}"') from None
 
     def natural(self, name: str) -> int | None:
-        """A parameter that stands for the system's own setting unless it is above 0."""
+        """A parameter that means the system's own setting unless it is above 0."""
         value = self.integer(name)
         return value if value is not None and value > 0 else None
 

@@ -15,7 +15,7 @@ from plinth.model.errors import PlinthError
 from plinth.system import cancel
 
 # psycopg warns of what it ignores while an error is on its way, and Python prints that on stderr where nobody handles it.
-# The error itself is raised; whoever sets up logging still sees both.
+# The error itself is raised; programs that set up logging still see both.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 _CANCEL_TIMEOUT_S = 2.0

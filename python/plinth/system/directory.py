@@ -1,4 +1,4 @@
-"""Directories of ours: made with our label in them, and removed only while they still bear it."""
+"""Directories of ours: made with our label in them, and removed only while they still have it."""
 
 import contextlib
 import errno
@@ -67,7 +67,7 @@ def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> 
 
 
 def found_label(path: Path) -> str | None:
-    """The label that the directory `path` bears; None without one that can be read. Symbolic links are not followed."""
+    """The label that the directory `path` has; None without one that can be read. Symbolic links are not followed."""
     try:
         directory = os.open(path, _DIRECTORY)
     except OSError:
@@ -81,12 +81,12 @@ def found_label(path: Path) -> str | None:
 
 
 def nearest_label(path: Path) -> str | None:
-    """The label of the directory `path`, or of the nearest one around it that bears any; None without one."""
+    """The label of the directory `path`, or of the nearest one around it that has any; None without one."""
     return next(filter(None, map(found_label, (path, *path.parents))), None)
 
 
 def remove_directory(path: Path, label: str) -> None:
-    """Remove the directory `path` and all that is in it, if it bears `label` or is empty; nothing when it is gone.
+    """Remove the directory `path` and all that is in it, if it has `label` or is empty; nothing when it is gone.
 
     Symbolic links are removed, never followed, and no mount is crossed. The label goes last, so that a removal
     cut short can be taken up again. Refused, before anything is touched, for what is not ours.
@@ -130,7 +130,7 @@ def _check_ours(path: Path, directory: int, parent: int, label: str) -> None:
     if not _bears(directory, label):
         found = _read_label(directory)
         raise Refused(
-            f"not removed: it does not bear our label {label!r}" + (f" but {found!r}" if found else ""),
+            f"not removed: it does not have our label {label!r}" + (f" but {found!r}" if found else ""),
             where=str(path),
             hint=f"look at what is in it; we remove only a directory with our label in {LABEL_FILE}",
         )

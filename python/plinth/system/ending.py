@@ -51,7 +51,7 @@ def kill_all(find: Find, timeout_s: float) -> list[int]:
 
 
 def await_dying(since: ProcessMark, timeout_s: float) -> None:
-    """Wait until whoever was killed together with `since` is gone, such as the command that it was just waiting for.
+    """Wait until the processes that were killed together with `since` are gone, such as the command that it was just waiting for.
 
     What a process is killed with its parent for may hold a disk or a mount for a while. They are recognised by this: each leads a
     session of its own, began after `since`, and is about to be killed or just ending.

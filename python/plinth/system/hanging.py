@@ -1,4 +1,4 @@
-"""Daemons of ours that hang are ended, so that whoever waits for what they serve gets an error and not an eternity."""
+"""Daemons of ours that hang are ended, so that processes that wait for what they serve get an error."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -12,14 +12,14 @@ _INTERVAL_S = 1.0
 
 
 def abort_hung(what: Undo, handlers: UndoHandlers) -> None:
-    """Before any step is undone: free those that would wait for ever, as users of a disk whose daemon hangs."""
+    """Before any step is undone: free processes that would wait forever, such as users of a disk whose daemon hangs."""
     handler = handlers.get(what.kind)
     if handler is not None and handler.abort_hung is not None:
         handler.abort_hung(what)
 
 
 @contextmanager
-def nothing_hangs(made: Callable[[], Iterable[Undo]], handlers: UndoHandlers) -> Iterator[list[str]]:
+def ending_hung_daemons(made: Callable[[], Iterable[Undo]], handlers: UndoHandlers) -> Iterator[list[str]]:
     """While it is entered, a thread looks after the daemons of what is `made`, and ends each that hangs.
 
     A process that waits for it, in whatever call, then continues with an error. Yields what was ended and why, for people.
@@ -47,7 +47,7 @@ def nothing_hangs(made: Callable[[], Iterable[Undo]], handlers: UndoHandlers) ->
 
 
 def _end_hung(what: Undo, handlers: UndoHandlers, left: threading.Event, tell: Callable[[str], None]) -> None:
-    """End what hangs, unless nobody needs that any more. Reported before, since whoever waits for it gets its error at once."""
+    """End what hangs, unless nobody needs that any more. Reported before, since processes that wait for it get their error at once."""
     handler = handlers.get(what.kind)
     hung = handler.find_hung(what) if handler is not None and handler.find_hung is not None else None
     if hung is not None and not left.is_set():

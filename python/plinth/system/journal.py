@@ -22,7 +22,7 @@ from plinth.system import cancel
 from plinth.system.directory import label_of
 from plinth.system.ending import await_dying
 from plinth.system.failures import from_os_error
-from plinth.system.hanging import abort_hung, nothing_hangs
+from plinth.system.hanging import abort_hung, ending_hung_daemons
 from plinth.system.lock import try_lock
 from plinth.system.paths import checked_run_id, ensure, journal_dir, sync_folder
 from plinth.system.process import ProcessMark, boot_id
@@ -101,7 +101,7 @@ class Journal:
         """Begin the journal of a new run, whose steps `handlers` undo. Refused when there is one of that name."""
         path = journal_path(run_id)
         folder = ensure(path.parent)
-        owner = ProcessMark.ours()
+        owner = ProcessMark.of_this_process()
         with folder_locked(folder):
             try:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -171,7 +171,7 @@ class Journal:
             self._entries[entry.number] = entry
         return entry
 
-    def strike(self, entry: Entry) -> None:
+    def mark_undone(self, entry: Entry) -> None:
         """Write down that `entry` has been undone.
 
         Where that cannot be written, as on a full disk, no more is undone than once more, by `clean`; and to go on with
@@ -188,7 +188,7 @@ class Journal:
 
     def own(self) -> None:
         """Write down that from now on it is this process whose run it is."""
-        mark = ProcessMark.ours()
+        mark = ProcessMark.of_this_process()
         _append(self._fd, self.path, {"resumed": JOURNAL_VERSION, **mark._asdict(), "host": _host()})
 
     @property
@@ -219,9 +219,9 @@ class Journal:
         """As `undo_all`, but only the steps of these ids."""
         return self._undo(lambda step: step.id in step_ids, runner, None)
 
-    def nothing_hangs(self) -> AbstractContextManager[list[str]]:
-        """While it is entered, daemons of steps that stand are ended when they hang: see `hanging.nothing_hangs`."""
-        return nothing_hangs(
+    def ending_hung_daemons(self) -> AbstractContextManager[list[str]]:
+        """While it is entered, daemons of recorded steps are ended when they hang: see `hanging.ending_hung_daemons`."""
+        return ending_hung_daemons(
             lambda: [entry.step.undo for entry in self.entries if entry.step.undo is not None], self._handlers
         )
 
@@ -252,7 +252,7 @@ class Journal:
         for entry in wanted:
             if entry.step.undo is not None:
                 abort_hung(entry.step.undo, self._handlers)
-        with self.nothing_hangs() as ended:
+        with self.ending_hung_daemons() as ended:
             for done, entry in enumerate(wanted):
                 if report is not None:
                     report(Progress("undo", done, len(wanted), "steps", entry.step.title))
@@ -261,10 +261,10 @@ class Journal:
                         _check_may_be_touched(entry.step, left_alone)
                         _check_nothing_depends_on(entry.step, kept)
                         undo(entry.step.undo, runner, self._handlers)
-                    self.strike(entry)
+                    self.mark_undone(entry)
                 except PlinthError as error:
                     if not isinstance(error, Refused) and self._goes_with_its_mount(entry.step):
-                        self.strike(entry)
+                        self.mark_undone(entry)
                         continue
                     error.details += tuple(ended)
                     kept.append(NotUndone(entry.step, error))
@@ -273,7 +273,7 @@ class Journal:
         return tuple(kept)
 
     def _goes_with_its_mount(self, step: Step) -> bool:
-        """Whether it made a directory in a file system of ours that still stands: when that goes, all in it goes.
+        """Whether it made a directory in a file system of ours that is still there: when that goes, all in it goes.
 
         So a disk that gives nothing but errors need not be written to once more.
         """

@@ -101,7 +101,7 @@ class DirectoryLock:
         found = os.fstat(fd)
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # what we write into it would be written elsewhere
             os.close(fd)
-            raise Refused("what stands in place of the lock's file is not one of ours", where=str(self._file))
+            raise Refused("what is in place of the lock's file is not one of ours", where=str(self._file))
         return fd
 
     def _is_current(self, fd: int) -> bool:

@@ -39,7 +39,7 @@ def parse(mountinfo: str) -> list[Mount]:
     found = []
     for line in filter(None, mountinfo.split("\n")):
         fields = line.split(" ")
-        # Any number of optional fields stand before a lone "-".
+        # Any number of optional fields precede a lone "-".
         filesystem, source, super_options = fields[fields.index("-", 6) + 1 :][:3]
         found.append(
             Mount(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from plinth.system import unmount_there
+from plinth.system import unmount_in_namespace
 from plinth.system.mounts import Mount, read_mounts
 from plinth.system.runner import CommandError, Runner
 
@@ -35,7 +35,7 @@ def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
     for namespace in _other_namespaces():
         for mount in reversed([mount for mount in namespace.mounts if ours(mount)]):
             try:
-                runner.run(unmount_there.command(int(namespace.process.name), namespace.name, mount.point))
+                runner.run(unmount_in_namespace.command(int(namespace.process.name), namespace.name, mount.point))
             except CommandError:
                 if namespace.still_has(ours):  # else it was unmounted there by others, or the namespace is gone
                     raise

@@ -22,7 +22,7 @@ class Owner(NamedTuple):
     reason: str
 
     @property
-    def is_us(self) -> bool:
+    def is_current_user(self) -> bool:
         """Whether it is the user that this process runs as."""
         return self.uid == os.geteuid()
 
@@ -34,7 +34,7 @@ class Owner(NamedTuple):
 def server_owner() -> Owner:
     """Ourselves when not root; as root `postgres` where there is one, else `nobody`."""
     if os.geteuid() != 0:
-        return ourselves()
+        return current_user()
     for name, reason in (
         ("postgres", "PostgreSQL refuses to run as root: servers run as user postgres."),
         (
@@ -54,7 +54,7 @@ def server_owner() -> Owner:
     )
 
 
-def ourselves() -> Owner:
+def current_user() -> Owner:
     """The user that this process runs as."""
     uid = os.geteuid()
     try:
@@ -70,7 +70,7 @@ def shell_user() -> "ShellUser | None":
     Of root's environment the commands see nothing but PATH, and what they print is dropped: scripts come from others.
     """
     owner = server_owner()
-    if owner.is_us:
+    if owner.is_current_user:
         return None
     from plinth.model.load_config import ShellUser  # a model, which few loads need
 

@@ -27,7 +27,7 @@ class ProcessMark(NamedTuple):
     boot_id: str
 
     @classmethod
-    def ours(cls) -> Self:
+    def of_this_process(cls) -> Self:
         """The mark of this process."""
         return cls(os.getpid(), started_ticks(os.getpid()) or 0, boot_id())
 
@@ -46,8 +46,8 @@ class ProcessMark(NamedTuple):
 class Child:
     """A process that we started and left running.
 
-    The kernel is asked, not Popen: the lock of Popen.poll and Popen.wait stays held for ever when a signal's handler
-    raises within them, and whoever waits next waits in vain.
+    The kernel is asked, not Popen: the lock of Popen.poll and Popen.wait stays held forever when a signal's handler
+    raises within them, and the next caller waits in vain.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:

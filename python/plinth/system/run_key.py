@@ -1,7 +1,7 @@
 """The key of a run: a secret outside its bundle, which shows that a bundle was begun by this user on this machine.
 
 keys/RUN_ID.key in the state directory: 32 random bytes, mode 0600, in a folder of mode 0700 that belongs to the user whose
-run it is. Whoever can read a key could have run commands as that user anyway.
+run it is. A process that can read a key could have run commands as that user anyway.
 """
 
 import contextlib

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 from plinth.model.errors import MissingCapability, RunError
 from plinth.system import cancel
-from plinth.system.communicate import Conversation
+from plinth.system.communicate import CommandPipes
 from plinth.system.gate import Gate, gated
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
@@ -120,15 +120,15 @@ class Runner:
             # Its thread waits for it right here, so that only the death of Plinth can set this off.
             preexec_fn=partial(die_with_parent, os.getpid()),
         )
-        conversation = Conversation(process, input_bytes)
+        pipes = CommandPipes(process, input_bytes)
         timed_out = True
         try:
-            timed_out = not conversation.until_it_ends(timeout_s)
+            timed_out = not pipes.communicate(timeout_s)
         finally:
             if timed_out:  # or the work was cancelled
-                _kill(process, conversation)
-            conversation.close()
-        stdout, stderr = conversation.said()
+                _kill(process, pipes)
+            pipes.close()
+        stdout, stderr = pipes.output()
         completed = Completed(
             tuple(argv),
             process.returncode if process.returncode is not None else -signal.SIGKILL,
@@ -227,7 +227,7 @@ class Runner:
 
 def _other(owner: Owner | None) -> Owner | None:
     """The owner, if that is another user than we are."""
-    return owner if owner is not None and not owner.is_us else None
+    return owner if owner is not None and not owner.is_current_user else None
 
 
 def _check_program(argv: Sequence[str], env: Mapping[str, str], owner: Owner | None, cwd: Path | None) -> None:
@@ -273,7 +273,7 @@ def die_with_parent(parent_pid: int) -> None:
         os._exit(1)
 
 
-def _kill(process: subprocess.Popen[bytes], conversation: Conversation) -> None:
+def _kill(process: subprocess.Popen[bytes], pipes: CommandPipes) -> None:
     """End the command and whatever it started in its session, and read what it still says.
 
     One that hangs in the kernel, as on a disk that does not answer, ends when the disk answers: it is not waited for.
@@ -281,7 +281,7 @@ def _kill(process: subprocess.Popen[bytes], conversation: Conversation) -> None:
     with contextlib.suppress(ProcessLookupError):  # it may end by itself in this very moment
         os.killpg(process.pid, signal.SIGKILL)
     with cancel.masked():
-        conversation.until_it_ends(_END_TIMEOUT_S)
+        pipes.communicate(_END_TIMEOUT_S)
 
 
 def _ending(exit_code: int) -> str:

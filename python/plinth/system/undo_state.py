@@ -30,7 +30,7 @@ def write_undo_state(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_undo_state(path: Path, label: str) -> dict[str, Any] | None:
-    """What `write_undo_state` wrote; None when it wrote nothing. Refused when the folder does not bear `label`."""
+    """What `write_undo_state` wrote; None when it wrote nothing. Refused when the folder does not have `label`."""
     try:
         text = path.read_text()
     except (FileNotFoundError, NotADirectoryError):
@@ -39,5 +39,5 @@ def read_undo_state(path: Path, label: str) -> dict[str, Any] | None:
         raise from_os_error(error, "read what is to be undone", path) from error
     found = nearest_label(path.parent)
     if found != label:
-        raise Refused(f"its folder bears the label {found!r}, not ours, {label!r}", where=str(path))
+        raise Refused(f"its folder has the label {found!r}, not ours, {label!r}", where=str(path))
     return json.loads(text)

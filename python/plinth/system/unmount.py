@@ -1,4 +1,4 @@
-"""Mounts that bear our label as their source, unmounted here and in every other mount namespace."""
+"""Mounts that have our label as their source, unmounted here and in every other mount namespace."""
 
 from pathlib import Path
 

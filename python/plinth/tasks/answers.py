@@ -15,7 +15,7 @@ from plinth.system.paths import cache_dir, ensure
 from plinth.tasks.analysis import analyse_bundle
 
 
-class _KeptAnswer(Frozen):
+class _CachedAnswer(Frozen):
     """`state` is what the bundle was when it was analysed; in any other, and for another Plinth, the answer is void."""
 
     state: str
@@ -34,7 +34,7 @@ def answer_of(folder: BundleFolder) -> str:
     if kept is not None and kept.state == state:
         return kept.answer
     answer = analyse_bundle(folder)[1].answer
-    _write(file, _KeptAnswer(state=state, answer=answer))
+    _write(file, _CachedAnswer(state=state, answer=answer))
     return answer
 
 
@@ -51,14 +51,14 @@ def bundle_state(folder: BundleFolder) -> str:
     return digest.hexdigest()
 
 
-def _read(file: Path) -> _KeptAnswer | None:
+def _read(file: Path) -> _CachedAnswer | None:
     try:
-        return _KeptAnswer.model_validate_json(file.read_bytes())
+        return _CachedAnswer.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):  # there is none yet, or an earlier build wrote it
         return None
 
 
-def _write(file: Path, answer: _KeptAnswer) -> None:
+def _write(file: Path, answer: _CachedAnswer) -> None:
     """Without a state directory that we may write to, the next listing takes as long as this one."""
     partial = file.with_suffix(f".{os.getpid()}")
     with suppress(OSError, PlinthError):

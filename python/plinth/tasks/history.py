@@ -14,7 +14,7 @@ from plinth.system.lock import is_locked
 from plinth.tasks.answers import answer_of
 
 MAX_DEPTH = 6
-"""How many folders deep bundles are looked for, so that a large tree does not take for ever."""
+"""How many folders deep bundles are looked for, so that a large tree does not take forever."""
 INCONSISTENT = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError, StopIteration)
 """What the analysis raises where each part of a bundle is valid by itself, and they contradict one another."""
 

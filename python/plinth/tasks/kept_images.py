@@ -18,7 +18,7 @@ from plinth.model.plan import Plan, PlannedCluster, Variant
 from plinth.observe import host_facts
 from plinth.run.atlas import check_image
 from plinth.run.context import RunContext
-from plinth.run.cut_check import Findings, Told
+from plinth.run.cut_check import CutState, Findings
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.recorded import ImageCut, RecordedDisks, ServerImage, read_kept
 from plinth.run.resume import key_of_bundle
@@ -62,10 +62,10 @@ class KeptImage:
     def checked_at(self, points: Sequence[int]) -> Findings:
         """What the checks find in the image after these records."""
         at_ns = self.disks.time_ns(points)
-        told = Told(None, None, self.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
+        at_cut = CutState(None, None, self.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
         found, image = Findings(), self.at(points)
         try:
-            check_image(image, self.disks, self.variant, self.installation, self.dataset, told, found, self.runner)
+            check_image(image, self.disks, self.variant, self.installation, self.dataset, at_cut, found, self.runner)
         finally:
             with cancel.masked():
                 image.remove()

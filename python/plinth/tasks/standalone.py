@@ -14,7 +14,7 @@ from plinth.run.interrupt import InterruptGuard
 from plinth.run.undo import UNDO_HANDLERS, undo_step
 from plinth.storage import Storage, check_answers, make
 from plinth.system import cancel
-from plinth.system.clean import CleanedRun, KeptRun, standing_runs, take_down
+from plinth.system.clean import CleanedRun, KeptRun, kept_runs, take_down
 from plinth.system.journal import Journal
 from plinth.system.owner import server_owner
 from plinth.system.paths import work_dir
@@ -102,9 +102,9 @@ def prepare_standalone(
             journal.close()
 
 
-def standing(name: str) -> KeptRun:
+def kept_run(name: str) -> KeptRun:
     """The standalone storage of this name, which may also be that of its run. UsageError, with what there is, for another name."""
-    there, unreadable = standing_runs()
+    there, unreadable = kept_runs()
     for run in there:
         if name in (run.run_id, storage_name(run.run_id)):
             return run

@@ -1,4 +1,5 @@
-"""By what a load and its witness know each other: the witness by the fingerprint of its certificate, the load by a token."""
+"""Authentication of a load and its witness: the witness by the fingerprint of its certificate, the load by a
+token."""
 
 import hashlib
 import hmac
@@ -24,7 +25,7 @@ _PREFIX = "sha256:"
 
 
 class Credentials(NamedTuple):
-    """What a witness is known by, and what it asks of a load."""
+    """The certificate of a witness, and the token that it requires of a load."""
 
     context: ssl.SSLContext
     fingerprint: str
@@ -33,7 +34,7 @@ class Credentials(NamedTuple):
 
 
 def witness_credentials(folder: Path, certificate: Path | None, key: Path | None, runner: Runner) -> Credentials:
-    """Those in the witness's folder, which are made when they are not there; or a certificate and key of one's own.
+    """The credentials in the witness's folder, made when they are missing; or the user's own certificate and key.
 
     The folder is closed to others (0700). Raises UsageError for a certificate or key that cannot be used.
     """
@@ -84,7 +85,7 @@ def token_of(file: Path | None) -> str:
 
 
 def same_token(given: str, own: str) -> bool:
-    """Compared in a time that does not depend on where they differ."""
+    """Whether two tokens are equal, compared in constant time."""
     return hmac.compare_digest(given.encode(errors="surrogatepass"), own.encode())
 
 

@@ -1,4 +1,5 @@
-"""A load whose commits a witness hears of: until its time is over, its user ends it, or the server's power goes."""
+"""A load whose commits are sent to a witness, until its time is over, its user ends it, or the server loses its
+power."""
 
 import os
 import shutil
@@ -31,13 +32,13 @@ _PROGRESS_S = 1.0
 _GRACE_S = 5.0
 _MOST_THREADS = 4
 _LOST = ("connection_lost", "connect", "timeout")
-"""Kinds of the engine's errors that say that there is no server any more."""
+"""Kinds of the engine's errors that mean that the server is gone."""
 _WITNESS_LOST = "the witness was lost"
 _MEMORY = Path("/dev/shm")
 
 
 class WitnessedLoad(NamedTuple):
-    """What to run, and who is to hear of it."""
+    """The load to run, and its witness."""
 
     connection: Connection
     host: str
@@ -49,33 +50,33 @@ class WitnessedLoad(NamedTuple):
 
 
 class LoadState(NamedTuple):
-    """How far a load is."""
+    """The progress of a load."""
 
     round: int
     elapsed_s: float
     done: int
     """Transactions that the clients know to have committed."""
     known: int
-    """Of those: the ones that the witness knows of."""
+    """The part of those that the witness has confirmed."""
 
 
 class LoadEnded(NamedTuple):
-    """How a load has ended."""
+    """The end of a load."""
 
     round: int
     end: LoadEnd
     known: int
     reasons: tuple[str, ...]
-    """What the clients were told last, where they lost the server or failed."""
+    """The clients' last errors, where they lost the server or failed."""
 
 
 def run_witnessed(
     wanted: WitnessedLoad, note: Callable[[str], None], on_progress: Callable[[LoadState], None]
 ) -> LoadEnded:
-    """Make the tables, run the ledger workload, and tell the witness of each commit, until it ends.
+    """Make the tables, run the ledger workload, and send each commit to the witness, until the load ends.
 
-    Ctrl-C ends it in order. `note` gets what the user has to know before. Raises RunError when there is no server, and when the
-    witness cannot be reached or goes: what it does not know of is known to nobody once the power is gone.
+    Ctrl-C ends it in order. `note` gets messages for the user. Raises RunError when there is no server, and when the
+    witness cannot be reached or disconnects: commits that it does not know could not be checked after a power cut.
     """
     where = place(wanted.connection)
     with database_errors("connect", where), connect(wanted.connection) as control:
@@ -93,12 +94,12 @@ def run_witnessed(
             except PlinthError as error:
                 _end_load(load)
                 if stream.error is not None:
-                    _tell_database(control, where, note)
+                    _record_end(control, where, note)
                     raise _witness_lost(stream.error, number) from error
                 raise
             stream.finish(end)
             if stream.error is not None:
-                _tell_database(control, where, note)
+                _record_end(control, where, note)
                 raise _witness_lost(stream.error, number)
             return LoadEnded(number, end, stream.acknowledged, reasons)
 
@@ -115,11 +116,11 @@ def _hello(wanted: WitnessedLoad, server: TestedServer, threads: int) -> Hello:
 
 
 def _started(wanted: WitnessedLoad, threads: int, stream: LedgerStream) -> Load:
-    """The load, which runs, and whose ledger the stream follows."""
+    """The running load, whose ledger the stream follows."""
     with _ledger_folder() as folder:
         load = Load(
             LoadConfig(
-                connection=replace(wanted.connection, tcp=_impatient(wanted.connection.tcp)),
+                connection=replace(wanted.connection, tcp=_with_short_timeouts(wanted.connection.tcp)),
                 scripts=[NativeTransaction(name="ledger", native=LedgerCommits())],
                 clients=wanted.clients,
                 threads=threads,
@@ -139,7 +140,7 @@ def _started(wanted: WitnessedLoad, threads: int, stream: LedgerStream) -> Load:
 
 @contextmanager
 def _ledger_folder() -> Iterator[Path]:
-    """A folder in memory, which is off the disk under test. Whoever has opened the files keeps them when it is removed."""
+    """A folder in memory, not on the disk under test. Files that are open stay usable when it is removed."""
     folder = Path(tempfile.mkdtemp(prefix="plinth-ledger-", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         yield folder
@@ -150,7 +151,7 @@ def _ledger_folder() -> Iterator[Path]:
 def _run_to_end(
     load: Load, duration_s: float, stream: LedgerStream, number: int, on_progress: Callable[[LoadState], None]
 ) -> tuple[LoadEnd, tuple[str, ...]]:
-    """How it ended. Raises the stream's error."""
+    """Run the load to its end. Raises the stream's error."""
     shown_s = 0.0
     try:
         while not load.wait(_POLL_S):
@@ -179,8 +180,9 @@ def _end_load(load: Load) -> None:
         load.wait(load.config.stop_timeout_s + _GRACE_S)
 
 
-def _impatient(tcp: Tcp) -> Tcp:
-    """A machine without power answers nothing, and TCP by itself waits for hours; what the user has set counts."""
+def _with_short_timeouts(tcp: Tcp) -> Tcp:
+    """TCP settings with short timeouts, since TCP by itself waits for hours for a machine without power; the user's
+    own settings take precedence."""
     return replace(
         tcp,
         keepalives_idle_s=tcp.keepalives_idle_s or 5,
@@ -190,7 +192,7 @@ def _impatient(tcp: Tcp) -> Tcp:
     )
 
 
-def _tell_database(control: "psycopg.Connection[Any]", where: str, note: Callable[[str], None]) -> None:
+def _record_end(control: "psycopg.Connection[Any]", where: str, note: Callable[[str], None]) -> None:
     try:
         with cancel.masked():
             write_end(control, _WITNESS_LOST, where)

@@ -6,8 +6,8 @@
 
 The load sends HELLO (JSON of `Hello`) and gets WELCOME (JSON of `Welcome`). Then come, each answered by an empty ACK once what it
 brought is durable: HEADER (thread u32, the 64 bytes of a ledger's header), RECORDS (thread u32, then of each record its index u64
-and its 32 bytes; none is a sign of life) and ENDED (JSON of `Ended`). The witness may answer anything with REFUSED, the reason in
-UTF-8, and closes the connection.
+and its 32 bytes; none is a keepalive) and ENDED (JSON of `Ended`). The witness may answer anything with REFUSED, the
+reason in UTF-8, and closes the connection.
 """
 
 import socket
@@ -26,7 +26,7 @@ MAX_RECORDS = 16 * 1024
 INDEXED_BYTES = 8 + RECORD_BYTES
 MAX_FRAME_BYTES = 4 + MAX_RECORDS * INDEXED_BYTES
 HELLO_TIMEOUT_S = 10.0
-"""From the connection's beginning to the end of HELLO."""
+"""The time from the connection's beginning to the end of HELLO."""
 SEND_TIMEOUT_S = 10.0
 _HEAD = struct.Struct("<BI")
 THREAD = struct.Struct("<I")
@@ -35,7 +35,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class Kind(IntEnum):
-    """What a frame is."""
+    """The kind of a frame."""
 
     HELLO = 1
     WELCOME = 2
@@ -57,49 +57,49 @@ class Disconnected(RunError):
     """The connection has ended."""
 
 
-class Silent(RunError):
-    """Nothing came, or not all of a frame, for as long as one waits."""
+class PeerTimeout(RunError):
+    """No whole frame arrived within the timeout."""
 
 
-class NotUnderstood(RunError):
-    """The peer sent what is no message, or none that it may send now."""
+class ProtocolError(RunError):
+    """The peer sent an invalid message, or one that is not allowed at this point."""
 
 
 def send_frame(connection: socket.socket, kind: Kind, payload: bytes = b"") -> None:
-    """Send a message. Raises Disconnected, Silent."""
+    """Send a message. Raises Disconnected, PeerTimeout."""
     try:
         connection.settimeout(SEND_TIMEOUT_S)
         connection.sendall(_HEAD.pack(kind, len(payload)) + payload)
     except TimeoutError as error:
-        raise Silent("the other side takes nothing any more") from error
+        raise PeerTimeout("the other side takes nothing any more") from error
     except (OSError, ValueError) as error:  # ValueError: the other direction has closed the TLS session
         raise Disconnected(f"the connection has ended: {error}") from error
 
 
 def receive_frame(connection: socket.socket, *, max_bytes: int, timeout_s: float) -> Frame:
-    """The next message, of at most `max_bytes`, which has to be here whole within `timeout_s`.
+    """Receive the next message, of at most `max_bytes`, within `timeout_s`.
 
-    Raises Disconnected, Silent, NotUnderstood.
+    Raises Disconnected, PeerTimeout, ProtocolError.
     """
     deadline = time.monotonic() + timeout_s
     kind, length = _HEAD.unpack(_receive(connection, _HEAD.size, deadline))
     if kind not in Kind.__members__.values():
-        raise NotUnderstood(f"there is no message of the kind {kind}")
+        raise ProtocolError(f"there is no message of the kind {kind}")
     if length > max_bytes:
-        raise NotUnderstood(f"a message has {length:,} bytes; {max_bytes:,} are allowed here")
+        raise ProtocolError(f"a message has {length:,} bytes; {max_bytes:,} are allowed here")
     return Frame(Kind(kind), _receive(connection, length, deadline))
 
 
 def parsed(model: type[_Model], payload: bytes) -> _Model:
-    """The JSON of a message. Raises NotUnderstood, without what was in it."""
+    """Parse the JSON of a message. Raises ProtocolError, whose text does not cite the message."""
     try:
         return model.model_validate_json(payload)
     except ValidationError as error:
-        raise NotUnderstood(f"a message is not what it has to be: {first_mistake(error)}") from None
+        raise ProtocolError(f"a message is not what it has to be: {first_mistake(error)}") from None
 
 
 def first_mistake(error: ValidationError) -> str:
-    """Where JSON is not what it has to be, and why, without what is there."""
+    """The first validation error: its place and reason, without the value."""
     found = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, found["loc"]))
     return f"{place}: {found['msg']}" if place else found["msg"]
@@ -110,12 +110,12 @@ def _receive(connection: socket.socket, count: int, deadline: float) -> bytes:
     while len(received) < count:
         left_s = deadline - time.monotonic()
         if left_s <= 0:
-            raise Silent("nothing came in time")
+            raise PeerTimeout("nothing came in time")
         connection.settimeout(left_s)
         try:
             part = connection.recv(min(count - len(received), 64 * 1024))
         except TimeoutError as error:
-            raise Silent("nothing came in time") from error
+            raise PeerTimeout("nothing came in time") from error
         except (OSError, ValueError) as error:
             raise Disconnected(f"the connection has ended: {error}") from error
         if not part:

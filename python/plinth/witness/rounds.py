@@ -1,7 +1,8 @@
-"""The folder of a witness: its rounds, each with the ledger of a load, and what was found of it after the restart.
+"""The folder of a witness: its rounds, each with the ledger of a load and the result of the comparison after the
+restart.
 
 NNNN/round.json       WitnessRound
-NNNN/THREAD.ledger    the load's ledger (docs/internals/ledger.md), as far as the witness heard of it
+NNNN/THREAD.ledger    the load's ledger (docs/internals/ledger.md), as far as the witness received it
 NNNN/verified.json    VerifiedRound, once it was compared
 """
 
@@ -21,7 +22,7 @@ from plinth.model.witness import POSSIBLE_CUTS, Hello, RoundEnd, VerifiedRound, 
 from plinth.system.failures import from_os_error
 from plinth.system.lock import DirectoryLock, is_locked
 from plinth.system.paths import sync_folder
-from plinth.witness.protocol import INDEXED_BYTES, THREAD, NotUnderstood, first_mistake
+from plinth.witness.protocol import INDEXED_BYTES, THREAD, ProtocolError, first_mistake
 from plinth.workload.commit_ledger import (
     HEADER_BYTES,
     RECORD,
@@ -53,15 +54,15 @@ class WitnessFolder:
 
     @classmethod
     def made(cls, path: Path) -> "WitnessFolder":
-        """The same, made where it is not there, closed to others."""
+        """The folder, made when it is missing, closed to other users."""
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise from_os_error(error, "make the witness's folder", path) from error
         return cls(path)
 
-    def is_going_on(self, one: WitnessRound) -> bool:
-        """Whether a witness hears of the load of a round now."""
+    def is_running(self, one: WitnessRound) -> bool:
+        """Whether a witness is receiving the load of a round now."""
         folder = self._files.folder(_name(one.number))
         try:
             return one.ended_unix_ns is None and is_locked(folder.descriptor)
@@ -69,23 +70,23 @@ class WitnessFolder:
             folder.close()
 
     def rounds(self) -> list[WitnessRound]:
-        """All of them, in their order."""
+        """All rounds, in their order."""
         names = [entry.name for entry in self._files.entries() if entry.is_folder and _ROUND.fullmatch(entry.name)]
         found = (self._read(name, "round.json", WitnessRound) for name in sorted(names, key=int))
         return [one for one in found if one is not None]
 
     def verified(self, number: int) -> VerifiedRound | None:
-        """What was found of a round; None when it was not compared yet."""
+        """The result of a round; None when it was not compared yet."""
         return self._read(_name(number), "verified.json", VerifiedRound)
 
     def write_verified(self, found: VerifiedRound) -> None:
-        """Keep what was found of a round."""
+        """Write the result of a round."""
         self._files.write_durably(f"{_name(found.number)}/verified.json", found.model_dump_json(indent=1))
 
     def ledger(self, of: WitnessRound) -> CommitLedger | None:
-        """What the witness knows of a round; None when it heard of no transaction."""
+        """The ledger of a round; None when the witness received no transaction."""
         name = _name(of.number)
-        # All of them are looked at, so that what is read below is a regular file.
+        # All are checked, so that only regular files are read below.
         sizes = [self._bytes(entry.name) for entry in self._files.entries(name) if entry.name.endswith(".ledger")]
         if all(size <= HEADER_BYTES for size in sizes):
             return None
@@ -101,8 +102,8 @@ class WitnessFolder:
         )
 
     def begin(self, hello: Hello, peer: str, max_bytes: int) -> "RoundWriter":
-        """A new round. Refused while the last one, in which the power may have gone, was not compared with the database:
-        a new load empties its tables."""
+        """Begin a new round. Refused while the last one, in which the power may have been cut, was not compared with
+        the database: a new load empties its tables."""
         rounds = self.rounds()
         if rounds and self.is_unverified(rounds[-1]):
             raise Refused(
@@ -132,7 +133,7 @@ class WitnessFolder:
             raise
 
     def is_unverified(self, last: WitnessRound) -> bool:
-        """Whether the power may have gone in a round, and nobody has looked at what is left."""
+        """Whether the power may have been cut in a round that was not compared yet."""
         return last.end in POSSIBLE_CUTS and self.verified(last.number) is None and self.ledger(last) is not None
 
     def _bytes(self, name: str) -> int:
@@ -154,7 +155,7 @@ class WitnessFolder:
             ) from error
         if found.number != int(folder):
             raise RunError(
-                f"this says that it is of round {found.number}, and stands in the folder of round {int(folder)}",
+                f"this says that it is of round {found.number}, but it is in the folder of round {int(folder)}",
                 where=str(self.path / name),
                 hint="a round's folder keeps its name: number and files belong together",
             )
@@ -167,7 +168,7 @@ class RoundWriter:
     def __init__(self, folder: Path, files: BundleFolder, begun: WitnessRound, max_bytes: int) -> None:
         self.round = begun
         self.acknowledged = 0
-        """Commits of which it is known."""
+        """The number of commits received."""
         self._folder = folder
         self._files = files
         self._left_bytes = max_bytes
@@ -176,14 +177,14 @@ class RoundWriter:
         self._used: dict[int, int] = {}
 
     def header(self, payload: bytes) -> None:
-        """The header of a thread's file. Raises NotUnderstood, and RunError for a disk that cannot take it."""
+        """The header of a thread's file. Raises ProtocolError, and RunError for a disk that cannot take it."""
         thread = self._thread(payload)
         body = payload[THREAD.size :]
         if len(body) != HEADER_BYTES:
-            raise NotUnderstood(f"the header of a ledger has {len(body)} bytes, not {HEADER_BYTES}")
+            raise ProtocolError(f"the header of a ledger has {len(body)} bytes, not {HEADER_BYTES}")
         header = header_of(body, f"the header of thread {thread}")
         if (int(header["thread"]), int(header["threads"])) != (thread, self.round.threads):
-            raise NotUnderstood(f"the header of thread {thread} is that of another")
+            raise ProtocolError(f"the header of thread {thread} is that of another")
         if thread not in self._threads:
             self._make_file(thread)
             self._used[thread] = 0
@@ -191,7 +192,7 @@ class RoundWriter:
         self._sync(thread)
 
     def records(self, payload: bytes) -> None:
-        """Records of a thread, new ones or such that were completed; none is a sign of life. Raises as `header`."""
+        """Write records of a thread, new or completed ones; an empty message is a keepalive. Raises as `header`."""
         import numpy as np
 
         thread = self._thread(payload)
@@ -199,9 +200,9 @@ class RoundWriter:
         if not body:
             return
         if len(body) % INDEXED_BYTES:
-            raise NotUnderstood("a message ends within a record")
+            raise ProtocolError("a message ends within a record")
         if len(self._threads) < self.round.threads:
-            raise NotUnderstood("records came before the headers of all threads")
+            raise ProtocolError("records came before the headers of all threads")
         rows = np.frombuffer(body, np.dtype([("index", "<u8"), *RECORD]))
         self._check(rows, self._used[thread])
         new = int((rows["index"] >= self._used[thread]).sum())
@@ -221,7 +222,7 @@ class RoundWriter:
         self.acknowledged += int((rows["class"] == COMMIT_CLASSES.index("acknowledged")).sum())
 
     def end(self, how: RoundEnd) -> None:
-        """The round has ended."""
+        """Write the end of the round."""
         for descriptor in self._threads.values():
             os.close(descriptor)
         self._threads.clear()
@@ -233,22 +234,22 @@ class RoundWriter:
 
     def _thread(self, payload: bytes) -> int:
         if len(payload) < THREAD.size:
-            raise NotUnderstood("a message ends before the number of its thread")
+            raise ProtocolError("a message ends before the number of its thread")
         (thread,) = THREAD.unpack_from(payload)
         if thread >= self.round.threads:
-            raise NotUnderstood(f"there is no thread {thread}; the load has {self.round.threads}")
+            raise ProtocolError(f"there is no thread {thread}; the load has {self.round.threads}")
         return thread
 
     def _check(self, rows: "np.ndarray", used: int) -> None:
         new = rows["index"][rows["index"] >= used]
         if (new != used + _arange(len(new))).any():
-            raise NotUnderstood(f"records from {used} on do not follow one another")
+            raise ProtocolError(f"records from {used} on do not follow one another")
         if (rows["number"] == 0).any() or (rows["number"] >= 2**63).any():
-            raise NotUnderstood("the number of a transaction is not from 1 to 2^63 - 1")
+            raise ProtocolError("the number of a transaction is not from 1 to 2^63 - 1")
         if (rows["class"] >= len(COMMIT_CLASSES)).any():
-            raise NotUnderstood(f"the class of a record is {rows['class'].max()}; there are 0 to 3")
+            raise ProtocolError(f"the class of a record is {rows['class'].max()}; there are 0 to 3")
         if (rows["client"] >= self.round.clients).any():
-            raise NotUnderstood(f"there is no client {rows['client'].max()}; the load has {self.round.clients}")
+            raise ProtocolError(f"there is no client {rows['client'].max()}; the load has {self.round.clients}")
 
     def _make_file(self, thread: int) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,6 +1,8 @@
-"""The witness: it listens, hears of the commits of one load at a time, and writes them down before it says that it has them.
+"""The witness: it listens, receives the commits of one load at a time, and makes them durable before it acknowledges
+them.
 
-Whoever connects may be anybody: until the token came, there are a few seconds and a few kilobytes for each, and a few of them.
+Peers are not trusted: until the token arrives, each gets a few seconds and a few kilobytes, and only a few may
+connect.
 """
 
 import select
@@ -24,8 +26,8 @@ from plinth.witness.protocol import (
     MAX_HELLO_BYTES,
     Disconnected,
     Kind,
-    NotUnderstood,
-    Silent,
+    PeerTimeout,
+    ProtocolError,
     parsed,
     receive_frame,
     send_frame,
@@ -39,8 +41,8 @@ _PROGRESS_S = 1.0
 _END_TIMEOUT_S = 5.0
 
 
-class Hearing(NamedTuple):
-    """What the witness hears of the load that is connected."""
+class RoundProgress(NamedTuple):
+    """The progress of the round of the connected load."""
 
     round: int
     peer: str
@@ -48,7 +50,7 @@ class Hearing(NamedTuple):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises UsageError when it cannot."""
+    """A listening socket. Raises UsageError when it cannot be opened."""
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
@@ -69,7 +71,8 @@ def serving(
     silence_s: float = SILENCE_S,
     max_round_bytes: int = MAX_ROUND_BYTES,
 ) -> "Iterator[Witness]":
-    """A witness that writes to the folder `path`, which no other may serve. `say` is told what happens, from any thread."""
+    """A witness that writes to the folder `path`, which no other may serve. `say` gets messages about its
+    connections, from any thread."""
     with DirectoryLock(path):
         witness = Witness(WitnessFolder(path), credentials, listener, say, silence_s, max_round_bytes)
         try:
@@ -79,7 +82,7 @@ def serving(
 
 
 class Witness:
-    """Hears of the commits of loads. `wait` returns never; whatever ends the work is raised there."""
+    """Receives the commits of loads. `wait` never returns normally; it raises what ends the work."""
 
     def __init__(
         self,
@@ -98,53 +101,53 @@ class Witness:
         self._max_round_bytes = max_round_bytes
         self._changing = threading.Lock()
         self._connections: dict[threading.Thread, socket.socket] = {}
-        self._heard: RoundWriter | None = None
+        self._current_round: RoundWriter | None = None
         self._is_busy = threading.Lock()
         self._is_ending = False
 
-    def wait(self, on_progress: Callable[[Hearing], None]) -> None:
+    def wait(self, on_progress: Callable[[RoundProgress], None]) -> None:
         """Serve until the work is cancelled; `on_progress` is called every second while a load is connected."""
         shown = 0.0
         while True:
             if cancel.poll({self._listener.fileno(): select.POLLIN}, _PROGRESS_S):
                 self._accept()
-            heard = self._heard
-            if heard is not None and time.monotonic() - shown >= _PROGRESS_S:
+            writer = self._current_round
+            if writer is not None and time.monotonic() - shown >= _PROGRESS_S:
                 shown = time.monotonic()
-                on_progress(Hearing(heard.round.number, heard.round.peer, heard.acknowledged))
+                on_progress(RoundProgress(writer.round.number, writer.round.peer, writer.acknowledged))
 
     def close(self) -> None:
-        """End all conversations; what was heard is written."""
+        """Close all connections; the received commits are on disk."""
         self._is_ending = True
         self._listener.close()
         with self._changing:
             left = dict(self._connections)
         for connection in left.values():
-            _shut(connection)
+            _shut_down(connection)
         for thread in left:
             thread.join(_END_TIMEOUT_S)
 
     def _accept(self) -> None:
         try:
             connection, address = self._listener.accept()
-        except OSError:  # it has gone again before it was taken
+        except OSError:  # the peer disconnected before it was accepted
             return
         with self._changing:
             if len(self._connections) >= _MAX_CONNECTIONS:
                 connection.close()
                 return
             thread = threading.Thread(
-                target=self._converse, args=(connection, _peer(address)), name="conversation", daemon=True
+                target=self._serve_connection, args=(connection, _peer(address)), name="conversation", daemon=True
             )
             self._connections[thread] = connection
         thread.start()
 
-    def _converse(self, plain: socket.socket, peer: str) -> None:
+    def _serve_connection(self, plain: socket.socket, peer: str) -> None:
         try:
             with self._secured(plain) as connection:
                 with self._changing:
                     self._connections[threading.current_thread()] = connection
-                self._hear(connection, peer)
+                self._serve_load(connection, peer)
         except PlinthError as error:
             where = f" ({error.where})" if error.where else ""
             hint = f"; {error.hint}" if error.hint else ""
@@ -159,16 +162,16 @@ class Witness:
             plain.settimeout(HELLO_TIMEOUT_S)
             return self._credentials.context.wrap_socket(plain, server_side=True)
         except OSError as error:
-            raise NotUnderstood(f"no TLS: {error}") from error
+            raise ProtocolError(f"no TLS: {error}") from error
 
-    def _hear(self, connection: ssl.SSLSocket, peer: str) -> None:
-        """A whole conversation. Raises PlinthError for what ends it, which the peer is told if it may know."""
+    def _serve_load(self, connection: ssl.SSLSocket, peer: str) -> None:
+        """Serve one load. Raises the PlinthError that ends it, which is also sent to an authenticated peer."""
         first = receive_frame(connection, max_bytes=MAX_HELLO_BYTES, timeout_s=HELLO_TIMEOUT_S)
         hello = parsed(Hello, first.payload) if first.kind is Kind.HELLO else None
         if hello is None or not same_token(hello.token, self._credentials.token):
-            with self._refusing(connection):
+            with self._reporting_refusal(connection):
                 raise Refused("the token is not that of this witness")
-        with self._refusing(connection):
+        with self._reporting_refusal(connection):
             if hello.protocol != PROTOCOL_VERSION:
                 raise Refused(
                     f"the load speaks version {hello.protocol} of the protocol, the witness {PROTOCOL_VERSION}"
@@ -176,21 +179,21 @@ class Witness:
             if not self._is_busy.acquire(blocking=False):
                 raise Refused("the witness records another load now, and takes one at a time")
             try:
-                self._hear_round(connection, self._folder.begin(hello, peer, self._max_round_bytes))
+                self._receive_round(connection, self._folder.begin(hello, peer, self._max_round_bytes))
             finally:
-                self._heard = None
+                self._current_round = None
                 self._is_busy.release()
 
-    def _hear_round(self, connection: ssl.SSLSocket, writer: RoundWriter) -> None:
+    def _receive_round(self, connection: ssl.SSLSocket, writer: RoundWriter) -> None:
         begun = writer.round
         self._say(f"round {begun.number}: a load of {begun.clients} clients from {begun.peer}")
-        self._heard = writer
+        self._current_round = writer
         end: RoundEnd = "disconnected"
         try:
             welcome = Welcome(number=begun.number, round_id=begun.round_id)
             send_frame(connection, Kind.WELCOME, welcome.model_dump_json().encode())
             end = self._record(connection, writer)
-        except Silent:
+        except PeerTimeout:
             end = "silent"
         except Disconnected:
             end = "witness ended" if self._is_ending else "disconnected"
@@ -208,7 +211,7 @@ class Witness:
             send_frame(connection, Kind.ACK)
 
     def _record(self, connection: ssl.SSLSocket, writer: RoundWriter) -> RoundEnd:
-        """Until the load says how it has ended, which is answered once it is written down."""
+        """Receive records until the load sends its end, which is acknowledged once it is on disk."""
         while True:
             frame = receive_frame(connection, max_bytes=MAX_FRAME_BYTES, timeout_s=self._silence_s)
             match frame.kind:
@@ -219,12 +222,12 @@ class Witness:
                 case Kind.ENDED:
                     return parsed(Ended, frame.payload).end
                 case _:
-                    raise NotUnderstood(f"a message of the kind {frame.kind.name} is not for a witness")
+                    raise ProtocolError(f"a message of the kind {frame.kind.name} is not for a witness")
             send_frame(connection, Kind.ACK)
 
     @contextmanager
-    def _refusing(self, connection: ssl.SSLSocket) -> Iterator[None]:
-        """Tell the peer why the conversation ends."""
+    def _reporting_refusal(self, connection: ssl.SSLSocket) -> Iterator[None]:
+        """Send the reason of a PlinthError to the peer before the connection is closed."""
         try:
             yield
         except PlinthError as error:
@@ -232,7 +235,7 @@ class Witness:
             try:
                 send_frame(connection, Kind.REFUSED, f"{error.message}{hint}".encode(errors="replace"))
             except PlinthError:
-                raise error from None  # it is gone, and the reason remains
+                raise error from None  # the peer is gone; the error is raised all the same
             raise
 
 
@@ -247,7 +250,7 @@ _MEANING: dict[RoundEnd, str] = {
 }
 
 
-def _shut(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket) -> None:
     """End a connection that another thread waits for."""
     try:
         # Not SSLSocket's own, which takes the TLS session away from under the other thread.

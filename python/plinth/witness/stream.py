@@ -1,4 +1,4 @@
-"""The load's side: what the engine writes into its ledger goes to the witness all the time, by a thread of its own."""
+"""The load's side: a thread sends what the engine writes into its ledger to the witness continuously."""
 
 import os
 import struct
@@ -18,7 +18,7 @@ from plinth.witness.protocol import (
     MAX_RECORDS,
     THREAD,
     Kind,
-    NotUnderstood,
+    ProtocolError,
     parsed,
     receive_frame,
     send_frame,
@@ -26,12 +26,12 @@ from plinth.witness.protocol import (
 from plinth.workload.commit_ledger import HEADER_BYTES, RECORD, RECORD_BYTES, header_of
 
 ANSWER_TIMEOUT_S = 10.0
-"""How long the witness may take to have something on its disk."""
+"""The time that the witness may take to make a message durable."""
 _TICK_S = 0.005
 _SIGN_OF_LIFE_S = 0.5
 _HEADER_TIMEOUT_S = 30.0
 _REACH = 256
-"""Records that are looked for at once, at first."""
+"""The number of records that are read at once, at first."""
 _INDEX = struct.Struct("<Q")
 _RECORD = struct.Struct("<QQQIB3x")
 _ACKNOWLEDGED = 1
@@ -39,7 +39,7 @@ assert _RECORD.size == RECORD_BYTES
 
 
 class WitnessConnection:
-    """A conversation with the witness. Raises RunError for what ends it, and Refused where the witness says no."""
+    """A connection to the witness. Raises RunError when it ends, and Refused when the witness refuses."""
 
     def __init__(self, host: str, port: int, fingerprint: str, hello: Hello) -> None:
         self._where = f"the witness at {host}:{port}"
@@ -50,12 +50,12 @@ class WitnessConnection:
             self.close()
             raise
 
-    def tell(self, kind: Kind, payload: bytes) -> None:
-        """Send a message, and wait until the witness has what it brought."""
+    def send(self, kind: Kind, payload: bytes) -> None:
+        """Send a message, and wait until the witness has made it durable."""
         self._ask(kind, payload, Kind.ACK)
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._connection.close()
 
     def _ask(self, kind: Kind, payload: bytes, answer: Kind) -> bytes:
@@ -68,7 +68,7 @@ class WitnessConnection:
         if frame.kind is Kind.REFUSED:
             raise Refused(f"the witness refuses: {frame.payload.decode(errors='replace')}", where=self._where)
         if frame.kind is not answer:
-            raise NotUnderstood(f"the witness answers {frame.kind.name}, not {answer.name}", where=self._where)
+            raise ProtocolError(f"the witness answers {frame.kind.name}, not {answer.name}", where=self._where)
         return frame.payload
 
 
@@ -84,7 +84,7 @@ class LedgerTail:
         self._next = 0
         self._reach = _REACH
         self._pending: list[int] = []
-        """Records without an answer: of each client one at most, and those of connections that broke."""
+        """Records without an answer: at most one of each client, and those of broken connections."""
 
     def header(self) -> bytes | None:
         """The file's header; None as long as the load has not begun it."""
@@ -129,7 +129,8 @@ class LedgerTail:
 
 
 class LedgerStream:
-    """Sends a ledger to the witness from a thread; signs of life as long as there is none. `error` is why it had to stop."""
+    """Sends a ledger to the witness from a thread, and keepalives while there is none. `error` is why it had to
+    stop."""
 
     def __init__(self, witness: WitnessConnection) -> None:
         self.error: PlinthError | None = None
@@ -167,7 +168,8 @@ class LedgerStream:
         self._has_tails.set()
 
     def finish(self, end: LoadEnd) -> None:
-        """Nobody writes any more: send what is left, and say how the load has ended. Once; later calls only wait."""
+        """The engine has stopped writing: send the rest, and how the load has ended. Done once; later calls only
+        wait."""
         if not self._ending.is_set():
             self._end = end
             self._ending.set()
@@ -183,28 +185,28 @@ class LedgerStream:
 
     def _send(self) -> None:
         has_headers = False
-        heard = time.monotonic()
+        last_sent = time.monotonic()
         while True:
             is_ending = self._ending.is_set()
             if self._has_tails.is_set() and not has_headers:
                 self._send_headers()
                 has_headers = True
             if has_headers and self._send_changes(is_ending):
-                heard = time.monotonic()
+                last_sent = time.monotonic()
                 continue
             if is_ending:
                 break
-            if time.monotonic() - heard >= _SIGN_OF_LIFE_S:
-                self._witness.tell(Kind.RECORDS, THREAD.pack(0))
-                heard = time.monotonic()
+            if time.monotonic() - last_sent >= _SIGN_OF_LIFE_S:
+                self._witness.send(Kind.RECORDS, THREAD.pack(0))
+                last_sent = time.monotonic()
             self._ending.wait(_TICK_S)
         if has_headers:
             self._send_headers()  # which say by now that the load has ended
-        self._witness.tell(Kind.ENDED, Ended(end=self._end).model_dump_json().encode())
+        self._witness.send(Kind.ENDED, Ended(end=self._end).model_dump_json().encode())
 
     def _send_headers(self) -> None:
         for thread, tail in enumerate(self._tails):
-            self._witness.tell(Kind.HEADER, THREAD.pack(thread) + (tail.header() or b""))
+            self._witness.send(Kind.HEADER, THREAD.pack(thread) + (tail.header() or b""))
 
     def _send_changes(self, is_ending: bool) -> int:
         sent = 0
@@ -212,7 +214,7 @@ class LedgerStream:
             changes = list(tail.changes(is_ended=is_ending))
             if changes:
                 rows = b"".join(_INDEX.pack(index) + record for index, record in changes)
-                self._witness.tell(Kind.RECORDS, THREAD.pack(thread) + rows)
+                self._witness.send(Kind.RECORDS, THREAD.pack(thread) + rows)
                 self.acknowledged += sum(record[28] == _ACKNOWLEDGED for _, record in changes)
                 sent += len(changes)
         return sent

@@ -1,4 +1,5 @@
-"""What the database under test says of itself and of a round: who it is, which round its tables are of, how its load ended."""
+"""The tables of a round in the database under test: the server's identity, the round that the tables are of, and how
+its load ended."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +28,7 @@ _NO_SUCH_TABLE = ("42P01", "3F000")
 
 
 class RoundInTables(NamedTuple):
-    """What the table plinth_ledger_round says."""
+    """The row of the table plinth_ledger_round."""
 
     round_id: str
     began_unix_us: int
@@ -65,7 +66,7 @@ def tested_server(control: "psycopg.Connection[Any]", where: str) -> TestedServe
 def prepare_round(
     control: "psycopg.Connection[Any]", clients: int, round_id: str, began_unix_us: int, where: str
 ) -> None:
-    """Make and empty the tables of the ledger, and write down which round they are of."""
+    """Make and empty the tables of the ledger, and record the round that they are of."""
     with database_errors("make the tables of the ledger", where):
         prepare_ledger_tables(control, clients)
         control.execute(_CREATE_ROUND)
@@ -74,7 +75,8 @@ def prepare_round(
 
 
 def write_end(control: "psycopg.Connection[Any]", end: "LoadEnd | str", where: str) -> None:
-    """Write down that the load has ended, so that what happens to the server afterwards counts as no power cut in it."""
+    """Record that the load has ended, so that a later restart of the server does not count as a power cut in the
+    round."""
     with database_errors("write down that the load has ended", where):
         control.execute('UPDATE plinth_ledger_round SET "end" = %s', (end,))
 
@@ -112,7 +114,7 @@ def is_of(tables: RoundInTables | None, then: WitnessRound, earlier: Collection[
     return False
 
 
-def look_into(control: "psycopg.Connection[Any]", schema: str) -> None:
+def check_tables(control: "psycopg.Connection[Any]", schema: str) -> None:
     """Find unqualified tables in the schema of a round, whoever the role is."""
     from psycopg import sql
 

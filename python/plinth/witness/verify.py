@@ -15,7 +15,7 @@ from plinth.server.integrity import Integrity, check_database, is_unanswered
 from plinth.system.conninfo import place
 from plinth.system.database import connect, database_errors
 from plinth.witness.rounds import WitnessFolder
-from plinth.witness.tables import RoundInTables, check_is_same, is_of, look_into, round_in_tables, tested_server
+from plinth.witness.tables import RoundInTables, check_is_same, check_tables, is_of, round_in_tables, tested_server
 from plinth.workload.commit_ledger import CommitLedger
 from plinth.workload.ledger_check import compare_ledger
 
@@ -102,7 +102,7 @@ def _last_round(path: Path) -> tuple[WitnessFolder, WitnessRound, CommitLedger]:
             hint="start `plinth durability load` beside the server, and pull the plug while it runs",
         )
     last = rounds[-1]
-    if folder.is_going_on(last):
+    if folder.is_running(last):
         raise Refused(
             f"round {last.number} is not over: its load is connected to the witness",
             where=str(path),
@@ -132,7 +132,7 @@ def _compared(
         # They were made, and written to, before the first commit of the round: all of it is lost.
         return compare_ledger(ledger, None), ()
     with database_errors("read the tables of the ledger", where):
-        look_into(control, last.server.schema_name)
+        check_tables(control, last.server.schema_name)
         try:
             return compare_ledger(ledger, control), ()
         except psycopg.Error as error:

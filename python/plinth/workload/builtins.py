@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.distribution import DEFAULT_PARAMETERS
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.native import AccountMix, Keys, LedgerCommits, NativeTransaction, NativeWorkload
 from plinth.model.plan import ScriptText
+from plinth.model.workload import WorkloadSpec
 
 
 @dataclass(frozen=True)

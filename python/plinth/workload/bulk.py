@@ -1,4 +1,4 @@
-"""Rows that the bulk loader generates: started, watched, and its failures told."""
+"""Rows that the bulk loader generates: starting it, waiting for it, and reporting its errors."""
 
 import json
 import time
@@ -19,26 +19,26 @@ _STOP_TIMEOUT_S = 10.0
 
 
 class Loader(Protocol):
-    """What writes rows in threads of its own (crates/native): `BulkLoad`, `PageLoad`."""
+    """A loader that writes rows in its own threads (crates/native): `BulkLoad`, `PageLoad`."""
 
     def start(self, check: Callable[[], None] | None = None) -> None:
-        """Begin, connections included; what `check` raises meanwhile ends it."""
+        """Open connections and begin; an exception of `check` meanwhile ends it."""
         ...
 
     def progress(self) -> str:
-        """How far it is, as JSON."""
+        """The progress as JSON."""
         ...
 
     def stop(self) -> None:
-        """Have it end soon."""
+        """Ask it to stop."""
         ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether it has ended within that time."""
+        """Wait; whether it has ended within that time."""
         ...
 
     def result(self) -> str:
-        """What became of it, as JSON."""
+        """The result as JSON."""
         ...
 
 
@@ -92,9 +92,10 @@ def copy(
     there: int,
     row_bytes: float,
 ) -> None:
-    """Send what `load` says, keys of the bulk loader's configuration (crates/bulk), by COPY. Raises RunError.
+    """Send rows by COPY; `load` has keys of the bulk loader's configuration (crates/bulk). Raises RunError.
 
-    `size_key` is what the user cuts when there is no space; `there` and `row_bytes` are those of `watched`.
+    `size_key` is the key that the user reduces when there is no space; `there` and `row_bytes` are those of
+    `watched`.
     """
     from plinth._native import BulkLoad
 
@@ -110,7 +111,7 @@ def copy(
 
 
 def other_messages(errors: list[dict[str, Any]]) -> list[str]:
-    """What the first error does not say: each thread or stream has its own, often the same."""
+    """The messages that differ from the first: each thread or stream has its own, often the same."""
     first, *others = (str(error["message"]) for error in errors)
     return [message for message in dict.fromkeys(others) if message != first][:3]
 

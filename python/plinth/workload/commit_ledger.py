@@ -52,14 +52,15 @@ class CommitLedger:
     started_unix_ns: int
     begins_of_clients: int | None = None
     """None: it has everything that was sent. Otherwise it has of each of so many clients what was sent first, and what was sent
-    last may be missing: a witness hears of a commit only after it was sent."""
+    last may be missing: a witness receives a commit only after it was sent."""
 
     def of_class(self, commit_class: CommitClass) -> "NDArray[Any]":
         """The records of a class."""
         return self.records[self.records["class"] == COMMIT_CLASSES.index(commit_class)]
 
     def as_of(self, monotonic_ns: int) -> "CommitLedger":
-        """What the clients knew at an instant: what was sent later was never sent, what was answered later is indeterminate."""
+        """The ledger as of an instant: transactions sent later are left out, those answered later are
+        indeterminate."""
         sent = replace(self, records=self.records[self.records["sent_ns"] <= monotonic_ns])
         return sent.answered_by(monotonic_ns)
 

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import GeneratedDataset
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.model.workload import WorkloadSpec
 from plinth.workload.server import LoadServer
 from plinth.workload.table import Column, Table
 
@@ -34,11 +34,11 @@ class Generated:
         )
 
     def size(self) -> DatasetSize:
-        """From the widths of the columns."""
+        """Estimated from the widths of the columns."""
         return self._table.size()
 
     def load_s(self) -> float:
-        """By its size."""
+        """Estimated from its size."""
         return self._table.load_s()
 
     def variables(self) -> dict[str, str]:
@@ -46,7 +46,7 @@ class Generated:
         return {"scale": "1", "rows": str(self.spec.rows)}
 
     def steps(self) -> list[Step]:
-        """Those of its table."""
+        """The steps of its table."""
         return self._table.recipe().steps()
 
     def load(self, server: LoadServer, report: Report) -> None:
@@ -61,5 +61,5 @@ class Generated:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """Of scripts nothing is known that must hold."""
+        """No checks: nothing is known about what scripts do."""
         return []

@@ -1,4 +1,5 @@
-"""What of a dataset is there already: recorded in a table beside its tables, which is written to in the same transactions.
+"""The load ledger: which parts of a dataset are already loaded, recorded in a table that is written to in the same
+transactions.
 
 So whatever ends a load, and however (kill -9 of Plinth, of the server, of both), a piece of rows or a finished step is in the
 ledger exactly when it is in the database. The ledger is unlogged where the tables are: recovery from a crash empties both.
@@ -20,7 +21,8 @@ _LOCK = f"hashtext('{LEDGER}'), hashtext(current_schema()::text)"
 _POLL_S = 0.1
 
 PREPARE = (f"DO $$ BEGIN PERFORM pg_advisory_lock_shared({_LOCK}); END $$",)
-"""What every session of a load begins with, so that the next load can wait for those that a killed one has left behind."""
+"""The first statements of every session of a load, by which the next load finds and awaits sessions that a killed one
+left behind."""
 
 
 class Ledger:
@@ -31,7 +33,7 @@ class Ledger:
         self._control = control
         self._dataset = dataset
 
-    def await_others(self, report: Report) -> None:
+    def wait_for_other_loads(self, report: Report) -> None:
         """Wait until no session of another load works here: a server continues with a statement whose client was killed."""
         while self._control.execute(f"SELECT pg_try_advisory_lock({_LOCK})".encode()).fetchone() != (True,):
             report(Progress("wait for what a load before has begun", 0, None, "statements"))
@@ -58,7 +60,7 @@ class Ledger:
         return self.has(_BEGUN)
 
     def begin(self, create: Sequence[str], tables: Sequence[str], *, unlogged: bool) -> None:
-        """Make tables and ledger, all or nothing. What an emptied ledger of ours stands for is made anew.
+        """Make tables and ledger, all or nothing. What an emptied ledger of ours recorded is made anew.
 
         Refused when one of `tables` is there that is not ours.
         """
@@ -67,7 +69,7 @@ class Ledger:
             if self._is_there(LEDGER):  # `is_begun` has seen that it is ours
                 ours = [table for table in tables if self._is_there(table)]
                 self._control.execute(f"DROP TABLE {', '.join([*ours, LEDGER])}".encode())
-            self._refuse_theirs(tables)
+            self._refuse_foreign_tables(tables)
             kind = "UNLOGGED TABLE" if unlogged else "TABLE"
             for statement in (
                 f"CREATE {kind} {LEDGER} (table_number int, first_row bigint, row_count bigint, step text)",
@@ -82,17 +84,17 @@ class Ledger:
         return self.times(step) > 0
 
     def times(self, step: str) -> int:
-        """How often a step has been done."""
+        """The number of times that a step has been done."""
         row = self._control.execute(f"SELECT count(*) FROM {LEDGER} WHERE step = %s".encode(), (step,)).fetchone()
         assert row is not None, "an aggregate gives one row"
         return int(row[0])
 
     def mark(self, step: str) -> None:
-        """Write down that a step is done."""
+        """Record that a step is done."""
         self._control.execute(self.marking(step).encode())
 
     def marking(self, step: str) -> str:
-        """The statement that does so, for the transaction of the step itself."""
+        """The statement that records it, for the transaction of the step itself."""
         return f"INSERT INTO {LEDGER} (step) VALUES ({_literal(step)})"
 
     def counting(self, table: str) -> str:
@@ -121,7 +123,7 @@ class Ledger:
         query = "SELECT to_regclass(%s) IS NOT NULL"
         return self._control.execute(query, (f"{self._schema()}.{table}",)).fetchone() == (True,)
 
-    def _refuse_theirs(self, tables: Sequence[str]) -> None:
+    def _refuse_foreign_tables(self, tables: Sequence[str]) -> None:
         for table in filter(self._is_there, tables):
             is_full = self._control.execute(f"SELECT FROM {table} LIMIT 1".encode()).fetchone() is not None
             raise Refused(

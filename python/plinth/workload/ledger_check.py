@@ -1,4 +1,4 @@
-"""The tables that transactions with a ledger write to, and what they have compared with what the ledger says.
+"""The tables that transactions with a ledger write to, and the comparison of their rows with the ledger.
 
 Each transaction inserts a row into plinth_ledger_commits and writes its number into its client's row of
 plinth_ledger_clients. A client's transactions follow one another and their numbers ascend, so that after any crash the
@@ -127,7 +127,7 @@ def ledger_checks(check: LedgerCheck) -> list[Check]:
 
 @dataclass(frozen=True)
 class _Tables:
-    """What the tables have, in no order."""
+    """The rows of the tables, in no order."""
 
     rows: "NDArray[Any]"
     """Of the dtype _COPIED."""
@@ -248,7 +248,7 @@ class _Comparison:
         yield from self._partial()
 
     def finding(self, of: _Contradiction) -> LedgerFinding:
-        """A contradiction with what the client was told, and when."""
+        """The answer that the client got, and when, for a finding."""
         record = self._record(of.client, of.number)
         if record is None:
             return LedgerFinding(**of._asdict(), commit_class=None)

@@ -1,4 +1,4 @@
-"""Looks at tables that have just been loaded: sizes, the depth of their B-trees, what a lookup touches."""
+"""Measures tables that have just been loaded: sizes, the depth of their B-trees, the pages that a lookup touches."""
 
 import json
 from typing import TYPE_CHECKING, Any

@@ -9,11 +9,12 @@ from plinth.model.generator import Generator, as_json
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
-from plinth.workload.at_once import Job, run_at_once
 from plinth.workload.bulk import LOAD_BYTES_PER_S, copy
 from plinth.workload.ledger import PREPARE, Ledger
 from plinth.workload.maintenance import Maintenance, sessions_of
 from plinth.workload.pages import PAGES_BYTES_PER_S, RESTART_S, write_pages
+from plinth.workload.parallel import Job, run_parallel
+from plinth.workload.part import Part as Part
 from plinth.workload.server import LoadServer
 
 if TYPE_CHECKING:
@@ -33,24 +34,14 @@ _MOST_PIECES = 20_000
 
 
 @dataclass(frozen=True)
-class Part:
-    """A table or a partition that rows are copied into: those of the generator's table `table` from `first_row` on."""
-
-    name: str
-    table: int
-    first_row: int
-    rows: int
-
-
-@dataclass(frozen=True)
 class Recipe:
-    """How a dataset is loaded, in SQL and in the bulk loader's terms (crates/bulk)."""
+    """The recipe of a load, in SQL and in the bulk loader's configuration (crates/bulk)."""
 
     spec: LoadedTables
     generator: Generator
     parts: tuple[Part, ...]
     row_bytes: float
-    """Of a row in its table, about; it decides how many rows are sent in a piece."""
+    """The approximate size of a row in its table, which decides how many rows are sent in a piece."""
     create: tuple[str, ...]
     counts: dict[str, int]
     """The rows that each table must have at the end; partitions are counted with their table."""
@@ -63,7 +54,7 @@ class Recipe:
 
     @property
     def rows(self) -> int:
-        """Of all tables."""
+        """The rows of all tables."""
         return sum(self.counts.values())
 
     @property
@@ -73,7 +64,7 @@ class Recipe:
 
     @property
     def sessions(self) -> int:
-        """How many work at the same time."""
+        """The number of concurrent sessions."""
         return sessions_of(self.spec)
 
     def streams(self, server_version: int) -> int:
@@ -113,17 +104,17 @@ class Recipe:
         ]
 
     def _copy_titles(self) -> list[tuple[str, str]]:
-        words = self._maintenance().words()
+        description = self._maintenance().description()
         return [
-            ("copy", f"COPY {self.rows:,} rows {self._copy_words()}"),
+            ("copy", f"COPY {self.rows:,} rows {self._copy_description()}"),
             ("logged", f"make {', '.join(self.tables)} logged" if self.spec.unlogged else ""),
-            ("keys", self._keys_sql() + (f" ({words})" if words else "")),
+            ("keys", self._keys_sql() + (f" ({description})" if description else "")),
         ]
 
     def _keys_sql(self) -> str:
         return "; ".join(statement for stage in self.keys for statement in stage)
 
-    def _copy_words(self) -> str:
+    def _copy_description(self) -> str:
         if self.spec.partitions:
             return f"by {self.sessions} streams into {self.spec.partitions} partitions, frozen"
         newer, older = self.streams(_GROWING_VERSION), self.streams(_FREEZING_VERSION)
@@ -133,7 +124,7 @@ class Recipe:
     def load(self, server: LoadServer, report: Report) -> Ledger:
         """Load what is not there yet, and verify the counts. Raises RunError, and Refused for tables that are not ours."""
         ledger = self._ledger(server)
-        ledger.await_others(report)
+        ledger.wait_for_other_loads(report)
         if not ledger.is_begun():
             ledger.begin(self.create, self.tables, unlogged=self.spec.unlogged)
         if self.spec.writes_pages:
@@ -166,7 +157,7 @@ class Recipe:
     def _write_pages(self, server: LoadServer, ledger: Ledger, report: Report) -> Ledger:
         """Returns the ledger in the session that there is once the server has been started again."""
         if self.parts and not ledger.has("pages"):
-            write_pages(server, self, report)
+            write_pages(server, self.spec, self.generator, self.parts, self.row_bytes, report)
             ledger = self._ledger(server)
             ledger.mark("pages")
         return ledger
@@ -228,13 +219,13 @@ class Recipe:
             mark = ledger.marking(step)
             return [*settings, *((("; ".join([*sql, mark])),) if in_transaction else (*sql, mark))]
 
-        def glance(ended: int, pids: list[int]) -> None:
+        def on_poll(ended: int, pids: list[int]) -> None:
             report(Progress(task, ended, len(missing), "statements", _under_way(server.control, pids)))
 
         if not missing:
             return
         jobs = [job(step, sql) for step, sql in missing.items()]
-        run_at_once(server.target, jobs, sessions=self.sessions, glance=glance)
+        run_parallel(server.target, jobs, sessions=self.sessions, on_poll=on_poll)
         report(Progress(task, len(missing), len(missing), "statements"))
 
     @property
@@ -264,8 +255,8 @@ class Recipe:
         return "ANALYZE " + ", ".join(table for table in self.tables if table not in self.stores)
 
 
-def usual_load_s(spec: LoadedTables, size: DatasetSize) -> float:
-    """How long a load takes on a common SSD."""
+def typical_load_s(spec: LoadedTables, size: DatasetSize) -> float:
+    """The estimated time of a load on a common SSD."""
     if spec.writes_pages:
         return RESTART_S + size.total_bytes / PAGES_BYTES_PER_S
     return 0.5 + size.total_bytes / LOAD_BYTES_PER_S
@@ -297,7 +288,7 @@ _PHASES = (
 
 
 def _under_way(control: "psycopg.Connection", pids: list[int]) -> str:
-    """What backends are at, by the server's own views of progress: "building index: scanning table 43 %"."""
+    """The work of backends, by the server's progress views: "building index: scanning table 43 %"."""
     if not pids:
         return ""
     found = control.execute(_PHASES, {"pids": pids}).fetchall()

@@ -16,12 +16,13 @@ _SORTED_KEY_BYTES = 20
 
 
 def sessions_of(spec: LoadedTables) -> int:
-    """How many work at the same time."""
+    """The number of concurrent sessions."""
     return spec.streams or _SESSIONS
 
 
 def sorts_bytes(spec: LoadedTables, rows: int) -> int:
-    """Of the temporary files of keys of `rows` rows, as for one that does not fit in maintenance_work_mem."""
+    """The size of the temporary files of keys of `rows` rows, as for a sort that does not fit in
+    maintenance_work_mem."""
     if spec.writes_pages:
         return 0
     share = min(1.0, sessions_of(spec) / spec.partitions) if spec.partitions else 1.0
@@ -30,16 +31,16 @@ def sorts_bytes(spec: LoadedTables, rows: int) -> int:
 
 @dataclass(frozen=True)
 class Maintenance:
-    """What building keys takes, of which `at_once` are built at the same time.
+    """Settings for building keys, of which `parallel` are built at the same time.
 
     Memory is left as it is: keys come nearly in order, and PostgreSQL's 64 MB sort 30 million of them as fast as 2 GB do.
     """
 
     spec: LoadedTables
-    at_once: int
+    parallel: int
 
-    def words(self) -> str:
-        """For the plan."""
+    def description(self) -> str:
+        """A note for the plan."""
         if self.spec.maintenance_workers is not None:
             return ""
         return "where a server on this machine has the default: workers for the processors that are free"
@@ -54,6 +55,6 @@ class Maintenance:
         if self.spec.maintenance_workers is not None:
             yield f"SET max_parallel_maintenance_workers = {self.spec.maintenance_workers}"
         elif is_here and "max_parallel_maintenance_workers" in defaults:
-            yield f"SET max_parallel_maintenance_workers = {max(0, processors() // self.at_once - 1)}"
+            yield f"SET max_parallel_maintenance_workers = {max(0, processors() // self.parallel - 1)}"
         if "vacuum_buffer_usage_limit" in defaults:  # since 16; a ring of buffers waits for the WAL at each turn
             yield "SET vacuum_buffer_usage_limit = 0"

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import NumbersDataset
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.generator import SequenceValues, UniformValues
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.model.workload import WorkloadSpec
 from plinth.workload.server import LoadServer
 from plinth.workload.table import Column, Table
 from plinth.workload.updates import UPDATES_PER_S, update_at_random
@@ -58,7 +58,7 @@ class Numbers:
         }
 
     def steps(self) -> list[Step]:
-        """Those of its table, and its updates."""
+        """The steps of its table, and its updates."""
         updates = round(self.spec.rows * self.spec.updates_per_row)
         after = [Step(id="dataset.updates", title=f"update {updates:,} rows, each drawn at random")] if updates else []
         return [*self._table.recipe().steps(), *after]

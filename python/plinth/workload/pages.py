@@ -5,20 +5,21 @@ catalogs show while it still runs.
 """
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from plinth.model.dataset import LoadedTables
 from plinth.model.errors import MissingCapability, RunError
-from plinth.model.generator import as_json
+from plinth.model.generator import Generator, as_json
 from plinth.model.progress import Report
 from plinth.system.capacity import processors
 from plinth.system.database import DISK_FULL, full_hint
 from plinth.workload.bulk import other_messages, watched
+from plinth.workload.part import Part
 from plinth.workload.server import LoadServer
 
 if TYPE_CHECKING:
     import psycopg
-
-    from plinth.workload.loading import Part, Recipe
 
 PAGES_BYTES_PER_S = 120e6
 """Files, flushed, and vacuum and count, by bytes of tables and indexes, as measured on two cores and a disk that others kept busy."""
@@ -38,21 +39,32 @@ FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %s::regclass AND a.attnum > 0 ORDER BY a.attnum"""
 
 
-def write_pages(server: LoadServer, recipe: "Recipe", report: Report) -> None:
-    """Stop the server, fill the files of the recipe's tables and keys, and start it again.
+def write_pages(
+    server: LoadServer,
+    spec: LoadedTables,
+    generator: Generator,
+    parts: Sequence[Part],
+    row_bytes: float,
+    report: Report,
+) -> None:
+    """Stop the server, fill the files of these tables and partitions and of their keys, and start it again.
+
+    `row_bytes`: of a row in its table, about.
 
     What an attempt that was killed has finished stays. Raises RunError, and then the server is left as it is: stopped.
     """
     from plinth._native import PageLoad
 
-    config = _config(server.control, recipe)
+    config = _config(server.control, spec, generator, parts)
     with server.stopped():
-        result = watched(lambda: PageLoad(json.dumps(config)), "write pages", report, row_bytes=recipe.row_bytes)
+        result = watched(lambda: PageLoad(json.dumps(config)), "write pages", report, row_bytes=row_bytes)
         if result["errors"]:
-            raise _failure(result["errors"], f"dataset.{recipe.spec.size_key}")
+            raise _failure(result["errors"], f"dataset.{spec.size_key}")
 
 
-def _config(control: "psycopg.Connection", recipe: "Recipe") -> dict[str, Any]:
+def _config(
+    control: "psycopg.Connection", spec: LoadedTables, generator: Generator, parts: Sequence[Part]
+) -> dict[str, Any]:
     """As crates/bulk takes it. Raises MissingCapability of a server whose files are laid out otherwise than anybody's."""
     for name, usual in _LAYOUT.items():
         if (found := _setting(control, name)) != usual:
@@ -61,14 +73,14 @@ def _config(control: "psycopg.Connection", recipe: "Recipe") -> dict[str, Any]:
                 hint='take dataset.loader "copy"',
             )
     return {
-        "generator": as_json(recipe.generator),
-        "threads": recipe.spec.streams or processors(),
+        "generator": as_json(generator),
+        "threads": spec.streams or processors(),
         "checksums": _setting(control, "data_checksums") == "on",
-        "relations": [_relation(control, part, recipe.spec.fillfactor) for part in recipe.parts],
+        "relations": [_relation(control, part, spec.fillfactor) for part in parts],
     }
 
 
-def _relation(control: "psycopg.Connection", part: "Part", fillfactor: int) -> dict[str, Any]:
+def _relation(control: "psycopg.Connection", part: Part, fillfactor: int) -> dict[str, Any]:
     """The files of a table or a partition and of its key, and its columns."""
     row = control.execute(_FILES, (part.name,)).fetchone()
     assert row is not None, "the table is there"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from plinth.workload.loading import Part
+from plinth.workload.part import Part
 
 
 @dataclass(frozen=True)

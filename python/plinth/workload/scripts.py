@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from plinth.model.builtin import BUILTINS
 from plinth.model.errors import Problem, UsageError
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.files import weighted
 from plinth.model.plan import PlannedShell, ScriptText, TransactionText
+from plinth.model.workload import WorkloadSpec
 from plinth.system.owner import SHELL_COMMANDS
 from plinth.workload.builtins import builtin_of
 

@@ -1,4 +1,4 @@
-"""What a dataset asks of the server that it is loaded into."""
+"""The interface to the server that a dataset is loaded into."""
 
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol

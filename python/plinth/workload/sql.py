@@ -1,4 +1,4 @@
-"""Small questions that datasets ask of the database."""
+"""Small queries of datasets."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def numbers_of(control: "psycopg.Connection", query: str) -> tuple[int, ...]:
-    """The one row of integers that a query gives."""
+    """The single row of integers that a query returns."""
     row = control.execute(query.encode()).fetchone()
     assert row is not None, "an aggregate gives one row"
     return tuple(int(value) for value in row)

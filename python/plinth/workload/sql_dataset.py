@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from plinth.model.dataset import SqlDataset
 from plinth.model.errors import RunError
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.model.workload import WorkloadSpec
 from plinth.system.database import full_hint
 from plinth.workload.bulk import LOAD_BYTES_PER_S
 from plinth.workload.server import LoadServer
@@ -40,15 +40,15 @@ class Sql:
         self._files = files
 
     def size(self) -> DatasetSize:
-        """As the user said; nothing where that was not said."""
+        """The size as given by the user; 0 where none was given."""
         return DatasetSize(self.spec.size_bytes or 0, 0)
 
     def load_s(self) -> float:
-        """By its size."""
+        """Estimated from its size."""
         return 0.5 + self.size().total_bytes / LOAD_BYTES_PER_S
 
     def variables(self) -> dict[str, str]:
-        """Those of the SQL files."""
+        """The variables of the SQL files."""
         return self.spec.all_variables()
 
     def steps(self) -> list[Step]:
@@ -69,7 +69,7 @@ class Sql:
     def load(self, server: LoadServer, report: Report) -> None:
         """Run the files, vacuum, and verify the counts. Raises RunError with file and line of what failed."""
         control = server.control
-        theirs = self._made_elsewhere(control)
+        theirs = self._objects_outside_schema(control)
         for key in _LOADING:
             statements = self._statements(key)
             for number, statement in enumerate(statements):
@@ -80,7 +80,7 @@ class Sql:
             last = [file for key in _LOADING for file in self.spec.files(key)][-1]
             raise RunError("the SQL files leave a transaction open", where=last, hint="end it with COMMIT")
         control.execute("RESET ALL")  # a dump empties search_path
-        if made := self._made_elsewhere(control).items() - theirs.items():
+        if made := self._objects_outside_schema(control).items() - theirs.items():
             names = ", ".join(sorted(name for _, name in made))
             raise RunError(
                 f"made outside of the schema that goes with this run, and so left behind: {names}",
@@ -105,7 +105,7 @@ class Sql:
     def after_trial(
         self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
     ) -> list[Check]:
-        """Of scripts nothing is known that must hold."""
+        """No checks: nothing is known about what scripts do."""
         return []
 
     def _statements(self, key: str) -> list[Statement]:
@@ -132,8 +132,9 @@ class Sql:
             if count != rows:
                 raise RunError(f"{table} has {count:,} rows after the load instead of {rows:,}", where=where)
 
-    def _made_elsewhere(self, control: "psycopg.Connection") -> dict[int, str]:
-        """What we own outside of the schema that goes with the run; nothing where the whole cluster goes with it."""
+    def _objects_outside_schema(self, control: "psycopg.Connection") -> dict[int, str]:
+        """The objects of ours outside of the schema that is dropped with the run; none where the whole cluster is
+        removed."""
         (schema,) = _column(control, "SELECT current_schema()")
         return {} if schema == _MAKES_AT_HOME else dict(control.execute(_ELSEWHERE.encode()).fetchall())
 

@@ -1,4 +1,4 @@
-"""What is left of a load's commits after a power cut, and which workloads can tell.
+"""Which of a load's commits survived a power cut, and for which workloads that can be checked.
 
 With a ledger of commits each of them is looked for by client and number. Without one the rows that each commit of some
 built-in workloads leaves are counted.
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 from plinth.model.builtin import BUILTINS
 from plinth.model.commit_ledger import CommitTimeline, LedgerCheck
 from plinth.model.durability import Damage, DamageKind
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.load import LoadResult
+from plinth.model.workload import WorkloadSpec
 from plinth.workload.commit_ledger import CommitLedger
+from plinth.workload.dataset import Dataset, Snapshot
 from plinth.workload.ledger_check import compare_ledger, prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg
 
-    from plinth.workload.dataset import Dataset, Snapshot
-
 _COUNTED: tuple[DamageKind, ...] = ("lost commit", "resurrected abort")
-"""What counting finds as well, and a ledger knows better: also what was acknowledged while the power went."""
+"""Findings that counting makes as well, but a ledger more precisely, including commits acknowledged during the
+cut."""
 
 
 class Survival(NamedTuple):
@@ -30,7 +30,7 @@ class Survival(NamedTuple):
     unanswered: int
     damage: tuple[Damage, ...]
     lost_since_ns: int | None = None
-    """CLOCK_MONOTONIC when the oldest of the lost commits was acknowledged, where a ledger tells."""
+    """CLOCK_MONOTONIC when the oldest of the lost commits was acknowledged, where there is a ledger."""
     timeline: CommitTimeline | None = None
     """When the lost commits, and those around them, were acknowledged."""
 
@@ -39,24 +39,24 @@ class Survival(NamedTuple):
 class CountsCommits(Protocol):
     """A dataset on which some built-in workloads leave a row for each commit."""
 
-    def after_cut(self, control: "psycopg.Connection", before: "Snapshot", result: LoadResult) -> Survival:
-        """Compare the recovered database with what the clients were told; `before` is of `Dataset.before_trial`."""
+    def after_cut(self, control: "psycopg.Connection", before: Snapshot, result: LoadResult) -> Survival:
+        """Compare the recovered database with the answers that clients got; `before` is of `Dataset.before_trial`."""
         ...
 
 
-def counts_commits(workload: WorkloadSpec, dataset: "Dataset") -> bool:
+def counts_commits(workload: WorkloadSpec, dataset: Dataset) -> bool:
     """Whether the tables of the dataset show how many transactions of the workload have committed."""
     history = workload.builtin is not None and BUILTINS[workload.builtin].leaves_history
     return history and isinstance(dataset, CountsCommits)
 
 
-def knows_commits(workload: WorkloadSpec, dataset: "Dataset") -> bool:
-    """Whether anybody can tell after a power cut which commits are there."""
+def knows_commits(workload: WorkloadSpec, dataset: Dataset) -> bool:
+    """Whether surviving commits can be determined after a power cut."""
     return workload.keeps_ledger or counts_commits(workload, dataset)
 
 
-def prepare_commits(control: "psycopg.Connection", workload: WorkloadSpec, dataset: "Dataset") -> "Snapshot":
-    """Bring the dataset, and the tables of the ledger, to where a load begins."""
+def prepare_commits(control: "psycopg.Connection", workload: WorkloadSpec, dataset: Dataset) -> Snapshot:
+    """Reset the dataset, and the tables of the ledger, to the state in which a load begins."""
     before = dataset.before_trial(control)
     if workload.keeps_ledger:
         prepare_ledger_tables(control, workload.clients)
@@ -66,17 +66,17 @@ def prepare_commits(control: "psycopg.Connection", workload: WorkloadSpec, datas
 def surviving_commits(
     control: "psycopg.Connection",
     workload: WorkloadSpec,
-    dataset: "Dataset",
+    dataset: Dataset,
     before: "Snapshot | None",
     load: LoadResult | None,
     ledger: CommitLedger | None,
     cut_ns: int,
 ) -> Survival:
-    """Compare a recovered database with what the clients of `load` were told; `before` is of `prepare_commits`.
+    """Compare a recovered database with the answers that the clients of `load` got; `before` is of `prepare_commits`.
 
-    `ledger` says what they had been told when the power went, at `cut_ns` of CLOCK_MONOTONIC; None for a workload that keeps none. `before` and `load` may be
-    None beside a ledger: what the dataset itself could tell is left out then. Raises psycopg.Error
-    for tables that cannot be read.
+    `ledger` has the answers they had got when the power was cut, at `cut_ns` of CLOCK_MONOTONIC; None for a workload
+    that keeps none. `before` and `load` may be None beside a ledger: the dataset's own check is left out then. Raises
+    psycopg.Error for tables that cannot be read.
     """
     counted = None
     if (

@@ -1,11 +1,11 @@
-"""One generated table with a key: its size, and the recipe that it is loaded by. What numbers, say, is made of."""
+"""One generated table with a key, as used by the dataset numbers: its size, and the recipe that it is loaded by."""
 
 from dataclasses import dataclass
 
 from plinth.model.dataset import LoadedTables
 from plinth.model.generator import ColumnsGenerator, ColumnValues, SequenceValues
 from plinth.model.plan import DatasetSize
-from plinth.workload.loading import Recipe, usual_load_s
+from plinth.workload.loading import Recipe, typical_load_s
 from plinth.workload.maintenance import sorts_bytes
 from plinth.workload.partitions import Partitioned
 
@@ -48,11 +48,11 @@ class Table:
         return DatasetSize(pages * 8192, round(self.rows * _KEY_BYTES), sorts_bytes(self.spec, self.rows))
 
     def load_s(self) -> float:
-        """By its size."""
-        return usual_load_s(self.spec, self.size())
+        """Estimated from its size."""
+        return typical_load_s(self.spec, self.size())
 
     def recipe(self) -> Recipe:
-        """How it is loaded."""
+        """The recipe by which it is loaded."""
         spec = self.spec
         partitioned = self._partitioned()
         place = "" if spec.tablespace is None else f' TABLESPACE "{spec.tablespace}"'

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from plinth.model.dataset import TpcbDataset
 from plinth.model.durability import Damage
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.generator import TpcbGenerator
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
-from plinth.workload.loading import Part, Recipe, usual_load_s
+from plinth.model.workload import WorkloadSpec
+from plinth.workload.loading import Recipe, typical_load_s
 from plinth.workload.maintenance import sorts_bytes
+from plinth.workload.part import Part
 from plinth.workload.partitions import Partitioned
 from plinth.workload.server import LoadServer
 from plinth.workload.sql import numbers_of
@@ -49,8 +50,8 @@ class Tpcb:
         return DatasetSize(round(tables), self.spec.scale * _INDEX_BYTES_PER_SCALE, sorts)
 
     def load_s(self) -> float:
-        """By its size."""
-        return usual_load_s(self.spec, self.size())
+        """Estimated from its size."""
+        return typical_load_s(self.spec, self.size())
 
     def variables(self) -> dict[str, str]:
         """The scale, as pgbench hands it to scripts, and how many accounts there are."""

@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING
 
 from plinth.model.dataset import UpsertDataset
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.generator import SequenceValues, TextValues, TimestampValues
 from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Report
 from plinth.model.step import Step
 from plinth.model.trial import Check
+from plinth.model.workload import WorkloadSpec
 from plinth.workload.server import LoadServer
 from plinth.workload.table import Column, Table
 from plinth.workload.written import check_written, rows_written
@@ -74,7 +74,7 @@ class Upsert:
         return self._table.size()
 
     def load_s(self) -> float:
-        """By its size."""
+        """Estimated from its size."""
         return self._table.load_s()
 
     def variables(self) -> dict[str, str]:
@@ -82,7 +82,7 @@ class Upsert:
         return {"scale": "1", "rows": str(self.spec.greatest_id)}
 
     def steps(self) -> list[Step]:
-        """Those of its table."""
+        """The steps of its table."""
         return self._table.recipe().steps()
 
     def load(self, server: LoadServer, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""What the server has counted of a table's rows, beside what the load has counted of its transactions."""
+"""The server's count of a table's rows, compared with the load's count of its transactions."""
 
 import time
 from typing import TYPE_CHECKING

@@ -119,7 +119,7 @@ def in_utf8(server: Server, tmp_path: Path) -> Programs:
 
 MODES = pytest.mark.parametrize("mode", [b"simple", b"extended", b"prepared"])
 WORDS = (b"-n", b"-t", b"1", b"-r", b"-D", b"w\xf6rt=na\xefve")
-# The last characters of Unicode, which stand for bytes within the engine, and bytes that begin no character.
+# The last characters of Unicode, which represent bytes within the engine, and bytes that begin no character.
 BYTES = b"caf\xe9 \xff \xc3\xa9 \xf4\x8f\xbe\xa0 \xf4\x8f\xbf\xbf"
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from both import PGBENCH, Both
-from plinth.bench.events import EventTeller
-from plinth.bench.libpq_words import as_libpq
+from plinth.bench.events import EventPrinter
+from plinth.bench.libpq_messages import as_libpq
 from plinth.bench.options import OPTIONS, OURS, BenchOptions
 
 NOWHERE = Both({"PGHOST": "/nonexistent", "PGUSER": "nobody"})
@@ -218,7 +218,7 @@ def test_connections_are_refused_in_the_words_of_libpq(engine: str, libpq: str) 
 )
 def test_a_lost_connection_is_reported_as_pgbench_does(lost: str) -> None:
     reported: list[str] = []
-    teller = EventTeller(BenchOptions(tell=reported.append), [["SQL", "gset"]])
+    printer = EventPrinter(BenchOptions(print_message=reported.append), [["SQL", "gset"]])
     event = {
         "kind": "aborted",
         "client": 3,
@@ -228,7 +228,7 @@ def test_a_lost_connection_is_reported_as_pgbench_does(lost: str) -> None:
         "is_connecting": False,
         "in_full": None,
     }
-    teller.tell([event | {"sqlstate": None, "message": lost}], 0)
+    printer.print_events([event | {"sqlstate": None, "message": lost}], 0)
     words = "client 3 aborted in command 1 (gset) of script 0; perhaps the backend died while processing"
     assert reported == [f"error: {words}"]
 

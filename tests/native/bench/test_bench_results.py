@@ -225,7 +225,7 @@ def test_debug_shows_the_circumstances(both: Both) -> None:
     assert words_of(ours.err).splitlines()[0] == words_of(theirs.err).splitlines()[0]
 
 
-def test_what_pgbench_has_not(both: Both, tmp_path: Path) -> None:
+def test_extensions_to_pgbench(both: Both, tmp_path: Path) -> None:
     place = tmp_path / "result.json"
     reported = both.plinth("-n", "-S", "-t", "20", "--percentiles=50,99.9", "--warmup=0.2", f"--json={place}")
     assert re.search(r"^latency p50 = \d+\.\d{3} ms\nlatency p99.9 = \d+\.\d{3} ms$", reported.out, re.MULTILINE)

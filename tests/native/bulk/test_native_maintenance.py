@@ -74,6 +74,6 @@ def test_what_dataset_or_server_say_is_obeyed(server: Server, database: str) -> 
     asked = TpcbDataset(kind="tpcb", maintenance_work_mem="7MB", maintenance_workers=5)
     obeyed = ["SET maintenance_work_mem = '7MB'", "SET max_parallel_maintenance_workers = 5"]
     assert settings(server, Maintenance(asked, 1)) == obeyed
-    assert Maintenance(asked, 1).words() == ""
+    assert Maintenance(asked, 1).description() == ""
     server.execute("ALTER DATABASE maintenance SET max_parallel_maintenance_workers = 1")
     assert settings(server, Maintenance(TpcbDataset(kind="tpcb"), 1)) == []

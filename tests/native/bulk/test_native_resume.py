@@ -61,7 +61,7 @@ def killed(server: Server, target: Connection, spec: dict[str, Any], step: str, 
 
 
 def loader(target: Connection, spec: dict[str, Any], step: str) -> "subprocess.Popen[str]":
-    """A load in a process of its own, which stands still at `step`."""
+    """A load in a process of its own, which stops at `step`."""
     words = json.dumps([spec, target.for_engine(), step, PIECE_BYTES])
     argv = [sys.executable, str(Path(__file__).parents[2] / "support" / "loading_once.py"), words]
     return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)

@@ -68,7 +68,7 @@ def test_the_end_of_a_client_is_an_event(server: Server) -> None:
 
 
 def test_any_bytes_of_an_error_and_any_characters_of_a_script(server: Server) -> None:
-    """To a client in SQL_ASCII the server converts nothing; the last characters of Unicode stand for bytes in the engine."""
+    """To a client in SQL_ASCII the server converts nothing; the last characters of Unicode represent bytes in the engine."""
     with server.connect() as control:
         control.execute("drop database if exists load_sql_ascii")
         control.execute("create database load_sql_ascii template template0 encoding 'SQL_ASCII' locale 'C'")

@@ -39,7 +39,7 @@ def secured(owner: Owner, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No default files of whoever runs the tests."""
+    """No default files of the user who runs the tests."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
 

@@ -35,7 +35,7 @@ def primary(installations: dict[str, Installation], owner: Owner) -> Iterator[Se
 
 @pytest.fixture(scope="module")
 def standby(installations: dict[str, Installation], owner: Owner) -> Iterator[Server]:
-    """In hot standby: recovering for ever, from nowhere."""
+    """In hot standby: recovering forever, from nowhere."""
     server = Server(installations["debian"], owner)
     (server.data / "standby.signal").touch()
     server.own(server.data / "standby.signal")

@@ -108,7 +108,7 @@ def plinth(load: Load, finished: Finished) -> Outcome:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No default files of whoever runs the tests."""
+    """No default files of the user who runs the tests."""
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 

@@ -49,7 +49,7 @@ def test_transactions_are_chosen_by_weight_and_have_figures_of_their_own(
 
 
 def test_a_transfer_writes_what_it_read(accounts: Server, load: Load, finished: Finished) -> None:
-    """Few accounts and many clients: whoever misread a balance, or wrote half a transfer, would change the sum."""
+    """Few accounts and many clients: a client that misread a balance, or wrote half a transfer, would change the sum."""
     keys = {"distribution": "zipfian", "parameter": 1.1, "active_rows": 20}
     run = mixed(load, accounts, native("transfer", **keys), clients=8, transactions_per_client=200)
     result = finished(run)

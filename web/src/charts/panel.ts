@@ -7,7 +7,7 @@ import { tick } from "../model/units";
 import type { EChartsOption, LineSeriesOption } from "./echarts";
 import type { Theme } from "./theme";
 
-/** Where the plot stands in its chart, in pixels; the cursor needs it too. */
+/** The position of the plot in its chart, in pixels; the cursor needs it too. */
 export const PLOT = { left: 64, right: 14, top: 8, bottom: 22 };
 
 /** What panels side by side have in common. */

@@ -23,7 +23,7 @@ export interface VariantOfTrials extends Pick<VariantResult, "id" | "label" | "i
   readonly trials: readonly PointOfTrial[];
 }
 
-/** The trials of a report, or of a run that goes on. */
+/** The trials of a report, or of a running run. */
 export interface AllTrials {
   readonly analysis: { readonly variants: readonly VariantOfTrials[] };
   readonly trials: readonly Pick<ReportTrial, "number" | "block">[];

@@ -49,7 +49,7 @@ export interface LiveMessage {
   problems: string[];
 }
 /**
- * The first line of the log; whatever a reader knew before is void.
+ * The first line of the log; a reader discards all earlier lines.
  */
 export interface RunBegan {
   kind: "began";
@@ -87,7 +87,7 @@ export interface PhaseBegan {
   text: string;
 }
 /**
- * How far a long task is.
+ * The progress of a long task.
  */
 export interface TaskProgress {
   kind: "progress";
@@ -103,7 +103,7 @@ export interface TaskProgress {
   left_s: number | null;
 }
 /**
- * Something that the user must be told.
+ * A message for the user.
  */
 export interface Noted {
   kind: "note";
@@ -345,7 +345,7 @@ export interface LiveGap {
   reason: string;
 }
 /**
- * The run does not go on.
+ * The run has ended.
  */
 export interface LiveEnd {
   state: "complete" | "interrupted" | "failed" | "killed" | "unreadable";

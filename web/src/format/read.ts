@@ -1,4 +1,4 @@
-/** Reading the report that stands in this page. */
+/** Reading the report that is embedded in this page. */
 import type { Report } from "./report";
 
 /** The newest format that this viewer knows. */

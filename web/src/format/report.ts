@@ -104,7 +104,7 @@ export interface RunInfo {
   bundle: string;
 }
 /**
- * What the bundle says.
+ * The results of a bundle.
  */
 export interface Analysis {
   schema_version: number;
@@ -129,7 +129,7 @@ export interface Analysis {
    */
   pareto: ParetoFront[];
   /**
-   * Factors, strata and curves; None without a numeric factor where all variants are compared with one baseline, and in analyses of before it was worked out.
+   * Factors, strata and curves; None without a numeric factor where all variants are compared with one baseline, and in analyses by earlier versions.
    */
   sweep: Sweep | null;
   /**
@@ -142,9 +142,13 @@ export interface Analysis {
    */
   noise_missing: string | null;
   /**
-   * Of the drive that the experiment states; what lives are worked out from.
+   * Of the drive that the experiment states; from which lives are computed.
    */
   rating: Rating | null;
+  /**
+   * In which state the trials of each variant began, where the experiment asked for one; sentences.
+   */
+  preparations: string[];
   /**
    * What a sceptical reader must know: gaps, failed checks, deviations.
    */
@@ -153,7 +157,7 @@ export interface Analysis {
   trials_counted: number;
 }
 /**
- * What one variant's trials say.
+ * The results of one variant's trials.
  */
 export interface VariantResult {
   id: string;
@@ -190,11 +194,11 @@ export interface VariantResult {
    */
   waits: WaitShare[];
   /**
-   * None in analyses of before it was worked out.
+   * None in analyses by earlier versions.
    */
   work: ServerWork | null;
   /**
-   * None in analyses of before it was worked out.
+   * None in analyses by earlier versions.
    */
   process_io: ProcessIo | null;
   safety: Safety;
@@ -203,11 +207,11 @@ export interface VariantResult {
    */
   durability: DurabilityTest | null;
   /**
-   * None in analyses of before it was worked out.
+   * None in analyses by earlier versions.
    */
   ceiling: CommitCeiling | null;
   /**
-   * What its trials wrote; None in analyses of before it was worked out.
+   * What its trials wrote; None in analyses by earlier versions.
    */
   endurance: VariantEndurance | null;
   trials: TrialPoint[];
@@ -262,7 +266,7 @@ export interface StatementLatency {
   latency: LatencyPercentiles;
 }
 /**
- * What became of a schedule: transactions due at times of their own, in the counted trials' measured phases.
+ * The outcome of a schedule: transactions due at set times, in the counted trials' measured phases.
  */
 export interface OpenLoop {
   scheduled: number;
@@ -289,7 +293,7 @@ export interface OpenLoop {
   schedule_lag: LatencyPercentiles | null;
 }
 /**
- * What most of a variant's counted trials were held back by; sentence and evidence are of one of those.
+ * The most frequent bottleneck of a variant's counted trials; sentence and evidence are of one of those.
  */
 export interface VariantBottleneck {
   kind:
@@ -316,7 +320,7 @@ export interface VariantBottleneck {
   finding: Bottleneck;
 }
 /**
- * What held a trial back, judged from where its clients' time went and how busy what they shared was.
+ * The bottleneck of a trial, judged from where its clients' time went and how busy the shared resources were.
  */
 export interface Bottleneck {
   kind:
@@ -334,7 +338,7 @@ export interface Bottleneck {
   confidence: "high" | "medium" | "low";
   sentence: string;
   /**
-   * The weightiest first.
+   * The most severe first.
    */
   evidence: Evidence[];
 }
@@ -365,7 +369,7 @@ export interface WaitShare {
   processes: number;
 }
 /**
- * As TrialWork, over the counted trials of a variant.
+ * The medians of TrialWork over the counted trials of a variant.
  */
 export interface ServerWork {
   wal_bytes: Estimate | null;
@@ -377,7 +381,7 @@ export interface ServerWork {
   gaps: Gap[];
 }
 /**
- * A figure or fact that could not be had, and why. Shown as "n/a: reason", never as zero.
+ * A figure or fact that is not available, and why. Shown as "n/a: reason", never as zero.
  */
 export interface Gap {
   what: string;
@@ -425,7 +429,7 @@ export interface Estimate1 {
   more_trials: number | null;
 }
 /**
- * What becomes of an acknowledged commit when the power goes: judged from facts, and tested where power was cut.
+ * Whether an acknowledged commit survives a power failure: judged from facts, and tested where power was cut.
  */
 export interface Safety {
   grade: "keeps" | "unknown" | "may lose recent commits" | "does not keep";
@@ -436,7 +440,7 @@ export interface Safety {
   tested: string | null;
 }
 /**
- * What the power cuts of a variant found. A cut of which nothing was learned counts neither way.
+ * The results of the power cuts of a variant. A cut whose check failed counts neither way.
  */
 export interface DurabilityTest {
   planned: number;
@@ -511,7 +515,7 @@ export interface DurabilityTest {
   gaps: Gap[];
 }
 /**
- * How the cuts of one mode at one moment ended.
+ * The outcomes of the cuts of one mode at one moment.
  */
 export interface CutCount {
   moment: "load" | "checkpoint" | "recovery";
@@ -585,7 +589,7 @@ export interface PowerCut {
   failure: string | null;
 }
 /**
- * What a power cut did.
+ * The result of a power cut.
  */
 export interface CutReport {
   writes_dropped: number;
@@ -617,7 +621,7 @@ export interface CommitTimeline {
   lost: number[];
 }
 /**
- * Something that is not as it must be after a recovery.
+ * An inconsistency after a recovery.
  */
 export interface Damage {
   kind:
@@ -690,26 +694,26 @@ export interface CommitCeiling {
   unavailable: string | null;
 }
 /**
- * What the trials of one variant say. Estimates are over its counted trials.
+ * The endurance figures of one variant. Estimates are over its counted trials.
  */
 export interface VariantEndurance {
   id: string;
   label: string;
   /**
-   * The rate that bytes per day are worked out at.
+   * The rate by which bytes per day are computed.
    */
   tps: Estimate | null;
   flows: FlowWritten[];
   storages: StorageWritten[];
   devices: DeviceWritten[];
   /**
-   * All devices directly below the file systems of its storages together; None where one of them is not known, and in analyses of before it was worked out.
+   * All devices directly below the file systems of its storages together; None where one of them is not known, and in analyses by earlier versions.
    */
   total: Written | null;
   gaps: Gap[];
 }
 /**
- * What PostgreSQL itself wrote of one kind in the measured phases.
+ * The bytes of one kind that PostgreSQL itself wrote in the measured phases.
  */
 export interface FlowWritten {
   bytes_per_transaction: Estimate;
@@ -741,7 +745,7 @@ export interface StorageWritten {
   amplification: Estimate | null;
 }
 /**
- * What one block device wrote in the measured phases, whatever stands above or below it.
+ * What one block device wrote in the measured phases, whatever is above or below it.
  */
 export interface DeviceWritten {
   bytes_per_transaction: Estimate;
@@ -928,7 +932,7 @@ export interface ParetoPoint {
   dominated_by: string[];
 }
 /**
- * What the variants of an experiment with several factors, or with a numeric one, say together.
+ * The joint results of an experiment with several factors, or with a numeric one.
  */
 export interface Sweep {
   factors: Factor[];
@@ -1176,7 +1180,7 @@ export interface Effects {
   missing: string | null;
 }
 /**
- * What a factor does to throughput on the mean of all others, or how two factors depend on one another.
+ * The effect of a factor on throughput, averaged over all others, or the interaction of two factors.
  */
 export interface Effect {
   /**
@@ -1227,7 +1231,7 @@ export interface ObjectiveResult {
   requirement: string;
   direction: "max" | "min";
   /**
-   * In transactions/s, ns, bytes or the currency of the price; of commits a grade.
+   * The bound in transactions/s, ns, bytes or the currency of the price; for commits a grade.
    */
   bound: number | ("keeps" | "unknown" | "may lose recent commits" | "does not keep");
   /**
@@ -1264,7 +1268,7 @@ export interface NoiseFloor {
 export interface Rating {
   rated_bytes: number;
   /**
-   * How it was worked out.
+   * How it was computed.
    */
   source: string;
 }
@@ -1296,7 +1300,7 @@ export interface SectionText {
   note: string;
 }
 /**
- * What a variant was made of; what it achieved is in `analysis`.
+ * The configuration of a variant; its results are in `analysis`.
  */
 export interface ReportVariant {
   id: string;
@@ -1512,9 +1516,11 @@ export interface ReportTrial {
   checks: Check[];
   devices: DeviceIo[];
   errors: LoadError[];
+  cache: CacheState | null;
+  restored: Restored | null;
 }
 /**
- * Something that happened in a trial, such as a checkpoint.
+ * An event in a trial, such as a checkpoint.
  */
 export interface Mark {
   t_s: number;
@@ -1529,7 +1535,7 @@ export interface PanelGap {
   reason: string;
 }
 /**
- * Something that must hold of a trial, such as the engine's total against the database's own.
+ * A condition that must hold for a trial, such as that the engine's total equals the database's own.
  */
 export interface Check {
   name: string;
@@ -1573,6 +1579,47 @@ export interface LoadError {
   first_ns: number;
 }
 /**
+ * What memory held of the tables and indexes when the load began, where `measure.cache` asked for a state.
+ */
+export interface CacheState {
+  asked: "cold" | "warm";
+  /**
+   * None: it could not be verified.
+   */
+  reached: boolean | null;
+  /**
+   * In a sentence, what was counted.
+   */
+  evidence: string;
+  /**
+   * Of all tables and indexes.
+   */
+  relation_bytes: number;
+  /**
+   * Of these in the page cache, by mincore(2); None where it was not asked.
+   */
+  resident_bytes: number | null;
+  /**
+   * Read by each pass that warmed it: from the devices, or, of an external server, from outside of shared buffers.
+   */
+  read_bytes_by_pass: number[];
+}
+/**
+ * How the server's files were put back to what they were after loading, before a trial.
+ */
+export interface Restored {
+  /**
+   * By what is stored there: data, WAL, tablespace NAME.
+   */
+  how: {
+    [k: string]: "reflink" | "copy";
+  };
+  /**
+   * With writing it back to the storages; the server was stopped.
+   */
+  duration_s: number;
+}
+/**
  * A storage as it was found after it was made. `stack[0]` is the mount.
  */
 export interface StorageFacts {
@@ -1598,7 +1645,7 @@ export interface StorageFacts {
   block_devices: string[];
   stack: StackNode[];
   /**
-   * What a reader must know, such as a stand-in for what was asked.
+   * What a reader must know, such as a substitute for what was asked.
    */
   notes: string[];
   gaps: Gap[];
@@ -1802,7 +1849,7 @@ export interface PublishedBeside {
   other_figures: string;
 }
 /**
- * A published study: who measured what, on what, when, and what came out.
+ * A published study: its authors, subject, date and figures.
  */
 export interface PlinthReference {
   /**
@@ -1851,7 +1898,7 @@ export interface PlinthReference {
   finding: string[];
 }
 /**
- * What a study measured at some levels of its factors.
+ * The figures of a study at some levels of its factors.
  */
 export interface PublishedFigure {
   /**
@@ -1873,7 +1920,7 @@ export interface PublishedFigure {
    */
   latency_stddev: (string | number) | null;
   /**
-   * What keeps it from being compared as it stands.
+   * What keeps it from being compared as it is.
    */
   note: string | null;
 }
@@ -1926,7 +1973,7 @@ export interface PublishedFact {
   measured_by: PublishedIo | null;
 }
 /**
- * A figure of the I/O probe, in the unit of the fact that it stands beside.
+ * A figure of the I/O probe, in the unit of the fact that it is shown beside.
  */
 export interface PublishedIo {
   /**
@@ -1951,7 +1998,7 @@ export interface PublishedIo {
   per_unit: number;
 }
 /**
- * A published figure, and ours of the variant that stands for it. Ratios are to the baseline of each.
+ * A published figure, and ours of the variant that represents it. Ratios are to the baseline of each.
  */
 export interface PublishedRow {
   /**
@@ -1963,7 +2010,7 @@ export interface PublishedRow {
    */
   variant: string | null;
   /**
-   * The published levels, where ours only stand for them.
+   * The published levels, where ours only represent them.
    */
   stands_for: string | null;
   published_tps: number;
@@ -1992,7 +2039,7 @@ export interface PublishedRow {
   note: string | null;
 }
 /**
- * A published ratio, and ours of the variants that stand for its two sides.
+ * A published ratio, and ours of the variants that represent its two sides.
  */
 export interface PublishedRatioRow {
   what: string;
@@ -2026,7 +2073,7 @@ export interface PublishedFactRow {
   ours: number | null;
 }
 /**
- * The machine that an experiment runs on; what the planner must know of it.
+ * The facts about the machine that an experiment runs on, which planning needs.
  */
 export interface HostFacts {
   cores: number;
@@ -2041,7 +2088,7 @@ export interface HostFacts {
   gaps: Gap[];
 }
 /**
- * What the doctor found. env/doctor.json has what it found before the run, and each time before it was resumed.
+ * The examinations by the doctor: in env/doctor.json one before the run, and one before each resume.
  */
 export interface DoctorRecord {
   schema_version: number;
@@ -2052,7 +2099,7 @@ export interface DoctorRecord {
   noise: Noise | null;
 }
 /**
- * One look at the machine and at places where a data directory can stand.
+ * One look at the machine and at places where a data directory can be stored.
  */
 export interface Examination {
   taken_unix_ns: number;
@@ -2067,7 +2114,7 @@ export interface Examination {
   gaps: Gap[];
 }
 /**
- * What one check found.
+ * The finding of one check.
  */
 export interface Finding {
   /**
@@ -2167,7 +2214,7 @@ export interface ExpectedRatio {
   ratio: number;
 }
 /**
- * Figures that could not be had: what, where and why.
+ * Figures that are not available: what, where and why.
  */
 export interface NotAvailable {
   where: string;
@@ -2175,7 +2222,7 @@ export interface NotAvailable {
   reason: string;
 }
 /**
- * How to run it again.
+ * How to repeat the run.
  */
 export interface Reproduction {
   commands: string[];

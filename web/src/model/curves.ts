@@ -1,7 +1,7 @@
 /** Latency percentile curves on an axis of nines: 90 %, 99 %, 99.9 %, ... are equally far apart. */
 import type { CurvePoint } from "../format/report";
 
-/** Where a quantile stands: 1 / (1 - q), to be drawn on a logarithmic axis. */
+/** The position of a quantile: 1 / (1 - q), to be drawn on a logarithmic axis. */
 export function nines(quantile: number): number {
   return 1 / (1 - quantile);
 }

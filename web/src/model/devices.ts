@@ -11,7 +11,7 @@ export interface DeviceRow {
   readonly flushes_per_s: number | null;
 }
 
-/** By variant, in the report's order, then in the order in which devices stand below it. */
+/** By variant, in the report's order, then in the order of the devices below it. */
 export function deviceRows(report: Report): DeviceRow[] {
   return report.variants.flatMap((variant) => {
     const trials = report.trials.filter(

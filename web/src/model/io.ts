@@ -22,7 +22,7 @@ export interface FactLine {
   readonly cells: readonly [string, string];
 }
 
-/** By storage; within it by job, so that the moments of one job stand below one another. */
+/** By storage; within it by job, so that the moments of one job are below one another. */
 export function ioRows(report: Report): StorageIoRows[] {
   return grouped(report.io, (figure) => figure.storage).map(([storage, figures]) => ({
     storage,

@@ -1,4 +1,4 @@
-/** What is known of a run that goes on, from the events of its live log. */
+/** The state of a running run, from the events of its live log. */
 import type { AllTrials, PointOfTrial } from "../charts/trials";
 import type {
   LiveEnd,

@@ -82,7 +82,7 @@ const WRITERS: Record<Unit, (value: number) => string> = {
   count: number,
 };
 
-/** What stands behind a panel's title; empty where each figure carries its unit. */
+/** What follows a panel's title; empty where each figure carries its unit. */
 export const UNIT_NAMES: Record<Unit, string> = {
   per_s: "per second",
   ns: "",
@@ -126,7 +126,7 @@ export function ratioParts({ value, interval: bounds }: Estimate): {
   return { figure: `${written(value)}×`, interval: interval(bounds, written) };
 }
 
-/** What stands behind a figure: its interval, or that there are not enough trials for one. */
+/** What follows a figure: its interval, or that there are not enough trials for one. */
 export function spread(estimate: Estimate, written: string | null): string | null {
   return estimate.interval === null && estimate.more_trials !== null ? "[not enough trials]" : written;
 }

@@ -30,7 +30,7 @@ export function ranking(report: Report): RankedRow[] {
 }
 
 /**
- * The comparison whose figure stands at the head: of the fastest variant, or of the next where that is the baseline; of a
+ * The comparison whose figure is at the head: of the fastest variant, or of the next where that is the baseline; of a
  * sweep, which has no fastest one, the largest difference.
  */
 export function headline(report: Report): RankedRow | null {
@@ -40,7 +40,7 @@ export function headline(report: Report): RankedRow | null {
   return rows.reduce<RankedRow | null>((most, row) => (most && size(most) >= size(row) ? most : row), null);
 }
 
-/** The end of the ranking's axis: nothing that is drawn may stand out of it. */
+/** The end of the ranking's axis: nothing that is drawn may exceed it. */
 export function highestTps(rows: readonly RankedRow[]): number {
   return Math.max(
     0,

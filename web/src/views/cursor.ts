@@ -3,7 +3,7 @@
 import { PLOT } from "../charts/panel";
 import type { Store } from "../model/focus";
 
-/** Seconds since the load began, or null when the cursor stands nowhere. */
+/** Seconds since the load began, or null when there is no cursor. */
 export type CursorTime = number | null;
 
 /** Puts a cursor over a chart's element. `end_s` is the end of its axis, `step_s` what an arrow key moves. */

@@ -17,7 +17,7 @@ export function variantKey(analysis: Coloured, colours: ReadonlyMap<string, numb
 /** Colours of spans of time. */
 type SpanName = "warmup" | "checkpoint" | "action";
 
-/** A swatch in a colour of the style sheet, and what it stands for. */
+/** A swatch in a colour of the style sheet, and what it denotes. */
 export function entry(label: string, colour: ColourName | SpanName, kind: string | null = null): HTMLElement {
   return h("li", { class: kind }, h("i", { style: `background: var(--${colour})` }), label);
 }

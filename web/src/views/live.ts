@@ -1,4 +1,4 @@
-/** The page of a run that goes on: what it does, the running trial second by second, the trials that have ended, and what to know. */
+/** The page of a running run: its phase, the running trial second by second, the trials that have ended, and notes. */
 import { lineColour, panelOption } from "../charts/panel";
 import type { Theme } from "../charts/theme";
 import { trialsOption } from "../charts/trials";

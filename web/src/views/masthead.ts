@@ -50,7 +50,7 @@ export function evidence(report: Report): HTMLElement {
   );
 }
 
-/** A long answer, as of a sweep, has its first sentence as the headline; the others stand below. */
+/** A long answer, as of a sweep, has its first sentence as the headline; the others are below. */
 const MOST_HEADLINE = 200;
 
 function answer(text: string): HTMLElement[] {

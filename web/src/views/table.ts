@@ -50,7 +50,7 @@ export function dataTable<Row>(
   return table(columns, options, [h("tbody", {}, ...rows.map((row) => tableRow(columns, row, options)))]);
 }
 
-/** A table whose rows stand in groups, each under a head as wide as the table. */
+/** A table whose rows are in groups, each under a head as wide as the table. */
 export function groupedTable<Row>(
   columns: readonly Column<Row>[],
   groups: readonly RowGroup<Row>[],

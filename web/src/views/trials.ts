@@ -8,6 +8,7 @@ import { Chart } from "./chart";
 import { h, section } from "./dom";
 import { focusedVariants } from "./focused";
 import { variantKey } from "./key";
+import { preparationsView } from "./preparations";
 
 export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
   const holder = h("div", {
@@ -39,6 +40,7 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
     h("div", { class: "controls" }, measureChoice(choose), key),
     holder,
     outs(report),
+    preparationsView(report),
   );
 }
 

@@ -12,6 +12,7 @@ import { latencyView } from "../../src/views/latency";
 import { loadedView } from "../../src/views/loaded";
 import { evidence, masthead } from "../../src/views/masthead";
 import { picker } from "../../src/views/picker";
+import { preparationsView } from "../../src/views/preparations";
 import { rankingView } from "../../src/views/ranking";
 import { reproduceView } from "../../src/views/reproduce";
 import { settingsView } from "../../src/views/settings";
@@ -44,6 +45,16 @@ function focusOf(all: Report) {
   if (!focus) throw new Error("the sample has trials");
   return new Store(focus);
 }
+
+describe("the state in which trials began", () => {
+  test("is stated where one was asked for, as text", () => {
+    const all = report();
+    expect(preparationsView(all)).toBeNull();
+    const preparations = ["<b>disk</b>: cold cache in 3 of 3 trials"];
+    const view = preparationsView({ ...all, analysis: { ...all.analysis, preparations } });
+    expect([...(view?.querySelectorAll("li") ?? [])].map((item) => item.textContent)).toEqual(preparations);
+  });
+});
 
 describe("ranking", () => {
   test("has a row for each variant, and what is not known is n/a with the reason", () => {

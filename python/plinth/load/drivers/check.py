@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping, Sequence
 
 from plinth.model.errors import MissingCapability, UsageError
-from plinth.model.experiment import WorkloadSpec
 from plinth.model.native import NativeTransaction
 from plinth.model.plan import ScriptText, TransactionText
+from plinth.model.workload import WorkloadSpec
 
 _PACKAGES = {"psycopg": ("psycopg",), "sqlalchemy": ("sqlalchemy", "psycopg")}
 _TAKEN = ("SQL", "set")

@@ -23,7 +23,7 @@ _RETRYABLE = {"40001": "serialization_failure", "40P01": "deadlock_detected"}
 _IN_BLOCK = "the script ends inside a transaction block; end it with COMMIT or ROLLBACK"
 
 
-def be_client(pipe: Pipe, order: Order, number: int, coordinator_pid: int) -> NoReturn:
+def run_client(pipe: Pipe, order: Order, number: int, coordinator_pid: int) -> NoReturn:
     """Work as client `number`, in a process of its own, to its end."""
     code = 0
     try:
@@ -37,7 +37,7 @@ def be_client(pipe: Pipe, order: Order, number: int, coordinator_pid: int) -> No
     os._exit(code)  # what was forked with it is the coordinator's to end
 
 
-class _Lost(Exception):
+class _ClientStopped(Exception):
     """The client cannot continue."""
 
 
@@ -70,8 +70,8 @@ class _Client:
         try:
             worker.run(lambda: self._stopping)
         except KeyboardInterrupt:
-            worker.cut_off()
-        except _Lost:
+            worker.record_unfinished()
+        except _ClientStopped:
             aborted = True
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         worker.flush()
@@ -129,7 +129,7 @@ class _Worker:
         return time.monotonic_ns() - self._go.t0_ns
 
     def run(self, stopping: Callable[[], bool]) -> None:
-        """Work until the end, or until it is to stop. Raises _Lost when it cannot continue."""
+        """Work until the end, or until it is to stop. Raises _ClientStopped when it cannot continue."""
         while not stopping() and (began_ns := self.now_ns()) < self._go.ends_ns:
             self._under_way = True
             self._transaction(began_ns, stopping)
@@ -146,7 +146,7 @@ class _Worker:
         """Send what has ended."""
         self._pipe.send(self._batch)
 
-    def cut_off(self) -> None:
+    def record_unfinished(self) -> None:
         """The transaction under way, if there is one, is neither done nor failed."""
         if self._under_way:
             self._advance(self.now_ns()).open += 1
@@ -159,7 +159,7 @@ class _Worker:
             return
         tries = 1
         while (error := self._try(values, began_ns, tries)) is not None:
-            if not self._may_try_again(error, tries, began_ns) or stopping():
+            if not self._may_retry(error, tries, began_ns) or stopping():
                 self._failed(error, tries)
                 return
             self._advance(error.t_ns).errors.append(error._replace(retried=True))
@@ -188,7 +188,7 @@ class _Worker:
         return None
 
     def _failed(self, error: ClientError, tries: int) -> None:
-        """Count a transaction that failed for good. Raises _Lost where the client's end is with it."""
+        """Count a transaction that failed for good. Raises _ClientStopped where the client's end is with it."""
         batch = self._advance(self.now_ns())
         batch.errors.append(error)
         batch.failed += 1
@@ -197,9 +197,9 @@ class _Worker:
         batch.serialization_failures += error.kind == "serialization_failure"
         batch.deadlock_failures += error.kind == "deadlock_detected"
         if error.kind in ("connection_lost", "script"):
-            raise _Lost
+            raise _ClientStopped
 
-    def _may_try_again(self, error: ClientError, tries: int, began_ns: int) -> bool:
+    def _may_retry(self, error: ClientError, tries: int, began_ns: int) -> bool:
         now_ns = self.now_ns()
         return (
             error.kind in _RETRYABLE.values()

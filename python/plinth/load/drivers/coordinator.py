@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 
 from plinth._native import ScriptDraws
 from plinth.load.drivers.aggregates import Aggregates
-from plinth.load.drivers.client import be_client
+from plinth.load.drivers.client import run_client
 from plinth.load.drivers.messages import Batch, ClientError, Ended, Go, Order, Ready, Started
 from plinth.load.drivers.sessions import versions
 from plinth.load.drivers.timeline import Timeline
@@ -77,7 +77,7 @@ class Coordinator:
             pid = os.fork()
             if pid == 0:
                 ours.close()
-                be_client(theirs, self._order, number, coordinator)
+                run_client(theirs, self._order, number, coordinator)
             theirs.close()
             self._all.append(Client(pid, ours))
 
@@ -86,7 +86,7 @@ class Coordinator:
         first = None
         pending = list(self._all)
         while pending and not self._stopped:
-            for client in self._heard(pending):
+            for client in self._readable_clients(pending):
                 pending.remove(client)
                 match message := _received(client):
                     case Ready():
@@ -115,8 +115,8 @@ class Coordinator:
         sent_ns = 0
         while self._working:
             was_stopped = self._stopped
-            for client in self._heard(self._working):
-                self._take(client)
+            for client in self._readable_clients(self._working):
+                self._receive(client)
             now_ns = self._now_ns()
             if self._stopped and not was_stopped:
                 self._signal(signal.SIGTERM)
@@ -127,7 +127,7 @@ class Coordinator:
                 due_ns = now_ns + later_ns
             if now_ns - sent_ns >= _TICK_S * 1e9:
                 sent_ns = now_ns
-                self._progress(self._aggregates.close_rows(self._passed()))
+                self._progress(self._aggregates.close_rows(self._passed_rows()))
 
     def _deadlines(self) -> Iterator[tuple[int, signal.Signals]]:
         """When clients that are still there get which signal: the first since the beginning, the others after the one before."""
@@ -135,16 +135,16 @@ class Coordinator:
         while True:
             yield round(_CANCEL_TIMEOUT_S * 1e9), signal.SIGKILL
 
-    def _heard(self, clients: list[Client]) -> list[Client]:
+    def _readable_clients(self, clients: list[Client]) -> list[Client]:
         """The clients that say something, or have ended; takes what the conductor says meanwhile."""
         pipes = {client.pipe: client for client in clients}
-        heard = wait([*pipes, self._conductor], _TICK_S)
-        if self._conductor in heard:
+        ready = wait([*pipes, self._conductor], _TICK_S)
+        if self._conductor in ready:
             self._conductor.recv_bytes()  # EOFError: who has started this is gone, and so it ends
             self._stopped = True
-        return [pipes[pipe] for pipe in heard if pipe in pipes]  # type: ignore[index] - the conductor is none
+        return [pipes[pipe] for pipe in ready if pipe in pipes]  # type: ignore[index] - the conductor is none
 
-    def _take(self, client: Client) -> None:
+    def _receive(self, client: Client) -> None:
         match message := _received(client):
             case Batch():
                 self._aggregates.take(message)
@@ -170,7 +170,7 @@ class Coordinator:
         self._aggregates.note(error)
         return error
 
-    def _passed(self) -> int:
+    def _passed_rows(self) -> int:
         """The row up to which nothing is to come any more; not the present one, which the load's end may cut short."""
         rows = [client.next_row for client in self._working]
         return min(*rows, self._timeline.row(self._now_ns())) if rows else 0

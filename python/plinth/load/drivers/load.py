@@ -9,9 +9,9 @@ from multiprocessing.connection import Connection
 
 from plinth.load.drivers.messages import Order, Started
 from plinth.model.errors import RunError
-from plinth.model.experiment import Driver
 from plinth.model.load import LoadProgress, LoadResult, Second
 from plinth.model.load_config import LoadConfig
+from plinth.model.workload import Driver
 from plinth.system import cancel
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child
@@ -61,7 +61,7 @@ class DriverLoad:
         with contextlib.suppress(BrokenPipeError):  # its last output says why
             self._pipe.send_bytes(self._order.model_dump_json().encode())
         while self._started is None:
-            self._hear(_POLL_S)
+            self._receive(_POLL_S)
         if self._started.failure is not None:
             self._end()
             code = self._started.sqlstate
@@ -76,7 +76,7 @@ class DriverLoad:
     def progress(self) -> LoadProgress:
         """How far it is, and the seconds since it was last asked."""
         while self._pipe is not None and self._result is None and self._pipe.poll():
-            self._hear(0)
+            self._receive(0)
         seconds, self._seconds = self._seconds, []
         return self._progress.model_copy(update={"seconds": tuple(seconds)})
 
@@ -84,7 +84,7 @@ class DriverLoad:
         """Wait for the end, at most `timeout_s` seconds; whether it has come. Raises RunError when it comes by itself."""
         deadline = time.monotonic() + timeout_s
         while self._process is not None and self._result is None and (left_s := deadline - time.monotonic()) > 0:
-            self._hear(left_s)
+            self._receive(left_s)
         if self._result is not None:
             self._end()
         return self._process is None
@@ -105,7 +105,7 @@ class DriverLoad:
             raise RunError("the load has not ended")
         return self._result
 
-    def _hear(self, timeout_s: float) -> None:
+    def _receive(self, timeout_s: float) -> None:
         """Take one message, if one comes in time."""
         assert self._pipe is not None
         try:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from plinth.model.base import Frozen
-from plinth.model.experiment import Driver
 from plinth.model.load_config import LoadConfig
+from plinth.model.workload import Driver
 
 
 class Order(Frozen):

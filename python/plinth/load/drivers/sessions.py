@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.model.connection import Connection
-from plinth.model.experiment import Driver
 from plinth.model.load_config import Protocol
+from plinth.model.workload import Driver
 from plinth.system.database import connect_as
 
 if TYPE_CHECKING:
     import psycopg
 
 Parts = Sequence[str | None]
-"""A statement's text, with None where a parameter stands."""
+"""A statement's text, with None in place of each parameter."""
 Run = Callable[[tuple[Any, ...]], object]
 """Runs a statement with its parameters to its end, and takes all rows."""
 

@@ -1,4 +1,4 @@
-"""One block device told apart for certain: a name such as /dev/sdb may be another disk by the next command.
+"""Identifying one block device for certain: a name such as /dev/sdb may be another disk by the next command.
 
 `Identity` is what must not change between looking and writing. Sources: linux/fs.h (ioctls), the kernel's
 Documentation/ABI/stable/sysfs-block (diskseq, since Linux 5.15: a number that no two disks of one boot share), and
@@ -41,7 +41,7 @@ class Identity(NamedTuple):
     start_sector: int | None = None
 
     def differences(self, other: "Identity") -> list[str]:
-        """What of `other` is not as here, for people."""
+        """The differences from `other`, for people."""
         return [
             f"{name.replace('_', ' ')} was {before}, is {now}"
             for name, before, now in zip(self._fields, self, other, strict=True)

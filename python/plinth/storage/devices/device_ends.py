@@ -1,6 +1,6 @@
 """The first and the last MiB of a device, kept while Plinth uses it, and written back afterwards.
 
-All that names what a device holds stands there (partition tables, superblocks, labels of arrays), so that with them back
+All that names what a device holds is there (partition tables, superblocks, labels of arrays), so that with them back
 it is found again as it was: blank, since nothing else is taken.
 """
 
@@ -55,13 +55,13 @@ def save_ends(device: DeviceUndoState, folder: Path) -> None:
 def restore_ends(folder: Path, label: str, runner: Runner) -> None:
     """Write back what `save_ends` kept in `folder`. Nothing when it was never finished, or when it is there already.
 
-    Refused, with nothing written, when the folder does not bear `label`, or when the device is another by now, is in
-    use, or bears anything that is not ours.
+    Refused, with nothing written, when the folder does not have `label`, or when the device is another by now, is in
+    use, or has anything that is not ours.
     """
     if not (folder / _DEVICE).exists():
         return
     if nearest_label(folder) != label:
-        raise Refused(f"the device is not restored: the folder does not bear our label {label!r}", where=str(folder))
+        raise Refused(f"the device is not restored: the folder does not have our label {label!r}", where=str(folder))
     device, ends = _read_ends_kept(folder)
     node, _ = resolve(device.id)
     with opened(node, os.O_RDWR | os.O_EXCL) as fd:
@@ -70,13 +70,13 @@ def restore_ends(folder: Path, label: str, runner: Runner) -> None:
             return
         if foreign := [found for found in signatures_of(node, runner) if not _is_ours(found, device.labels)]:
             raise Refused(
-                f"not restored: it bears {foreign[0]}, which is not ours",
+                f"not restored: it has {foreign[0]}, which is not ours",
                 where=device.id,
                 hint=f"what it had before is in {folder}; if that is to come back, wipe the device first",
             )
         _write_ends(fd, device, ends)
     if left := signatures_of(node, runner):
-        raise RunError(f"restored, but it still bears {left[0]}", where=device.id, hint=f"wipefs --all {node}")
+        raise RunError(f"restored, but it still has {left[0]}", where=device.id, hint=f"wipefs --all {node}")
 
 
 def _is_ours(found: Signature, labels: tuple[str, ...]) -> bool:

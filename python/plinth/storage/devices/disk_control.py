@@ -20,8 +20,8 @@ _STOP_TIMEOUT_S = 120.0  # what waits to be written is at most 64 MiB
 class DiskControl:
     """Commands to a served disk. Each opens a connection of its own, and is done when it returns.
 
-    Every method raises RunError when the daemon is not there, does not answer within `timeout_s`, or cannot do what
-    it is told, and UsageError when the disk refuses what it is told.
+    Every method raises RunError when the daemon is not there, does not answer within `timeout_s`, or cannot execute
+    the command, and UsageError when the disk refuses it.
     """
 
     def __init__(self, path: Path, *, timeout_s: float = 10.0) -> None:
@@ -49,11 +49,11 @@ class DiskControl:
         self._ask("lie", lie=None if lie is None else _parts(lie))
 
     def power_cut(self, mode: CutMode = "drop", seed: int = 0) -> CutReport:
-        """Cut the power: what is volatile is lost according to `mode`, and every request fails until `power_on`."""
+        """Cut the power: volatile data is lost according to `mode`, and every request fails until `power_on`."""
         return CutReport.model_validate(self._ask("power-cut", mode=mode, seed=seed))
 
     def power_on(self) -> None:
-        """Give power again."""
+        """Switch the power on again."""
         self._ask("power-on")
 
     def start_recording(self, folder: Path, *, timeout_s: float = 600.0) -> RecordingBase:
@@ -81,7 +81,8 @@ class DiskControl:
         return status
 
     def flush_now(self) -> int:
-        """Make everything durable, whatever the lie; returns the bytes that were not."""
+        """Make everything durable, even while the disk lies about flushes; returns the number of bytes that were
+        volatile."""
         return self._ask("flush-now")["bytes_made_durable"]
 
     def _ask(self, command: str, timeout_s: float | None = None, **arguments: Any) -> dict[str, Any]:

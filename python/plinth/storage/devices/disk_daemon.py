@@ -1,6 +1,6 @@
 """Daemons of emulated disks: found by their own arguments, and ended with their mount.
 
-A daemon that hangs blocks whoever uses its disk, also umount and losetup. So before anything that is stored on it is
+A daemon that hangs blocks every process that uses its disk, umount and losetup included. So before anything that is stored on it is
 undone it is killed: its connection to the kernel goes with it, and what waited for it gets an error.
 """
 
@@ -40,10 +40,11 @@ class Daemon(NamedTuple):
             return False
 
     def hangs(self) -> bool:
-        """Whether it was asked and gave no answer. One that just starts or ends cannot be asked: it does not hang."""
+        """Whether it was asked and did not answer. A daemon that just starts or ends cannot be asked: it does not
+        count as hung."""
         try:
             self._ask()
-        except (TimeoutError, BlockingIOError):  # the latter when too many have asked before
+        except (TimeoutError, BlockingIOError):  # EAGAIN when too many connections wait
             return True
         except OSError:
             return False
@@ -78,7 +79,7 @@ def abort_hung(mount: Path, label: str) -> None:
 
 
 def find_hung(mount: Path, label: str) -> HungDaemon | None:
-    """The daemon of a disk of ours that was asked and gave no answer in time; None where there is none such."""
+    """The daemon of a disk of ours that did not answer in time; None when there is none."""
     hanging = [daemon.pid for daemon in daemons(mount, label) if daemon.hangs()]
     if not hanging:
         return None
@@ -90,7 +91,7 @@ def find_hung(mount: Path, label: str) -> HungDaemon | None:
 
 
 def kill_daemon(mount: Path, label: str) -> None:
-    """Kill the daemon of a disk of ours, so that whoever uses the disk gets errors from now on."""
+    """Kill the daemon of a disk of ours, so that processes that use the disk get errors from now on."""
     _end(mount, label, (signal.SIGKILL,))
 
 

@@ -1,4 +1,4 @@
-"""Recordings of emulated disks, as they are read: their points, and when each was reached."""
+"""Reads recordings of emulated disks: their points, and when each was reached."""
 
 import json
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ class Recording(NamedTuple):
 
     folder: Path
     size_bytes: int
-    """Of the disk."""
+    """The size of the disk."""
     began_ns: int
-    """By CLOCK_MONOTONIC, which `time.monotonic_ns` reads too."""
+    """The begin by CLOCK_MONOTONIC, which `time.monotonic_ns` reads too."""
     is_complete: bool
     """Whether it was stopped. Otherwise it is not known what followed its last record."""
     times_ns: "NDArray[np.int64]"
-    """When each record was made; none is before the one in front of it."""
+    """The time of each record, ascending."""
     kinds: "NDArray[np.uint8]"
-    """What each record is of."""
+    """The kind of each record."""
 
     @property
     def last_point(self) -> int:
@@ -61,7 +61,7 @@ class Recording(NamedTuple):
         return np.flatnonzero(np.isin(self.kinds, (_WRITE, _DISCARD, _DISCARD_AT_ONCE))) + 1
 
     def image(self, point: int, mode: CutMode = "drop", seed: int = 0) -> ImageSource:
-        """What a power cut at a point leaves."""
+        """The image that a power cut at a point leaves."""
         return ImageSource(recording=str(self.folder), point=point, mode=mode, seed=seed)
 
 

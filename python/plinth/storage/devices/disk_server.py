@@ -1,4 +1,4 @@
-"""The emulated disk's daemon: served in this very process, and the command that serves one in another."""
+"""The emulated disk's daemon: serving a disk in this process, and the command that serves one in another process."""
 
 import json
 import os
@@ -45,8 +45,8 @@ def serve_command(config: DiskConfig) -> tuple[str, ...]:
 def serve(config: DiskConfig, ready: Callable[[DiskStatus], object]) -> None:
     """Serve a disk until it is unmounted, or SIGTERM or SIGINT arrives; `ready` is called when mount and socket answer.
 
-    Raises a PlinthError when it cannot be served, and RunError when a signal found it in use: it was then pulled out
-    from under whoever used it.
+    Raises a PlinthError when it cannot be served, and RunError when a signal found it in use: it was then detached
+    while in use.
     """
     _check(config)
     stopped: list[int] = []
@@ -69,7 +69,7 @@ def serve(config: DiskConfig, ready: Callable[[DiskStatus], object]) -> None:
                 return
         if not server.stop():
             raise RunError(
-                "the disk was in use when it was stopped: whoever uses it gets errors from now on",
+                "the disk was in use when it was stopped: the processes that use it get errors from now on",
                 where=config.mount,
                 hint="unmount what is stored on it and detach its loop device first",
             )
@@ -83,7 +83,7 @@ def serve(config: DiskConfig, ready: Callable[[DiskStatus], object]) -> None:
 
 
 def _check(config: DiskConfig) -> None:
-    """What is better checked before the start than reported after it."""
+    """Checks that are better made before the start than reported after it."""
     if not FUSE_DEVICE.exists():
         raise MissingCapability(
             "this system has no FUSE, which emulated disks are served by",

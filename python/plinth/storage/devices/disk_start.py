@@ -39,7 +39,7 @@ def serve_action(step_id: str, config: DiskConfig, log: Path) -> Action:
 
 
 def log_tail(log: Path) -> str:
-    """The daemon's last words."""
+    """The end of the daemon's log."""
     try:
         return " | ".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES:])
     except OSError as error:
@@ -51,7 +51,7 @@ def _start(argv: tuple[str, ...], log: Path, runner: Runner) -> None:
 
 
 def _wait_ready(daemon: Child, log: Path) -> None:
-    """Until the daemon says in its log that it is ready. Raises what it says when it ends before."""
+    """Wait until the daemon logs that it is ready. Raises its own error when it ends before."""
     pidfd = os.pidfd_open(daemon.pid)
     try:
         deadline = time.monotonic() + _READY_TIMEOUT_S

@@ -1,4 +1,4 @@
-"""The volatile write cache of a drive itself: read, switched, and set back.
+"""The volatile write cache of a drive itself: reading, switching and restoring it.
 
 This is the drive's own, unlike `queue/write_cache` in sysfs, which is what the kernel believes of it. Sources: hdparm(8) -W
 (ATA SET FEATURES 02h and 82h), sdparm(8) (WCE of SBC-4's caching mode page), nvme-set-feature(1) (feature 06h of the
@@ -17,11 +17,11 @@ from plinth.system.undo_state import read_undo_state, write_undo_state
 
 _ANY_EXIT_CODE = range(256)
 _TIMEOUT_S = 60.0
-"""A drive whose cache is switched off first writes what is in it."""
+"""Long, since a drive whose cache is switched off first writes its content."""
 
 
 class CacheCommands(NamedTuple):
-    """How one kind of drive is asked and told. `told` finds the state in what `get` printed; None where it has none."""
+    """The commands for one kind of drive. `reported` matches the state in the output of `get`."""
 
     program: str
     get: Callable[[str], tuple[str, ...]]
@@ -55,11 +55,11 @@ _NVME = CacheCommands(
 
 
 CACHE_PROGRAMS = tuple(commands.program for commands in (_ATA, _SCSI, _NVME))
-"""Each switches the cache of one kind of drive."""
+"""The programs that switch write caches, one for each kind of drive."""
 
 
 def cache_commands(node: Path, folder: Path) -> CacheCommands:
-    """Those for the drive of a node, such as /dev/sda, and its folder in sysfs. Raises MissingCapability for what is no drive."""
+    """The commands for the drive of a node, such as /dev/sda, and its folder in sysfs. Raises MissingCapability for what is no drive."""
     if re.fullmatch(r"nvme\d+n\d+", node.name):
         return _NVME
     if re.fullmatch(r"sd[a-z]+", node.name):
@@ -94,7 +94,8 @@ def cache_is_on(drive: str, runner: Runner) -> bool:
 
 
 def switch_cache(drive: str, serial: str, on: bool, undo_state: Path, runner: Runner) -> None:
-    """Switch the write cache of a drive, and read it back; what it was is in the file `undo_state` before.
+    """Switch the write cache of a drive, and read it back; its former state is written to the file `undo_state`
+    before.
 
     Raises MissingCapability when there is no such cache, RunError when the drive did not do it.
     """
@@ -105,7 +106,7 @@ def switch_cache(drive: str, serial: str, on: bool, undo_state: Path, runner: Ru
 def restore_cache(undo_state: Path, label: str, runner: Runner) -> None:
     """Set the cache back to what `undo_state` says. Nothing when there is no such file, or the drive is gone, which ended it.
 
-    Refused when another drive bears the name now.
+    Refused when another drive has the name now.
     """
     content = read_undo_state(undo_state, label)
     if content is None:
@@ -136,7 +137,7 @@ def _vendor(folder: Path) -> str:
     try:
         return (folder / "device/vendor").read_text().strip()
     except OSError:
-        return ""  # of no SCSI disk; sdparm then says what it is
+        return ""  # not a SCSI disk; sdparm then prints what it is
 
 
 def _last_lines(done: Completed) -> tuple[str, ...]:

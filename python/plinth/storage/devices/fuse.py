@@ -1,6 +1,6 @@
-"""FUSE: whether there is it, and how to end a connection whose daemon does not answer any more.
+"""FUSE: whether the kernel has it, and how to end a connection whose daemon no longer answers.
 
-A stopped daemon blocks whoever looks at its mount, umount(8) among them. The kernel's fusectl file system (Linux,
+A stopped daemon blocks every process that looks at its mount, umount(8) included. The kernel's fusectl file system (Linux,
 Documentation/filesystems/fuse/fuse.rst, "Control filesystem") has a folder for each connection; writing to its file
 `abort` ends all requests with an error, at once and for good.
 """
@@ -25,7 +25,7 @@ _CMD_CREATE = 6
 
 
 def abort(mount: Mount) -> None:
-    """End the FUSE connection of a mount: whoever waits for it gets an error. Nothing when it has ended already.
+    """End the FUSE connection of a mount: processes that wait for it get an error. Nothing when it has ended already.
 
     Only the number of the mount is used, so that a daemon that hangs does not hang us. The mount stays, and can be
     unmounted. Raises OSError when we may not.

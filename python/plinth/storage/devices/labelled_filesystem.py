@@ -1,4 +1,4 @@
-"""File systems on block devices: known by the label that they bear, and unmounted while they bear ours."""
+"""File systems on block devices: known by the label that they have, and unmounted while they have ours."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ _BLKID_NOTHING_FOUND = 2
 
 
 def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
-    """Unmount what is on top of `point` if that file system bears `label`; nothing when nothing is mounted there."""
+    """Unmount what is on top of `point` if that file system has `label`; nothing when nothing is mounted there."""
     if not _mounted(point):
         return
     try:
@@ -33,7 +33,7 @@ def unmount_filesystem(point: Path, label: str, runner: Runner) -> None:
     found = mounted_label(point, runner)
     if found != label:
         raise Refused(
-            f"not unmounted: {mount.source} ({mount.filesystem}) bears "
+            f"not unmounted: {mount.source} ({mount.filesystem}) has "
             + (f"the label {found!r}, not ours, {label!r}" if found else f"no label, not ours, {label!r}"),
             where=str(point),
             hint=f"unmount it yourself if it is not wanted: umount {point}",

@@ -31,7 +31,7 @@ class Backing(NamedTuple):
 
 
 def backing_of(fd: int) -> Backing | None:
-    """What backs an open loop device, whatever its names have become; None when it is not attached."""
+    """The backing file of an open loop device, even if it was renamed; None when the device is not attached."""
     status = array.array("B", bytes(_STATUS_BYTES))
     try:
         fcntl.ioctl(fd, _LOOP_GET_STATUS64, status)
@@ -61,7 +61,7 @@ def loops_of(image: Path) -> list[Path]:
 
 
 def detach_loops(image: Path, label: str, runner: Runner) -> None:
-    """Detach every loop device of `image` if the nearest labelled folder around that bears `label`; nothing without one.
+    """Detach every loop device of `image` if the nearest labelled folder around that has `label`; nothing without one.
 
     Refused while a device is in use: losetup -d would only mark it to go later.
     """
@@ -70,7 +70,8 @@ def detach_loops(image: Path, label: str, runner: Runner) -> None:
 
 
 def in_use(device: Path) -> str | None:
-    """Who has claimed a block device, for people; None when nobody has: no mount, array, volume or swap."""
+    """The holder of a claim on a block device, for people; None when no mount, array, volume or swap area claims
+    it."""
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
@@ -91,7 +92,7 @@ def _detach(device: Path, image: Path, label: str, runner: Runner) -> None:
     found = nearest_label(image.parent)
     if found != label:
         raise Refused(
-            f"not detached: the folder of its file {image} bears "
+            f"not detached: the folder of its file {image} has "
             + (f"the label {found!r}, not ours, {label!r}" if found else f"no label of ours ({LABEL_FILE})"),
             where=str(device),
             hint=f"detach it yourself if it is not wanted: losetup -d {device}",
@@ -100,7 +101,7 @@ def _detach(device: Path, image: Path, label: str, runner: Runner) -> None:
     if not _within_timeout(lambda: in_use(device) is None) and (reason := in_use(device)):
         raise Refused(f"not detached: it is in use ({reason})", where=str(device), hint="unmount what is on it first")
     runner.run(("losetup", "-d", str(device)))
-    # The kernel lets go when the last who has it open does, and programs look at what comes and goes.
+    # The kernel detaches it when the last opener closes it, and udev opens devices that appear and disappear.
     if not _within_timeout(lambda: device not in loops_of(image)):
         raise RunError(
             "still attached after losetup -d: some program has it open",

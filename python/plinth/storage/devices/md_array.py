@@ -17,14 +17,14 @@ def array_node(name: str) -> Path:
 
 
 def save_array(path: Path, name: str, members: Sequence[Path]) -> None:
-    """Write down an array that is about to be made, and of what."""
+    """Record an array that is about to be made, and its members."""
     write_undo_state(path, {"name": name, "members": [str(member) for member in members]})
 
 
 def stop_array(undo_state: Path, label: str, runner: Runner) -> None:
     """Stop the array that `undo_state` names, and take its name off its members; nothing when nothing was saved.
 
-    Off the members, so that nobody assembles it anew. Members that bear another name are left alone; mdadm refuses to
+    Off the members, so that nobody assembles it anew. Members that have another name are left alone; mdadm refuses to
     stop an array that is in use.
     """
     content = read_undo_state(undo_state, label)

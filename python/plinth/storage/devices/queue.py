@@ -1,4 +1,4 @@
-"""Knobs of a block device's queue: set, and set back. They outlive a loop device's file, so they must be.
+"""Queue settings of a block device: setting and restoring them. They outlive a loop device's file, so they must be.
 
 Meaning of each: the kernel's Documentation/ABI/stable/sysfs-block.
 """
@@ -18,7 +18,8 @@ KNOBS = ("scheduler", "nr_requests", "wbt_lat_usec", "write_cache", "read_ahead_
 
 
 def set_queue(device: Path, knobs: Mapping[str, str], undo_state: Path) -> None:
-    """Set `knobs` of the block device, and leave the others as they were; what all were is in the file `undo_state` before."""
+    """Change the settings `knobs` of the block device; the former values of all are written to the file `undo_state`
+    before."""
     queue = _queue(device)
     former = {knob: _read(queue / knob) for knob in KNOBS if knob in knobs or _is_readable(queue / knob)}
     write_undo_state(undo_state, {"boot_id": boot_id(), "queue": str(queue), "former": former})
@@ -26,7 +27,7 @@ def set_queue(device: Path, knobs: Mapping[str, str], undo_state: Path) -> None:
 
 
 def check_queue(device: Path, knobs: Mapping[str, str]) -> None:
-    """Raise RunError when a knob is not, or no longer, what was asked for."""
+    """Raise RunError when a setting is not, or no longer, as requested."""
     for knob, asked in knobs.items():
         if (got := _read(_queue(device) / knob)) != asked:
             raise RunError(f"asked for {knob} = {asked}, got {got}", where=str(_queue(device) / knob))
@@ -56,7 +57,7 @@ def _set(queue: Path, wanted: Mapping[str, str]) -> None:
 
 
 def _queue(device: Path) -> Path:
-    """The queue's folder of a device, by its number: a link of ours, or a node of LVM's, bears another name."""
+    """The queue's folder of a device, by its number: a link of ours, or a node of LVM's, has another name."""
     try:
         number = device.stat().st_rdev
     except OSError as error:
@@ -65,7 +66,7 @@ def _queue(device: Path) -> Path:
 
 
 def _is_readable(file: Path) -> bool:
-    """Some devices lack a knob, or answer that it has no meaning for them."""
+    """Some devices lack a setting, or report that it does not apply to them."""
     try:
         return bool(file.read_text())
     except OSError:
@@ -73,7 +74,7 @@ def _is_readable(file: Path) -> bool:
 
 
 def _read(file: Path) -> str:
-    """A knob as it is now: the word in brackets where the kernel lists what there is."""
+    """The current value of a setting: the word in brackets where the kernel lists the choices."""
     try:
         text = file.read_text().strip()
     except OSError as error:

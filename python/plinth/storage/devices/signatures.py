@@ -1,4 +1,4 @@
-"""What a block device bears: file systems, swap, members of arrays, LUKS, partition tables; at its end as well.
+"""What a block device holds: file systems, swap, members of arrays, LUKS, partition tables; at its end as well.
 
 Read by wipefs(8), whose library knows the forms: it also finds what blkid(8) passes over, such as the copy of a GPT at
 the end of a disk whose beginning was wiped.
@@ -13,7 +13,7 @@ from plinth.system.runner import Runner
 
 
 class Signature(NamedTuple):
-    """One signature: "ext4", "linux_raid_member", "gpt", ...; `offset_bytes` is where on the device its magic stands."""
+    """One signature: "ext4", "linux_raid_member", "gpt", ...; `offset_bytes` is where on the device its magic is."""
 
     type: str
     offset_bytes: int
@@ -31,7 +31,7 @@ def signatures_command(device: Path) -> tuple[str, ...]:
 
 
 def signatures_of(device: Path, runner: Runner) -> tuple[Signature, ...]:
-    """Every signature of a device or file. Raises a PlinthError when that cannot be told."""
+    """Every signature of a device or file. Raises a PlinthError when it cannot be read."""
     completed = runner.run(signatures_command(device))
     if not completed.stdout.strip():
         return ()  # as some versions say that there is none

@@ -28,7 +28,7 @@ def lvm_command(program: str, devices: Sequence[Path], *arguments: str) -> tuple
 
 
 def save_group(path: Path, name: str, devices: Sequence[Path]) -> None:
-    """Write down a group that is about to be made, and of what: without its devices it cannot be removed."""
+    """Record a group that is about to be made, and its devices, without which it cannot be removed."""
     write_undo_state(path, {"group": name, "devices": [str(device) for device in devices]})
 
 

@@ -1,7 +1,8 @@
-"""A zfs-fuse of our own for one storage: started so that it meets no other, found by its arguments, and ended.
+"""A zfs-fuse of our own for one storage, isolated from others: starting it, finding it by its arguments, and ending
+it.
 
 zfs-fuse(8) has one socket, /run/zfs/zfs_socket, which zpool(8) and zfs(8) know no other way to. So each has a /run of
-its own (own_run.py), and the tools are run in its mount namespace.
+its own (private_run.py), and the tools are run in its mount namespace.
 """
 
 import os
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 
 from plinth.model.errors import Refused, RunError
-from plinth.system import cancel, own_run
+from plinth.system import cancel, private_run
 from plinth.system.directory import nearest_label
 from plinth.system.ending import kill_all
 from plinth.system.failures import from_os_error
@@ -46,24 +47,24 @@ class ZfsFuse:
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """What makes a command run where zpool and zfs reach the daemon."""
+        """The prefix of a command with which zpool and zfs reach the daemon."""
         return ("nsenter", f"--mount={self._namespace}", "--")
 
     def command(self, places: list[Path]) -> tuple[str, ...]:
-        """The command that starts it. `places` are what pools are made of."""
+        """The command that starts it. `places` are the files and devices of pools."""
         options = ["--no-daemon", "--no-kstat-mount", "--max-arc-size", str(CACHE_MB), "--pidfile", str(self._pid_file)]
         kept = [_LIBRARY, self._pid_file.parent, *places]
-        return own_run.command(self.shared, _RUN_FOLDERS, kept, [PROGRAM, *options])
+        return private_run.command(self.shared, _RUN_FOLDERS, kept, [PROGRAM, *options])
 
     def start(self, places: list[Path], runner: Runner) -> None:
-        """Start it and wait until it answers. RunError with its last words when it ends before."""
+        """Start it and wait until it answers. RunError with the end of its log when it ends before."""
         process = runner.spawn(self.command(places), log=LogFile(self._log))
         pidfd = os.pidfd_open(process.pid)
         deadline = time.monotonic() + _READY_TIMEOUT_S
         try:
             while not _answers(process.pid):
                 if cancel.poll({pidfd: select.POLLIN}, _LOOK_AGAIN_S):
-                    raise RunError(f"{PROGRAM} ended with exit code {process.wait()}", details=self.last_words())
+                    raise RunError(f"{PROGRAM} ended with exit code {process.wait()}", details=self.log_tail())
                 if time.monotonic() > deadline:
                     raise RunError(f"{PROGRAM} does not answer within {_READY_TIMEOUT_S:g} s", where=str(self._log))
         finally:
@@ -100,7 +101,7 @@ class ZfsFuse:
                 hint="a process that hangs in the kernel ends when the disk below it answers again",
             )
 
-    def last_words(self) -> list[str]:
+    def log_tail(self) -> list[str]:
         """The end of its log."""
         try:
             return self._log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
@@ -125,7 +126,7 @@ def abort_hung(shared: Path) -> None:
 
 
 def find_hung(shared: Path) -> HungDaemon | None:
-    """A zfs-fuse of ours that gives no answer for as long as its commands may take; None where there is none such."""
+    """A zfs-fuse of ours that does not answer for as long as its commands may take; None when there is none."""
     fuse = ZfsFuse(shared.parent)
     hanging = fuse.pids()
     if not hanging or fuse.answers(mount_point_in(shared.parent), COMMAND_TIMEOUT_S):
@@ -137,10 +138,10 @@ def find_hung(shared: Path) -> HungDaemon | None:
 
 
 def stop_zfs_fuse(shared: Path, label: str) -> None:
-    """Undo of its start: end it if the folder that it was started for bears `label`; nothing when it is gone."""
+    """Undo of its start: end it if the folder that it was started for has `label`; nothing when it is gone."""
     fuse = ZfsFuse(shared.parent)
     if fuse.pids() and (found := nearest_label(shared.parent)) != label:
-        raise Refused(f"{PROGRAM} is not ended: its folder bears the label {found!r}, not {label!r}", where=str(shared))
+        raise Refused(f"{PROGRAM} is not ended: its folder has the label {found!r}, not {label!r}", where=str(shared))
     fuse.end()
 
 

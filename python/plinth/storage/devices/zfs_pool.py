@@ -1,4 +1,4 @@
-"""ZFS pools: known by name and by a property of ours, and destroyed while they bear both (zpool(8), zfs(8))."""
+"""ZFS pools: known by name and by a property of ours, and destroyed while they have both (zpool(8), zfs(8))."""
 
 import time
 from pathlib import Path
@@ -34,7 +34,7 @@ def kernel_has_zfs() -> bool:
 
 
 def destroy_pool(point: Path, name: str, runner: Runner) -> None:
-    """Destroy the pool `name`, whose dataset is mounted on `point`, if it bears our property; nothing when it is gone.
+    """Destroy the pool `name`, whose dataset is mounted on `point`, if it has our property; nothing when it is gone.
 
     A zfs-fuse of our own that does not answer is killed: its pools are in use nowhere else. What it had mounted goes.
     """

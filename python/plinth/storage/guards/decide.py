@@ -32,8 +32,8 @@ _UNSEEN_HINT = "run as root outside of containers, or blank the first and the la
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The device that an experiment names: all three must be those of the device found.
+class RequestedDevice:
+    """The device that an experiment asks for: id, serial number and size must all be those of the device found.
 
     A partition is named by its PARTUUID, its size is its own, and the serial number is that of its disk.
     """
@@ -44,7 +44,7 @@ class Wanted:
 
     @property
     def partuuid(self) -> str | None:
-        """Of a partition."""
+        """The PARTUUID; None for a whole disk."""
         path = Path(self.id)
         return path.name if path.parent == BY_PARTUUID else None
 
@@ -62,14 +62,14 @@ class Reason(NamedTuple):
     hint: str
 
 
-def reasons_against(state: DeviceState, wanted: Wanted, destroy: Collection[str]) -> list[Reason]:
+def reasons_against(state: DeviceState, requested: RequestedDevice, destroy: Collection[str]) -> list[Reason]:
     """Every reason not to destroy the device; none is left out because of another."""
     return [
-        *_not_the_one(state, wanted),
+        *_not_the_one(state, requested),
         *_in_use(state),
-        *_bears_something(state),
-        *_unseen(state),
-        *_not_asked_for(wanted, destroy),
+        *_has_signatures(state),
+        *_not_examined(state),
+        *_not_asked_for(requested, destroy),
     ]
 
 
@@ -83,14 +83,14 @@ def refusal(storage: str, state: DeviceState, reasons: list[Reason]) -> Refused:
     )
 
 
-def _not_the_one(state: DeviceState, wanted: Wanted) -> list[Reason]:
+def _not_the_one(state: DeviceState, requested: RequestedDevice) -> list[Reason]:
     found = []
     hint = "look at the drive's label and at /sys/block, and mend the experiment file"
-    if state.is_partition and wanted.partuuid is None:
+    if state.is_partition and requested.partuuid is None:
         text = f"{state.name} is a partition; only by its PARTUUID is one taken"
         found.append(Reason("partition", text, f"name its disk, or the partition by its link in {BY_PARTUUID}"))
-    elif wanted.partuuid is not None and wanted.partuuid.lower() != (state.partuuid or "").lower():
-        text = f"the PARTUUID of {state.name} is {state.partuuid or 'none'}, not {wanted.partuuid}"
+    elif requested.partuuid is not None and requested.partuuid.lower() != (state.partuuid or "").lower():
+        text = f"the PARTUUID of {state.name} is {state.partuuid or 'none'}, not {requested.partuuid}"
         found.append(Reason("partition", text, "the link is out of date: udevadm trigger --subsystem-match=block"))
     if state.overlapping:
         text = f"{state.name} shares sectors with {', '.join(state.overlapping)}"
@@ -98,11 +98,11 @@ def _not_the_one(state: DeviceState, wanted: Wanted) -> list[Reason]:
     serial = state.identity.serial
     if serial is None:
         found.append(Reason("serial", f"{state.name} reports no serial number to compare", "use a file instead: loop"))
-    elif serial != wanted.serial:
-        found.append(Reason("serial", f"its serial number is {serial!r}, not {wanted.serial!r}", hint))
+    elif serial != requested.serial:
+        found.append(Reason("serial", f"its serial number is {serial!r}, not {requested.serial!r}", hint))
     size_bytes = state.identity.size_bytes
-    if abs(size_bytes - wanted.size_bytes) > SIZE_TOLERANCE * wanted.size_bytes:
-        asked = f"{format_size(wanted.size_bytes)} ({wanted.size_bytes} bytes)"
+    if abs(size_bytes - requested.size_bytes) > SIZE_TOLERANCE * requested.size_bytes:
+        asked = f"{format_size(requested.size_bytes)} ({requested.size_bytes} bytes)"
         found.append(Reason("size", f"it has {format_size(size_bytes)} ({size_bytes} bytes), not {asked}", hint))
     if state.read_only:
         found.append(Reason("read-only", f"{state.name} is read-only", "it may be failing, or be locked by a switch"))
@@ -132,17 +132,17 @@ def _in_use(state: DeviceState) -> list[Reason]:
     return found
 
 
-def _bears_something(state: DeviceState) -> list[Reason]:
+def _has_signatures(state: DeviceState) -> list[Reason]:
     wipe = "if it may go for good, wipe it yourself: wipefs --all DEVICE; Plinth never does"
     found = [
-        Reason("signature", f"{device} bears a signature: {signature}", wipe) for device, signature in state.signatures
+        Reason("signature", f"{device} has a signature: {signature}", wipe) for device, signature in state.signatures
     ]
     if state.partitions:
         found.append(Reason("signature", f"it has partitions: {', '.join(state.partitions)}", wipe))
     return found
 
 
-def _unseen(state: DeviceState) -> list[Reason]:
+def _not_examined(state: DeviceState) -> list[Reason]:
     if state.blank_ends:  # nothing that anybody uses is blank at its beginning and at its end
         return []
     return [
@@ -151,8 +151,8 @@ def _unseen(state: DeviceState) -> list[Reason]:
     ]
 
 
-def _not_asked_for(wanted: Wanted, destroy: Collection[str]) -> list[Reason]:
-    word = wanted.word
+def _not_asked_for(requested: RequestedDevice, destroy: Collection[str]) -> list[Reason]:
+    word = requested.word
     if word in destroy:
         return []
     given = f"; given was {', '.join(sorted(destroy))}" if destroy else ""

@@ -2,7 +2,7 @@
 
 The tools that destroy (mkfs, mdadm, pvcreate, zpool) claim the device themselves (O_EXCL), so that we cannot hold that
 claim for them. Instead, right before each of them: the identity is compared with that of the check, diskseq above all;
-the claim is tried; what the device bears is read once more. While the tool runs, the device is kept open, so that the
+the claim is tried; what the device holds is read once more. While the tool runs, the device is kept open, so that the
 kernel gives its name and number to no other disk.
 """
 
@@ -16,7 +16,7 @@ from plinth.model.errors import Refused
 from plinth.storage.devices.block_device import Identity, device_number, identity_of, opened, resolve
 from plinth.storage.devices.loop_device import backing_of
 from plinth.storage.devices.signatures import signatures_of
-from plinth.storage.guards.decide import Wanted, reasons_against, refusal
+from plinth.storage.guards.decide import RequestedDevice, reasons_against, refusal
 from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.state import read_state
 from plinth.system import cancel
@@ -29,29 +29,31 @@ _LOOK_AGAIN_S = 0.05
 class DeviceGuard:
     """Guards one device that an experiment names, for one run."""
 
-    def __init__(self, storage: str, wanted: Wanted, keep: Iterable[Path], destroy: Collection[str]) -> None:
+    def __init__(
+        self, storage: str, requested: RequestedDevice, keep: Iterable[Path], destroy: Collection[str]
+    ) -> None:
         self._storage = storage
-        self._wanted = wanted
+        self._requested = requested
         self._keep = tuple(keep)
         self._destroy = frozenset(destroy)
         self._checked: Identity | None = None
 
     @property
     def size_bytes(self) -> int:
-        """Of the disk that was checked."""
+        """The size of the disk that was checked."""
         assert self._checked is not None, "it was checked"
         return self._checked.size_bytes
 
     def look(self, runner: Runner) -> tuple[str, str | None, list[str]]:
-        """Kernel name, model, and all that speaks against destroying it but that nobody has allowed it yet."""
-        state = read_state(self._wanted.id, self._keep, runner)
-        reasons = reasons_against(state, self._wanted, [self._wanted.word])
+        """Kernel name, model, and all reasons against destroying it, except that it is not confirmed yet."""
+        state = read_state(self._requested.id, self._keep, runner)
+        reasons = reasons_against(state, self._requested, [self._requested.word])
         return state.name, state.model, [reason.text for reason in reasons]
 
     def check(self, runner: Runner) -> None:
         """Raise Refused, with every reason, unless the device may be destroyed. Nothing is touched."""
-        state = read_state(self._wanted.id, self._keep, runner)
-        if reasons := reasons_against(state, self._wanted, self._destroy):
+        state = read_state(self._requested.id, self._keep, runner)
+        if reasons := reasons_against(state, self._requested, self._destroy):
             raise refusal(self._storage, state, reasons)
         self._checked = state.identity
 
@@ -59,7 +61,7 @@ class DeviceGuard:
     def held(self, device: Path, runner: Runner) -> Iterator[None]:
         """Around one command that writes to `device`: it still is the disk that was checked, free and blank."""
         assert self._checked is not None, "it was checked"
-        node, _ = resolve(self._wanted.id)
+        node, _ = resolve(self._requested.id)
         with opened(device) as fd:
             _compare(self._checked, identity_of(fd), device)
             with opened(node) as named:
@@ -123,7 +125,7 @@ def _check_free(device: Path, runner: Runner) -> None:
         signatures = signatures_of(device, runner)
     if signatures:
         raise Refused(
-            f"not written to: since it was checked, it has come to bear {signatures[0]}",
+            f"not written to: since it was checked, it now has {signatures[0]}",
             where=str(device),
             hint="something else writes to it; look what, then run again",
         )

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plinth.storage.devices.block_device import device_number
-from plinth.storage.guards.uses import PROC, Numbers, Unseen, Use, is_gone, named, processes, who
+from plinth.storage.guards.uses import PROC, NotExamined, Numbers, Use, is_gone, named, processes, who
 
 _RING = "anon_inode:[io_uring]"
 _SOCKET = "socket:["
@@ -24,25 +24,25 @@ _MAPPING = re.compile(r"(?P<range>\S+) \S+ \S+ (?P<file>\S+ [1-9]\d*) *(?P<path>
 """A line of /proc/PID/maps that is about a file: its range of addresses, its device and inode, its path."""
 
 
-def opened_by(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[Unseen]]:
+def opened_by(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[NotExamined]]:
     """Processes, other than this one, that have these devices open, mapped, or registered with io_uring."""
-    look = _Look(numbers, proc)
+    look = _ProcessScan(numbers, proc)
     for folder in processes(proc):
         if folder.name != str(os.getpid()):
             look.at(folder)
     return list(look.found), list(look.unseen)
 
 
-class _Look:
-    """One look at all processes."""
+class _ProcessScan:
+    """One scan of all processes."""
 
     def __init__(self, numbers: Numbers, proc: Path) -> None:
         self.found: dict[Use, None] = {}
-        self.unseen: dict[Unseen, None] = {}
+        self.unseen: dict[NotExamined, None] = {}
         self._numbers = numbers
         self._proc = proc
         self._mapped: dict[tuple[str, str], str | None] = {}
-        """What has been looked at of what processes map, most of which is the same libraries."""
+        """The mappings that were examined; most are of the same libraries."""
 
     def at(self, process: Path) -> None:
         with self._noting_errors(f"threads of {who(process)}"):
@@ -63,7 +63,7 @@ class _Look:
                 elif stat.S_ISSOCK(target.st_mode):
                     if _IN_FLIGHT.search((thread / "fdinfo" / link.name).read_text()):
                         on_their_way = f"files that are on their way to {who(process)}"
-                        self.unseen[Unseen(on_their_way, "/proc shows no more than their number")] = None
+                        self.unseen[NotExamined(on_their_way, "/proc shows no more than their number")] = None
                 elif str(link.readlink()) == _RING:
                     for path in _REGISTERED.findall((thread / "fdinfo" / link.name).read_text(errors="replace")):
                         self._use(named(path, self._numbers), process, ", registered with io_uring")
@@ -97,7 +97,7 @@ class _Look:
             yield
         except OSError as error:
             if not is_gone(error):
-                self.unseen[Unseen(what, error.strerror or str(error))] = None
+                self.unseen[NotExamined(what, error.strerror or str(error))] = None
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""What the guards must know of a block device, read once; the decisions on it are in `decide`, and read nothing."""
+"""The state of a block device that the guards decide on, read once; the decisions themselves, in `decide`, read
+nothing."""
 
 import os
 from collections.abc import Iterable
@@ -22,8 +23,8 @@ from plinth.storage.devices.labelled_filesystem import partuuid_of
 from plinth.storage.devices.signatures import Signature, signatures_of
 from plinth.storage.guards.openers import opened_by
 from plinth.storage.guards.uses import (
+    NotExamined,
     Numbers,
-    Unseen,
     Use,
     btrfs_on,
     loops_on,
@@ -61,7 +62,7 @@ class DeviceState:
     twins: tuple[str, ...] = ()
     """Other disks that seem to be the same one, reached by another path."""
     blank_ends: bool = True
-    unseen: tuple[Unseen, ...] = ()
+    unseen: tuple[NotExamined, ...] = ()
     partuuid: str | None = None
     overlapping: tuple[str, ...] = ()
 

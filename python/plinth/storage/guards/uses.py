@@ -26,7 +26,7 @@ class Use(NamedTuple):
     by: str
 
 
-class Unseen(NamedTuple):
+class NotExamined(NamedTuple):
     """A place where users might be that we could not look at, and why."""
 
     what: str
@@ -37,10 +37,10 @@ Numbers = Mapping[str, str]
 """Device number ("major:minor") to kernel name: of a disk and each of its partitions."""
 
 
-def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[Unseen]]:
+def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], list[NotExamined]]:
     """Mounts of these devices in every mount namespace that a process is in."""
     found: list[Use] = []
-    unseen: list[Unseen] = []
+    unseen: list[NotExamined] = []
     seen: set[str] = set()
     ours = str((proc / "self/ns/mnt").readlink())
     for folder in processes(proc):
@@ -51,7 +51,7 @@ def mounts_everywhere(numbers: Numbers, proc: Path = PROC) -> tuple[list[Use], l
             mounts = read_mounts(folder / "mountinfo")
         except OSError as error:
             if not is_gone(error):
-                unseen.append(Unseen(f"mounts of {who(folder)}", error.strerror or str(error)))
+                unseen.append(NotExamined(f"mounts of {who(folder)}", error.strerror or str(error)))
             continue
         seen.add(namespace)
         for mount in mounts:
@@ -76,17 +76,17 @@ def swap_areas(proc: Path = PROC) -> list[Path]:
     return [Path(line.split()[0].encode().decode("unicode_escape")) for line in lines]
 
 
-def loops_on(numbers: Numbers, sysfs: Path) -> tuple[list[Use], list[Unseen]]:
+def loops_on(numbers: Numbers, sysfs: Path) -> tuple[list[Use], list[NotExamined]]:
     """Loop devices that these devices back: they make no claim on them, and any mount namespace may have made them."""
     found: list[Use] = []
-    unseen: list[Unseen] = []
+    unseen: list[NotExamined] = []
     for folder in sorted((sysfs / "block").glob("loop*")):
         if not (folder / "loop").is_dir():
             continue  # nothing is attached
         try:
             backing = _loop_backing_number(Path("/dev") / folder.name)
         except OSError as error:
-            unseen.append(Unseen(f"what backs {folder.name}", error.strerror or str(error)))
+            unseen.append(NotExamined(f"what backs {folder.name}", error.strerror or str(error)))
             continue
         if backing is not None and (name := numbers.get(backing)):
             found.append(Use(name, f"loop device {folder.name}"))
@@ -102,11 +102,11 @@ def btrfs_on(numbers: Numbers, sysfs: Path) -> list[Use]:
     ]
 
 
-def outside_processes(proc: Path = PROC) -> list[Unseen]:
+def outside_processes(proc: Path = PROC) -> list[NotExamined]:
     """That there may be processes which /proc does not show, as in a container; nothing where it shows all."""
     if str((proc / "self/ns/pid").readlink()) == _INITIAL_PID_NAMESPACE:
         return []
-    return [Unseen("processes outside this container", "its /proc does not show them")]
+    return [NotExamined("processes outside this container", "its /proc does not show them")]
 
 
 def processes(proc: Path) -> Iterator[Path]:

@@ -1,4 +1,5 @@
-"""The facts of a storage, or of any path: file system, options, space, whether it forgets, and the stack below."""
+"""The facts of a storage, or of any path: file system, options, space, whether it is volatile, and the stack
+below."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from plinth.system.timeout import call_with_timeout
 
 
 def describe(path: Path) -> StorageFacts:
-    """The facts of the place where `path`, a directory or a file, stands."""
+    """The facts of the place where `path`, a directory or a file, is stored."""
     return _facts(None, "directory", path, ())
 
 
@@ -22,7 +23,7 @@ def storage_facts(name: str, kind: str, path: Path, notes: tuple[str, ...]) -> S
 
 
 def _facts(name: str | None, kind: str, path: Path, notes: tuple[str, ...]) -> StorageFacts:
-    """As of `storage_facts`; without a name it is called as what `path` leads to."""
+    """The facts as of `storage_facts`; without a name it is called as what `path` leads to."""
     try:
         real, stack, space = call_with_timeout(
             lambda: (Path(os.path.realpath(path)), read_stack(path), os.statvfs(path)), path
@@ -71,7 +72,7 @@ def raw_facts(name: str, kind: str, paths: Sequence[Path], notes: tuple[str, ...
 
 
 def _size_bytes(path: Path) -> int:
-    """Of a block device, or of a file."""
+    """The size of a block device, or of a file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.lseek(fd, 0, os.SEEK_END)

@@ -25,7 +25,7 @@ _NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "glusterfs"
 
 
 class Stack(NamedTuple):
-    """The layers, the top first. `volatile_reason` is None when nothing in it forgets at a power cut."""
+    """The layers, the top first. `volatile_reason` is None when no layer loses its content in a power cut."""
 
     mount: Mount
     nodes: tuple[StackNode, ...]
@@ -35,7 +35,7 @@ class Stack(NamedTuple):
 
 
 class Members(NamedTuple):
-    """As a stack, but of what is not mounted: it begins with devices or files."""
+    """A stack that is not mounted: it begins with devices or files."""
 
     nodes: tuple[StackNode, ...]
     block_devices: tuple[str, ...]

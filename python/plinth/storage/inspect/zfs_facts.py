@@ -57,7 +57,7 @@ def _real(path: Path) -> str:
 
 
 class _Asked:
-    """Asks, and keeps what could not be told."""
+    """Runs ZFS's commands, and collects gaps for what could not be read."""
 
     def __init__(self, inside: Sequence[str], runner: Runner) -> None:
         self._inside = inside
@@ -65,7 +65,7 @@ class _Asked:
         self.gaps: list[Gap] = []
 
     def lines(self, name: str, argv: Sequence[str]) -> Fact | None:
-        """What a command says, as lines."""
+        """The output of a command, as lines."""
         said = self._run(name, argv)
         lines = [line for line in (said or "").splitlines() if line.strip()]
         return None if said is None else Fact(name=name, value=lines, source=" ".join(argv))

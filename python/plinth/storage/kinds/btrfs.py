@@ -14,7 +14,7 @@ from plinth.system.runner import Runner
 
 
 class Btrfs(FolderStorage[BtrfsStorage]):
-    """One file system on all members."""
+    """A btrfs file system on all members."""
 
     requirements = BLANK_MEMBERS.plus(FILESYSTEM_REQUIREMENTS["btrfs"])
     undo_handlers = FILESYSTEM_UNDO
@@ -37,10 +37,10 @@ class Btrfs(FolderStorage[BtrfsStorage]):
         )
 
     def needs_from(self) -> None:
-        """Its members take the space."""
+        """None: its members take the space."""
 
     def capacity_bytes(self) -> int | None:
-        """What the members hold, a half of it where all is kept twice."""
+        """The capacity of the members, half of it where all data is mirrored."""
         sizes = sizes_of(self, self.spec.members)
         if sizes is None:
             return None
@@ -60,7 +60,7 @@ class Btrfs(FolderStorage[BtrfsStorage]):
         return [self.folder_action(), *self.filesystem.actions(), *self.member_queue_actions()]
 
     def confirm(self) -> None:
-        """It has all members, and the profile that was asked for."""
+        """Raise RunError unless it has all members and the requested profile."""
         self.filesystem.confirm()
         asked = sorted(path.resolve().name for path in self.member_paths_of(self.spec.members))
         filesystem = filesystem_of(asked[0])

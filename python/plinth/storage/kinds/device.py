@@ -1,4 +1,4 @@
-"""A disk of this machine, or a partition of one, taken for a run. What is on it is lost; see guards for what keeps that from happening."""
+"""A disk of this machine, or a partition of one, taken for a run. What is on it is lost; see guards for what keeps that from event."""
 
 import os
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from plinth.storage.devices.drive_cache import (
     restore_cache,
     switch_cache,
 )
-from plinth.storage.guards import DeviceGuard, Wanted
+from plinth.storage.guards import DeviceGuard, RequestedDevice
 from plinth.storage.protocol import StorageContext
 from plinth.storage.requirements import Requirements
 from plinth.system.directory import filesystem_label
@@ -33,7 +33,8 @@ from plinth.system.undo import UndoHandler, UndoHandlers
 
 
 class Device(BlockStorage[DeviceStorage]):
-    """A disk by stable id, or a partition by PARTUUID; by serial number and size, and by the word of the command line."""
+    """A disk by stable id, or a partition by PARTUUID; by serial number and size, and by the confirmation on the
+    command line."""
 
     requirements = Requirements(root=True, programs=("wipefs",), optional_programs=("blkid", *CACHE_PROGRAMS))
     undo_handlers: ClassVar[UndoHandlers] = {
@@ -50,12 +51,12 @@ class Device(BlockStorage[DeviceStorage]):
 
     def __init__(self, name: str, spec: DeviceStorage, context: StorageContext) -> None:
         super().__init__(name, spec, context)
-        self._wanted = wanted = Wanted(spec.id, spec.serial, spec.size_bytes)
+        self._requested = requested = RequestedDevice(spec.id, spec.serial, spec.size_bytes)
         keep = (state_dir(), self.work_root, *context.keep)
-        self._guard = DeviceGuard(name, wanted, keep, context.destroy)
+        self._guard = DeviceGuard(name, requested, keep, context.destroy)
 
     def needs_from(self) -> None:
-        """The disk is its own."""
+        """None: it uses the disk itself."""
 
     def capacity_bytes(self) -> int:
         """The size of the disk."""
@@ -86,7 +87,7 @@ class Device(BlockStorage[DeviceStorage]):
         ]
 
     def check(self, runner: Runner) -> None:
-        """It is the disk that is named, it may be destroyed, and nothing uses it or is on it."""
+        """Raise a PlinthError unless it is the named disk, may be destroyed, is unused and is blank."""
         super().check(runner)
         self._guard.check(runner)
         if self.spec.write_cache is not None:
@@ -94,7 +95,7 @@ class Device(BlockStorage[DeviceStorage]):
 
     @contextmanager
     def held(self, runner: Runner) -> Iterator[None]:
-        """It still is the disk that was checked, free and blank."""
+        """Guard the disk: it is still the one that was checked, unused and blank."""
         with self._guard.held(self._link, runner):
             yield
 
@@ -109,7 +110,8 @@ class Device(BlockStorage[DeviceStorage]):
             raise RunError(f"{self._link} leads to {os.path.realpath(self._link)}, not to {node}", where=self.spec.id)
 
     def destructive_target(self, runner: Runner) -> DestructiveTarget:
-        """What would be destroyed, and what speaks against it as things are now; the word is not asked for yet."""
+        """The disk that would be destroyed, and the present reasons against it; the confirmation is not required
+        yet."""
         try:
             name, model, against = self._guard.look(runner)
         except PlinthError as error:
@@ -120,14 +122,14 @@ class Device(BlockStorage[DeviceStorage]):
             storage=self.name,
             id=self.spec.id,
             size_bytes=self.spec.size_bytes,
-            word=self._wanted.word,
+            word=self._requested.word,
             name=name,
             model=model,
             against=tuple(against),
         )
 
     def has_no_cache(self) -> bool:
-        """Once it was switched off."""
+        """True once the drive's cache was switched off."""
         return self.spec.write_cache == "off"
 
     def notes(self) -> tuple[str, ...]:
@@ -137,7 +139,7 @@ class Device(BlockStorage[DeviceStorage]):
 
     @property
     def _cache_commands(self) -> CacheCommands | None:
-        """What switches the drive's cache; None when that is not asked for, or there is no such drive to look at."""
+        """The commands that switch the drive's cache; None when that is not requested, or there is no such drive."""
         if self.spec.write_cache is None:
             return None
         try:
@@ -146,7 +148,7 @@ class Device(BlockStorage[DeviceStorage]):
             return None  # `check` says why
 
     def _cache_is_fixed(self, runner: Runner) -> str | None:
-        """Why the drive's cache cannot be switched although that is asked for."""
+        """The reason why the drive's cache cannot be switched as requested."""
         try:
             if self.spec.write_cache is not None:
                 cache_is_on(self.spec.id, runner)
@@ -180,7 +182,7 @@ class Device(BlockStorage[DeviceStorage]):
         return self.folder / "device"
 
     def _device_undo_state(self) -> DeviceUndoState:
-        """With the labels of all that may be put on it: this storage's file system, or a storage's that it is part of."""
+        """The undo state, with the labels of the file system or the storage that may be put on it."""
         names = (self.name, *self.context.others)
         return DeviceUndoState(
             id=self.spec.id,

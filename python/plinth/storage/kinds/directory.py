@@ -21,7 +21,7 @@ class Directory(Storage[DirectoryStorage]):
         return self._parent / self.folder_name()
 
     def needs_from(self) -> Path:
-        """The file system it will be on."""
+        """The file system that it will be on."""
         return nearest_existing(self._parent)
 
     def actions(self) -> list[Action]:

@@ -1,4 +1,4 @@
-"""Emulated disks: a daemon of ours serves a file by FUSE, which stands as a loop device under a file system."""
+"""Emulated disks: a daemon of ours serves a file by FUSE, which a loop device makes the disk of a file system."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ from plinth.storage.preflight import check_new_directory
 from plinth.storage.protocol import Storage
 from plinth.storage.requirements import Requirements
 from plinth.system.journal import Journal
-from plinth.system.owner import ourselves
+from plinth.system.owner import current_user
 from plinth.system.runner import Runner
 from plinth.system.undo import UndoHandler, UndoHandlers
 from plinth.system.unix_socket import check_socket_path
@@ -60,7 +60,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
 
     @property
     def configs(self) -> list[DiskConfig]:
-        """What each daemon is told."""
+        """The configuration of each daemon."""
         return [
             DiskConfig(
                 profile=self.spec.profile,
@@ -84,22 +84,22 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return [DiskControl(path, timeout_s=ANSWER_TIMEOUT_S) for path in self._named("control")]
 
     def power_cut_refusal(self) -> None:
-        """The power of each can be cut, wherever their data is stored."""
+        """None: the power of each disk can be cut, wherever its data is stored."""
 
     def needs_from(self) -> Path | Storage[Any]:
         """Where their data is stored."""
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:
-        """All that may be written to them."""
+        """The total size of the files."""
         return self.images.needs_bytes()
 
     def capacity_bytes(self) -> int:
-        """The size of one, which is all there is when it is mounted."""
+        """The size of one device, which is the whole capacity when it is mounted."""
         return self.spec.size_bytes
 
     def pace(self) -> Pace | None:
-        """As the profile's, with what the physics change of its latencies; None for a profile that there is not."""
+        """The pace of the profile, with the latencies that `physics` changes; None for an unknown profile."""
         profile = next((profile for profile in _profiles() if profile.name == self.spec.profile), None)
         if profile is None:
             return None
@@ -120,7 +120,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         return self._named("device")
 
     def backing_files(self) -> Mapping[Path, Path]:
-        """What each daemon serves."""
+        """The file that each daemon serves."""
         served = [Path(config.mount) / DISK_FILE for config in self.configs]
         return dict(zip(self.device_paths(), served, strict=True))
 
@@ -164,7 +164,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
             confirm_attached(Path(config.mount) / DISK_FILE, link, config.size_bytes, direct_io=True)
 
     def failure(self) -> str | None:
-        """That a daemon is gone or hangs; then as of every file system."""
+        """The failure when a daemon has ended or hangs; else that of the file system."""
         for path in self._named("disk"):
             found = daemons(path, self.label)
             if not found:
@@ -181,14 +181,14 @@ class Emulated(BlockStorage[EmulatedStorage]):
         wait. Raises Refused for a place on the disks themselves or one that is there already, UsageError for one that a
         daemon cannot write to, RunError when a daemon does not answer.
         """
-        check_new_directory(place, ourselves(), runner)
+        check_new_directory(place, current_user(), runner)
         if not self.is_raw and place.parent.stat().st_dev == self.mount_point.stat().st_dev:
             raise Refused(
                 f"a recording of storage {self.name} cannot be stored in it",
                 where=str(place),
                 hint="name another place",
             )
-        folder = make_labelled(f"recording.{self.name}.{place.name}.folder", place, self.label, ourselves())
+        folder = make_labelled(f"recording.{self.name}.{place.name}.folder", place, self.label, current_user())
         journal.record(folder.step)
         folder.do(runner)
         bases: list[RecordingBase] = []
@@ -236,7 +236,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
         )
 
     def force_detach(self, runner: Runner) -> None:
-        """Kill the daemons: what waits for their disks gets an error."""
+        """Kill the daemons, so that processes that wait for their disks get an error."""
         for mount in self._named("disk"):
             kill_daemon(mount, self.label)
 

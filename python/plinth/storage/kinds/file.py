@@ -17,19 +17,19 @@ _TAKES_FILES = "zfs"
 
 
 class Files(FolderStorage[FileStorage]):
-    """Never mounted: members of another storage only."""
+    """Files that are members of another storage, and never mounted."""
 
     requirements = LOOP_REQUIREMENTS
     undo_handlers = LOOP_UNDO
 
     @property
     def images(self) -> Images:
-        """The files."""
+        """The paths of the files."""
         return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
 
     @property
     def is_attached(self) -> bool:
-        """Whether who takes them needs block devices."""
+        """Whether the storage built on them needs block devices."""
         return self.context.member_of != _TAKES_FILES
 
     def needs_from(self) -> Path | Storage[Any]:
@@ -37,7 +37,7 @@ class Files(FolderStorage[FileStorage]):
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:
-        """All that may be written to them."""
+        """The total size of the files."""
         return self.images.needs_bytes()
 
     def capacity_bytes(self) -> int:

@@ -22,7 +22,7 @@ class Loop(BlockStorage[LoopStorage]):
 
     @property
     def images(self) -> Images:
-        """The files."""
+        """The paths of the files."""
         return Images(self, self.spec, self.spec.size_bytes, self.spec.count)
 
     def needs_from(self) -> Path | Storage[Any]:
@@ -30,11 +30,11 @@ class Loop(BlockStorage[LoopStorage]):
         return self.images.needs_from()
 
     def needs_bytes(self) -> int:
-        """All that may be written to them."""
+        """The total size of the files."""
         return self.images.needs_bytes()
 
     def capacity_bytes(self) -> int:
-        """The size of one, which is all there is when it is mounted."""
+        """The size of one device, which is the whole capacity when it is mounted."""
         return self.spec.size_bytes
 
     def device_paths(self) -> list[Path]:

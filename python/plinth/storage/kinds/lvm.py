@@ -42,7 +42,7 @@ class Lvm(StorageOfMembers[LvmStorage]):
     }
 
     def capacity_bytes(self) -> int | None:
-        """What was asked for, or what the members hold together."""
+        """The requested size, or the total capacity of the members."""
         sizes = sizes_of(self, self.spec.members)
         return self.spec.size_bytes or (None if sizes is None else sum(sizes))
 
@@ -51,7 +51,7 @@ class Lvm(StorageOfMembers[LvmStorage]):
         return [Path("/dev") / self.mark / _VOLUME]
 
     def power_cut_refusal(self) -> str:
-        """That it is not put together again after a cut."""
+        """The reason: it is not assembled again after a power cut."""
         return f"{self.name} is of kind lvm: its volume group would have to be activated again, which Plinth does not do yet"
 
     def check(self, runner: Runner) -> None:

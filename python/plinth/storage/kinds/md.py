@@ -40,7 +40,7 @@ class Md(StorageOfMembers[MdStorage]):
     }
 
     def capacity_bytes(self) -> int | None:
-        """As many times the smallest member as the level leaves for data."""
+        """The smallest member's size, times the number of members that the level leaves for data."""
         sizes = sizes_of(self, self.spec.members)
         if sizes is None:
             return None
@@ -52,7 +52,7 @@ class Md(StorageOfMembers[MdStorage]):
         return [array_node(self.mark)]
 
     def power_cut_refusal(self) -> str:
-        """That it is not put together again after a cut."""
+        """The reason: it is not assembled again after a power cut."""
         return f"{self.name} is of kind md: its array would have to be assembled again, which Plinth does not do yet"
 
     def check(self, runner: Runner) -> None:
@@ -72,7 +72,7 @@ class Md(StorageOfMembers[MdStorage]):
         chunk = () if chunk_bytes is None else (f"--chunk={chunk_bytes // 1024}",)
         members = tuple(map(str, self.members))
         shape = (f"--level={self.spec.level}", f"--raid-devices={len(members)}", *chunk, f"--name={self.mark}")
-        # --run only answers what mdadm asks of every level 1, whether it is to boot from; that the members bear
+        # --run only answers what mdadm asks of every level 1, whether it is to boot from; that the members have
         # nothing of others has been checked.
         create = ("mdadm", "--create", node, "--run", *shape, *members)
         wait = ("mdadm", "--wait", node)

@@ -54,7 +54,7 @@ class Tmpfs(Storage[TmpfsStorage]):
         ]
 
     def power_cut_refusal(self) -> None:
-        """Its power can be cut: all of it is lost."""
+        """None: its power can be cut, and all of its content is lost."""
 
     def check(self, runner: Runner) -> None:
         """The mount point can be made and reached, and the size is one."""
@@ -77,7 +77,7 @@ class Tmpfs(Storage[TmpfsStorage]):
             )
 
     def notes(self) -> tuple[str, ...]:
-        """Whether it may grow beyond what memory there was."""
+        """A note when it may grow beyond the memory that was available."""
         if self.spec.size_bytes <= self.host.memory_available_bytes:
             return ()
         return (
@@ -107,7 +107,7 @@ class SharedMemory(Storage[TmpfsStorage]):
         _check_size(self.spec, self.name)
         if self.spec.fill:
             raise MissingCapability(
-                f"fill = {self.spec.fill:g}: without the right to mount, {SHARED_MEMORY} stands in for a tmpfs, and it is not "
+                f"fill = {self.spec.fill:g}: without the right to mount, {SHARED_MEMORY} is used instead of a tmpfs, and it is not "
                 "ours alone to fill",
                 where=f"storage.{self.name}.fill",
                 hint="run as root, or leave fill out",
@@ -118,7 +118,7 @@ class SharedMemory(Storage[TmpfsStorage]):
         if free < self.spec.size_bytes:
             raise MissingCapability(
                 f"storage {self.name} asks for {format_size(self.spec.size_bytes)}; "
-                f"{format_size(free)} are free in {SHARED_MEMORY}, which stands in for a tmpfs",
+                f"{format_size(free)} are free in {SHARED_MEMORY}, which is used instead of a tmpfs",
                 where=str(SHARED_MEMORY),
                 hint="ask for less, run as root to mount a tmpfs, or give a container more: docker run --shm-size",
             )
@@ -134,9 +134,9 @@ class SharedMemory(Storage[TmpfsStorage]):
             )
 
     def notes(self) -> tuple[str, ...]:
-        """That it stands in for a mount."""
+        """Say that it is used instead of a mount."""
         return (
-            f"We may not mount here: a directory in {SHARED_MEMORY} stands in for the tmpfs. It shares that one's "
+            f"We may not mount here: a directory in {SHARED_MEMORY} is used instead of the tmpfs. It shares that one's "
             f"space with others, and nothing holds it to {format_size(self.spec.size_bytes)}.",
         )
 

@@ -40,7 +40,7 @@ _PARITY = {"raidz": 1, "raidz2": 2, "raidz3": 3}
 
 
 class Zfs(FolderStorage[ZfsStorage]):
-    """The pool bears our name, and the name of the storage's folder as a property."""
+    """The pool has our name, and the name of the storage's folder as a property."""
 
     requirements = BLANK_MEMBERS.plus(
         Requirements(programs=("zpool", "zfs", "umount"), kernel=(ZFS,), optional_programs=ZFS_FUSE_PROGRAMS)
@@ -76,12 +76,12 @@ class Zfs(FolderStorage[ZfsStorage]):
 
     @property
     def by_fuse(self) -> bool:
-        """Whether a process does it."""
+        """Whether zfs-fuse serves the pool."""
         return not kernel_has_zfs()
 
     @property
     def inside(self) -> tuple[str, ...]:
-        """What comes before zpool and zfs."""
+        """The prefix of the commands zpool and zfs."""
         return ZfsFuse(self.folder).inside if self.by_fuse else ()
 
     def groups(self) -> list[list[str]]:
@@ -92,7 +92,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         return [[entry] if isinstance(entry, str) else list(entry) for entry in entries]
 
     def vdevs(self) -> list[str]:
-        """What the pool is made of, in zpool's words (zpool-create(8), zpoolconcepts(7))."""
+        """The vdevs of the pool, as arguments of zpool (zpool-create(8), zpoolconcepts(7))."""
         words = [word for group in self.groups() for word in (*self._layout(self.spec.layout), *self._paths(group))]
         if self.spec.log:
             words += ["log", *self._layout(self.spec.log_layout), *self._paths(self.spec.log)]
@@ -102,7 +102,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         return words
 
     def needs_from(self) -> None:
-        """Its members take the space."""
+        """None: its members take the space."""
 
     def capacity_bytes(self) -> int | None:
         """What the data members hold, without what is kept twice and without parity; ZFS takes some of it."""
@@ -128,7 +128,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         return self.requirements.plus(Requirements(programs=ZFS_FUSE_PROGRAMS)) if self.by_fuse else self.requirements
 
     def power_cut_refusal(self) -> str:
-        """That it is not put together again after a cut."""
+        """The reason: it is not assembled again after a power cut."""
         return f"{self.name} is of kind zfs: zfs-fuse loses what ZFS keeps, and its pool is not imported again"
 
     def check(self, runner: Runner) -> None:
@@ -184,10 +184,10 @@ class Zfs(FolderStorage[ZfsStorage]):
         self.confirm_member_queues()
 
     def failure(self) -> str | None:
-        """That zfs-fuse has ended, or hangs."""
+        """The failure when zfs-fuse has ended or hangs."""
         fuse = ZfsFuse(self.folder)
         if self.by_fuse and not fuse.is_running():
-            return f"{PROGRAM} of storage {self.name} has died; its log: {' | '.join(fuse.last_words()) or 'nothing'}"
+            return f"{PROGRAM} of storage {self.name} has died; its log: {' | '.join(fuse.log_tail()) or 'nothing'}"
         if self.by_fuse and not fuse.answers(self.mount_point):
             return f"{PROGRAM} of storage {self.name} (pid {fuse.pids()[0]}) does not answer"
         return super().failure()
@@ -199,7 +199,7 @@ class Zfs(FolderStorage[ZfsStorage]):
         return with_pool(facts, self.pool, self.dataset, uses, self.inside, runner)
 
     def notes(self) -> tuple[str, ...]:
-        """What zfs-fuse is not."""
+        """Notes on the limits of zfs-fuse."""
         if not self.by_fuse:
             return ()
         return (

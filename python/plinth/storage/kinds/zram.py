@@ -33,7 +33,7 @@ class Zram(BlockStorage[ZramStorage]):
         return "memory"
 
     def needs_bytes(self) -> int:
-        """As if nothing could be compressed."""
+        """The size in memory if nothing can be compressed."""
         return self.spec.size_bytes * self.spec.count
 
     def capacity_bytes(self) -> int:
@@ -69,7 +69,7 @@ class Zram(BlockStorage[ZramStorage]):
                 )
 
     def notes(self) -> tuple[str, ...]:
-        """That how much it holds depends on what is written."""
+        """A note that its capacity depends on the data."""
         if self.needs_bytes() <= self.host.memory_available_bytes:
             return ()
         return (

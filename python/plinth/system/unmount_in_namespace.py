@@ -1,6 +1,6 @@
 """Unmount one path in another mount namespace, as a process in it sees that path.
 
-    python -m plinth.system.unmount_there PID NAMESPACE PATH
+    python -m plinth.system.unmount_in_namespace PID NAMESPACE PATH
 
 NAMESPACE is what /proc/PID/ns/mnt must lead to. No program of that place is started, and no file of it read: anybody can
 make a namespace with a root of his own, and an `umount` that is found there would run with our rights.
@@ -18,10 +18,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def command(pid: int, namespace: str, path: str) -> tuple[str, ...]:
     """The command that does it; it ends with 1 and a reason on stderr when it cannot."""
-    return (sys.executable, "-m", "plinth.system.unmount_there", str(pid), namespace, path)
+    return (sys.executable, "-m", "plinth.system.unmount_in_namespace", str(pid), namespace, path)
 
 
-def unmount_there(pid: int, namespace: str, path: str) -> None:
+def unmount_in_namespace(pid: int, namespace: str, path: str) -> None:
     """Enter for good, and unmount. OSError when the process is gone, or the kernel refuses."""
     root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
     entered = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
@@ -42,7 +42,7 @@ def _check(result: int) -> None:
 if __name__ == "__main__":
     # From here on Python itself must not look for its modules, as it does to show a traceback: the root is another's.
     try:
-        unmount_there(int(sys.argv[1]), sys.argv[2], sys.argv[3])
+        unmount_in_namespace(int(sys.argv[1]), sys.argv[2], sys.argv[3])
     except OSError as error:
         os.write(2, f"{sys.argv[3]}: not unmounted: {error.strerror or error}\n".encode(errors="replace"))
         os._exit(1)

@@ -1,4 +1,4 @@
-"""The engine's errors in libpq's words, which pgbench passes on."""
+"""The engine's errors as messages of libpq, which pgbench prints."""
 
 import re
 

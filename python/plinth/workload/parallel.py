@@ -17,33 +17,34 @@ _POLL_S = 0.2
 _CANCEL_TIMEOUT_S = 2.0
 
 Job = Sequence[str]
-"""What is sent to one session, one after the other. Several statements in one string are one transaction."""
+"""The statements that are sent to one session, one after the other. Several statements in one string are one
+transaction."""
 
 
-def run_at_once(
-    target: Connection, jobs: Sequence[Job], *, sessions: int, glance: Callable[[int, list[int]], None]
+def run_parallel(
+    target: Connection, jobs: Sequence[Job], *, sessions: int, on_poll: Callable[[int, list[int]], None]
 ) -> None:
     """Run all jobs, at most `sessions` at the same time, in their order. Raises psycopg.Error of the first that fails.
 
-    `glance` is called now and then with the number of jobs that have ended and the pids of the backends that work.
+    `on_poll` is called at intervals with the number of completed jobs and the pids of the working backends.
     Whatever is raised, such as Interrupted by a signal, cancels the statements that are running. No threads: so that it
     is raised here.
     """
-    crew: list[_Session] = []
+    open_sessions: list[_Session] = []
     waiting, ended = deque(jobs), 0
     try:
-        while len(crew) < min(sessions, len(jobs)):
-            crew.append(_Session(connect(target)))
+        while len(open_sessions) < min(sessions, len(jobs)):
+            open_sessions.append(_Session(connect(target)))
         while ended < len(jobs):
-            for session in crew:
+            for session in open_sessions:
                 if session.is_idle and waiting:
                     session.begin(waiting.popleft())
-            glance(ended, [session.pid for session in crew if not session.is_idle])
-            busy = {session.socket: session for session in crew if not session.is_idle}
+            on_poll(ended, [session.pid for session in open_sessions if not session.is_idle])
+            busy = {session.socket: session for session in open_sessions if not session.is_idle}
             for socket in _readable(busy):
                 ended += busy[socket].advance()
     finally:
-        for session in crew:
+        for session in open_sessions:
             session.end()
 
 
@@ -52,7 +53,7 @@ def _readable(sockets: Iterable[int]) -> Iterable[int]:
 
 
 class _Session:
-    """A connection, and what it has still to run."""
+    """A connection, and its remaining statements."""
 
     def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
         self._connection = connection
@@ -69,7 +70,7 @@ class _Session:
         self._wire.send_query(self._queries.popleft().encode())
 
     def advance(self) -> bool:
-        """Take what has come from the server; whether the job has ended with it. Raises psycopg.Error."""
+        """Read the server's results; returns whether the job has ended. Raises psycopg.Error."""
         from psycopg import pq
         from psycopg.errors import error_from_result
 
@@ -88,10 +89,10 @@ class _Session:
         return False
 
     def end(self) -> None:
-        """Close it; what it still does is cancelled."""
+        """Close the connection; a running statement is cancelled."""
         import psycopg
 
         if not self.is_idle:
-            with contextlib.suppress(psycopg.Error):  # of a server that is gone nothing runs any more
+            with contextlib.suppress(psycopg.Error):  # when the server is gone, no statement runs any more
                 self._connection.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
         self._connection.close()

@@ -1,6 +1,6 @@
 """Start a program that sees a /run of its own: for daemons of which there can be only one, by a socket or lock in there.
 
-    python -m plinth.system.own_run SHARED FOLDER,... PLACE... -- PROGRAM ARGUMENT...
+    python -m plinth.system.private_run SHARED FOLDER,... PLACE... -- PROGRAM ARGUMENT...
 
 In that /run there is nothing but empty folders of the names `FOLDER`. The program gets a mount namespace of its own
 (mount_namespaces(7)) with nothing in it but what it needs: the mounts of `SHARED` and of each `PLACE`, and the
@@ -28,7 +28,7 @@ def command(
     shared: Path, run_folders: Sequence[str], places: Sequence[Path], program: Sequence[str]
 ) -> tuple[str, ...]:
     """The command that starts `program` so."""
-    module = "plinth.system.own_run"
+    module = "plinth.system.private_run"
     return (sys.executable, "-m", module, str(shared), ",".join(run_folders), *map(str, places), "--", *program)
 
 
