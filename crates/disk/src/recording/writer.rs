@@ -220,9 +220,10 @@ impl Shared {
         let (mut records, mut data) = (Vec::new(), Vec::new());
         loop {
             let last = self.take(&mut records, &mut data);
-            // A record is written after its data, so that what there are records of is there.
-            data_file.write_all(&data)?;
-            records_file.write_all(&records)?;
+            // A record is written after its data, so that what there are records of is there. Where data did not fit, the
+            // records of the part that did are worth having; a reader ends at the first whose data is not there.
+            let data_written = data_file.write_all(&data);
+            records_file.write_all(&records).and(data_written)?;
             if last {
                 return Ok(());
             }
