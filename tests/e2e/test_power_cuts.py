@@ -11,7 +11,7 @@ from waiting import until
 
 CONTROLS = {
     "ignoring": 'lie = "ignore-flush"',
-    "late": 'lie = "late-flush=2"',
+    "late": 'lie = "late-flush=20"',  # a commit may take several flushes: those of the file system's journal
     "dropping": 'lie = "drop-fraction=0.1"',
     "no_barriers": 'mount_options = ["nobarrier"]',
 }
