@@ -9,7 +9,7 @@ from plinth.model.errors import RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
-from plinth.run.power import Lost
+from plinth.run.power import PowerLoss
 from plinth.server import Cluster, connect, database_errors
 from plinth.server.integrity import Integrity, check_checksums, check_database, check_unlogged, is_unanswered
 from plinth.server.waldump import last_commit_before
@@ -27,30 +27,31 @@ _RECOVERED = (
     "SELECT redo_lsn::text, CASE WHEN pg_wal_lsn_diff(%s::pg_lsn, redo_lsn) < 0 THEN 0 "
     "ELSE pg_wal_lsn_diff(%s::pg_lsn, redo_lsn) END::bigint FROM pg_control_checkpoint()"
 )
-_NOTHING_LOST = Lost((), ())
+_NOTHING_LOST = PowerLoss((), ())
 _INTACT = ("lost commit", "local-only commit lost", "resurrected abort")
 """Damage after which the database is whole: the next cut can be made on it."""
 
 
-class Told(NamedTuple):
-    """What was known when the power went."""
+class CutState(NamedTuple):
+    """What was known when the power was cut."""
 
     before: Snapshot | None
-    """Of the dataset, when the load began; None when it is not known any more, and only the ledger tells."""
+    """The dataset's state when the load began; None when it is no longer known, and only the ledger shows what is
+    missing."""
     load: LoadResult | None
     ledger: CommitLedger | None
-    """What clients had been told of their commits by then."""
+    """The answers to commits that clients had received by then."""
     cut_ns: int
-    """CLOCK_MONOTONIC when the power went."""
+    """CLOCK_MONOTONIC when the power was cut."""
     inserted_lsn: str | None
-    """How far the WAL had been inserted; None for the image of a recording, where nobody could ask the server."""
+    """The WAL insert position; None for the image of a recording, whose server cannot be asked."""
 
 
 @dataclass
 class Findings:
-    """What becomes known of a cut, step by step."""
+    """The findings about a cut, filled in step by step."""
 
-    lost: Lost = _NOTHING_LOST
+    lost: PowerLoss = _NOTHING_LOST
     after_s: float | None = None
     recovery_s: float | None = None
     acknowledged: int = 0
@@ -69,7 +70,7 @@ class Findings:
     def cut(
         self, planned: PlannedCut, *, started_unix_ns: int, failure: str | None, points: tuple[int, ...] = ()
     ) -> PowerCut:
-        """The cut with all that has become known; `failure` is why no more could be learned."""
+        """The cut with all findings; `failure` is the reason when the check could not be completed."""
         return PowerCut(
             **planned.model_dump(),
             points=points,
@@ -89,7 +90,7 @@ class Findings:
         )
 
     def refuse(self, evidence: tuple[str, ...]) -> None:
-        """Note that a file system or the server did not come up again."""
+        """Record that a file system could not be mounted, or that the server did not start."""
         self.damage.append(Damage(kind="recovery refused", count=1, evidence=evidence))
 
     def add(self, integrity: Integrity) -> None:
@@ -99,7 +100,7 @@ class Findings:
 
 
 def inserted_lsn(control: "psycopg.Connection[Any]") -> str:
-    """How far WAL has been inserted now."""
+    """The current WAL insert position."""
     row = control.execute(_INSERTED).fetchone()
     assert row is not None, "a function gives a row"
     return str(row[0])
@@ -110,45 +111,47 @@ def check_recovered(
     installation: Installation,
     variant: Variant,
     dataset: Dataset,
-    told: Told,
+    at_cut: CutState,
     found: Findings,
     runner: Runner,
 ) -> None:
     """Check a running server that has recovered, stop it, and check its files. Everything that is found goes to `found`.
 
-    A server that crashes while it is checked is a finding, too. Raises RunError where nothing can be learned, such as when
-    the machine has no memory left for a query.
+    A server that crashes while it is checked is a finding, too. Raises RunError where nothing can be checked, such as
+    when the machine has no memory left for a query.
     """
     import psycopg
 
     with database_errors("check what a power cut left", variant.label), connect(cluster.connection) as control:
+        backend = control.info.backend_pid
         checksums = control.execute("SHOW data_checksums").fetchone() == ("on",)
-        row = control.execute(_RECOVERED, (told.inserted_lsn, told.inserted_lsn)).fetchone()
+        row = control.execute(_RECOVERED, (at_cut.inserted_lsn, at_cut.inserted_lsn)).fetchone()
         assert row is not None, "a function gives a row"
         recovered_lsn, found.lost_wal_bytes = str(row[0]), None if row[1] is None else int(row[1])
         try:
-            _check_commits(control, variant, dataset, told, found)
+            _check_commits(control, variant, dataset, at_cut, found)
             if any(damage.kind == "lost commit" for damage in found.damage):  # before a checkpoint recycles the segment
-                _add_wal_evidence(recovered_lsn, cluster, installation, told, found, runner)
+                _add_wal_evidence(recovered_lsn, cluster, installation, at_cut, found, runner)
             found.add(check_unlogged(control))
             found.add(check_database(control, installation.major))
         except psycopg.OperationalError as error:
             if not control.closed:
                 raise
-            evidence = (str(error).strip().splitlines()[0], *cluster.log_tail())
+            cluster.wait_out_recovery(backend)  # its log has the reason then
+            evidence = (str(error).strip().splitlines()[0], *cluster.log_crash())
             found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))
     cluster.stop()
     found.add(check_checksums(cluster.layout, installation, runner, checksums))
 
 
 def _check_commits(
-    control: "psycopg.Connection[Any]", variant: Variant, dataset: Dataset, told: Told, found: Findings
+    control: "psycopg.Connection[Any]", variant: Variant, dataset: Dataset, at_cut: CutState, found: Findings
 ) -> None:
     import psycopg
 
     try:
         survival = surviving_commits(
-            control, variant.workload, dataset, told.before, told.load, told.ledger, told.cut_ns
+            control, variant.workload, dataset, at_cut.before, at_cut.load, at_cut.ledger, at_cut.cut_ns
         )
     except psycopg.Error as error:  # such as a table that is not there any more, or a page that cannot be read
         if is_unanswered(control, error):
@@ -161,16 +164,16 @@ def _check_commits(
         found.damage += survival.damage
         found.timeline = survival.timeline
         if survival.lost_since_ns is not None:
-            found.lost_time_s = max(0, told.cut_ns - survival.lost_since_ns) / 1e9
+            found.lost_time_s = max(0, at_cut.cut_ns - survival.lost_since_ns) / 1e9
 
 
 def _add_wal_evidence(
-    recovered_lsn: str, cluster: Cluster, installation: Installation, told: Told, found: Findings, runner: Runner
+    recovered_lsn: str, cluster: Cluster, installation: Installation, at_cut: CutState, found: Findings, runner: Runner
 ) -> None:
-    """Say beside lost commits where the recovered WAL ended."""
+    """Add to the evidence of lost commits where the recovered WAL ended."""
     evidence = [f"recovery found WAL up to {recovered_lsn}"]
-    if told.inserted_lsn is not None:
-        evidence[0] += f"; it had been inserted up to {told.inserted_lsn}, {found.lost_wal_bytes:,} bytes more"
+    if at_cut.inserted_lsn is not None:
+        evidence[0] += f"; it had been inserted up to {at_cut.inserted_lsn}, {found.lost_wal_bytes:,} bytes more"
     if last := last_commit_before(recovered_lsn, cluster.layout, installation, runner):
         evidence.append(f"the last commit that recovery found, by pg_waldump: {last}")
     found.damage = [

@@ -12,6 +12,7 @@ from plinth.model.base import SettingValue
 from plinth.model.connection import Connection
 from plinth.model.errors import Refused, RunError
 from plinth.model.facts import ServerFacts
+from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step
 from plinth.server import configuration, port
 from plinth.server.external_paths import check_wal_directory, create_tablespaces
@@ -33,7 +34,7 @@ RELOAD_TIMEOUT_S = 30.0
 
 
 class Applied(NamedTuple):
-    """What `Cluster.apply` did, and the lower-case names of the settings that differed."""
+    """The action of `Cluster.apply`, and the lower-case names of the settings that differed."""
 
     how: Literal["nothing", "start", "reload", "restart"]
     changed: tuple[str, ...]
@@ -42,7 +43,7 @@ class Applied(NamedTuple):
 class Cluster:
     """A cluster that `layout` describes; everything it makes is in `journal` first.
 
-    Not for several threads at once. `settings` are what was last asked for.
+    Not for several threads at once. `settings` are those last requested.
     """
 
     def __init__(self, layout: ClusterLayout, runner: Runner, journal: Journal) -> None:
@@ -108,7 +109,7 @@ class Cluster:
         self.settings = dict(settings)
 
     def apply(self, settings: Mapping[str, SettingValue]) -> Applied:
-        """Go over to `settings`, those left out back to their defaults: by restart where one must, else by reload.
+        """Change to `settings`, with those left out at their defaults: by restart where required, else by reload.
 
         They are read back; raises as `start` does, and then a reloaded server is left running.
         """
@@ -162,6 +163,7 @@ class Cluster:
         if self._postmaster is None:
             return
         failure: RunError | None = None
+        self.wait_out_recovery()
         try:
             end_server(self.layout.data_directory, ((signal.SIGINT, STOP_TIMEOUT_S),))
         except RunError:
@@ -174,6 +176,14 @@ class Cluster:
         self._clear_away()
         if failure is not None:
             raise failure
+
+    def wait_out_recovery(self, lost_backend: int | None = None) -> None:
+        """Wait while the running server recovers from the crash of a process of its own; `lost_backend` is the pid of a session
+        that ended with it."""
+        conninfo = make_conninfo(
+            host=str(self.layout.socket_directory), port=self._port, user=SUPERUSER, connect_timeout=2
+        )
+        self._running.wait_out_recovery(conninfo, lost_backend)
 
     def kill(self) -> None:
         """End it as a crash does: SIGKILL to the postmaster and all of its children; they are gone afterwards."""
@@ -212,13 +222,17 @@ class Cluster:
         self._running.check_alive()
 
     def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
-        """What the running server says of itself; `asked` is what was last asked for if not given."""
+        """The facts that the running server reports; `asked` defaults to the settings last requested."""
         with database_errors("read the server's facts", self._where), connect(self._control) as control:
             return managed_facts(control, self.layout, self.settings if asked is None else asked)
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """The last lines of the log since the last start."""
         return self._postmaster.log_tail(lines) if self._postmaster is not None else ()
+
+    def log_crash(self) -> tuple[str, ...]:
+        """What was logged of the last crash of a server process since the last start, and after it."""
+        return self._postmaster.log_crash() if self._postmaster is not None else ()
 
     @property
     def _running(self) -> Postmaster:
@@ -250,7 +264,7 @@ class Cluster:
         try:
             make_directory(path, self.layout.label, self.layout.owner)
         except Refused:  # what is there is not ours to remove
-            self._journal.strike(entry)
+            self._journal.mark_undone(entry)
             raise
         return entry
 
@@ -288,7 +302,7 @@ class Cluster:
         return any(name not in rows or rows[name].context == "postmaster" for name in changed)
 
     def _clear_away(self) -> None:
-        """See to it that nothing of our last start is left: processes, socket directory, entries of the journal."""
+        """Remove what is left of our last start: processes, socket directory, entries of the journal."""
         if self._postmaster is not None:
             end_server(self.layout.data_directory, (IMMEDIATE, KILL))
             self._postmaster.reap()
@@ -297,7 +311,7 @@ class Cluster:
             entry = self._entries[-1]
             if entry.step.undo is not None and entry.step.undo.kind == "remove_directory":
                 remove_directory(self.layout.socket_directory, self.layout.label)
-            self._journal.strike(self._entries.pop())
+            self._journal.mark_undone(self._entries.pop())
 
 
 def _differing(old: Mapping[str, SettingValue], new: Mapping[str, SettingValue]) -> tuple[str, ...]:

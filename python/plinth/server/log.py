@@ -6,10 +6,12 @@ from plinth.system.log_file import LogFile
 
 TAIL_LINES = 20
 _TAIL_BYTES = 64 * 1024
+_CRASHES = (" was terminated by signal ", " exited with exit code ", "PANIC:")  # postmaster.c, LogChildExit; elog.c
+_REFUSED = "FATAL:  the database system is "  # postmaster.c: starting up, in recovery mode, shutting down
 
 
 class ServerLog:
-    """What is appended to `log` from now on; earlier starts have written to it, too."""
+    """Reads what is appended to `log` from now on; earlier starts have written to it, too."""
 
     def __init__(self, log: LogFile) -> None:
         self.path = log.path
@@ -26,3 +28,12 @@ class ServerLog:
         with file:
             file.seek(max(self._begin_bytes, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             return tuple(file.read().decode(errors="replace").splitlines()[-lines:])
+
+    def crash(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
+        """The first line of the last crash of a server process and those after it; the last lines where there is none.
+
+        Connections that were refused while the server recovered are left out.
+        """
+        log = [line for line in self.tail(_TAIL_BYTES) if _REFUSED not in line]
+        crashes = [number for number, line in enumerate(log) if any(crash in line for crash in _CRASHES)]
+        return tuple(log[crashes[-1] :][:lines]) if crashes else tuple(log[-lines:])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from pathlib import Path
 from time import monotonic
 
 from plinth.model.errors import RunError
@@ -11,6 +12,7 @@ from plinth.system.process import all_exit
 from plinth.system.runner import Runner
 
 START_TIMEOUT_S = 300.0  # recovery after a crash may have much to read
+_NO_RESPONSE_S = 5.0
 _LOOK_AGAIN_S = 0.02
 _STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, counted from 0
 
@@ -50,18 +52,40 @@ class Postmaster:
             if monotonic() > deadline:
                 raise self._failed(f"did not come up within {START_TIMEOUT_S:g} s")
 
+    def wait_out_recovery(self, conninfo: str, lost_backend: int | None = None) -> None:
+        """Wait while no connections are taken since the server recovers, as from a backend that has crashed; not for ever.
+
+        PostgreSQL 18 that is told to shut down while it recovers so never ends (seen with 18.6). A server that does not answer at
+        all may have just ended the session that asked, or hang: it is asked for a few seconds only.
+        """
+        from psycopg.pq import PGconn, Ping
+
+        begun = monotonic()
+        # Until the postmaster has seen its end, it takes connections as if nothing had happened.
+        while lost_backend is not None and Path(f"/proc/{lost_backend}").exists():
+            if monotonic() - begun > _NO_RESPONSE_S or not self._runs_on():
+                return
+        limits_s = {int(Ping.REJECT): START_TIMEOUT_S, int(Ping.NO_RESPONSE): _NO_RESPONSE_S}
+        while (answer := PGconn.ping(conninfo.encode())) in limits_s:
+            if monotonic() - begun > limits_s[answer] or not self._runs_on():
+                return
+
     def pause(self) -> None:
         """Wait a moment, at most until it ends, which raises RunError: between two looks at something it is to do."""
         if not self._runs_on():
             self.check_alive()
 
     def reap(self) -> None:
-        """Wait for its end and let go of it."""
+        """Wait for its end and reap it."""
         self._process.wait()
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
         """The last lines that it logged."""
         return self._log.tail(lines)
+
+    def log_crash(self) -> tuple[str, ...]:
+        """What it logged of the last crash of one of its processes, and after it."""
+        return self._log.crash()
 
     def _runs_on(self) -> bool:
         """Whether it still runs after a moment; returns at once when it ends."""
