@@ -47,7 +47,7 @@ storage = ["disk", "memory"]
 
 [measure]
 warmup = "200ms"
-duration = "1s"
+duration = "500ms"
 repeats = 2
 probe = "10ms"
 """
