@@ -181,3 +181,17 @@ def test_a_socket_path_that_is_too_long_is_reported_before_anything_is_made(made
     monkeypatch.setenv("PLINTH_STATE_DIR", str(scratch / ("long" * 20)))
     with pytest.raises(UsageError, match=r"the path of the socket has \d+ bytes; a Unix socket's path has at most 107"):
         made.prepare('[storage.s]\nkind = "emulated"\nprofile = "ideal"\nsize = "64MiB"\n')
+
+
+def test_a_file_system_that_cannot_be_made_beside_a_disk_that_has_died_names_its_mount(made) -> None:
+    """mkfs.btrfs asks for the images of all mounted loop devices, and fails at one that nobody serves."""
+    made.prepare(disk())
+    died = made.storages["s"]
+    os.kill(daemon_pid(died), signal.SIGKILL)
+    until(lambda: died.failure() is not None)
+    with pytest.raises(RunError) as caught:
+        made.prepare('[storage.b]\nkind = "loop"\nsize = "128MiB"\nfilesystem = "btrfs"\n')
+    assert f"umount {died.mount_point}" in (caught.value.hint or "")
+    assert "plinth clean" in (caught.value.hint or "")
+    assert caught.value.exit_code == 1, "no program is missing"
+    made.undo()

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 from plinth.storage.devices.loop_device import loops_of
@@ -21,3 +22,23 @@ def test_a_file_is_found_whatever_it_and_others_are_called(scratch: Path) -> Non
     finally:
         for device in devices:
             subprocess.run(["losetup", "-d", device], check=True)
+
+
+def test_devices_that_others_detach_meanwhile_are_passed_over(scratch: Path) -> None:
+    """sysfs answers ENODEV when a device loses its file between open(2) and read(2): once in about thirty times."""
+    image = scratch / "image"
+    image.write_bytes(bytes(2**20))
+
+    def attach_and_detach() -> None:
+        for _ in range(150):
+            attach = ["losetup", "-f", "--show", image]
+            device = subprocess.run(attach, check=True, capture_output=True, text=True).stdout.strip()
+            subprocess.run(["losetup", "-d", device], check=True)
+
+    other = threading.Thread(target=attach_and_detach)
+    other.start()
+    try:
+        while other.is_alive():
+            assert loops_of(scratch / "another") == []
+    finally:
+        other.join()

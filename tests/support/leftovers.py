@@ -1,5 +1,6 @@
 """What storages leave on a machine: everything that a test must find as it was before."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plinth.system.mounts import mounts
+from waiting import until
 
 # Not read_ahead_kb: the kernel works it out anew for each file that is attached.
 _KNOBS = ("scheduler", "write_cache", "nr_requests", "wbt_lat_usec")
@@ -51,8 +53,13 @@ def nothing_left(mark: Path) -> Iterator[None]:
         if was != is_
     }
     assert not differing, differing
-    changed = {knob: value for knob, value in _knobs().items() if knobs.get(knob, value) != value}
-    assert not changed, f"knobs of block devices outlive what was attached to them: {changed}"
+    with contextlib.suppress(AssertionError):  # the kernel sets them back once it has detached a device, by and by
+        until(lambda: not _changed(knobs), timeout_s=5)
+    assert not _changed(knobs), f"knobs of block devices outlive what was attached to them: {_changed(knobs)}"
+
+
+def _changed(knobs: dict[str, str]) -> dict[str, str]:
+    return {knob: value for knob, value in _knobs().items() if knobs.get(knob, value) != value}
 
 
 def _is_ours(path: Path) -> bool:

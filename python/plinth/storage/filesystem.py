@@ -13,6 +13,7 @@ from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action
 from plinth.storage.devices.labelled_filesystem import unmount_filesystem
+from plinth.storage.devices.loop_device import mounts_of_lost_images
 from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.features import with_features
 from plinth.storage.requirements import Requirements, kernel_filesystem
@@ -24,7 +25,7 @@ from plinth.system.timeout import statvfs_with_timeout
 from plinth.system.undo import UndoHandler, UndoHandlers
 from plinth.system.unmount import umount_command
 
-_OF_THE_DISK = ("i/o error", "input/output error", "no space left")
+_OF_THE_DISK = ("i/o error", "input/output error", "no space left", "transport endpoint is not connected")
 # mke2fs leaves its tables to be written in the background after the first mount, which would disturb what is measured.
 _WRITE_ALL_NOW = ("-E", "lazy_itable_init=0,lazy_journal_init=0")
 
@@ -154,6 +155,11 @@ def _run(argv: tuple[str, ...], runner: Runner) -> None:
     except CommandError as error:
         if not any(words in line.lower() for words in _OF_THE_DISK for line in error.details):
             error.exit_code = MissingCapability.exit_code
+        elif lost := mounts_of_lost_images():
+            error.hint = (
+                f"mkfs.btrfs reads the images of all mounted loop devices, and the program that served that of {lost[0].source} "
+                f"has ended: `plinth clean`, if a run left it, else umount {lost[0].point}"
+            )
         raise
 
 

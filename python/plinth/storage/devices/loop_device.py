@@ -12,7 +12,9 @@ from typing import NamedTuple
 from plinth.model.errors import Refused, RunError
 from plinth.system import cancel
 from plinth.system.directory import LABEL_FILE, nearest_label
+from plinth.system.mounts import Mount, mounts
 from plinth.system.runner import Runner
+from plinth.system.timeout import statvfs_with_timeout
 
 _LOOP_GET_STATUS64 = 0x4C05
 _STATUS_BYTES = 232  # struct loop_info64; lo_device, lo_inode and lo_rdevice are its first fields
@@ -49,15 +51,34 @@ def loops_of(image: Path) -> list[Path]:
 
     Only text is compared, so that an image on a disk that does not answer blocks nobody.
     """
-    found = []
-    for file in _BLOCK.glob("loop*/loop/backing_file"):
-        try:
-            backing = os.fsdecode(file.read_bytes().removesuffix(b"\n"))  # a path may hold anything
-        except FileNotFoundError:
-            continue  # detached in this very moment
-        if backing.removesuffix(_DELETED) == str(image):
-            found.append(Path("/dev") / file.parent.parent.name)
-    return sorted(found)
+    devices = (Path("/dev") / folder.name for folder in _BLOCK.glob("loop*"))
+    return sorted(device for device in devices if _image_of(device) == str(image))
+
+
+def _image_of(device: Path) -> str | None:
+    """The path of the file that backs a loop device; None when none does, such as once another process has detached it."""
+    try:
+        backing = (_BLOCK / device.name / "loop" / "backing_file").read_bytes()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):  # the latter between open(2) and read(2)
+            raise
+        return None
+    return os.fsdecode(backing.removesuffix(b"\n")).removesuffix(_DELETED)  # a path may hold anything
+
+
+def mounts_of_lost_images() -> list[Mount]:
+    """The mounts of loop devices whose image nobody serves any more, since the FUSE daemon that did has ended."""
+    return [mount for mount in mounts() if mount.source.startswith("/dev/loop") and _is_lost(Path(mount.source))]
+
+
+def _is_lost(device: Path) -> bool:
+    image = _image_of(device)
+    try:
+        if image is not None:
+            statvfs_with_timeout(Path(image), _TIMEOUT_S)
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+    return False
 
 
 def detach_loops(image: Path, label: str, runner: Runner) -> None:
