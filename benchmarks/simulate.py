@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "tests" / "support")]
 import noise_simulation as noise  # noqa: E402
 from analyse_bundles import sweep  # noqa: E402
 from curve_simulation import DOUBLING, curves, scalability_law, two_lines  # noqa: E402
-from plinth.analyse import comparison, permutation  # noqa: E402
+from plinth.analyse import comparison, permutation, sequential  # noqa: E402
 from plinth.analyse.bootstrap import Floats  # noqa: E402
 from plinth.analyse.durability import CONFIDENCE, upper_bound  # noqa: E402
 from plinth.analyse.effects import effects_of  # noqa: E402
@@ -93,6 +93,23 @@ def verdicts(count: int) -> Iterator[Result]:
     p = [permutation.over_all(*rng.standard_normal((2, 5)), seed=1) for _ in range(count)]
     low = sum(one <= comparison.ALPHA for one in p) / count
     yield Result("permutation test of equal variants, 5 trials", low, count, FALSE_ALARMS)
+
+
+def adaptive_trials(count: int) -> Iterator[Result]:
+    """Of trials that end once they have decided: equal variants until the last trial, then a difference of 5 %."""
+    for most, family in ((20, 1), (60, 1), (20, 5)):
+        rule = sequential.Rule(0.001, most, family)
+        for name, one in noise.NOISES.items():
+            share = noise.differences_shown(noise.sequential_decisions(one, rule, 1.0, count, 11))
+            statistic = f"adaptive trials of equal variants, at most {most}, {family} compared, {name}"
+            yield Result(statistic, share, count, FALSE_ALARMS)
+    cv = noise.lognormal(0.02)
+    decided = noise.sequential_decisions(cv, sequential.Rule(0.03, 20, 1), 1.05, count, 12)
+    shown = noise.differences_shown(decided)
+    yield Result("adaptive trials show 1.05x, at most 20, CV 2 %", shown, count, (0.90, 1.0))
+    fixed = next(n for n in range(3, 61) if noise.fixed_power(cv, n, 1.05, count, 13) >= shown)
+    trials = sum(one.trials for one in decided) / count
+    yield Result(f"their trials, of the {fixed} of a fixed plan of equal power", trials / fixed, count, (0.0, 0.5))
 
 
 def groups(count: int) -> Iterator[Result]:
@@ -177,6 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (intervals, 10_000),
         (unpaired, 2_000),
         (verdicts, 2_000),
+        (adaptive_trials, 10_000),
         (groups, 1_000),
         (effects, 1_000),
         (sweeps, 500),

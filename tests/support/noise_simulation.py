@@ -160,6 +160,11 @@ def sequential_decisions(
     return [sequential.decide(one.tolist(), rule) for one in logs]
 
 
+def differences_shown(decided: list[sequential.Decided]) -> float:
+    """The share that shows a difference."""
+    return float(np.mean([one.decision == "difference" for one in decided]))
+
+
 def fixed_power(noise: Noise, n: int, ratio: float, replicas: int, seed: int) -> float:
     """Share of simulated pairs of n trials each, one variant `ratio` as fast, that a plan of fixed size tells apart."""
     return alarms(np.log(ratio) + ratios(noise, n, replicas, seed))
@@ -253,21 +258,17 @@ def _print_sequential(replicas: int) -> None:
             sequential_decisions(noise, sequential.Rule(0.001, most, family), 1.0, replicas, 11)
             for most, family in plans
         ]
-        rows.append([name, *_percent(_shown(one) for one in decided)])
+        rows.append([name, *_percent(differences_shown(one) for one in decided)])
     _table(["noise", *(f"at most {most} trials, {family} compared" for most, family in plans)], rows)
     print("\nA true 1.05x: shown in percent, mean trials; trials of a fixed plan that shows it as often\n")
     rows = []
     for cv, most in itertools.product((0.02, 0.03), (12, 20)):
         noise = lognormal(cv)
         decided = sequential_decisions(noise, sequential.Rule(0.03, most, 1), 1.05, replicas, 12)
-        shown, trials = _shown(decided), float(np.mean([one.trials for one in decided]))
+        shown, trials = differences_shown(decided), float(np.mean([one.trials for one in decided]))
         fixed = next((n for n in range(3, 61) if fixed_power(noise, n, 1.05, replicas, 13) >= shown), None)
         rows.append([f"{cv:.0%}", str(most), *_percent([shown]), f"{trials:.1f}", str(fixed)])
     _table(["CV", "at most", "shown", "trials", "fixed plan"], rows)
-
-
-def _shown(decided: list[sequential.Decided]) -> float:
-    return float(np.mean([one.decision == "difference" for one in decided]))
 
 
 def _print_steady(replicas: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from plinth.model.libpq import function, make_conninfo, taken_options
 
-_CONNECTION_OK = 0
+_CONNECTION_OK, _CONNECTION_BAD = 0, 1
 _FAILED = (5, 7)
 """PGRES_BAD_RESPONSE and PGRES_FATAL_ERROR of ExecStatusType."""
 _SQLSTATE = ord("C")
@@ -88,14 +88,24 @@ class LibpqConnection:
             self._connect(make_conninfo(conninfo, client_encoding=_SQL_ASCII))
 
     def _connect(self, conninfo: str) -> None:
-        connect = function("PQconnectdb", c_void_p, c_char_p)
-        self._pgconn = self._interruptible(lambda: connect(conninfo.encode()))
+        self._pgconn = self._interruptible(lambda: self._connected(conninfo.encode()))
         if self._call("PQstatus", c_int) != _CONNECTION_OK:
             message, needs_password = self._text("PQerrorMessage"), self._call("PQconnectionNeedsPassword", c_int)
             self.close()
             raise ConnectError(message.strip(), bool(needs_password))
-        types = (c_void_p, c_void_p, _NOTICE_PROCESSOR, c_void_p)
-        function("PQsetNoticeProcessor", *types)(self._pgconn, self._processor, None)
+
+    def _connected(self, conninfo: bytes) -> int | None:
+        """The connection, or one that failed. Notices of the login itself reach the processor, too.
+
+        PQconnectdb would print them on standard error as the server sends them. PQreset connects as PQconnectdb does, with its
+        timeouts, and keeps the processor; what it replaces is a socket over which nothing has been sent.
+        """
+        pgconn = function("PQconnectStart", c_void_p, c_char_p)(conninfo)
+        if _call(pgconn, "PQstatus", c_int) != _CONNECTION_BAD:
+            types = (c_void_p, c_void_p, _NOTICE_PROCESSOR, c_void_p)
+            function("PQsetNoticeProcessor", *types)(pgconn, self._processor, None)
+            _call(pgconn, "PQreset", None)
+        return pgconn
 
     def __enter__(self) -> Self:
         return self

@@ -60,6 +60,13 @@ def test_rows_errors_and_notices(connect: Callable[..., LibpqConnection]) -> Non
         assert "terminating connection" in str(lost.value)
 
 
+def test_notices_of_a_login(connect: Callable[..., LibpqConnection], capfd: pytest.CaptureFixture[str]) -> None:
+    """They come before PQconnectdb returns, which prints them by itself, with whatever steers a terminal in them."""
+    connect(options="-c client_min_messages=debug5").close()
+    assert any(notice.startswith("DEBUG: ") for notice in notices), notices
+    assert capfd.readouterr().err == ""
+
+
 def test_passwords_and_lists_of_hosts(connect: Callable[..., LibpqConnection]) -> None:
     with pytest.raises(ConnectError, match="no password supplied") as refused:
         connect(host="127.0.0.1", user="clear_user")
