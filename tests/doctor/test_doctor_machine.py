@@ -83,7 +83,7 @@ BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
         {f"{CLOCK}/current_clocksource": "hpet", f"{CLOCK}/available_clocksource": "hpet acpi_pm"},
         {},
         "warning",
-        "takes it for unstable",
+        "considers it unstable",
         "",
         "",
     ),
@@ -112,7 +112,7 @@ BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
         {**BY_RATIO, "/proc/meminfo": MEMINFO.format(available=15728640, swap=0, free=0)},
         {},
         "note",
-        "1.5 GiB of written pages",
+        "1.5 GiB of dirty pages",
         "sudo sysctl -w vm.dirty_background_bytes=268435456 vm.dirty_bytes=1073741824",
         "sudo sysctl -w vm.dirty_background_ratio=10 vm.dirty_ratio=20",
     ),
@@ -121,7 +121,7 @@ BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
         {f"{DIRTY}background_bytes": str(9 * 2**30), f"{DIRTY}bytes": str(20 * 2**30)},
         {},
         "warning",
-        "9.0 GiB of written pages",
+        "9.0 GiB of dirty pages",
         "sudo sysctl -w vm.dirty_background_bytes=268435456 vm.dirty_bytes=1073741824",
         f"sudo sysctl -w vm.dirty_background_bytes={9 * 2**30} vm.dirty_bytes={20 * 2**30}",
     ),
@@ -187,7 +187,7 @@ BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
         {f"{DMI}/sys_vendor": "Microsoft Corporation", f"{DMI}/chassis_asset_tag": "7783-7084-3265-9085-8269-3286-77"},
         {},
         "note",
-        "B sizes live on CPU credits",
+        "B sizes have CPU credits",
         "",
         "",
     ),
@@ -419,5 +419,5 @@ def test_processes_that_are_hidden_are_gaps_and_no_proof_of_quiet(scratch: Path,
         (scratch / "proc/1/stat").chmod(0)
     found, gaps = in_child(look, "nobody" if os.geteuid() == 0 else None).value
     assert not {"neighbours.processes", "neighbours.postgresql"} & set(found)
-    for what in ("CPU time of other users' processes", "other PostgreSQLs, of other users"):
+    for what in ("CPU time of other users' processes", "PostgreSQL servers of other users"):
         assert "hidepid" in gaps[f"machine: {what}"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fabricated import DISKSTATS, NOTHING, Files, device, machine, place
-from plinth.doctor import PLACE_CHECKS, Described, Machine, examine, unreachable
+from plinth.doctor import PLACE_CHECKS, ExaminedPlace, Machine, examine, unreachable
 from plinth.model.base import Gap
 from plinth.model.doctor import Examination, Finding
 from plinth.model.facts import Fact, StackNode, StorageFacts
@@ -17,7 +17,7 @@ from plinth.storage import describe
 def look(
     root: Path, facts: StorageFacts, made: bool = False, files: Files = NOTHING, later: Files = NOTHING
 ) -> Examination:
-    return examine(machine(root, files, later), [Described(facts, made)])
+    return examine(machine(root, files, later), [ExaminedPlace(facts, made)])
 
 
 def of_place(examination: Examination) -> list[Finding]:
@@ -36,10 +36,10 @@ def test_of_a_good_place_all_is_well(tmp_path: Path) -> None:
     assert {one.about for one in found} == {"/tmp"}
 
 
-def test_of_a_file_system_that_is_small_nothing_is_to_be_freed(tmp_path: Path) -> None:
+def test_of_a_file_system_that_is_small_freeing_space_is_not_advised(tmp_path: Path) -> None:
     large = place(device(), free_bytes=2**26)
     small = large.model_copy(update={"total_bytes": 2**26})
-    for facts, advice in ((small, "take a larger file system"), (large, "free some space")):
+    for facts, advice in ((small, "use a larger file system"), (large, "free some space")):
         remedy = worst(look(tmp_path, facts), "place.room").remedy
         assert remedy is not None and advice in (remedy.advice or "")
 
@@ -53,7 +53,7 @@ BAD: list[tuple[str, StorageFacts, str, str]] = [
     ("place.filesystem", place(device(), filesystem="overlay"), "warning", "an overlay, as containers have"),
     ("place.filesystem", place(IN_MEMORY, filesystem="tmpfs"), "warning", "tmpfs keeps files in memory"),
     ("place.filesystem", place(filesystem="fuse.sshfs"), "warning", "served by a program"),
-    ("place.filesystem", place(device(), filesystem="btrfs"), "note", "writes a changed block to a new place"),
+    ("place.filesystem", place(device(), filesystem="btrfs"), "note", "writes a changed block to a new location"),
     ("place.kept", place(device(), volatile_reason="zram0 keeps its blocks in memory"), "warning", "zram0 keeps its"),
     ("place.kept", place(device(), options=("rw", "nobarrier")), "problem", "mounted nobarrier"),
     ("place.kept", place(device(), options=("rw", "noatime", "barrier=0")), "problem", "mounted barrier=0"),
@@ -67,11 +67,11 @@ BAD: list[tuple[str, StorageFacts, str, str]] = [
     ("place.room", place(device(), free_bytes=0), "problem", "0 B of 100.0 GiB are free (0%)"),
     ("place.room", place(device(), free_bytes=2**29), "warning", "512.0 MiB of"),
     ("place.room", place(device(), free_bytes=5 * 2**30), "warning", "(5%)"),
-    ("device.scheduler", place(device(scheduler="bfq")), "warning", "bfq, on a disk that does not turn"),
-    ("device.scheduler", place(device(rotational=True)), "note", "on a disk that turns"),
+    ("device.scheduler", place(device(scheduler="bfq")), "warning", "bfq, on a non-rotational disk"),
+    ("device.scheduler", place(device(rotational=True)), "note", "on a rotational disk"),
     ("device.write_cache", place(device(write_cache="write through")), "note", "sends it no flushes"),
     ("device.read_ahead", place(device(read_ahead_kb=0)), "note", "sequential scans wait"),
-    ("device.read_ahead", place(device(read_ahead_kb=8192)), "note", "more is read than is asked for"),
+    ("device.read_ahead", place(device(read_ahead_kb=8192)), "note", "more is read than is requested"),
     ("device.loop", place(device("loop3", "loop", direct_io=False)), "note", "cached a second time"),
     ("device.emulated", place(EMULATED), "note", "hdd-7200: an emulated disk"),
     ("device.cloud_volume", place(device(model="Amazon Elastic Block Store")), "note", "gp2 below 1,000 GiB"),
@@ -150,7 +150,7 @@ def test_what_an_experiment_asks_for_is_said_and_not_advised_against(
     tmp_path: Path, check: str, facts: StorageFacts, asked: str
 ) -> None:
     def found(*options: str) -> Finding:
-        described = Described(facts, made=True, asked=frozenset(options))
+        described = ExaminedPlace(facts, made=True, asked=frozenset(options))
         return worst(examine(machine(tmp_path), [described]), check)
 
     assert found().remedy is not None
@@ -161,7 +161,7 @@ def test_what_an_experiment_asks_for_is_said_and_not_advised_against(
 
 def test_a_knob_that_is_asked_for_is_of_the_storage_s_own_device(tmp_path: Path) -> None:
     facts = place(device("loop3", "loop", read_ahead_kb=8192), device("sda", read_ahead_kb=8192))
-    described = Described(facts, made=True, asked=frozenset(["read_ahead_kb=8192"]))
+    described = ExaminedPlace(facts, made=True, asked=frozenset(["read_ahead_kb=8192"]))
     of_loop, of_disk = (
         one for one in of_place(examine(machine(tmp_path), [described])) if one.id == "device.read_ahead"
     )
@@ -182,7 +182,7 @@ def test_of_a_raw_member_only_its_device_is_examined(tmp_path: Path) -> None:
 def test_a_device_that_others_use_is_reported(tmp_path: Path, busy_ms: int, severity: str) -> None:
     made = machine(tmp_path, later={"/proc/diskstats": DISKSTATS.format(busy_ms=busy_ms)})
     made = replace(made, after=replace(made.after, at_s=made.before.at_s + 1))
-    found = [one for one in of_place(examine(made, [Described(place(device()))])) if one.id == "device.at_rest"]
+    found = [one for one in of_place(examine(made, [ExaminedPlace(place(device()))])) if one.id == "device.at_rest"]
     assert [one.severity for one in found] == [severity]
 
 
@@ -224,7 +224,9 @@ def test_the_weightiest_come_first(tmp_path: Path) -> None:
 
 
 def test_this_very_machine_can_be_examined(scratch: Path) -> None:
-    examination = examine(Machine.watched(0.02), [Described(describe(scratch)), Described(describe(Path("/dev/shm")))])
+    examination = examine(
+        Machine.watched(0.02), [ExaminedPlace(describe(scratch)), ExaminedPlace(describe(Path("/dev/shm")))]
+    )
     assert {one.about for one in examination.findings} == {"machine", str(scratch), "/dev/shm"}
     assert all(gap.reason for gap in examination.gaps)
     assert worst(look(scratch, describe(Path("/dev/shm"))), "place.kept").severity == "warning"

@@ -1,6 +1,6 @@
-"""What would spoil a measurement on this machine or at a place, each with how to mend it. Nothing is changed."""
+"""Checks for conditions that distort measurements on this machine or in a directory, with remedies. Nothing is changed."""
 
-from plinth.doctor.examine import MACHINE_CHECKS, PLACE_CHECKS, Described, examine
+from plinth.doctor.examine import MACHINE_CHECKS, PLACE_CHECKS, ExaminedPlace, examine
 from plinth.doctor.machine import Machine
 from plinth.doctor.noise import WORKS, Slot, measure_slots
 from plinth.doctor.place import unreachable
@@ -9,7 +9,7 @@ __all__ = [
     "MACHINE_CHECKS",
     "PLACE_CHECKS",
     "WORKS",
-    "Described",
+    "ExaminedPlace",
     "Machine",
     "Slot",
     "examine",

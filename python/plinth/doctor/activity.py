@@ -1,4 +1,4 @@
-"""What processes, processors and disks have done since boot: two of them make a window. proc(5), admin-guide/iostats."""
+"""Counters of processes, processors and disks since boot; two readings give a rate. See proc(5), admin-guide/iostats."""
 
 import os
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _READ_SECTORS, _WRITTEN_SECTORS, _IO_MS = 2, 6, 9  # after the device's name
 
 @dataclass(frozen=True)
 class ProcessUse:
-    """A process: its parent, and the CPU time that it has taken. A zombie has ended, and its parent has not taken leave of it."""
+    """A process, its parent and its CPU time. A zombie has ended, and its parent has not yet waited for it."""
 
     name: str
     parent: int
@@ -27,7 +27,7 @@ class ProcessUse:
 
 @dataclass(frozen=True)
 class DiskUse:
-    """A block device: bytes moved, and the time with a request under way."""
+    """Counters of a block device: bytes transferred, and the time during which a request was in flight."""
 
     read_bytes: int
     written_bytes: int
@@ -36,7 +36,10 @@ class DiskUse:
 
 @dataclass(frozen=True)
 class Activity:
-    """One reading. `*_unreadable` says why there is none of it, None when it was read; `processes_hidden` why not of all."""
+    """One reading. `*_unreadable` gives the reason when a source could not be read, else None.
+
+    `processes_hidden` gives the reason when some processes are not visible to this user.
+    """
 
     at_s: float
     processes: dict[int, ProcessUse]
@@ -50,7 +53,7 @@ class Activity:
 
 
 def read_activity(root: Path) -> Activity:
-    """Read it all now; what cannot be read is said in place of it."""
+    """Read all counters now. A source that cannot be read is replaced by the reason."""
     at_s = monotonic()
     processes, unreadable, hidden = _processes(root)
     disks, disks_unreadable = _disks(root)
@@ -59,7 +62,7 @@ def read_activity(root: Path) -> Activity:
 
 
 def _processes(root: Path) -> tuple[dict[int, ProcessUse], str | None, str | None]:
-    """Every process that can be seen, why there is none, and why there may be more."""
+    """Return the visible processes, why none could be read, and why some may be hidden."""
     found = {}
     try:
         pids = [int(entry.name) for entry in (root / "proc").iterdir() if entry.name.isdigit()]
@@ -72,7 +75,7 @@ def _processes(root: Path) -> tuple[dict[int, ProcessUse], str | None, str | Non
         except PermissionError:
             hidden = _HIDDEN
             continue
-        except OSError:  # it has ended since
+        except OSError:  # it has ended in the meantime
             continue
         name = stat[stat.index(b"(") + 1 : stat.rindex(b")")].decode(errors="replace")
         fields = stat[stat.rindex(b")") + 2 :].split()
@@ -100,7 +103,7 @@ def _disk(fields: list[str]) -> DiskUse:
 
 
 def _cpu(root: Path) -> tuple[float, float | None, str | None]:
-    """Time of all processors in every mode, that stolen by the hypervisor, and why they are not known."""
+    """Return the CPU time of all processors in all modes, the stolen time, and why they could not be read."""
     try:
         first = (root / "proc/stat").read_text().split("\n", 1)[0].split()
         times = [int(field) / _TICKS_PER_S for field in first[1:]]
@@ -109,5 +112,5 @@ def _cpu(root: Path) -> tuple[float, float | None, str | None]:
     except ValueError as error:
         return 0, None, f"/proc/stat: {error}"
     if first[:1] != ["cpu"] or len(times) <= _STEAL:
-        return 0, None, "/proc/stat: it has no line of all processors that shows stolen time"
+        return 0, None, "/proc/stat: the cpu line is missing or has no steal column"
     return sum(times[:_GUESTS]), times[_STEAL], None

@@ -1,4 +1,4 @@
-"""What a check is: what it looks at, why that matters, and how what it sees becomes findings and gaps."""
+"""The base of all checks: a subject, the reason to check it, and the conversion of observations to findings and gaps."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from plinth.model.facts import Fact
 Subject = TypeVar("Subject")
 
 
-class Seen(NamedTuple):
-    """What a check sees; `saw` is for people, with figures."""
+class Observation(NamedTuple):
+    """The result of a check; `saw` describes it for people, with figures."""
 
     severity: Severity
     saw: str
@@ -21,8 +21,8 @@ class Seen(NamedTuple):
     remedy: Remedy | None = None
 
 
-class NotSeen(NamedTuple):
-    """What a check could not see of its subject, while it may see other things."""
+class Unobserved(NamedTuple):
+    """A part of the subject that could not be read; the check may still report other parts."""
 
     what: str
     reason: str
@@ -30,42 +30,42 @@ class NotSeen(NamedTuple):
 
 @dataclass(frozen=True)
 class Check(Generic[Subject]):
-    """One check. `look` yields what it sees, and raises Unreadable when it can see nothing at all."""
+    """One check. `run` yields observations, and raises Unreadable when nothing can be read."""
 
     id: str
     what: str
     why: str
-    look: Callable[[Subject], Iterable[Seen | NotSeen]]
+    run: Callable[[Subject], Iterable[Observation | Unobserved]]
 
     def examine(self, subject: Subject, about: str) -> Iterator[Finding | Gap]:
-        """Its findings about `subject`, and gaps for what cannot be read."""
+        """Yield findings about `subject`, and a gap for each part that cannot be read."""
         try:
-            for seen in self.look(subject):
-                if isinstance(seen, NotSeen):
-                    yield Gap(what=f"{about}: {seen.what}", reason=seen.reason)
+            for observation in self.run(subject):
+                if isinstance(observation, Unobserved):
+                    yield Gap(what=f"{about}: {observation.what}", reason=observation.reason)
                 else:
                     yield Finding(
                         id=self.id,
                         about=about,
-                        severity=seen.severity,
-                        saw=seen.saw,
-                        readings=seen.readings,
+                        severity=observation.severity,
+                        saw=observation.saw,
+                        readings=observation.readings,
                         why=self.why,
-                        remedy=seen.remedy,
+                        remedy=observation.remedy,
                     )
         except Unreadable as error:
             yield Gap(what=f"{about}: {self.what}", reason=str(error))
 
 
 def set_to(path: str, value: object, before: object, advice: str | None = None) -> Remedy:
-    """Write `value` to a file of /sys or /proc; the undo writes what was there."""
+    """Return a remedy that writes `value` to a file in /sys or /proc; its undo writes `before`."""
     return Remedy(
         commands=(f"echo {value} | sudo tee {path}",), undo=(f"echo {before} | sudo tee {path}",), advice=advice
     )
 
 
 def sysctl(values: Mapping[str, object], before: Mapping[str, object]) -> Remedy:
-    """Set kernel settings; the undo sets those of `before`."""
+    """Return a remedy that sets kernel parameters; its undo sets those of `before`."""
 
     def command(settings: Mapping[str, object]) -> str:
         return "sudo sysctl -w " + " ".join(f"{name}={value}" for name, value in settings.items())

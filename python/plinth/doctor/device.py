@@ -1,8 +1,8 @@
-"""Checks of the block devices under a place: how their queue is set, what they cache, and whether they are at rest."""
+"""Checks of the block devices below a directory: queue settings, write cache, and I/O by others."""
 
 from collections.abc import Callable, Iterator
 
-from plinth.doctor.check import Check, NotSeen, Seen, set_to
+from plinth.doctor.check import Check, Observation, Unobserved, set_to
 from plinth.doctor.machine import Unreadable
 from plinth.doctor.place import Place
 from plinth.model.doctor import Remedy
@@ -10,7 +10,7 @@ from plinth.model.facts import StackNode
 from plinth.model.place import EMULATED, MEMORY
 from plinth.model.units import format_size
 
-_LEAST_READ_AHEAD_KB, _MOST_READ_AHEAD_KB = 16, 1024
+_MIN_READ_AHEAD_KB, _MAX_READ_AHEAD_KB = 16, 1024
 _BUSY_NOTE, _BUSY_WARNING = 0.05, 0.20
 _EBS = "Amazon Elastic Block Store"
 _GOOGLE_DISKS = ("PersistentDisk", "nvme_card-pd")
@@ -20,10 +20,12 @@ def _queue(device: StackNode, name: str) -> str:
     return f"/sys/block/{device.name.replace('/', '!')}/queue/{name}"
 
 
-def _each(look: Callable[[Place, StackNode], Seen]) -> Callable[[Place], Iterator[Seen | NotSeen]]:
-    """A check of every device with a queue: what one does not report is a gap, and the others are still examined."""
+def _each_device(
+    check: Callable[[Place, StackNode], Observation],
+) -> Callable[[Place], Iterator[Observation | Unobserved]]:
+    """Apply `check` to every device that has a request queue. A device that cannot be read yields a gap."""
 
-    def look_at_all(place: Place) -> Iterator[Seen | NotSeen]:
+    def check_all(place: Place) -> Iterator[Observation | Unobserved]:
         devices = place.queues()
         if not devices:
             reasons = [gap.reason for gap in place.facts.gaps if "the devices below" in gap.what]
@@ -31,31 +33,35 @@ def _each(look: Callable[[Place, StackNode], Seen]) -> Callable[[Place], Iterato
             raise Unreadable(in_memory or "; ".join(reasons) or "no block device is known below it")
         for device in devices:
             try:
-                yield _unless_set(place, device, look(place, device))
+                yield _note_if_set(place, device, check(place, device))
             except Unreadable as error:
-                yield NotSeen(look.__name__.strip("_").replace("_", " "), str(error))
+                yield Unobserved(check.__name__.strip("_").replace("_", " "), str(error))
 
-    return look_at_all
+    return check_all
 
 
-def _unless_set(place: Place, device: StackNode, seen: Seen) -> Seen:
-    """Nothing is said against a knob that the experiment sets; it does so of the storage's own device, the top one."""
+def _note_if_set(place: Place, device: StackNode, observation: Observation) -> Observation:
+    """Reduce a warning about a setting of the top device to a note if the experiment sets it."""
     if device is not place.queues()[0]:
-        return seen
-    return place.unless_asked(seen, *(f"{fact.name}={fact.value}" for fact in seen.readings)) if seen.remedy else seen
+        return observation
+    return (
+        place.note_if_requested(observation, *(f"{fact.name}={fact.value}" for fact in observation.readings))
+        if observation.remedy
+        else observation
+    )
 
 
-def _scheduler(place: Place, device: StackNode) -> Seen:
+def _scheduler(place: Place, device: StackNode) -> Observation:
     fact = place.fact(device, "scheduler")
     rotational = place.fact(device, "rotational")
     readings = (fact, rotational)
     if fact.value == "bfq" and not rotational.value:
         remedy = set_to(_queue(device, "scheduler"), "none", fact.value)
-        return Seen("warning", f"{device.name}: I/O scheduler bfq, on a disk that does not turn", readings, remedy)
+        return Observation("warning", f"{device.name}: I/O scheduler bfq, on a non-rotational disk", readings, remedy)
     if fact.value == "none" and rotational.value and device.kind == "disk" and _is_hardware(place, device):
         remedy = set_to(_queue(device, "scheduler"), "mq-deadline", fact.value)
-        return Seen("note", f"{device.name}: no I/O scheduler, on a disk that turns", readings, remedy)
-    return Seen("ok", f"{device.name}: I/O scheduler {fact.value}", readings)
+        return Observation("note", f"{device.name}: no I/O scheduler, on a rotational disk", readings, remedy)
+    return Observation("ok", f"{device.name}: I/O scheduler {fact.value}", readings)
 
 
 def _is_hardware(place: Place, device: StackNode) -> bool:
@@ -63,10 +69,10 @@ def _is_hardware(place: Place, device: StackNode) -> bool:
     return not device.name.startswith(("vd", "xvd"))
 
 
-def _write_cache(place: Place, device: StackNode) -> Seen:
+def _write_cache(place: Place, device: StackNode) -> Observation:
     fact = place.fact(device, "write_cache")
     if fact.value == "write back":
-        return Seen("ok", f"{device.name}: write back, so that the kernel sends flushes", (fact,))
+        return Observation("ok", f"{device.name}: write back, so that the kernel sends flushes", (fact,))
     remedy = set_to(
         _queue(device, "write_cache"),
         "write back",
@@ -74,20 +80,20 @@ def _write_cache(place: Place, device: StackNode) -> Seen:
         "only when the disk has a cache that a power cut empties: smartctl -g wcache, nvme get-feature -f 6",
     )
     saw = f"{device.name}: {fact.value}, so that the kernel sends it no flushes and an fsync waits for writes only"
-    return Seen("note", saw, (fact,), remedy)
+    return Observation("note", saw, (fact,), remedy)
 
 
-def _read_ahead(place: Place, device: StackNode) -> Seen:
+def _read_ahead(place: Place, device: StackNode) -> Observation:
     fact = place.fact(device, "read_ahead_kb")
     kib = int(fact.value) if isinstance(fact.value, int | str) else 0
     saw = f"{device.name}: read-ahead {kib} KiB"
-    if _LEAST_READ_AHEAD_KB <= kib <= _MOST_READ_AHEAD_KB:
-        return Seen("ok", saw, (fact,))
-    what = "sequential scans wait for each page" if kib < _LEAST_READ_AHEAD_KB else "more is read than is asked for"
-    return Seen("note", f"{saw}: {what}", (fact,), set_to(_queue(device, "read_ahead_kb"), 128, kib))
+    if _MIN_READ_AHEAD_KB <= kib <= _MAX_READ_AHEAD_KB:
+        return Observation("ok", saw, (fact,))
+    what = "sequential scans wait for each page" if kib < _MIN_READ_AHEAD_KB else "more is read than is requested"
+    return Observation("note", f"{saw}: {what}", (fact,), set_to(_queue(device, "read_ahead_kb"), 128, kib))
 
 
-def _at_rest(place: Place, device: StackNode) -> Seen:
+def _other_use(place: Place, device: StackNode) -> Observation:
     before, after = place.machine.before, place.machine.after
     if reason := before.disks_unreadable or after.disks_unreadable:
         raise Unreadable(reason)
@@ -100,43 +106,43 @@ def _at_rest(place: Place, device: StackNode) -> Seen:
     readings = (place.machine.fact("busy_share", round(share, 4), f"/proc/diskstats, over {window_s:.2g} s"),)
     saw = f"{device.name}: busy {share:.0%} of the time: {format_size(moved[0])} read, {format_size(moved[1])} written"
     if share < _BUSY_NOTE:
-        return Seen("ok", saw, readings)
-    remedy = Remedy(advice="find who it is (sudo iotop -oPa), and let it end")
-    return Seen("warning" if share >= _BUSY_WARNING else "note", saw, readings, remedy)
+        return Observation("ok", saw, readings)
+    remedy = Remedy(advice="find the process (sudo iotop -oPa), and wait until it has ended")
+    return Observation("warning" if share >= _BUSY_WARNING else "note", saw, readings, remedy)
 
 
-def _loop(place: Place) -> Iterator[Seen | NotSeen]:
+def _loop(place: Place) -> Iterator[Observation | Unobserved]:
     loops = place.nodes("loop")
     if not loops:
-        yield Seen("ok", "no loop device below", ())
+        yield Observation("ok", "no loop device below", ())
     for device in loops:
         try:
             fact = place.fact(device, "direct_io")
         except Unreadable as error:
-            yield NotSeen(f"direct I/O of {device.name}", str(error))
+            yield Unobserved(f"direct I/O of {device.name}", str(error))
             continue
         if fact.value:
-            yield Seen("ok", f"{device.name}: past the page cache (direct I/O)", (fact,))
+            yield Observation("ok", f"{device.name}: bypasses the page cache (direct I/O)", (fact,))
         else:
             node = f"/dev/{device.name}"
             remedy = Remedy(
                 commands=(f"sudo losetup --direct-io=on {node}",), undo=(f"sudo losetup --direct-io=off {node}",)
             )
-            seen = Seen(
+            observation = Observation(
                 "note", f"{device.name}: its file is cached a second time, below the file system", (fact,), remedy
             )
-            yield place.unless_asked(seen, "direct_io=False")
+            yield place.note_if_requested(observation, "direct_io=False")
 
 
-def _emulated(place: Place) -> Iterator[Seen]:
+def _emulated(place: Place) -> Iterator[Observation]:
     disks = place.nodes(EMULATED)
     if not disks:
-        yield Seen("ok", "no emulated disk below", ())
+        yield Observation("ok", "no emulated disk below", ())
     for disk in disks:
-        yield Seen("note", f"{disk.name}: an emulated disk, whose speed was chosen, not found", disk.facts)
+        yield Observation("note", f"{disk.name}: an emulated disk, whose speed is configured, not measured", disk.facts)
 
 
-def _cloud_volume(place: Place) -> Iterator[Seen]:
+def _cloud_volume(place: Place) -> Iterator[Observation]:
     found = False
     for device in place.nodes("disk"):
         model = next((fact for fact in device.facts if fact.name == "model"), None)
@@ -144,53 +150,58 @@ def _cloud_volume(place: Place) -> Iterator[Seen]:
             continue
         found = True
         if model.value == _EBS:
-            saw = f"{device.name}: a volume of Amazon EBS, whose type cannot be read from here: gp2 below 1,000 GiB, st1 and sc1 live on credits"
+            saw = f"{device.name}: a volume of Amazon EBS, whose type cannot be read from here: gp2 below 1,000 GiB, st1 and sc1 depend on burst credits"
             ask = "aws ec2 describe-volumes; CloudWatch: BurstBalance"
         else:
             saw = f"{device.name}: a persistent disk of Google, whose limits grow with its size"
             ask = "gcloud compute disks describe DISK"
-        yield Seen("note", saw, (model,), Remedy(advice=f"to see what it has: {ask}"))
+        yield Observation("note", saw, (model,), Remedy(advice=f"to see its type and limits: {ask}"))
     if not found:
-        yield Seen("ok", "no cloud volume with credits is recognised", ())
+        yield Observation("ok", "no cloud volume with credits is recognised", ())
 
 
 CHECKS = (
     Check(
         "device.scheduler",
         "I/O scheduler",
-        "A scheduler orders and delays requests. On an SSD it costs more than it gives; on a disk that turns it saves seeks.",
-        _each(_scheduler),
+        "A scheduler orders and delays requests. On an SSD it costs more than it gains; on a rotational disk it saves seeks.",
+        _each_device(_scheduler),
     ),
     Check(
         "device.write_cache",
         "write cache",
-        "What the kernel believes of the device's cache decides whether an fsync makes it flush. It is right for a device "
-        "without volatile cache, and loses commits on any other.",
-        _each(_write_cache),
+        "This setting decides whether the kernel sends a flush to the device on fsync. write through is correct for a device "
+        "without a volatile cache; on any other it loses commits.",
+        _each_device(_write_cache),
     ),
     Check(
         "device.read_ahead",
         "read-ahead",
-        "Scans are as fast as read-ahead lets them be, and random reads pay for what is read in vain.",
-        _each(_read_ahead),
+        "Read-ahead limits the speed of sequential scans; too much of it slows random reads.",
+        _each_device(_read_ahead),
     ),
     Check(
         "device.at_rest",
         "other use of the device",
-        "What others read and write there makes requests wait, and not the same in each trial.",
-        _each(_at_rest),
+        "I/O by others delays requests, and differs from trial to trial.",
+        _each_device(_other_use),
     ),
-    Check("device.loop", "loop devices", "A page that is cached twice takes memory from what is measured.", _loop),
+    Check(
+        "device.loop",
+        "loop devices",
+        "Without direct I/O each page is cached twice, which leaves less memory for the server.",
+        _loop,
+    ),
     Check(
         "device.emulated",
         "emulated disks",
-        "Its figures are those of its physics, as far as the machine is fast enough.",
+        "The figures are those of the configured model, as long as the machine is fast enough to emulate it.",
         _emulated,
     ),
     Check(
         "device.cloud_volume",
         "cloud volumes",
-        "What lives on credits is fast until they are spent: a short trial measures the burst, a long one the fall.",
+        "A volume with burst credits is fast until they are spent: a short trial measures the burst, a long one the baseline.",
         _cloud_volume,
     ),
 )

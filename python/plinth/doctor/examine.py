@@ -1,4 +1,4 @@
-"""All checks of a machine and of places, in one examination."""
+"""Runs all checks of a machine and of its directories as one examination."""
 
 import time
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from plinth.model.doctor import MACHINE, Examination, Finding
 from plinth.model.facts import StorageFacts
 
 MACHINE_CHECKS = (*cpu.CHECKS, *memory.CHECKS, *neighbours.CHECKS, *virtual.CHECKS)
-RAW_CHECKS = (place.KEPT, *device.CHECKS)
+RAW_CHECKS = (place.FLUSH_CHECK, *device.CHECKS)
 PLACE_CHECKS = (*place.FILE_SYSTEM_CHECKS, *RAW_CHECKS)
 
 
-class Described(NamedTuple):
-    """A place to examine: the facts of its storage; `made` when Plinth has made it as an experiment asks.
+class ExaminedPlace(NamedTuple):
+    """A directory or device to examine: the facts of its storage; `made` if Plinth created it for an experiment.
 
-    `asked` has the mount options that the experiment gives, and the knobs of its device as "scheduler=none".
+    `asked` holds the mount options that the experiment sets, and the settings of its device as "scheduler=none".
     """
 
     facts: StorageFacts
@@ -27,8 +27,8 @@ class Described(NamedTuple):
     asked: frozenset[str] = frozenset()
 
 
-def examine(machine: Machine, places: Sequence[Described], unreachable: Sequence[Finding] = ()) -> Examination:
-    """Every check of `machine` and of each place. `unreachable` are findings about places that nothing is known of."""
+def examine(machine: Machine, places: Sequence[ExaminedPlace], unreachable: Sequence[Finding] = ()) -> Examination:
+    """Run every check on `machine` and on each place. `unreachable` holds findings about places that cannot be read."""
     found: list[Finding | Gap] = list(unreachable)
     for check in MACHINE_CHECKS:
         found += check.examine(machine, MACHINE)
@@ -38,7 +38,7 @@ def examine(machine: Machine, places: Sequence[Described], unreachable: Sequence
             found += check.examine(subject, facts.name if made else facts.path)
     return Examination(
         taken_unix_ns=time.time_ns(),
-        places=tuple(described.facts.path for described in places),
+        places=tuple(place.facts.path for place in places),
         findings=tuple(one for one in found if isinstance(one, Finding)),
         gaps=tuple(one for one in found if isinstance(one, Gap)),
     )

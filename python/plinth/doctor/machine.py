@@ -1,4 +1,4 @@
-"""The machine as its /proc and /sys show it, below a root that a test may lay elsewhere."""
+"""Access to /proc and /sys, below a root directory that tests may replace."""
 
 import os
 import re
@@ -12,16 +12,16 @@ from plinth.system import cancel
 
 
 class Unreadable(Exception):
-    """Something could not be read; the text says what and why."""
+    """A source could not be read; the message says which and why."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Reads files by their usual path. Whatever goes wrong is Unreadable, which names the path.
+    """Reads files of /proc and /sys by their absolute path. Every failure raises Unreadable, which names the path.
 
-    `own_pid` is left out of the neighbours, with all that it started. `measures_a_server` says that a PostgreSQL which was
-    there before may be the one that is measured. `before` and `after` are what the processes and
-    devices had done by the beginning and the end of a window in which they were watched.
+    `own_pid` and its descendants do not count as other processes. `measures_a_server` says that a PostgreSQL that is
+    already running may be the one that is measured. `before` and `after` are the activity counters at the start and
+    the end of the observation window.
     """
 
     root: Path
@@ -39,43 +39,43 @@ class Machine:
         wait: Callable[[float], None] = cancel.sleep,
         measures_a_server: bool = False,
     ) -> "Machine":
-        """The machine, after its activity has been watched for `window_s`."""
+        """Return the machine after observing its activity for `window_s` seconds."""
         before = read_activity(root)
         wait(window_s)
         own_pid = os.getpid() if own_pid is None else own_pid
         return cls(root, own_pid, before, read_activity(root), measures_a_server)
 
     def text(self, path: str) -> str:
-        """A file, stripped."""
+        """Return the content of a file without surrounding white space and NUL bytes."""
         try:
-            return self._below(path).read_bytes().decode(errors="replace").strip("\0 \n")
+            return self._resolve(path).read_bytes().decode(errors="replace").strip("\0 \n")
         except OSError as error:
             raise Unreadable(f"{path}: {error.strerror or error}") from error
 
     def link(self, path: str) -> str:
-        """Where a symbolic link leads to."""
+        """Return the target of a symbolic link."""
         try:
-            return str(self._below(path).readlink())
+            return str(self._resolve(path).readlink())
         except OSError as error:
             raise Unreadable(f"{path}: {error.strerror or error}") from error
 
     def number(self, path: str) -> int:
-        """A file that holds a whole number."""
+        """Return the integer in a file."""
         text = self.text(path)
         try:
             return int(text)
         except ValueError as error:
             raise Unreadable(f"{path}: not a number: {text[:60]!r}") from error
 
-    def chosen(self, path: str) -> str:
-        """The word in brackets of a file such as "always [madvise] never"."""
+    def selected(self, path: str) -> str:
+        """Return the word in brackets of a file such as "always [madvise] never"."""
         text = self.text(path)
         if match := re.search(r"\[(.+?)\]", text):
             return match[1]
-        raise Unreadable(f"{path}: nothing is chosen in {text[:60]!r}")
+        raise Unreadable(f"{path}: no value is in brackets in {text[:60]!r}")
 
     def sizes(self, path: str) -> dict[str, int]:
-        """Bytes by name of a file such as /proc/meminfo, whose sizes are in KiB."""
+        """Return sizes in bytes by name from a file such as /proc/meminfo, which has them in KiB."""
         try:
             return {
                 name: int(rest.split()[0]) * 1024
@@ -86,15 +86,17 @@ class Machine:
             raise Unreadable(f"{path}: {error}") from error
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file. One that may not be looked for counts as not there."""
-        return os.path.exists(self._below(path))  # noqa: PTH110 - Path.exists raises where it may not look
+        """Return whether a file exists. A file in an inaccessible directory counts as missing."""
+        return os.path.exists(self._resolve(path))  # noqa: PTH110 - Path.exists raises PermissionError in inaccessible directories
 
     def matching(self, folder: str, pattern: str) -> list[str]:
-        """Paths below a folder that match, in order."""
-        return sorted(f"{folder}/{path.relative_to(self._below(folder))}" for path in self._below(folder).glob(pattern))
+        """Return the sorted paths below a directory that match a glob pattern."""
+        return sorted(
+            f"{folder}/{path.relative_to(self._resolve(folder))}" for path in self._resolve(folder).glob(pattern)
+        )
 
-    def cores(self) -> int:
-        """Processors that are online."""
+    def online_cpus(self) -> int:
+        """Return the number of online processors."""
         path = "/sys/devices/system/cpu/online"
         try:
             return sum(1 + int(last or first) - int(first) for first, last in _ranges(self.text(path)))
@@ -102,25 +104,25 @@ class Machine:
             raise Unreadable(f"{path}: {error}") from error
 
     def reason(self, error: Exception) -> str:
-        """Why something below the root failed, with the path on a machine."""
+        """Return the message of an error, with the path as it is without the replaced root."""
         if isinstance(error, OSError) and error.filename:
-            return f"{self.usual(error.filename)}: {error.strerror}"
+            return f"{self.host_path(error.filename)}: {error.strerror}"
         return str(error)
 
-    def usual(self, path: str) -> str:
-        """The path on a machine of a file below the root."""
+    def host_path(self, path: str) -> str:
+        """Return the absolute path of a file below the replaced root."""
         return f"/{Path(path).relative_to(self.root)}"
 
     def fact(self, name: str, value: str | int | float | bool | list[str], path: str) -> Fact:
-        """A fact that was read at `path`."""
+        """Return a fact that was read from `path`."""
         return Fact(name=name, value=value, source=path)
 
-    def _below(self, path: str) -> Path:
+    def _resolve(self, path: str) -> Path:
         return self.root / path.lstrip("/")
 
 
 def _ranges(text: str) -> Iterator[tuple[str, str]]:
-    """The ranges of a kernel list such as "0-3,8": ("0", "3"), ("8", "")."""
+    """Yield the ranges of a kernel list: "0-3,8" gives ("0", "3"), ("8", "")."""
     for part in text.split(","):
         first, _, last = part.partition("-")
         yield first, last

@@ -1,4 +1,4 @@
-"""Fixed work, repeated in blocks of two sides that are the same: what differs between them is the machine's noise."""
+"""An A/A test: fixed work in blocks of two identical sides, whose difference is the machine's noise."""
 
 import hashlib
 import mmap
@@ -22,7 +22,7 @@ WORKS = {
 
 
 class Slot(NamedTuple):
-    """One side of one work in one block, and how often a second it was done."""
+    """The rate of one kind of work on one side of one block, per second."""
 
     work: str
     block: int
@@ -31,7 +31,7 @@ class Slot(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Everything that was measured; `through_cache` says why reads were not made past the page cache."""
+    """All measured slots; `through_cache` gives the reason when reads could not bypass the page cache."""
 
     slots: tuple[Slot, ...]
     through_cache: str | None
@@ -42,14 +42,14 @@ def measure_slots(
 ) -> Slots:
     """Repeat each work for `slot_s` on either side of each block, in seeded random order.
 
-    The file that is written in `folder` has no name, so that nothing is left of it whatever happens. Raises OSError.
+    The file that is written in `folder` has no name, so that nothing remains of it even after a crash. Raises OSError.
     """
     rng = random.Random(seed)
     with _files(folder) as (descriptor, reading, through_cache):
         works = {"cpu": _hasher(), "flush": _flusher(descriptor), "read": _reader(reading, random.Random(seed))}
         slots = []
         for work in works.values():
-            work()  # what is done for the first time is not like the rest
+            work()  # the first execution is slower than the rest
         for block in range(blocks):
             order = [(work, side) for work in works for side in "AB"]
             rng.shuffle(order)
@@ -58,7 +58,7 @@ def measure_slots(
 
 
 def _rate(work: Callable[[], object], slot_s: float, clock: Callable[[], float]) -> float:
-    """How often a second `work` is done: at least once, and until the slot is over."""
+    """Return executions of `work` per second; it runs at least once and until the slot is over."""
     done, start = 0, clock()
     while True:
         work()
@@ -69,7 +69,7 @@ def _rate(work: Callable[[], object], slot_s: float, clock: Callable[[], float])
 
 @contextmanager
 def _files(folder: Path) -> Iterator[tuple[int, int, str | None]]:
-    """A file of random bytes, open for writing and, past the page cache where that can be, for reading."""
+    """Open a file of random bytes for writing and for reading, the latter with O_DIRECT where that is possible."""
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.NamedTemporaryFile(dir=folder, prefix=".plinth-noise-", delete=False))
         try:

@@ -1,10 +1,10 @@
-"""Checks of what is below the operating system: hypervisor, container, cloud; and of the kernel itself."""
+"""Checks of hypervisor, container, cloud and kernel version."""
 
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from plinth.doctor.check import Check, Seen
+from plinth.doctor.check import Check, Observation
 from plinth.doctor.machine import Machine, Unreadable
 from plinth.model.doctor import Remedy, Severity
 from plinth.model.facts import Fact
@@ -17,8 +17,11 @@ _RELEASE = "/proc/sys/kernel/osrelease"
 
 
 class Cloud(NamedTuple):
-    """A cloud, known by the DMI string `key`. `bursting` matches the instance types that live on credits, where DMI
-    names the type; `credits` says what lives on credits there, and `ask` where that can be read."""
+    """A cloud provider, recognised by the DMI string `key`.
+
+    `bursting` matches burstable instance types, where DMI names the type. `credits` describes which resources have burst
+    credits, and `ask` is the command that shows them.
+    """
 
     name: str
     key: str
@@ -35,7 +38,7 @@ CLOUDS = (
         "sys_vendor",
         re.compile("Amazon EC2"),
         re.compile(r"t\d\w*\."),
-        "T instances live on CPU credits; gp2 volumes below 1,000 GiB, st1 and sc1 live on I/O credits, and smaller "
+        "T instances have CPU credits; gp2 volumes below 1,000 GiB, st1 and sc1 have I/O credits, and smaller "
         "instances reach their EBS bandwidth for 30 minutes a day only",
         "aws ec2 describe-volumes --filters Name=attachment.instance-id,Values=INSTANCE --query 'Volumes[].VolumeType'; "
         "CloudWatch: CPUCreditBalance, BurstBalance",
@@ -45,7 +48,7 @@ CLOUDS = (
         "chassis_asset_tag",
         re.compile("7783-7084-3265-9085-8269-3286-77"),
         None,
-        "B sizes live on CPU credits; premium SSDs of 512 GiB and less, standard SSDs and the machine's own I/O limit may burst on credits",
+        "B sizes have CPU credits; premium SSDs of 512 GiB and less, standard SSDs and the machine's own I/O limit may burst on credits",
         "curl -s -H Metadata:true 'http://169.254.169.254/metadata/instance/compute/vmSize?api-version=2021-02-01&format=text'",
     ),
     Cloud(
@@ -62,42 +65,42 @@ CLOUDS = (
         "sys_vendor",
         re.compile("Alibaba Cloud"),
         None,
-        "t5 and t6 instances live on CPU credits; ESSD AutoPL disks may burst",
+        "t5 and t6 instances have CPU credits; ESSD AutoPL disks may burst",
         "curl -s http://100.100.100.200/latest/meta-data/instance/instance-type",
     ),
 )
 
 
-def _hypervisor(machine: Machine) -> Iterator[Seen]:
+def _hypervisor(machine: Machine) -> Iterator[Observation]:
     flags = re.search(r"^flags\s*:(.*)$", machine.text(_CPUINFO), re.MULTILINE)
     if machine.exists("/sys/hypervisor/type"):
         hypervisor, source = machine.text("/sys/hypervisor/type"), "/sys/hypervisor/type"
     elif flags is None:
         raise Unreadable(f"{_CPUINFO} has no flags, which show a hypervisor on x86 only")
     elif "hypervisor" not in flags[1].split():
-        yield Seen("ok", "no hypervisor below", (machine.fact("hypervisor", False, _CPUINFO),))
+        yield Observation("ok", "no hypervisor detected", (machine.fact("hypervisor", False, _CPUINFO),))
         return
     else:
         hypervisor, source = _product(machine)
     saw = f"this is a virtual machine ({hypervisor})"
-    yield Seen("note", saw, (machine.fact("hypervisor", hypervisor, source),))
+    yield Observation("note", saw, (machine.fact("hypervisor", hypervisor, source),))
 
 
 def _product(machine: Machine) -> tuple[str, str]:
     try:
         parts = [machine.text(f"{_DMI}/{name}") for name in ("sys_vendor", "product_name")]
     except Unreadable as error:
-        return f"its maker is unknown: {error}", f"{_CPUINFO}, flag hypervisor"
+        return f"vendor unknown: {error}", f"{_CPUINFO}, flag hypervisor"
     return " ".join(parts), f"{_DMI}/sys_vendor, product_name"
 
 
-def _container(machine: Machine) -> Iterator[Seen]:
+def _container(machine: Machine) -> Iterator[Observation]:
     kind, source = _container_found(machine)
     if kind is None:
-        yield Seen("ok", "no container is seen", (machine.fact("container", False, source),))
+        yield Observation("ok", "no container detected", (machine.fact("container", False, source),))
         return
     advice = "measure on a volume, not on the container's own file system, and without limits of CPU time"
-    yield Seen(
+    yield Observation(
         "note", f"this is a container ({kind})", (machine.fact("container", kind, source),), Remedy(advice=advice)
     )
 
@@ -111,7 +114,7 @@ def _container_found(machine: Machine) -> tuple[str | None, str]:
     return (found[1] if found else None), "/proc/1/cgroup"
 
 
-def _credits(machine: Machine) -> Iterator[Seen]:
+def _credits(machine: Machine) -> Iterator[Observation]:
     for cloud in CLOUDS:
         path = f"{_DMI}/{cloud.key}"
         if machine.exists(path) and cloud.says.search(machine.text(path)):
@@ -119,10 +122,10 @@ def _credits(machine: Machine) -> Iterator[Seen]:
             return
     vendor = machine.text(f"{_DMI}/sys_vendor")
     facts = (machine.fact("sys_vendor", vendor, f"{_DMI}/sys_vendor"),)
-    yield Seen("ok", f"no cloud with burst credits is recognised ({vendor})", facts)
+    yield Observation("ok", f"no cloud with burst credits is recognised ({vendor})", facts)
 
 
-def _in_cloud(machine: Machine, cloud: Cloud) -> Seen:
+def _in_cloud(machine: Machine, cloud: Cloud) -> Observation:
     readings: list[Fact] = [machine.fact("cloud", cloud.name, f"{_DMI}/{cloud.key}")]
     instance, severity = "", "note"
     if cloud.bursting is not None:
@@ -130,8 +133,8 @@ def _in_cloud(machine: Machine, cloud: Cloud) -> Seen:
         readings.append(machine.fact("instance_type", product, f"{_DMI}/product_name"))
         instance = f" ({product})"
         severity: Severity = "warning" if cloud.bursting.match(product) else "note"
-    advice = f"measure longer than the credits last, or on a type without them; to see what it has: {cloud.ask}"
-    return Seen(
+    advice = f"measure longer than the credits last, or on a type without them; to see type and credits: {cloud.ask}"
+    return Observation(
         severity,
         f"this is {cloud.name}{instance}: {cloud.credits}",
         tuple(readings),
@@ -139,7 +142,7 @@ def _in_cloud(machine: Machine, cloud: Cloud) -> Seen:
     )
 
 
-def _kernel(machine: Machine) -> Iterator[Seen]:
+def _kernel(machine: Machine) -> Iterator[Observation]:
     release = machine.text(_RELEASE)
     match = re.match(r"(\d+)\.(\d+)", release)
     if match is None:
@@ -148,21 +151,21 @@ def _kernel(machine: Machine) -> Iterator[Seen]:
     readings = (machine.fact("kernel", release, _RELEASE),)
     advice = Remedy(advice="run a newer kernel")
     if version < (4, 13):
-        saw = f"Linux {release}: a write that failed in the background may be reported to no fsync (mended in 4.13)"
-        yield Seen("warning", saw, readings, advice)
+        saw = f"Linux {release}: a write that failed in the background may be reported to no fsync (fixed in 4.13)"
+        yield Observation("warning", saw, readings, advice)
     if version < (5, 5):
         saw = f"Linux {release} does not count the flushes of devices (5.5 and later do)"
-        yield Seen("note", saw, readings, advice)
+        yield Observation("note", saw, readings, advice)
     else:
-        yield Seen("ok", f"Linux {release}", readings)
+        yield Observation("ok", f"Linux {release}", readings)
 
 
 CHECKS = (
     Check(
         "virtual.hypervisor",
         "hypervisor",
-        "The host decides about frequency, caches and the disk below; a flush may end in its page cache. Figures hold for "
-        "this machine as it is hosted, and noisy neighbours can affect results.",
+        "The host controls frequency, caches and the underlying disk; a flush may end in its page cache. Figures hold for "
+        "this machine on this host, and noisy neighbours can affect results.",
         _hypervisor,
     ),
     Check(
@@ -174,13 +177,13 @@ CHECKS = (
     Check(
         "virtual.credits",
         "burst credits",
-        "What lives on credits is fast until they are spent: a short trial measures the burst, a long one the fall.",
+        "A resource with burst credits is fast until they are spent: a short trial measures the burst, a long one the baseline.",
         _credits,
     ),
     Check(
         "kernel.version",
         "kernel",
-        "Older kernels report and count less of what a disk does.",
+        "Older kernels report fewer errors and statistics of block devices.",
         _kernel,
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from plinth.bundle import BundleWriter, read_doctor
-from plinth.doctor import Described, Machine, examine
+from plinth.doctor import ExaminedPlace, Machine, examine
 from plinth.model.doctor import MACHINE, DoctorRecord, Examination
 from plinth.model.facts import StorageFacts
 from plinth.model.storage import BtrfsStorage, FormattedStorage, LoopStorage, StorageSpec
@@ -22,7 +22,7 @@ def examine_for_run(
     """
     listener.phase("examine this machine")
     machine = Machine.watched(WINDOW_S, measures_a_server=has_external_server)
-    examination = examine(machine, [Described(facts, True, _asked(specs[facts.name])) for facts in storages])
+    examination = examine(machine, [ExaminedPlace(facts, True, _asked(specs[facts.name])) for facts in storages])
     for finding in examination.at_least("warning"):
         about = "" if finding.about == MACHINE else f"{finding.about}: "
         listener.note(f"doctor: {finding.severity}: {about}{finding.saw}")

@@ -4,7 +4,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from plinth.doctor import WORKS, Described, Machine, Slot, examine, measure_slots, unreachable
+from plinth.doctor import WORKS, ExaminedPlace, Machine, Slot, examine, measure_slots, unreachable
 from plinth.model.base import Gap
 from plinth.model.doctor import Examination, Noise
 from plinth.model.errors import PlinthError, UsageError
@@ -35,7 +35,7 @@ def examine_path(path: Path) -> Examination:
     places, lost = [], []
     try:
         _check_directory(path)
-        places.append(Described(describe(path)))
+        places.append(ExaminedPlace(describe(path)))
     except UsageError:
         raise
     except PlinthError as error:

@@ -1,7 +1,7 @@
-"""What can be done about a process that disturbs: never to halt or kill it, since processes that wait for it would hang.
+"""Remedies for processes that disturb a measurement. None halts or kills a process: others that wait for it would hang.
 
-A halted pid 1, session bus or package manager takes the machine with it. So a service is stopped as a service, with all that
-belongs to it, and everything else is named and waited for.
+Halting pid 1, the session bus or a package manager can make the machine unusable. So services are stopped by systemd, and for
+all other processes the advice is to wait.
 """
 
 import re
@@ -13,23 +13,23 @@ from plinth.model.doctor import Remedy
 
 _INIT, _KTHREADD = 1, 2
 """The first process, and the parent of the kernel's own threads."""
-_MANAGERS = re.compile(
+_SYSTEM_NAMES = re.compile(
     r"init|tini|dumb-init|catatonit|runit|runsv(dir)?|s6-.*|openrc.*|supervisord|systemd(-.*)?|\(sd-pam\)|dbus-.*|polkitd|sshd.*|"
     r"login|agetty|udevd|NetworkManager|dhc.*|auditd|dockerd|docker-.*|containerd.*|crio|conmon|podman|kubelet|lxc.*|lxd|libvirtd"
 )
-"""Names of what everything else depends on, as /proc/PID/comm has them: at most 15 characters."""
+"""Processes that others depend on, by /proc/PID/comm, which has at most 15 characters."""
 _PACKAGE_MANAGERS = re.compile(
     r"apt|apt-.*|aptd|aptitude|apt\.systemd\.dai|dpkg.*|unattended-upgr|dnf.*|yum.*|rpm.*|zypper|pacman|apk|snapd?|packagekitd|"
     r"flatpak.*|emerge|nix-.*|update-initramf"
 )
 """Programs that leave a system half installed when they are stopped."""
 _SERVICE = re.compile(r"(?P<unit>[^/]+\.service)(/|$)")
-_OF_A_USER = re.compile(r"user@\d+\.service")
-"""The service of a user's whole session."""
+_USER_SESSION = re.compile(r"user@\d+\.service")
+"""The service that contains a user's session."""
 
 
-def remedy_for(machine: Machine, pids: Sequence[int]) -> Remedy:
-    """How these processes, the busiest first, are made quiet: services are stopped, all else is waited for."""
+def process_remedy(machine: Machine, pids: Sequence[int]) -> Remedy:
+    """Return the remedy for processes, the busiest first: commands that stop services, and advice to wait for the rest."""
     units: dict[str, None] = {}
     waited: dict[str, list[str]] = {"packages": [], "other": []}
     for pid in pids:
@@ -47,23 +47,23 @@ def remedy_for(machine: Machine, pids: Sequence[int]) -> Remedy:
     return Remedy(
         commands=(f"sudo systemctl stop {words}",) if words else (),
         undo=(f"sudo systemctl start {words}",) if words else (),
-        advice="; ".join(advice) or (None if words else "they belong to the system: wait until they are quiet"),
+        advice="; ".join(advice) or (None if words else "they belong to the system: wait until they are idle"),
     )
 
 
 def _kind(machine: Machine, pid: int) -> str:
-    """Whether it is of the "system", and so never touched, of package management ("packages"), or "other"."""
+    """Classify a process: "system", which is never touched, "packages" (package management) or "other"."""
     lineage = list(_lineage(machine, pid))
     names = [machine.after.processes[each].name for each in lineage]
     if any(map(_PACKAGE_MANAGERS.fullmatch, names)):
         return "packages"
     is_ancestor = pid in _lineage(machine, machine.own_pid)
     is_kernel = pid == _KTHREADD or machine.after.processes[pid].parent == _KTHREADD
-    return "system" if pid == _INIT or is_ancestor or is_kernel or _MANAGERS.fullmatch(names[0]) else "other"
+    return "system" if pid == _INIT or is_ancestor or is_kernel or _SYSTEM_NAMES.fullmatch(names[0]) else "other"
 
 
 def _lineage(machine: Machine, pid: int) -> Iterator[int]:
-    """A process and its ancestors, as far as they can be seen."""
+    """Yield a process and its visible ancestors."""
     seen: set[int] = set()
     while pid in machine.after.processes and pid not in seen:
         seen.add(pid)
@@ -72,9 +72,9 @@ def _lineage(machine: Machine, pid: int) -> Iterator[int]:
 
 
 def _unit(machine: Machine, pid: int) -> str | None:
-    """The systemd service that a process belongs to by its control group; None for one of a session, or of our own service."""
+    """Return the systemd service of a process by its control group; None in a user's session or in our own service."""
     found = _service(machine, pid)
-    if found is None or _OF_A_USER.fullmatch(found) or _MANAGERS.fullmatch(found.removesuffix(".service")):
+    if found is None or _USER_SESSION.fullmatch(found) or _SYSTEM_NAMES.fullmatch(found.removesuffix(".service")):
         return None
     return None if found in {_service(machine, each) for each in _lineage(machine, machine.own_pid)} else found
 
@@ -83,7 +83,7 @@ def _service(machine: Machine, pid: int) -> str | None:
     try:
         groups = machine.text(f"/proc/{pid}/cgroup")
     except Unreadable:
-        return None  # it has ended, or is not shown: then it is only named
+        return None  # it has ended or is hidden: then it is only listed by name
     paths = [line.rpartition(":")[2] for line in groups.splitlines() if line.startswith(("0::", "1:name=systemd:"))]
     units = [match["unit"] for path in paths for match in _SERVICE.finditer(path) if path.startswith("/system.slice/")]
     return units[-1] if units else None
