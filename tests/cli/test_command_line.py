@@ -169,7 +169,7 @@ def test_init_writes_once_and_plan_accepts_it(tmp_path):
     assert "plinth plan first.toml" in done.stdout
     again = plinth("init", "first.toml", cwd=tmp_path)
     assert again.returncode == 2
-    assert "there already" in again.stderr
+    assert "exists already" in again.stderr
     planned = plinth("plan", "first.toml", "--json", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
     assert json.loads(planned.stdout)["experiment"]["name"] == "first"

@@ -12,7 +12,7 @@ from rich.text import Text
 from plinth.analyse import analyse
 from plinth.cli.console import output_console
 from plinth.cli.live import PlainLines
-from plinth.cli.plain import print_json, print_plain
+from plinth.cli.printing import print_json, print_plain
 from plinth.model.shown import shown, shown_as_json, shown_in_json
 from plinth.report import build_report, render_csv, render_html, render_markdown, render_terminal
 from report_bundles import ramdisk

@@ -123,7 +123,7 @@ LOAD = ("load", "host=/nonexistent", "--witness", "127.0.0.1:1", "--fingerprint"
         (("verify", "FOLDER/none"), "there is no such folder"),
         (
             ("verify", "FOLDER", "dbname=x", "--recovery-refused", "PANIC"),
-            "--recovery-refused goes without a connection",
+            "--recovery-refused and a connection exclude each other",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command `plinth`. The only place that prints and sets exit codes.
+"""The command `plinth`. Only this package prints results and sets exit codes.
 
 `plinth --help` is answered from the table of commands alone: everything heavy is imported by the command that runs.
 """
@@ -23,7 +23,7 @@ Exit codes: 0 ok; 1 a run failed; 2 bad usage or experiment file; 3 measured but
 
 
 def help_text() -> str:
-    """The overview of all commands."""
+    """Return the overview of all commands."""
     width = max(len(command.name) for command in COMMANDS)
     rows = [f"  {command.name:<{width}}  {command.help}" for command in COMMANDS]
     return "\n".join([_HEAD, "", "Usage: plinth COMMAND [ARGUMENTS]", "", "Commands:", *rows, "", _TAIL])
@@ -31,13 +31,13 @@ def help_text() -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    from plinth.cli.ending import with_output
+    from plinth.cli.exits import run_with_output
     from plinth.cli.standard_streams import open_standard_streams
 
     for name in open_standard_streams():
-        print(f"note: {name} was closed: it leads to {os.devnull} now", file=sys.stderr)
+        print(f"note: {name} was closed: it is redirected to {os.devnull}", file=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
-    return with_output(lambda: _run(words))
+    return run_with_output(lambda: _run(words))
 
 
 def _run(words: list[str]) -> int:
@@ -58,7 +58,7 @@ def _run(words: list[str]) -> int:
 
 def _bench(words: list[str]) -> int:
     from plinth.bench import run_bench
-    from plinth.cli.ending import INTERRUPTED, die_interrupted
+    from plinth.cli.exits import INTERRUPTED, die_interrupted
 
     code = run_bench(words)
     if code == INTERRUPTED:

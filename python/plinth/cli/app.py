@@ -1,4 +1,4 @@
-"""From words to a command, and from what it raises to an exit code."""
+"""Parses the command line, calls the command and converts its exceptions to exit codes."""
 
 import sys
 
@@ -7,16 +7,16 @@ from cyclopts import App, CycloptsError
 from plinth import __version__
 from plinth.cli.commands import COMMANDS
 from plinth.cli.console import error_console
-from plinth.cli.ending import INTERRUPTED
+from plinth.cli.exits import INTERRUPTED
 from plinth.cli.help import HelpFormatter
-from plinth.cli.plain import print_plain
+from plinth.cli.printing import print_plain
 from plinth.model.errors import ExperimentError, PlinthError
 
 USAGE = 2
 
 
 def application() -> App:
-    """The command line as cyclopts sees it; commands are imported when they are called."""
+    """Return the cyclopts application; modules of commands are imported when they are called."""
     app = App(
         name="plinth",
         version=__version__,
@@ -32,7 +32,7 @@ def application() -> App:
 
 
 def call(words: list[str]) -> int:
-    """Run a command line; every error is shown on stderr with its place and a hint. Returns the exit code."""
+    """Run a command line and return its exit code. Errors are printed to stderr with their location and a hint."""
     try:
         result = application()(words, exit_on_error=False, print_error=False)
         return result if isinstance(result, int) else 0
@@ -48,7 +48,7 @@ def call(words: list[str]) -> int:
 
 
 def show_error(error: PlinthError) -> None:
-    """What failed, where, got and allowed, then a hint; on stderr."""
+    """Print an error to stderr: what failed, where, got and allowed, then a hint."""
     console = error_console(soft_wrap=True)
     console.print("error: ", style="bold red", end="")
     if isinstance(error, ExperimentError):

@@ -1,10 +1,10 @@
-"""The charts of a report as files: `plinth report --svg DIR --png DIR`."""
+"""Writes the charts of a report to files: `plinth report --svg DIR --png DIR`."""
 
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plinth.cli.plain import print_json, print_plain
+from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import RunError
 from plinth.system.failures import from_os_error
 
@@ -13,15 +13,17 @@ if TYPE_CHECKING:
 
 
 def write_charts(report: "Report", bundle: Path, svg: Path | None, png: Path | None, as_json: bool) -> None:
-    """Write every chart of the report of `bundle` to the folders that are given, and print which file has which chart.
+    """Write every chart of the report of `bundle` to the given directories, and print the path and title of each.
 
-    Files are written beside their place and moved there, so that a link of that name is replaced and not followed.
+    Files are written under a temporary name and renamed, so that a symbolic link of that name is replaced, not followed.
     Raises RunError when there is nothing to draw.
     """
     from plinth.bundle.files import BundleFolder
     from plinth.report.charts import draw_charts, png_of
 
-    folders = {form: _made(folder, form) for form, folder in (("svg", svg), ("png", png)) if folder is not None}
+    folders = {
+        form: _created_folder(folder, form) for form, folder in (("svg", svg), ("png", png)) if folder is not None
+    }
     drawings = draw_charts(report)
     if not drawings:
         raise RunError(
@@ -43,7 +45,7 @@ def write_charts(report: "Report", bundle: Path, svg: Path | None, png: Path | N
         print_plain(f"{entry['file']}: {entry['title']}")
 
 
-def _made(folder: Path, form: str) -> Path:
+def _created_folder(folder: Path, form: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The table of commands: name, where its function is, and one line of help."""
+"""The table of commands: name, module of the function, and one line of help."""
 
 from typing import NamedTuple
 
@@ -15,25 +15,31 @@ COMMANDS = (
     Command("init", "plinth.cli.experiment:init", "Write a commented experiment file to start from."),
     Command("plan", "plinth.cli.experiment:plan", "Show what a run will do, how long it takes and what it needs."),
     Command("run", "plinth.cli.measure:run", "Run an experiment: storages, servers, load, verdict, report."),
-    Command("resume", "plinth.cli.measure:resume", "Finish a run that was cut short."),
+    Command("resume", "plinth.cli.measure:resume", "Finish a run that was interrupted."),
     Command("report", "plinth.cli.results:report", "Show a bundle's results as table, HTML, Markdown, CSV or JSON."),
-    Command("history", "plinth.cli.history:history", "List the bundles below a directory, and what each of them says."),
+    Command(
+        "history",
+        "plinth.cli.history:history",
+        "List the bundles below a directory, each with its question and answer.",
+    ),
     Command("serve", "plinth.cli.serve:serve", "Show bundles in a browser: catalogue and reports."),
     Command("compare", "plinth.cli.compare:compare", "Compare runs of different days or machines, with a verdict."),
     Command(
         "endurance", "plinth.cli.endurance:endurance", "Show what a run wrote to its disks, and how long they last."
     ),
-    Command("verify", "plinth.cli.results:verify", "Check that a bundle is as its run left it."),
-    Command("clean", "plinth.cli.upkeep:clean", "Undo what a run that was killed left behind."),
-    Command("doctor", "plinth.cli.doctor:doctor", "Find what would spoil a measurement here, and how to mend it."),
-    Command("storage", "plinth.cli.storage:storage", "List, describe, make and take down standalone storages."),
+    Command("verify", "plinth.cli.results:verify", "Check that a bundle was not changed after its run."),
+    Command("clean", "plinth.cli.upkeep:clean", "Remove what a killed run left behind: mounts, servers, directories."),
+    Command(
+        "doctor", "plinth.cli.doctor:doctor", "Find conditions that distort measurements here, and their remedies."
+    ),
+    Command("storage", "plinth.cli.storage:storage", "List, describe, make and remove standalone storages."),
     Command("disk", "plinth.cli.disk:disk", "Serve an emulated disk, cut its power, change its physics and faults."),
     Command(
         "durability",
         "plinth.cli.durability:durability",
-        "Pull the plug of a real machine, or open an image that a power cut damaged.",
+        "Test a real machine's durability by a power cut, or open a damaged image.",
     ),
-    Command("probe", "plinth.cli.probe:probe", "Measure durable writes and raw I/O of a place, without a server."),
+    Command("probe", "plinth.cli.probe:probe", "Measure durable writes and raw I/O of a directory, without a server."),
     Command("bench", None, "Run pgbench's command line on Plinth's load engine."),
     Command("servers", "plinth.cli.upkeep:servers", "List the PostgreSQL installations that can be used."),
     Command("schema", "plinth.cli.experiment:schema", "Print the JSON Schema of experiment files, for editors."),

@@ -1,4 +1,4 @@
-"""The command compare: runs of different days and machines against each other."""
+"""The command compare: compares runs of different days or machines."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,9 +8,9 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.gate import FailOn, finding_of_verdict, gated
-from plinth.cli.plain import print_json, print_plain, print_rendered
+from plinth.cli.output_file import Junit, write_text
+from plinth.cli.printing import print_json, print_plain, print_rendered
 from plinth.cli.results import Markdown
-from plinth.cli.written_file import Junit, write_text
 from plinth.model.errors import UsageError
 from plinth.model.run_metrics import Allowance, Metric
 
@@ -95,7 +95,7 @@ def _show(compared: "RunsComparison", *, markdown: bool, as_json: bool) -> None:
 
 
 def _suites(compared: "RunsComparison", fail_on: FailOn) -> list["Suite"]:
-    """A regression always fails its case; what is open is skipped, unless --fail-on names it."""
+    """Build JUnit suites: a regression fails its case; an inconclusive case is skipped unless --fail-on names it."""
     from plinth.report.junit import Case, Suite, outcome_of
 
     failing = {"regression", *fail_on}

@@ -1,4 +1,4 @@
-"""The consoles of all commands. Text is shown as it is: paths, labels and settings may hold brackets and colons."""
+"""The consoles of all commands. They do not interpret markup, since paths and settings may contain brackets and colons."""
 
 from typing import Never
 
@@ -10,15 +10,15 @@ from plinth.model.terminal import ShowingConsole
 
 class _OutputConsole(ShowingConsole):
     def on_broken_pipe(self) -> Never:
-        """Raise the error that is being handled, which ends every command alike; rich would exit with 1 here."""
+        """Re-raise the current error, so that all commands end alike; rich would exit with 1."""
         raise
 
 
 def output_console() -> Console:
-    """Standard output: results."""
+    """Return the console of standard output, for results."""
     return _OutputConsole(highlight=False, markup=False, emoji=False)
 
 
 def error_console(*, soft_wrap: bool = False) -> Console:
-    """Standard error: progress, notes and errors."""
+    """Return the console of standard error, for progress, notes and errors."""
     return ShowingConsole(file=stderr(), highlight=False, markup=False, emoji=False, soft_wrap=soft_wrap)

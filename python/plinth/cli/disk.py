@@ -1,4 +1,4 @@
-"""Commands about emulated disks: serve one, and control one that is served."""
+"""Commands that serve an emulated disk and control one that is being served."""
 
 import json
 import tomllib
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from plinth.cli.experiment import AsJson
-from plinth.cli.plain import print_json, print_plain
+from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
 from plinth.model.power_cut import CutMode
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plinth.model.disk import DiskStatus, Physics
 
 _EXAMPLE = """
-By hand, from a shell (as root), with D=/tmp/disk:
+Example for a shell (as root), with D=/tmp/disk:
 
   mkdir -p $D/mount
   plinth disk serve --profile hdd-10k-sas --size 4GiB \\
@@ -61,9 +61,9 @@ Faults = Annotated[
 @disk.command
 def serve(
     *,
-    profile: Annotated[str, Parameter(help="What drive to be: see `plinth disk profiles`.")],
+    profile: Annotated[str, Parameter(help="The drive to emulate: see `plinth disk profiles`.")],
     size: Annotated[str, Parameter(help="Size, such as 4GiB.")],
-    backing: Annotated[Path, Parameter(help="Sparse file of the data; made when it is not there.")],
+    backing: Annotated[Path, Parameter(help="Sparse file of the data; created if missing.")],
     mount: Annotated[Path, Parameter(help="Empty directory to mount on; the disk is the file disk.img in it.")],
     control: Annotated[Path, Parameter(help="Path of the control socket.")],
     label: Annotated[str, Parameter(help="Source of the mount in the mount table.")] = "plinth-disk",
@@ -91,7 +91,7 @@ def serve(
     from plinth.model.disk import DiskConfig
     from plinth.storage.devices.disk_server import serve as serve_disk
 
-    config = _valid(
+    config = _validated(
         DiskConfig,
         {
             "profile": profile,
@@ -121,7 +121,7 @@ def profiles(
     *,
     as_json: AsJson = False,
 ) -> int:
-    """Show the profiles that are shipped: what they come to, and with a name all numbers and their sources."""
+    """Show the built-in profiles with their resulting figures; with a name, all parameters and their sources."""
     from plinth.cli.disk_view import profile_table, profile_text
     from plinth.storage.devices.disk_server import disk_profiles
 
@@ -140,7 +140,7 @@ def profiles(
 
 @disk.command
 def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
-    """Show the state of a disk: power, physics in force, what a cut would lose, counters, faults."""
+    """Show the state of a disk: power, current physics, bytes that a power cut would lose, counters, faults."""
     from plinth.cli.disk_view import physics_text
     from plinth.model.units import format_size
 
@@ -166,7 +166,7 @@ def status(socket: Socket, /, *, as_json: AsJson = False) -> int:
 def set_physics(
     socket: Socket, changes: Annotated[tuple[str, ...], Parameter(help="Such as flush_latency=8ms read_iops=500.")], /
 ) -> int:
-    """Change a disk's physics while it is served; shows what is in force then."""
+    """Change a disk's physics while it is served, and show the result."""
     from plinth.cli.disk_view import physics_text
 
     print_plain(physics_text(_control(socket).set_physics(_physics(changes))))
@@ -187,14 +187,14 @@ def cut(
     ] = "drop",
     seed: Annotated[int, Parameter(help="Of the choices.")] = 0,
 ) -> int:
-    """Cut the power. Every request fails until `plinth disk power-on`; what was lost is said."""
+    """Cut the power and report what was lost. Every request fails until `plinth disk power-on`."""
     print_json(_control(socket).power_cut(mode, seed).model_dump_json())
     return 0
 
 
 @disk.command
 def power_on(socket: Socket, /) -> int:
-    """Give power again after a cut."""
+    """Restore the power after a cut."""
     _control(socket).power_on()
     return 0
 
@@ -211,12 +211,12 @@ def fault(
         Parameter(help="About flushes from now on: none, ignore-flush, late-flush=FLUSHES or drop-fraction=FRACTION."),
     ] = None,
 ) -> int:
-    """Arm faults, or lie, while a disk is served; shows the faults that are armed then, with what they have struck."""
+    """Arm faults or lies while a disk is served, and show the armed faults with their counts."""
     from plinth.model.disk import Fault, Lie
 
     control = _control(socket)
-    armed = [_valid(Fault, words, {"": "fault"}) for words in faults]
-    reported = None if lie in (None, "none") else _valid(Lie, lie, {"": "--lie"})
+    armed = [_validated(Fault, words, {"": "fault"}) for words in faults]
+    reported = None if lie in (None, "none") else _validated(Lie, lie, {"": "--lie"})
     if clear:
         control.clear_faults()
     for one in armed:
@@ -238,7 +238,7 @@ def record(
     *,
     stop: Annotated[bool, Parameter(negative="", help="Stop recording.")] = False,
 ) -> int:
-    """Record every change of a disk, so that a power cut at any moment can be looked at later; or stop recording.
+    """Record every change of a disk, so that a power cut at any moment can be examined later; or stop recording.
 
     The recording begins with a copy of the disk's data, and then takes as much space as is written.
     """
@@ -252,7 +252,7 @@ def record(
 
 @disk.command
 def points(folder: Annotated[Path, Parameter(help="The folder of a recording.")], /, *, as_json: AsJson = False) -> int:
-    """Check a recording, and show the points at which the power can be cut: the flushes; with --json every time."""
+    """Check a recording, and show its flushes, the points where the power can be cut; --json also has their times."""
     from plinth.storage.devices.disk_recording import read_recording
 
     found = read_recording(folder)
@@ -264,7 +264,7 @@ def points(folder: Annotated[Path, Parameter(help="The folder of a recording.")]
     elapsed_s = (found.time_ns(found.last_point) - found.began_ns) / 1e9
     print_plain(f"points 0 to {found.last_point}, {elapsed_s:.3f} s, {len(flushes)} flushes")
     if not found.is_complete:
-        print_plain("the recording was not stopped: what followed its last record is not known")
+        print_plain("the recording was not stopped: changes after its last record are unknown")
     for point in flushes:
         print_plain(f"  {point:>8}  {(found.time_ns(point) - found.began_ns) / 1e9:.6f} s")
     return 0
@@ -272,7 +272,7 @@ def points(folder: Annotated[Path, Parameter(help="The folder of a recording.")]
 
 @disk.command
 def flush_now(socket: Socket, /) -> int:
-    """Make everything durable, whatever the lie; shows how many bytes were not."""
+    """Make everything durable, whatever the lie, and show how many bytes were not durable."""
     print_plain(str(_control(socket).flush_now()))
     return 0
 
@@ -288,7 +288,7 @@ def _ready(found: "DiskStatus") -> dict[str, Any]:
 
 
 def _physics(changes: Sequence[str]) -> "Physics":
-    """Physics of words such as "flush_latency=8ms"."""
+    """Parse changes such as "flush_latency=8ms"."""
     from plinth.model.disk import Physics
 
     parts: dict[str, Any] = {}
@@ -297,19 +297,19 @@ def _physics(changes: Sequence[str]) -> "Physics":
         if not equals:
             raise UsageError(f"{change!r} is not of the form key=value", hint="for example flush_latency=8ms")
         parts[key.strip()] = _value(text)
-    return _valid(Physics, parts, {})
+    return _validated(Physics, parts, {})
 
 
 def _value(text: str) -> Any:
-    """A TOML value; text that is none is taken as a string, so that quotes may be left out."""
+    """Parse a TOML value; other text is taken as a string, so that quotes may be omitted."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text.strip()
 
 
-def _valid(kind: Any, value: Any, names: dict[str, str]) -> Any:
-    """`value` as `kind`, a type that pydantic knows; errors use the names that the user has written."""
+def _validated(kind: Any, value: Any, names: dict[str, str]) -> Any:
+    """Validate `value` as `kind`, a type known to pydantic; errors use the names that the user typed."""
     from pydantic import TypeAdapter, ValidationError
 
     try:

@@ -1,4 +1,4 @@
-"""Emulated disks as text: the table of profiles, and the numbers of one."""
+"""Prints profiles of emulated disks as text."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from plinth.model.units import format_duration, format_size
 
 
 def profile_table(profiles: Sequence[DiskProfile]) -> None:
-    """What the profiles come to, a line each."""
+    """Print the resulting figures of each profile, one line each."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for title in ("profile", "read", "write", "log", "IOPS r/w", "MB/s r/w", "cache"):
         table.add_column(title, no_wrap=True, justify="left" if title in ("profile", "cache") else "right")
@@ -33,20 +33,20 @@ def profile_table(profiles: Sequence[DiskProfile]) -> None:
 
 
 def profile_text(profile: DiskProfile) -> str:
-    """Every number of a profile, and where they are from."""
+    """Return all parameters of a profile with their sources."""
     sources = [f"  {what}: {source}" for what, source in profile.sources]
     return "\n".join([f"{profile.name}: {profile.stands_for}", physics_text(profile.physics), "from", *sources])
 
 
 def cache_text(physics: Physics) -> str:
-    """A write cache and what becomes of it in a power cut."""
+    """Describe a write cache and whether it survives a power cut."""
     if not physics.cache_bytes:
         return "write-through"
     return f"{format_size(physics.cache_bytes).replace('.0 ', ' ')} {'protected' if physics.cache_protected else 'volatile'}"
 
 
 def physics_text(physics: Physics) -> str:
-    """Every number, by the key that changes it."""
+    """Return all parameters, each by the key that sets it."""
     rows = []
     for name, field in Physics.model_fields.items():
         value = getattr(physics, name)

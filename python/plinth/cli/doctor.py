@@ -1,4 +1,4 @@
-"""The command doctor: what would spoil a measurement here."""
+"""The command doctor: finds conditions that distort measurements."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import seconds_of
-from plinth.cli.plain import print_json
+from plinth.cli.printing import print_json
 
 if TYPE_CHECKING:
     from plinth.model.doctor import Noise
@@ -33,11 +33,14 @@ def doctor(
         ),
     ] = None,
     verbose: Annotated[
-        bool, Parameter(name="--verbose", negative="", help="Show also what is well, and where each figure was read.")
+        bool,
+        Parameter(
+            name="--verbose", negative="", help="Also show checks without findings, and the source of each figure."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Find what would spoil a measurement on this machine and in PATH, and how to mend it.
+    """Find conditions that distort measurements on this machine and in PATH, with their remedies.
 
     Looks at processors, memory, neighbours, hypervisor and cloud, at the file system of PATH and at the devices below it.
     Each finding is a problem (figures will not mean what they are taken for), a warning (they will be noisy, or other than
@@ -68,7 +71,7 @@ def doctor(
         print_json(DoctorRecord(examinations=(examination,), noise=measured()).model_dump_json(indent=1))
         return 0
     console = output_console()
-    show_examination(examination, console, verbose)  # before the noise, which takes its time and may fail
+    show_examination(examination, console, verbose)  # before the noise measurement, which takes long and may fail
     if (found := measured()) is not None:
         show_noise(found, console)
     return 0

@@ -1,4 +1,4 @@
-"""What the doctor found, for a terminal."""
+"""Prints the findings of the doctor to a terminal."""
 
 import textwrap
 
@@ -16,7 +16,7 @@ _MANY_TIMES = 2
 
 
 def show_examination(examination: Examination, console: Console, verbose: bool) -> None:
-    """The weightiest first, of the machine and then of each place; what is well in one line, unless `verbose`."""
+    """Print findings by severity, of the machine and then of each place; the ok ones in one line unless `verbose`."""
     for about in dict.fromkeys((MACHINE, *(finding.about for finding in examination.findings))):
         console.print(Text(about, style="bold"))
         for severity in SEVERITIES:
@@ -35,7 +35,7 @@ def show_examination(examination: Examination, console: Console, verbose: bool) 
 
 
 def show_noise(noise: Noise, console: Console) -> None:
-    """The rates and what could be shown with so many trials."""
+    """Print the rates and the smallest detectable differences by number of trials."""
     console.print(Text(f"\nNoise, in {noise.path}", style="bold"), soft_wrap=True)
     repeats = list(dict.fromkeys(one.repeats for work in noise.works for one in work.expected))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
@@ -53,7 +53,8 @@ def show_noise(noise: Noise, console: Console) -> None:
         elif work.told_apart:
             console.print(
                 Text(
-                    f"{work.work}: the sides, which are the same, were told apart: distrust small differences", "yellow"
+                    f"{work.work}: the two identical sides differ significantly: do not trust small differences",
+                    "yellow",
                 )
             )
     for gap in noise.gaps:
@@ -88,12 +89,12 @@ def _show(finding: Finding, console: Console, verbose: bool, with_why: bool) -> 
         _line("", "", remedy.advice, console)
     for word, commands in (("fix", remedy.commands), ("undo", remedy.undo)):
         for command in commands:
-            # A command is copied whole: it is never broken into lines.
+            # Users copy commands: never wrap them.
             console.print(Text(f"{'':{_INDENT}}{word + ':':<6}").append(command, style="bold"), soft_wrap=True)
 
 
 def _line(word: str, style: str, text: str, console: Console) -> None:
-    """A word, and beside it a text with a hanging indent; the style is the word's, or the text's where there is none."""
+    """Print a word and a text with a hanging indent; without a word, the style applies to the text."""
     lines = textwrap.wrap(
         text, max(_NARROWEST, console.width - _INDENT), break_long_words=False, break_on_hyphens=False
     )
@@ -105,7 +106,7 @@ def _line(word: str, style: str, text: str, console: Console) -> None:
 def _summary(examination: Examination) -> Text:
     counts = {one: sum(finding.severity == one for finding in examination.findings) for one in SEVERITIES}
     words = [f"{n} {one}{'s' * (n != 1)}" for one, n in counts.items() if n and one != "ok"]
-    text = Text(", ".join(words) if words else "nothing was found that would spoil a measurement")
+    text = Text(", ".join(words) if words else "nothing was found that would distort a measurement")
     if examination.gaps:
         text.append(f"; {len(examination.gaps)} not available")
     return text

@@ -10,10 +10,10 @@ from rich.live import Live
 from rich.text import Text
 
 from plinth.cli.console import error_console
+from plinth.cli.damaged_images import minimise_image, open_image
 from plinth.cli.experiment import AsJson
 from plinth.cli.gate import FAILED_GATE
-from plinth.cli.kept_images import minimise_image, open_image
-from plinth.cli.plain import print_json, print_plain
+from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -226,7 +226,9 @@ def verify(
     if recovery_refused is None:
         found = verify_last_round(folder, resolve(connection))
     elif connection:
-        raise UsageError("--recovery-refused goes without a connection", hint="a server that takes one has recovered")
+        raise UsageError(
+            "--recovery-refused and a connection exclude each other", hint="a server that takes one has recovered"
+        )
     else:
         found = record_refused_recovery(folder, recovery_refused)
     all_rounds = verdict(folder)
@@ -239,7 +241,7 @@ def verify(
 
 
 class _ProgressLine:
-    """One line on stderr that changes, on a terminal; elsewhere a line now and then. Notes are printed above it."""
+    """A status line on stderr that is updated in place on a terminal, else printed at intervals. Notes appear above it."""
 
     def __init__(self) -> None:
         self._console = error_console(soft_wrap=True)
@@ -262,7 +264,7 @@ class _ProgressLine:
         return self._console.is_terminal and not self._console.is_dumb_terminal
 
     def show(self, text: str) -> None:
-        """How far it is."""
+        """Update the status."""
         if self._is_live:
             self._line.update(Text(text), refresh=True)
         elif time.monotonic() >= self._next_s:
@@ -270,18 +272,18 @@ class _ProgressLine:
             self._console.print(text)
 
     def note(self, text: str) -> None:
-        """What has happened."""
+        """Print an event."""
         if self._is_live:
             self._line.update(Text(), refresh=True)
         self._console.print(text)
 
 
 def _show_end(ended: "LoadEnded") -> int:
-    from plinth.cli.ending import INTERRUPTED
+    from plinth.cli.exits import INTERRUPTED
 
     known = f"the witness knows of {ended.known:,} acknowledged commits"
     if ended.end == "complete":
-        print_plain(f"round {ended.round}: its time is over, and no power went; {known}")
+        print_plain(f"round {ended.round}: its duration is over without a power cut; {known}")
         return 0
     if ended.end == "interrupted":
         print_plain(f"round {ended.round}: interrupted; {known}")
@@ -323,7 +325,7 @@ def _show_verdict(all_rounds: "WitnessVerdict") -> None:
 
 
 def _address(option: str, text: str) -> tuple[str, int]:
-    """Host and port of HOST:PORT or [ADDRESS]:PORT."""
+    """Split HOST:PORT or [ADDRESS]:PORT."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not (port.isascii() and port.isdecimal() and int(port) <= 65535):
         raise UsageError(

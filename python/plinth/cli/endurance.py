@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
-from plinth.cli.plain import print_json
+from plinth.cli.printing import print_json
 from plinth.model.errors import UsageError
 
 
@@ -34,7 +34,7 @@ def endurance(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Show what a run's load wrote: per transaction and per day, to each device, and for what.
+    """Show what a run's load wrote: per transaction and per day, to each device, and by purpose.
 
     PostgreSQL's own part is split into data, WAL and full-page images; what the devices wrote for each of its bytes is the
     overhead of file system and log device. With a rating of the drive, also how long it lasts: that of [drive] in the

@@ -1,4 +1,4 @@
-"""How much drive life a workload consumes, for a terminal."""
+"""Prints how much drive life a workload consumes."""
 
 from rich.console import Console
 from rich.table import Table
@@ -12,12 +12,12 @@ from plinth.report.sections import SECTIONS
 from plinth.report.written import figure, rating_sentence, written_rows
 
 _ROOMY = 130
-"""Columns from which a figure and its interval fit beside one another."""
+"""Least terminal width, in columns, at which a figure and its interval fit on one line."""
 _LEAST = 16
 
 
 def show_endurance(account: Endurance, console: Console) -> None:
-    """A table for each variant, then the drives, then how to read it."""
+    """Print a table for each variant, the drives, and an explanation."""
     for variant in account.variants:
         _show_variant(variant, account, console)
     if account.drives:
@@ -48,7 +48,7 @@ def _show_variant(variant: VariantEndurance, account: Endurance, console: Consol
 
 
 def _fitted(text: str, console: Console) -> str:
-    """A figure with its interval under it where the terminal is narrow."""
+    """Return a figure with its interval, on a second line if the terminal is narrow."""
     return text if console.width >= _ROOMY else text.replace(" [", "\n[")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from plinth.cli.console import output_console
-from plinth.cli.plain import print_json, print_plain
+from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import UsageError
 
 Overrides = Annotated[
@@ -62,7 +62,7 @@ AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON 
 def with_shortcuts(
     overrides: tuple[str, ...], repeats: int | None, duration: str | None, clients: str | None
 ) -> tuple[str, ...]:
-    """The overrides of --set, and after them those that --repeats, --duration and --clients are short for."""
+    """Return the overrides of --set, followed by those of --repeats, --duration and --clients."""
     short = [] if repeats is None else [f"measure.repeats={repeats}"]
     if duration is not None:
         short.append(f"measure.duration={duration}")
@@ -89,7 +89,7 @@ def init(
         with file.open("x", encoding="utf-8") as target:
             target.write(text)
     except FileExistsError as error:
-        raise UsageError("the file is there already", where=str(file), hint="give another name") from error
+        raise UsageError("the file exists already", where=str(file), hint="give another name") from error
     except OSError as error:
         raise UsageError(f"cannot write the file: {error.strerror}", where=str(file)) from error
     print_plain(f"Wrote {file}. Next: plinth plan {shlex.quote(str(file))}")

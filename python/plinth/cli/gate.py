@@ -1,4 +1,4 @@
-"""--fail-on: which findings make a command end with exit code 99, so that a pipeline stops there."""
+"""The option --fail-on: findings that make a command end with exit code 99, so that a CI pipeline fails."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from plinth.model.analysis import Verdict
 
 FAILED_GATE = 99
-"""As k6 has it for a threshold that was crossed; no other outcome of a command gives it."""
+"""The exit code of a finding of --fail-on, as that of k6 for a crossed threshold. Nothing else returns it."""
 RatioFinding = Literal["regression", "inconclusive"]
 Finding = Literal[RatioFinding, "objective"]
 FailOn = Annotated[
@@ -24,12 +24,12 @@ FailOn = Annotated[
 
 
 def finding_of_verdict(verdict: "Verdict | None") -> Finding | None:
-    """The finding that a verdict is; what is not compared is inconclusive."""
+    """Return the finding of a verdict, None for none; a variant that is not compared is inconclusive."""
     if verdict == "worse":
         return "regression"
     return "inconclusive" if verdict in (None, "undecided") else None
 
 
 def gated(found: Iterable[Finding | None], fail_on: Iterable[Finding]) -> int:
-    """The exit code of a command that did what it was asked to do and found this."""
+    """Return the exit code of a successful command with these findings."""
     return FAILED_GATE if set(found) & set(fail_on) else 0

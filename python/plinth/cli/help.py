@@ -1,4 +1,4 @@
-"""How `plinth COMMAND --help` looks: its paragraphs fill the width that there is, and its examples stay as they are."""
+"""Formats `plinth COMMAND --help`: paragraphs are wrapped to the terminal's width, examples are not."""
 
 from typing import Any
 
@@ -9,19 +9,19 @@ from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 _SAYS_NOTHING = ("()", "False")
-"""Defaults of switches, and of options that may be repeated."""
+"""Defaults that are not shown: of switches and of repeatable options."""
 
 
 class HelpFormatter(DefaultFormatter):
-    """Cyclopts' own, which would break lines both where a docstring does and where the terminal ends."""
+    """A formatter that joins the lines of a paragraph; cyclopts' own also breaks lines where the docstring does."""
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-        """Show the table of arguments or of commands."""
+        """Print the table of arguments or of commands."""
         entries = [evolve(entry, default=None) if entry.default in _SAYS_NOTHING else entry for entry in panel.entries]
         super().__call__(console, options, panel.copy(entries=entries))
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
-        """Show what the command does."""
+        """Print the description of the command."""
         if isinstance(description, InlineText) and isinstance(description.primary_renderable, Text):
             console.print(Text(reflowed(description.primary_renderable.plain)), end="\n\n")
         else:
@@ -29,7 +29,7 @@ class HelpFormatter(DefaultFormatter):
 
 
 def reflowed(text: str) -> str:
-    """`text` with each paragraph as one line; one with an indented line, an example, keeps its lines."""
+    """Join the lines of each paragraph of `text`, except of those with an indented line, which are examples."""
     paragraphs = text.strip().split("\n\n")
     return "\n\n".join(
         paragraph if "\n " in f"\n{paragraph}" else " ".join(paragraph.split("\n")) for paragraph in paragraphs

@@ -1,4 +1,4 @@
-"""The command history: which bundles there are, and what they say."""
+"""The command history: lists bundles with their answers."""
 
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
-from plinth.cli.plain import print_json
+from plinth.cli.printing import print_json
 from plinth.model.shown import shown
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def history(
 
 
 def _show(found: "History", console: Console) -> None:
-    # Text is escaped here, since rich drops some control characters, and names would not be seen as they are.
+    # Escape text here: rich drops some control characters, which would misrepresent names.
     for bundle in found.bundles:
         head = Text(f"{_date(bundle.created_unix_ns)}  ").append(
             bundle.status, style=_STYLES.get(bundle.status, "yellow")
@@ -87,7 +87,7 @@ def _shortened(reason: str) -> Text:
 
 
 def _date(unix_ns: int | None) -> str:
-    """Local time, in a width of its own; a bundle may say that it is from any time."""
+    """Format local time; a bundle may contain an invalid time."""
     if unix_ns is None:
         return f"{'date n/a':16}"
     try:

@@ -1,4 +1,4 @@
-"""The progress of a run: a live display on a terminal, plain lines elsewhere. All on stderr."""
+"""Shows the progress of a run on stderr: a live display on a terminal, else plain lines."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.cli.console import error_console
-from plinth.cli.plain import print_plain
+from plinth.cli.printing import print_plain
 from plinth.cli.stderr import stderr
 from plinth.model.load import LoadResult
 from plinth.model.plan import PlannedTrial, Variant
@@ -27,7 +27,7 @@ _PLAIN_PROGRESS_EVERY_S = 5.0
 
 @contextmanager
 def open_listener(quiet: bool) -> Iterator[Listener]:
-    """The listener that fits: silent, live on a terminal, or plain lines."""
+    """Return the listener to use: silent, live on a terminal, or plain lines."""
     console = error_console()
     if quiet:
         yield Silent(console)
@@ -40,7 +40,7 @@ def open_listener(quiet: bool) -> Iterator[Listener]:
 
 
 class Silent:
-    """Shows notes only: what the user must be told."""
+    """Shows notes only."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -101,12 +101,12 @@ class PlainLines:
         self._say(f"{self._trial}: {outcome(trial)}")
 
     def _say(self, text: str) -> None:
-        # Written at once: another thread may have a note.
+        # One write call, since another thread may print a note.
         print_plain(f"[{time.monotonic() - self._started:7.1f} s] {text}\n", end="", file=self._stderr, flush=True)
 
 
 class LiveDisplay:
-    """Phase, progress and the running trial's seconds; notes and finished trials stay on the screen above them."""
+    """Shows phase, progress and the running trial's seconds below the notes and finished trials."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -151,7 +151,7 @@ class LiveDisplay:
         self._ended += 1
 
     def render(self) -> RenderableType:
-        """The current display; called by the terminal's refresh thread."""
+        """Render the display; called by the terminal's refresh thread."""
         rows: list[RenderableType] = [self._head()]
         if self._trial is not None and self._live is not None:
             rows.append(self._second_line(self._live))
@@ -171,7 +171,7 @@ class LiveDisplay:
         )
 
     def _left(self, trials: int) -> str:
-        """Time that `trials` more take, when each takes as long as those before, the running one included."""
+        """Estimate the time of `trials` more trials from the mean of those before, including the running one."""
         if self._first_trial is None or not self._ended:
             return ""
         each_s = (time.monotonic() - self._first_trial) / (self._ended + 0.5)
@@ -187,7 +187,7 @@ class LiveDisplay:
 
 
 def sparkline(values: list[float]) -> str:
-    """The values as bars from zero to the largest."""
+    """Draw the values as bars from zero to the largest."""
     top = max(values, default=0.0)
     if top <= 0:
         return ""
@@ -205,13 +205,13 @@ _HOST_FIGURES: tuple[tuple[str, Callable[[float], str]], ...] = (
 
 
 def host_line(figures: dict[str, float]) -> str:
-    """What the observer saw in the last second; figures that are not known are left out."""
+    """Format the observer's figures of the last second; unknown figures are omitted."""
     shown = [show(figures[name]) for name, show in _HOST_FIGURES if name in figures]
     return " " * 11 + ", ".join([*shown, *_written(figures)])
 
 
 def _written(figures: dict[str, float]) -> list[str]:
-    """What the run has written to its disks, of its budget where there is one."""
+    """Format the bytes that the run has written to its disks, and its write budget if there is one."""
     if "disk_written_bytes" not in figures:
         return []
     budget = f" of {format_size(figures['max_written_bytes'])}" if "max_written_bytes" in figures else ""
@@ -219,7 +219,7 @@ def _written(figures: dict[str, float]) -> list[str]:
 
 
 def outcome(trial: Trial) -> str:
-    """How a trial went, in a line."""
+    """Summarise a trial in one line."""
     if trial.tps is None or trial.status == "failed":
         return f"FAILED: {trial.failure}"
     failed = f", {trial.measured.failed} failed" if trial.measured and trial.measured.failed else ""
@@ -228,7 +228,7 @@ def outcome(trial: Trial) -> str:
 
 
 def progress_text(progress: Progress) -> str:
-    """ "load rows: 1,200,000 of 5,000,000 rows, 612,000 rows/s, 27 MB/s, 6 s left"."""
+    """Format progress: "load rows: 1,200,000 of 5,000,000 rows, 612,000 rows/s, 27 MB/s, 6 s left"."""
     amount = format_size if progress.unit == "bytes" else "{:,.0f}".format
     unit = "" if progress.unit == "bytes" else f" {progress.unit}"
     total = "" if progress.total is None else f" of {amount(progress.total)}"
@@ -237,7 +237,7 @@ def progress_text(progress: Progress) -> str:
 
 
 def _pace(progress: Progress) -> list[str]:
-    """How fast it goes, and how long the rest takes; nothing where that is not known."""
+    """Format the rate and the remaining time; empty if unknown."""
     if not progress.rate or not progress.total:
         return []
     rate = f"{progress.rate:,.0f}" if progress.rate >= 10 else f"{progress.rate:.2g}"

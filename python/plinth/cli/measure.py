@@ -1,4 +1,4 @@
-"""Commands that measure: run and resume."""
+"""The commands run and resume."""
 
 import sys
 from datetime import datetime
@@ -20,8 +20,8 @@ from plinth.cli.experiment import (
     with_shortcuts,
 )
 from plinth.cli.objectives import FailOnObjectives, ObjectiveFinding, gated_objectives, require_objectives
-from plinth.cli.plain import print_plain
-from plinth.cli.written_file import Junit
+from plinth.cli.output_file import Junit
+from plinth.cli.printing import print_plain
 from plinth.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def run(
     Exit code 0 when the question is answered, 3 when it was measured but could not be decided, 99 for a finding of --fail-on;
     for others see `plinth --help`.
     """
+    from plinth.cli.bundle_experiment import bundle_of, confirm, overrides_of
     from plinth.cli.plan_view import full_size_sentence
-    from plinth.cli.shared import bundle_of, confirm, overrides_of
     from plinth.experiment import load_experiment
     from plinth.run import make_plan, run_plan
 
@@ -135,7 +135,7 @@ def resume(
 
 
 def _one_form(as_json: bool, plots: bool) -> None:
-    """Refuse before hours of measuring what could not be printed at their end."""
+    """Reject incompatible output options before the run starts."""
     if as_json and plots:
         raise UsageError("give one of --json and --plots")
 
@@ -147,7 +147,7 @@ def _listener(quiet: bool):
 
 
 def _results(folder: Path, listener: "Listener") -> "Results":
-    """Analyse the bundle and write its HTML report; both are announced to the listener, since they may take seconds."""
+    """Analyse the bundle and write its HTML report; the listener shows both phases, since they may take seconds."""
     from plinth.cli.results import Results, write_html
     from plinth.tasks.analysis import analyse_bundle
 
@@ -167,7 +167,7 @@ def _conclude(
     fail_on: tuple[ObjectiveFinding, ...] = (),
     junit: Path | None = None,
 ) -> int:
-    """Show the results of a bundle, and say by the exit code how it went. Raises the error that part of the run ended with."""
+    """Show the results of a bundle and return the exit code. Raises the error that ended a part of the run."""
     from plinth.cli.results import show_results
 
     show_results(results, as_json, plots)

@@ -1,4 +1,4 @@
-"""What run, resume and report make of objectives: the exit code of --fail-on, and JUnit XML."""
+"""Objectives in run, resume and report: the exit code of --fail-on, and JUnit XML."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from plinth.cli.gate import Finding, gated
-from plinth.cli.written_file import write_text
+from plinth.cli.output_file import write_text
 from plinth.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _FINDINGS: "dict[Outcome, Finding | None]" = {
 
 
 def require_objectives(objectives: Sequence[object], asked: Sequence[ObjectiveFinding], junit: Path | None) -> None:
-    """Raises UsageError where --fail-on or --junit is given and there is nothing that they could be about."""
+    """Raise UsageError if --fail-on or --junit is given for an experiment without objectives."""
     if not objectives and (asked or junit is not None):
         option = "--fail-on" if asked else "--junit"
         raise UsageError(
@@ -43,14 +43,14 @@ def require_objectives(objectives: Sequence[object], asked: Sequence[ObjectiveFi
 
 
 def gated_objectives(analysis: "Analysis", fail_on: Sequence[ObjectiveFinding], junit: Path | None) -> int:
-    """Write JUnit XML if asked to; the exit code: 99 for a finding of `fail_on`, else 0."""
+    """Write JUnit XML if requested; return exit code 99 for a finding of `fail_on`, else 0."""
     if junit is not None:
         _write_junit(analysis, fail_on, junit)
     return gated([_FINDINGS[one.outcome] for one in analysis.objectives], fail_on)
 
 
 def _write_junit(analysis: "Analysis", fail_on: Sequence[ObjectiveFinding], junit: Path) -> None:
-    """An objective that is not met always fails its case; what is open is skipped, unless --fail-on names it."""
+    """Write JUnit XML: an unmet objective fails its case; an inconclusive one is skipped unless --fail-on names it."""
     from plinth.report.junit import Case, Suite, outcome_of, render_junit
     from plinth.report.objectives import objective_sentence, objective_texts
 

@@ -1,4 +1,4 @@
-"""Values of options that several commands have."""
+"""Parsers of option values that several commands share."""
 
 import re
 
@@ -7,10 +7,10 @@ from plinth.model.pg_units import SIZES_BYTES, format_block_size
 
 
 def seconds_of(option: str, seconds: float) -> float:
-    """A time for which something is measured. Raises UsageError for none, and for one that never ends."""
+    """Check a duration in seconds. Raises UsageError unless it is positive and finite."""
     from plinth.model.units import parse_duration
 
-    if not seconds > 0:  # which nan is not
+    if not seconds > 0:  # false for nan, too
         raise UsageError(f"{option}: got {seconds:g}; it must be above 0", hint="give a number of seconds, as in 2.5")
     try:
         return parse_duration(seconds)
@@ -19,11 +19,11 @@ def seconds_of(option: str, seconds: float) -> float:
 
 
 _BLOCK_UNITS = {**SIZES_BYTES, "": 1, "k": 1024, "K": 1024, "KiB": 1024, "M": 1024**2, "MiB": 1024**2}
-"""PostgreSQL's, for which kB is 1024 bytes, and the short ones of dd and fio."""
+"""PostgreSQL's units, where kB is 1024 bytes, and the short ones of dd and fio."""
 
 
 def block_size_of(option: str, text: str, smallest_bytes: int, largest_bytes: int) -> int:
-    """A block size in bytes, a multiple of the smallest. Raises UsageError."""
+    """Parse a block size and return bytes, a multiple of `smallest_bytes`. Raises UsageError."""
     match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]*)\s*", text)
     if match is None or match[2] not in _BLOCK_UNITS:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""The commands about what a place can do by itself: probe fsync, probe io."""
+"""The commands probe fsync and probe io, which measure storage without a server."""
 
 from cyclopts import App
 
@@ -7,8 +7,7 @@ from plinth.cli.probe_io import io
 
 probe = App(
     name="probe",
-    help="Measure what a place can do before any server uses it: durable writes (fsync), and "
-    "I/O in PostgreSQL's shapes by fio (io).",
+    help="Measure storage without a server: durable writes (fsync), and I/O patterns of PostgreSQL by fio (io).",
     help_format="plaintext",
 )
 probe.command(fsync)

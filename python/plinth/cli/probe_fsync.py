@@ -1,4 +1,4 @@
-"""plinth probe fsync; and what the commands of probe share."""
+"""The command `plinth probe fsync`, and functions that the probe commands share."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import block_size_of, seconds_of
-from plinth.cli.plain import print_json
+from plinth.cli.printing import print_json
 from plinth.model.errors import UsageError
 from plinth.model.nearest import nearest
 from plinth.model.pg_units import format_block_size
@@ -86,8 +86,8 @@ def fsync(
     if rounds < 1:
         raise UsageError(f"--rounds: got {rounds}; it must be above 0")
     options = FsyncOptions(
-        methods=chosen("--methods", methods, METHODS),
-        groups=chosen("--only", only, GROUPS),
+        methods=selected_values("--methods", methods, METHODS),
+        groups=selected_values("--only", only, GROUPS),
         writers=_numbers("--writers", writers),
         direct=direct,
         block_bytes=block_size_of("--block-size", block_size, SMALLEST_BLOCK_BYTES, LARGEST_BLOCK_BYTES),
@@ -121,7 +121,7 @@ def _fsync(
 
 @contextmanager
 def progress(count: int, quiet: bool) -> Iterator[Any]:
-    """A function that moves a bar on by one and shows what is measured; on stderr, and only on a terminal."""
+    """Return a function that advances a progress bar and shows the current case; on stderr, and only on a terminal."""
     console = error_console()
     if quiet or not console.is_terminal:
         yield lambda _: None
@@ -138,8 +138,8 @@ def progress(count: int, quiet: bool) -> Iterator[Any]:
         yield advance
 
 
-def chosen(option: str, words: tuple[str, ...], allowed: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The words of a repeatable, comma-separated option, in the order of `allowed`; all when it was not given."""
+def selected_values(option: str, words: tuple[str, ...], allowed: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values of a repeatable, comma-separated option in the order of `allowed`; all of them by default."""
     named = [part.strip() for word in words for part in word.split(",") if part.strip()]
     for name in named:
         if name not in allowed:

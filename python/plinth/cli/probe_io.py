@@ -8,8 +8,8 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.options import seconds_of
-from plinth.cli.plain import print_json
-from plinth.cli.probe_fsync import FAILED, chosen, progress
+from plinth.cli.printing import print_json
+from plinth.cli.probe_fsync import FAILED, progress, selected_values
 from plinth.model.errors import UsageError
 from plinth.model.probe_kinds import DEFAULT_IO_SHAPES, IO_SHAPES, IoShape
 
@@ -65,7 +65,7 @@ def io(
     duration_s = seconds_of("--seconds", seconds)
     if sum((grid, job_file is not None, bool(only))) > 1:
         raise UsageError("give one of --only, --grid and --job-file")
-    wanted: tuple[IoShape, ...] = chosen("--only", only, IO_SHAPES) if only else DEFAULT_IO_SHAPES
+    wanted: tuple[IoShape, ...] = selected_values("--only", only, IO_SHAPES) if only else DEFAULT_IO_SHAPES
     size_bytes = _size(size)
     from plinth.cli.probe_io_view import print_io
     from plinth.probe.io_jobs import DEPTHS, GRID_BLOCKS, shapes
@@ -83,10 +83,10 @@ def io(
 
     with progress(len(jobs), quiet) as advance, InterruptGuard(lambda _: None):
 
-        def tell(job: "IoJob") -> None:
+        def report_job(job: "IoJob") -> None:
             advance(job.name)
 
-        found = probe_io(path, kind, jobs, size_bytes, duration_s, tell)
+        found = probe_io(path, kind, jobs, size_bytes, duration_s, report_job)
     if as_json:
         print_json(found.model_dump_json(indent=1))
     else:

@@ -1,4 +1,4 @@
-"""The I/O probe as text: a table, or a heat map of block size and depth."""
+"""Prints the I/O probe as a table, or as a heat map of block size and depth."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from plinth.report.text import latency
 
 _LABEL, _CELL, _BAR = 41, 10, 40
 _RAMP = (17, 18, 19, 25, 31, 37, 43, 77, 113, 149, 185)
-"""Colours of the terminal's palette of 256 from dark blue to yellow: as dark to light they are told apart by everybody."""
+"""Colours of the 256-colour palette from dark blue to yellow, which also differ in brightness for colour-blind users."""
 
 
 def print_io(probe: IoProbe, console: Console) -> None:
-    """What was measured, and what the place means for it."""
+    """Print the results, and how the kind of storage affects them."""
     devices = ", ".join(probe.facts.block_devices) or "no block device"
     console.print(
         f"{probe.path}: {probe.facts.filesystem} on {devices}; a file of {format_size(probe.file_bytes)}; {probe.fio_version}",
@@ -36,7 +36,7 @@ def print_io(probe: IoProbe, console: Console) -> None:
 
 
 def _print_positions(results: Sequence[IoResult], console: Console) -> None:
-    """Throughput from the beginning to the end, with a bar for each position."""
+    """Print the throughput at each position as a bar."""
     if not results:
         return
     rates = [result.read.bytes_per_s for result in results if result.read is not None]
@@ -89,7 +89,7 @@ def _figures(side: IoSide | IoSyncs, result: IoResult) -> str:
 
 
 def _print_grid(results: Sequence[IoResult], console: Console) -> None:
-    """IOPS by block size, downward, and depth; a brighter cell has more."""
+    """Print IOPS by block size (rows) and depth (columns); brighter cells have more."""
     depths = list(dict.fromkeys(result.job.depth for result in results))
     rates = [rate for result in results if (rate := _iops(result)) is not None]
     console.print(f"\nIOPS, {results[0].job.title}; by block size and depth", style="bold")

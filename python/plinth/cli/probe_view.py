@@ -1,4 +1,4 @@
-"""Probes as text: a table for one place, and one that compares several."""
+"""Prints fsync probes: a table for one place, or a comparison of several."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -29,7 +29,7 @@ _LABEL, _CELL, _RATIO = 28, 22, 8
 
 
 def print_fsync(probes: Sequence[FsyncProbe], console: Console) -> None:
-    """Everything about one place, or a comparison of several; then what is to be thought of it."""
+    """Print all results of one place, or a comparison of several, and then the verdicts."""
     for place, probe in enumerate(probes, 1):
         mark = f"({place}) " if len(probes) > 1 else ""
         console.print(f"{mark}{probe.path}: {_place(probe)}", markup=False, soft_wrap=True)
@@ -69,7 +69,7 @@ def _figures(row: Sequence[FsyncResult]) -> str:
 
 
 def _comparison(row: Sequence[FsyncResult]) -> str:
-    """Operations a second and the median of each place, and how many times the first place's they are."""
+    """Format operations per second and median latency of each place, with the ratio to the first place."""
     first = row[0].figure
     cells: list[str] = []
     for place, result in enumerate(row):
@@ -84,7 +84,7 @@ def _comparison(row: Sequence[FsyncResult]) -> str:
 
 
 def _print_reasons(rows: Sequence[Sequence[FsyncResult]], group: Group, console: Console) -> None:
-    """Why there is no figure, of the cases of a group."""
+    """Print why cases of a group have no figure."""
     for row in rows:
         for place, result in enumerate(row, 1):
             if result.case.group == group and result.figure is None:
@@ -112,5 +112,5 @@ def _place(probe: FsyncProbe) -> str:
 
 
 def _spread(rates: Sequence[float]) -> str:
-    """How far apart the rounds are, in parts of their mean."""
+    """Format the range of the rounds as a share of their mean."""
     return "-" if len(rates) < 2 else f"{(max(rates) - min(rates)) / (sum(rates) / len(rates)):.0%}"

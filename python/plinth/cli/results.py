@@ -1,4 +1,4 @@
-"""Commands about results: report and verify; and what a run prints at its end."""
+"""The commands report and verify, and the output at the end of a run."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
 from plinth.cli.objectives import FailOnObjectives, gated_objectives, require_objectives
-from plinth.cli.plain import print_json, print_plain, print_rendered
-from plinth.cli.written_file import Junit, write_text
+from plinth.cli.output_file import Junit, write_text
+from plinth.cli.printing import print_json, print_plain, print_rendered
 from plinth.model.errors import UsageError
 from plinth.system.owners_only import for_owner_only
 
@@ -97,7 +97,7 @@ def report(
 
 
 def _rendered(results: "Results", *, markdown: bool, csv: bool) -> str:
-    """Markdown or CSV; JSON where neither is asked for."""
+    """Render as Markdown or CSV; as JSON if neither is requested."""
     from plinth import report as rendering
 
     if markdown:
@@ -122,7 +122,7 @@ def _results_of(bundle: Path) -> "Results":
 
 
 def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) -> int:
-    """Check that a bundle is as its run left it: every file is there and has the sum that the seal says.
+    """Check that a bundle was not changed after its run: every file exists and has the checksum in the seal.
 
     Links, FIFOs, sockets and devices are refused: a run leaves none.
 
@@ -137,7 +137,7 @@ def verify(bundle: Annotated[Path, Parameter(help="Folder of the bundle.")], /) 
 
 @dataclass(frozen=True)
 class Results:
-    """A bundle's results in the forms in which a command shows them."""
+    """A bundle's contents and analysis, and the outputs that are made from them."""
 
     contents: "BundleContents"
     analysis: "Analysis"
@@ -145,24 +145,24 @@ class Results:
 
     @cached_property
     def report(self) -> "Report":
-        """Made when it is asked for: its timelines read every sample of the bundle, and the table shows none of them."""
+        """The report, built on first use: its timelines read every sample of the bundle, which the table does not need."""
         from plinth.report import build_report
 
         return build_report(self.contents, self.analysis)
 
     @property
     def html_path(self) -> Path:
-        """Where the HTML report is by default."""
+        """Default path of the HTML report."""
         return self.bundle / "derived" / "report.html"
 
     @property
     def json_text(self) -> str:
-        """The report as JSON, as `plinth report --json` and `plinth run --json` print it."""
+        """Return the report as JSON, as printed by `plinth report --json` and `plinth run --json`."""
         return self.report.model_dump_json(indent=1) + "\n"
 
 
 def write_html(results: Results, path: Path | None = None) -> Path:
-    """Write the HTML report to `path`, or to its place in the bundle; returns where it is."""
+    """Write the HTML report to `path`, by default into the bundle, and return its path."""
     from plinth.bundle import write_derived
     from plinth.report import render_html
 
@@ -174,7 +174,7 @@ def write_html(results: Results, path: Path | None = None) -> Path:
 
 
 def show_results(results: Results, as_json: bool, plots: bool) -> None:
-    """What a run prints at its end: the table, with `plots` charts, and where the report is; or the report as JSON."""
+    """Print the results at the end of a run: the table, charts with `plots`, and the report's path; or JSON."""
     if as_json:
         print_json(results.json_text, end="")
         return
@@ -183,8 +183,8 @@ def show_results(results: Results, as_json: bool, plots: bool) -> None:
 
 
 def _print_table(results: Results, plots: bool) -> None:
-    """The ranked table on stdout, with what was published, what the I/O probe measured and, if asked for, plots; as wide as
-    the terminal and coloured where that is wanted.
+    """Print the ranked table with published figures, results of the I/O probe and, with `plots`, charts. Width and colour
+    follow the terminal.
     """
     from plinth.report import io_figures, published_beside, render_plots, render_terminal
 

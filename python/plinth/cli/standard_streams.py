@@ -1,4 +1,4 @@
-"""Standard input, output and error of a process that was started without them (`2>&-`)."""
+"""Handles standard streams that were closed when the process started (`2>&-`)."""
 
 import io
 import os
@@ -8,14 +8,14 @@ _STREAMS = {0: "stdin", 1: "stdout", 2: "stderr"}
 
 
 def open_standard_streams() -> list[str]:
-    """Lead each standard descriptor that is closed to /dev/null; returns the names of the outputs that were.
+    """Open /dev/null on each standard descriptor that is closed; return the names of the closed outputs.
 
     sys.stdin stays None, as Python has it, so that a command that is to read from it can say so.
 
     Otherwise the next file to be opened, a journal or a server's log, would get the number, and whatever a library or a
     child writes to standard error would get into it.
     """
-    closed = [number for number in _STREAMS if _lead_to_null(number)]
+    closed = [number for number in _STREAMS if _open_null_if_closed(number)]
     outputs = [_STREAMS[number] for number in closed if number != 0]
     for name in outputs:
         _reopen(name)
@@ -23,12 +23,12 @@ def open_standard_streams() -> list[str]:
 
 
 def escape_unencodable() -> None:
-    """From now on a character that the encoding of standard output does not have is written as `\\xb2`, and is no error."""
+    """Write characters that the encoding of standard output lacks as escapes such as `\\xb2`, and is no error."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _lead_to_null(number: int) -> bool:
+def _open_null_if_closed(number: int) -> bool:
     try:
         os.fstat(number)
     except OSError:

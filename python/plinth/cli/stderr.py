@@ -1,4 +1,4 @@
-"""Standard error of commands that run for hours: its reader may end before they do."""
+"""Standard error for commands that run for hours and whose reader may end before they do."""
 
 import os
 import sys
@@ -6,33 +6,33 @@ from typing import IO, Any, cast
 
 
 def stderr() -> IO[str]:
-    """sys.stderr, whose writes never fail: once its pipe is closed or its terminal is gone, they go nowhere.
+    """Return a stream for sys.stderr whose writes never fail: when its pipe or terminal is closed, they are discarded.
 
-    Nobody has to read the progress. A run continues without a reader, and what it made must be undone without one, too.
+    A run continues without a reader of its progress, and must undo its storages without one, too.
     """
-    return cast(IO[str], _Lasting())
+    return cast(IO[str], _SurvivingStream())
 
 
-class _Lasting:
+class _SurvivingStream:
     def write(self, text: str) -> int:
         try:
             return sys.stderr.write(text)
         except OSError:
-            _to_nowhere()
+            _redirect_to_null()
             return len(text)
 
     def flush(self) -> None:
         try:
             sys.stderr.flush()
         except OSError:
-            _to_nowhere()
+            _redirect_to_null()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stderr, name)
 
 
-def _to_nowhere() -> None:
-    """From now on the descriptor, which Python and the programs that we start share, leads to /dev/null."""
+def _redirect_to_null() -> None:
+    """Redirect the descriptor, which child processes share, to /dev/null."""
     nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     os.dup2(nowhere, sys.stderr.fileno())
     os.close(nowhere)

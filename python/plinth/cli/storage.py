@@ -1,4 +1,4 @@
-"""Commands about standalone storages: list, describe, prepare, teardown."""
+"""The commands storage list, describe, prepare and teardown."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from plinth.cli.console import error_console, output_console
 from plinth.cli.experiment import AsJson, Destroy, Overrides
-from plinth.cli.plain import print_json, print_plain
+from plinth.cli.printing import print_json, print_plain
 
 if TYPE_CHECKING:
     from plinth.model.facts import Fact, StorageFacts
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 storage = App(
     name="storage",
-    help="""List, describe, make and take down standalone storages.
+    help="""List, describe, make and remove standalone storages.
 
     A storage is a place where a data directory can be stored. `plinth run` makes those of its experiment and undoes them at
     its end; these commands do the same for one, and leave it in place for as long as you like.
@@ -234,11 +234,11 @@ def _tree(facts: "StorageFacts") -> Tree:
     above = [root]
     for node in facts.stack:
         sources = {fact.source for fact in node.facts}
-        common = sources.pop() if len(sources) == 1 else None  # said once, and not for each fact
+        common = sources.pop() if len(sources) == 1 else None  # printed once, not for each fact
         branch = above[node.depth].add(_with_source(Text.assemble((node.kind, "bold"), f" {node.name}"), common))
         above[node.depth + 1 :] = [branch]
         for fact in node.facts:
-            branch.add(_with_source(Text(f"{fact.name} = {_shown(fact)}"), None if common else fact.source))
+            branch.add(_with_source(Text(f"{fact.name} = {_fact_text(fact)}"), None if common else fact.source))
     for gap in facts.gaps:
         root.add(f"{gap.what}: n/a: {gap.reason}")
     for note in facts.notes:
@@ -250,5 +250,5 @@ def _with_source(text: Text, source: str | None) -> Text:
     return text if source is None else text.append(f"  {source}", style="dim")
 
 
-def _shown(fact: "Fact") -> str:
+def _fact_text(fact: "Fact") -> str:
     return ", ".join(fact.value) if isinstance(fact.value, list) else str(fact.value)

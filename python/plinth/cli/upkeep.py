@@ -1,4 +1,4 @@
-"""Commands about this machine: clean, servers, completion."""
+"""The commands clean, servers and completion."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ from rich.table import Table
 
 from plinth.cli.console import output_console
 from plinth.cli.experiment import AsJson
-from plinth.cli.plain import print_json, print_plain
+from plinth.cli.printing import print_json, print_plain
 
 Forget = Annotated[
     bool,
@@ -25,10 +25,10 @@ def clean(
     *,
     forget: Forget = False,
 ) -> int:
-    """Undo what a run that was killed left behind: mounts, servers, directories.
+    """Remove what a killed run left behind: mounts, servers, directories.
 
     Only what a journal names and what still has Plinth's label is touched. Safe to run twice. Journals are in
-    /var/lib/plinth for root, in ~/.local/state/plinth for others, or where PLINTH_STATE_DIR says: clean as the user whose
+    /var/lib/plinth for root, in ~/.local/state/plinth for others, or in PLINTH_STATE_DIR: clean as the user whose
     run it was.
 
     Keys of runs, by which `plinth resume` knows a bundle as one that was begun here, stay: what was cleaned can be resumed,
@@ -55,13 +55,13 @@ def clean(
         name = storage_name(kept.run_id)
         print_plain(f"left in place on purpose: {kept.what}; `plinth storage teardown {name}` undoes it")
     for alive in result.alive:
-        print_plain(f"run {alive.run_id}: left alone, it is still going (pid {alive.pid})")
+        print_plain(f"run {alive.run_id}: still running (pid {alive.pid}), not cleaned")
     if not result.runs and not result.alive and not result.kept_runs:
         print_plain(f"nothing to clean: no journal in {journal_dir()}")
     if error := result.error():
         raise error
     if forget and run_id is not None:
-        print_plain(f"run {run_id}: " + ("its key is removed" if forget_key(run_id) else "there is no key of it"))
+        print_plain(f"run {run_id}: " + ("its key is removed" if forget_key(run_id) else "it has no key"))
     return 0
 
 

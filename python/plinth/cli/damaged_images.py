@@ -1,4 +1,4 @@
-"""`plinth durability open` and `minimise`: images in which an atlas found damage."""
+"""The commands `plinth durability open` and `minimise`, for images in which an atlas found damage."""
 
 import sys
 from contextlib import suppress
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from plinth.cli.console import error_console
-from plinth.cli.plain import print_plain
+from plinth.cli.printing import print_plain
 from plinth.model.errors import Interrupted, PlinthError, UsageError
 
 if TYPE_CHECKING:
@@ -89,20 +89,20 @@ def _mount(served: "ServerImage") -> None:
     except Interrupted:
         raise
     except PlinthError as error:
-        error.hint = error.hint or "the file system itself is what the power cut damaged"
+        error.hint = error.hint or "the power cut damaged the file system itself"
         raise
     print_plain(f"data directory: {served.cluster.layout.data_directory}")
 
 
 def _start(served: "ServerImage", kept: "KeptImage") -> None:
-    """Start the server; one that does not come up is what the image is kept for."""
+    """Start the server. A failure is reported, not raised, since the image was kept to examine it."""
     cluster = served.cluster
     try:
         cluster.start(kept.variant.settings)
     except Interrupted:
         raise
     except PlinthError as error:
-        print_plain(f"the server does not come up: {error.message}")
+        print_plain(f"the server does not start: {error.message}")
         for line in error.details:
             print_plain(f"  {line}")
         return

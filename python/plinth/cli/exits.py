@@ -1,4 +1,4 @@
-"""How a command ends that is cut short from outside."""
+"""Exit codes of commands that are interrupted or whose output cannot be written."""
 
 import errno
 import os
@@ -12,35 +12,35 @@ INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
-def with_output(command: Callable[[], int]) -> int:
-    """Run a command whose results must reach standard output; returns its exit code, or that of their not arriving.
+def run_with_output(command: Callable[[], int]) -> int:
+    """Run a command and flush standard output; return its exit code, or an error's if the output could not be written.
 
-    When the reader is gone, as in `plinth plan | head`, nothing is said: there is nobody to hear it.
+    Nothing is printed when the reader has closed the pipe, as in `plinth plan | head`.
     """
     try:
         code = command()
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        _write_no_more()
+        _discard_buffers()
         return BROKEN_PIPE
     except OSError as error:
         if error.errno not in _NO_ROOM or error.filename is not None:
             raise
-        _write_no_more()
-        from plinth.cli.plain import print_plain
+        _discard_buffers()
+        from plinth.cli.printing import print_plain
 
         print_plain(f"error: cannot write the output: {error.strerror}", file=sys.stderr)
         return FAILED
 
 
-def _write_no_more() -> None:
-    """What is still in buffers must not fail once more when Python ends."""
+def _discard_buffers() -> None:
+    """Discard the buffers of standard output, which would otherwise fail again when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def die_interrupted() -> None:
-    """End by SIGINT, as programs do that know nothing of it: a shell's loop around them ends only then."""
+    """End this process by SIGINT with its default action, so that a shell also ends the loop around the command."""
     sys.stdout.flush()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)

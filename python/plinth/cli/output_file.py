@@ -1,4 +1,4 @@
-"""Text that a command writes to a place that the user has named."""
+"""Writes text to a file that the user named on the command line."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ Junit = Annotated[Path | None, Parameter(name="--junit", help="Write JUnit XML t
 
 
 def write_text(path: Path, text: str, what: str, option: str) -> Path:
-    """Write to a place that the user has named by `option`; `what` says what for, as in "write the report"."""
+    """Write `text` to the path that the user gave by `option`; `what` names the action for errors, as in "write the report"."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

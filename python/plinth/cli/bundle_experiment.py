@@ -1,10 +1,10 @@
-"""Experiments of bundles: people share those, so one is shown before it runs, and runs only once that is confirmed."""
+"""Runs experiments of bundles, which may come from others: each is shown first, and runs only when confirmed."""
 
 import sys
 from pathlib import Path
 
 from plinth.bundle import read_manifest
-from plinth.cli.plain import print_plain
+from plinth.cli.printing import print_plain
 from plinth.experiment import LoadedExperiment, is_bundle
 from plinth.model.errors import Interrupted, Refused
 
@@ -12,28 +12,28 @@ _LINE = "-" * 72
 
 
 def bundle_of(file: Path) -> Path | None:
-    """The bundle that is meant by `file`: its folder, or the experiment in it. None for any other experiment file."""
+    """Return the bundle if `file` is a bundle's folder or the experiment in it; None for other experiment files."""
     folder = file if file.is_dir() else file.parent
     return folder if is_bundle(folder) else None
 
 
 def overrides_of(bundle: Path) -> tuple[str, ...]:
-    """What was set on the command line when the bundle was made: a part of its experiment."""
+    """Return the overrides that were set on the command line when the bundle was made."""
     return read_manifest(bundle).overrides
 
 
 def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
-    """Show all that the experiment of a bundle says, and ask on the terminal whether to run it, unless `yes`.
+    """Show the whole experiment of a bundle, and ask on the terminal whether to run it, unless `yes`.
 
-    Nothing that it names has been started by then. Raises Refused without a terminal, Interrupted when the answer is no.
+    No program that it names has been started yet. Raises Refused without a terminal, Interrupted when the answer is no.
     """
-    for line in _shown(loaded, bundle):
+    for line in _description(loaded, bundle):
         print_plain(line, file=sys.stderr)
     if yes:
         return
     if not (sys.stdin is not None and sys.stdin.isatty()):
         raise Refused(
-            "the experiment of a bundle runs only when somebody has confirmed it, and there is no terminal to ask on",
+            "the experiment of a bundle runs only when confirmed, and there is no terminal to ask on",
             where=str(bundle),
             hint="read what is shown above, then give --yes",
         )
@@ -42,7 +42,7 @@ def confirm(loaded: LoadedExperiment, bundle: Path, yes: bool) -> None:
         raise Interrupted("not confirmed: nothing was run", where=str(bundle))
 
 
-def _shown(loaded: LoadedExperiment, bundle: Path) -> list[str]:
+def _description(loaded: LoadedExperiment, bundle: Path) -> list[str]:
     spec = loaded.experiment
     levels = spec.matrix.get("server.bindir", ())
     bindirs = dict.fromkeys(str(one) for one in (spec.server.bindir, *levels) if one is not None)
