@@ -1,4 +1,4 @@
-"""From a bundle and its analysis to a report: one HTML file, Markdown, CSV, JSON, and a table and plots for the terminal.
+"""Renders a bundle and its analysis as HTML, Markdown, CSV, JSON, and as a table and plots for the terminal.
 
 JSON is the report itself: `build_report(contents, analysis).model_dump_json()`.
 """

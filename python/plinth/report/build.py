@@ -1,4 +1,4 @@
-"""Bundle and analysis -> Report: everything that is shown, gathered in one value."""
+"""Builds the Report, which holds all data of every output format, from a bundle and its analysis."""
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ EXPERIMENT_FILE = "experiment.toml"
 
 
 def build_report(contents: BundleContents, analysis: Analysis) -> Report:
-    """Gather what a report shows. Pure: reads nothing but what `contents` gives."""
+    """Build the report. Reads nothing but `contents` and `analysis`."""
     binned = timelines(contents)
     ranked = [variant.id for variant in analysis.variants]
     planned = {variant.id: variant for variant in contents.plan.variants}
@@ -120,7 +120,7 @@ def _curve(variant: str, trials: Iterable[TrialContents]) -> tuple[CurvePoint, .
 
 
 def _servers(servers: Mapping[str, ServerFacts]) -> tuple[ReportServer, ...]:
-    """Servers that are alike but for their settings and data directory, once each."""
+    """Return the distinct servers, ignoring their settings and data directories."""
     alike: dict[ReportServer, list[str]] = {}
     for variant, facts in servers.items():
         origin = facts.installation
@@ -171,7 +171,7 @@ def _trial(contents: TrialContents, place: int, binned: Timelines) -> ReportTria
 
 
 def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:
-    """Everything that could not be had; the same gap of several trials or servers once."""
+    """Return all unavailable data; a gap that several trials or servers share is listed once."""
     places: dict[Gap, list[str]] = {}
 
     def add(where: str, gaps: Iterable[Gap]) -> None:
@@ -216,7 +216,7 @@ def _joined(places: Sequence[str]) -> str:
 
 def _reproduction(contents: BundleContents) -> Reproduction:
     plan = contents.plan
-    # Trials that were added later are planned at once then.
+    # A repeated run plans added trials from the start.
     repeats = [f"measure.repeats={plan.experiment.measure.repeats}"] if plan.extensions else []
     settings = [override for override in plan.overrides if "=" in override] + repeats
     overrides = "".join(f" {shlex.join(['--set', setting])}" for setting in settings)

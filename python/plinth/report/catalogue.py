@@ -1,6 +1,6 @@
-"""Which panels the time series have, and which readings make each of their lines.
+"""The panels of the time series, and the readings that make up each line.
 
-Sources, objects and metrics are those of plinth.observe; what the load engine counted is the source "load".
+Sources, objects and metrics are those of plinth.observe; counters of the load engine have the source "load".
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from plinth.model.waits import SOURCE as WAITS
 
 
 class Reading(NamedTuple):
-    """What a sample is of, apart from time and value."""
+    """Identifies a time series by source, object and metric."""
 
     source: str
     object: str
@@ -21,7 +21,7 @@ class Reading(NamedTuple):
 
 
 class RoledDevice(NamedTuple):
-    """A block device, and which part of a cluster is stored on it, where that is not all of it: ("WAL",)."""
+    """A block device, and the parts of the cluster that it stores unless it stores all: ("WAL",)."""
 
     name: str
     roles: tuple[str, ...] = ()
@@ -42,9 +42,9 @@ class Line:
 
 
 MAX_WAITS = 6
-"""Kinds of waits that are drawn on their own; the rest are one band."""
+"""Number of wait events with a band of their own; the others share one band."""
 MAX_DEVICES = 4
-"""Devices of one trial that are drawn; where there are more, those that wrote most."""
+"""Maximum number of drawn devices per trial: those that wrote most."""
 DEVICE = "device"
 LOAD = "load"
 
@@ -159,7 +159,7 @@ HOST_LINES = (
 
 
 def device_lines(devices: Iterable[RoledDevice]) -> list[Line]:
-    """Lines of block devices, panel by panel."""
+    """Return the lines of block devices, panel by panel."""
     return [
         Line(panel, f"{device} {label}".strip(), (Reading(DEVICE, device.name, metric),), device=device)
         for panel, label, metric in (
@@ -174,7 +174,7 @@ def device_lines(devices: Iterable[RoledDevice]) -> list[Line]:
 
 
 def wait_lines(waits: Mapping[str, float]) -> list[Line]:
-    """Bands of the commonest waits of clients' backends, given how much of each there was, and one for all others."""
+    """Return a band for each of the most frequent wait events of client backends, and one for all others."""
     sums: dict[str, float] = {}
     objects: dict[str, list[str]] = {}
     for name, much in waits.items():
@@ -192,7 +192,7 @@ def wait_lines(waits: Mapping[str, float]) -> list[Line]:
 
 
 def is_drawn(reading: Reading) -> bool:
-    """Whether a sample may be part of a line: most of what is observed is not drawn."""
+    """Return whether a series is part of a line; most series are not."""
     if reading.source == DEVICE:
         return reading.metric in _DEVICE_METRICS
     if reading.source == WAITS:

@@ -1,4 +1,4 @@
-"""The charts of the HTML report as SVG and PNG, without a browser: the viewer's own code in V8, and resvg."""
+"""Renders the charts of the HTML report as SVG and PNG without a browser, by the viewer's code in V8 and by resvg."""
 
 import json
 import re
@@ -13,15 +13,15 @@ from plinth.model.shown import shown_in_json
 CHARTS = "charts.js"
 _FONT = "fonts/Inter-Regular.ttf"
 _TIMEOUT_S = 300
-"""Of all charts together; each takes a tenth of a second."""
+"""Timeout for all charts together; each takes a tenth of a second."""
 _MEMORY_BYTES = 2**30
 _PNG_ZOOM = 2.0
-"""Pixels for each of the SVG's: sharp on a slide and in print."""
+"""PNG pixels per SVG pixel."""
 _MOST_LETTERS = 80
 
 
 class Drawing(NamedTuple):
-    """A chart that stands by itself. `name` is safe as the name of a file, without an ending."""
+    """A rendered chart. `name` is safe as a file name and has no extension."""
 
     name: str
     title: str
@@ -29,7 +29,7 @@ class Drawing(NamedTuple):
 
 
 def draw_charts(report: Report) -> list[Drawing]:
-    """Every chart of a report, in the order of the HTML report; of time series, those that it opens with.
+    """Draw every chart of a report in the order of the HTML report; of time series, those that are open by default.
 
     Raises MissingCapability when the viewer's charts were not built, or mini-racer is not installed; RunError when they
     take more time or memory than they may.
@@ -39,7 +39,7 @@ def draw_charts(report: Report) -> list[Drawing]:
     try:
         engine.set_hard_memory_limit(_MEMORY_BYTES)
         engine.eval(_charts_source())
-        # A report is a JSON document, which is a literal of JavaScript, too.
+        # JSON is valid JavaScript.
         document = json.dumps(shown_in_json(report.model_dump_json()))
         drawn: list[dict[str, str]] = json.loads(engine.eval(f"plinthCharts({document})", timeout_sec=_TIMEOUT_S))
     except v8.JSEvalException as error:
@@ -56,7 +56,7 @@ def draw_charts(report: Report) -> list[Drawing]:
 
 
 def png_of(drawing: Drawing) -> bytes:
-    """A drawing as PNG, at twice its size. Characters that Inter lacks are drawn in the machine's own fonts.
+    """Render a drawing as PNG at twice its size. Glyphs that Inter lacks come from the fonts of the machine.
 
     Raises MissingCapability when resvg-py is not installed.
     """
@@ -94,6 +94,6 @@ def _required(module: str, package: str) -> Any:
 
 
 def _safe(title: str) -> str:
-    """Lower-case ASCII letters, digits and hyphens of a title, whoever it is from; "chart" where there are none."""
+    """Reduce an untrusted title to lower-case ASCII letters, digits and hyphens; "chart" if nothing remains."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode("ascii").lower()
     return re.sub("[^a-z0-9]+", "-", plain).strip("-")[:_MOST_LETTERS].rstrip("-") or "chart"

@@ -12,16 +12,16 @@ POINTS_PER_NINE = 12
 
 
 def latency_curve(histograms: Iterable[Histogram]) -> tuple[CurvePoint, ...]:
-    """Latency by quantile of all transactions together."""
+    """Return latency by quantile of all transactions."""
     return percentile_curve(
         bucket for histogram in histograms if histogram.scope == "transaction" for bucket in histogram.buckets
     )
 
 
 def percentile_curve(buckets: Iterable[tuple[int, int]]) -> tuple[CurvePoint, ...]:
-    """Latency by quantile, as far as the number of all tells, and the highest at quantile 1; from (latency, count).
+    """Return latency by quantile from (latency, count) pairs, up to the resolution of the count, and the maximum at 1.
 
-    A quantile q is the least latency that at least q of all stayed within, as HdrHistogram defines it.
+    Quantile q is the lowest latency that a share of at least q does not exceed, as HdrHistogram defines it.
     """
     counts: Counter[int] = Counter()
     for latency_ns, count in buckets:

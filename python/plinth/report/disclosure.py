@@ -1,4 +1,4 @@
-"""What a sceptical reader asks of a benchmark, and whether this one has it: scored by the report itself."""
+"""The disclosure list: which practices of good benchmarking this run follows, derived from its bundle."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,11 +12,11 @@ from plinth.model.units import format_count, format_duration, format_size
 from plinth.report.text import noise_sentence
 
 CHECKPOINT = "checkpoint"
-"""Events whose kind starts with this mark checkpoints."""
+"""Prefix of the kinds of checkpoint events."""
 
 
 class _Score(NamedTuple):
-    """`part` of `whole` have it."""
+    """`part` of `whole` fulfil a claim."""
 
     part: int
     whole: int
@@ -24,7 +24,7 @@ class _Score(NamedTuple):
 
 
 def disclosures(contents: BundleContents, analysis: Analysis) -> tuple[Disclosure, ...]:
-    """Every claim with its status; "no" is shown as plainly as "yes"."""
+    """Return every claim with its status."""
     return tuple(_disclosure(claim, score(contents, analysis)) for claim, score in _CLAIMS)
 
 

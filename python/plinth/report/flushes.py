@@ -1,4 +1,4 @@
-"""What the fsync probe found on each storage, as the report shows it."""
+"""Results of the fsync probe by storage, for the report."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from plinth.report.curves import percentile_curve
 
 
 def storage_flushes(probes: Mapping[str, FsyncProbe]) -> tuple[StorageFlushes, ...]:
-    """Every method's durable write, then commits of one and of many writers, by storage."""
+    """Return, by storage, the durable writes of every method, then commits of one and of many writers."""
     return tuple(
         StorageFlushes(
             storage=storage,

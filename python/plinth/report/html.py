@@ -1,4 +1,4 @@
-"""The HTML report: the built viewer with the report's data inside. One file, no network."""
+"""The HTML report: the built viewer with the report embedded as JSON, in one file that needs no network."""
 
 from importlib import resources
 
@@ -11,7 +11,7 @@ _PLACE = '<script type="application/json" id="plinth-report"></script>'
 
 
 def render_html(report: Report) -> str:
-    """The whole page. Raises MissingCapability when the viewer was not built into this installation."""
+    """Return the page. Raises MissingCapability when the viewer was not built into this installation."""
     file = resources.files("plinth.report") / VIEWER
     try:
         viewer = file.read_text(encoding="utf-8")
@@ -26,6 +26,6 @@ def render_html(report: Report) -> str:
         raise MissingCapability(
             f"the viewer has no place for the data: {_PLACE}", where=str(file), hint="build it anew with `make build`"
         )
-    # "<" never occurs in JSON outside of strings, so that no text of a report can end the script element.
+    # In JSON "<" occurs only in strings; escaped there, no text of a report can end the script element.
     data = shown_in_json(report.model_dump_json()).replace("<", "\\u003c")
     return f"{before}{_PLACE.removesuffix('</script>')}{data}</script>{after}"

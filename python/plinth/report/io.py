@@ -1,4 +1,4 @@
-"""What the I/O probe measured on the storages, as the report shows it, and beside published figures."""
+"""Results of the I/O probe by storage, for the report and for comparison with published figures."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,12 +9,12 @@ from plinth.model.report import IoFigure
 
 
 def io_figures(found: Sequence[StorageIo]) -> tuple[IoFigure, ...]:
-    """Reads and writes of each job, by storage and moment."""
+    """Return reads and writes of each job, by storage and by time of the probe."""
     return tuple(figure for one in found for figure in _figures_of(one))
 
 
 def published_io(wanted: PublishedIo, found: Sequence[StorageIo]) -> float | None:
-    """Our figure for a published one, in its unit, of the first moment that has it; None where it was not measured."""
+    """Return our first figure for a published one, in its unit; None if it was not measured."""
     for one in found:
         for result in one.probe.results if one.probe is not None and one.storage == wanted.storage else ():
             side = result.read if wanted.side == "read" else result.write
@@ -24,7 +24,7 @@ def published_io(wanted: PublishedIo, found: Sequence[StorageIo]) -> float | Non
 
 
 def io_lines(figures: Sequence[IoFigure], most: int) -> list[tuple[str, str]]:
-    """Storage and moment, and in one line what at most `most` jobs did: "sequential scan, reads 152,000 IOPS, 1,245 MB/s; 4 more"."""
+    """Return storage and time, and a summary of at most `most` jobs: "sequential scan, reads 152,000 IOPS, 1,245 MB/s; 4 more"."""
     places: dict[tuple[str, str], list[IoFigure]] = {}
     for figure in figures:
         places.setdefault((figure.storage, figure.moment), []).append(figure)
@@ -32,7 +32,7 @@ def io_lines(figures: Sequence[IoFigure], most: int) -> list[tuple[str, str]]:
 
 
 def _summary(figures: Sequence[IoFigure], most: int) -> str:
-    """Of one storage at one moment. Of reads over position only the first and the last, the two ends of a drive."""
+    """Summarise one probe of one storage. Of reads by position, only the first and the last are included."""
     last = max(figure.position or 0 for figure in figures)
     shown = [figure for figure in figures if figure.position in (None, 0, last)][:most]
     left = len(figures) - len(shown)

@@ -1,4 +1,4 @@
-"""JUnit XML, as CI services read it: a test case for each ratio and each objective.
+"""Writes JUnit XML for CI services: a test case for each ratio and each objective.
 
 Elements and attributes are those of the Jenkins JUnit plugin's schema (testsuites, testsuite, testcase, failure, skipped), which
 GitLab, GitHub actions and Azure read too.
@@ -12,14 +12,14 @@ from xml.etree import ElementTree
 from plinth.model.shown import shown
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, however it is escaped (section 2.2)."""
+"""Characters that XML 1.0 does not allow even as references (section 2.2)."""
 
 
 Outcome = Literal["passed", "failed", "skipped"]
 
 
 class Case(NamedTuple):
-    """One test case: passed, failed, or skipped because it could not be told."""
+    """A test case: passed, failed, or skipped if the result is inconclusive."""
 
     name: str
     outcome: Outcome
@@ -27,21 +27,21 @@ class Case(NamedTuple):
 
 
 class Suite(NamedTuple):
-    """Test cases of one run."""
+    """The test cases of one run."""
 
     name: str
     cases: Sequence[Case]
 
 
 def outcome_of(finding: str | None, failing: Collection[str]) -> Outcome:
-    """What a finding makes of a test case: it fails for one of `failing`, and without a finding it passes."""
+    """Return the outcome of a test case: passed without a finding, failed for one of `failing`, else skipped."""
     if finding is None:
         return "passed"
     return "failed" if finding in failing else "skipped"
 
 
 def render_junit(suites: Sequence[Suite]) -> str:
-    """An XML document; whatever the names hold, they are text in it."""
+    """Return an XML document. Names are escaped."""
     root = ElementTree.Element("testsuites", _counts([case for suite in suites for case in suite.cases]))
     for suite in suites:
         element = ElementTree.SubElement(root, "testsuite", {"name": _text(suite.name), **_counts(suite.cases)})

@@ -1,4 +1,4 @@
-"""The report as Markdown, for an issue, a wiki or a commit message."""
+"""Renders the report as Markdown, for an issue, a wiki or a commit message."""
 
 from plinth.model.doctor import Remedy
 from plinth.model.figures import NOT_AVAILABLE, number
@@ -37,7 +37,7 @@ _MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
 
 
 def render_markdown(report: Report) -> str:
-    """Question, answer, ranking, differences, warnings, gaps, how to run it again, and the disclosure list."""
+    """Render question, answer, ranking, differences, warnings, gaps, reproduction and disclosure list."""
     analysis, titles = report.analysis, report.sections
     sections = [
         f"# {_text(analysis.experiment)}",
@@ -132,7 +132,7 @@ def _ranking(report: Report) -> str:
 
 
 def _groups(report: Report) -> str:
-    """How to read the groups, and which variants are in none."""
+    """Explain the groups, and list the variants that are in none."""
     groups = report.analysis.groups
     missing = [f"{one.stratum}: {one.missing}" if one.stratum else one.missing for one in groups if one.missing]
     note = f"Group: {report.sections.groups.note}" if any(one.letters for one in groups) else ""
@@ -209,14 +209,14 @@ def _durability(report: Report) -> str:
 
 
 def _bottlenecks(report: Report) -> str:
-    """Bottlenecks of the variants, and the CPU time that observing took."""
+    """Bottlenecks of the variants, and the CPU time of the observer."""
     rows = [(variant_name(variant), bottleneck(variant), top_waits(variant)) for variant in report.analysis.variants]
     heads = ("Variant", "Bottleneck", "Mean backends per wait event, from pg_stat_activity")
     return f"{_table(heads, rows)}\n\n{_text(f'{report.sections.bottlenecks.note} {report.observation}')}"
 
 
 def _published(beside: PublishedBeside | None) -> str:
-    """The published figures and ours, absolute and as ratios, with their source."""
+    """Published figures beside ours, absolute and as ratios, with their source."""
     if beside is None:
         return ""
     of = beside.reference
@@ -291,7 +291,7 @@ def _process_io(report: Report) -> str:
 
 
 def _schedule(report: Report) -> str:
-    """Open loops: what became of what was due."""
+    """Open loops: scheduled, completed and late transactions."""
     rows = [
         (
             variant_name(variant),
@@ -307,7 +307,7 @@ def _schedule(report: Report) -> str:
 
 
 def _ceilings(report: Report) -> str:
-    """What each variant's storage lets commit at best, and how near to it the variant came."""
+    """The commit rate that each variant's storage permits, and the share of it that was reached."""
     rows = []
     for variant in report.analysis.variants:
         of = variant.ceiling
@@ -325,7 +325,7 @@ def _ceilings(report: Report) -> str:
 
 
 def _loaded(report: Report) -> str:
-    """What was loaded into each cluster: time, rows, sizes, and how deep a lookup by the key goes."""
+    """The dataset of each cluster: load time, rows, sizes, and height of the key's index."""
     rows = [
         (
             loaded.cluster,
@@ -354,7 +354,7 @@ def _loaded(report: Report) -> str:
 
 
 def _endurance(report: Report) -> str:
-    """What each variant wrote, for what and to which device, and how long a drive lasts that way."""
+    """Bytes that each variant wrote, by purpose and device, and the resulting life of a drive."""
     accounts = [variant.endurance for variant in report.analysis.variants if variant.endurance is not None]
     rows = [(account.label, *row) for account in accounts for row in written_rows(account)]
     if not rows:
@@ -384,7 +384,7 @@ def _wear(report: Report) -> str:
 
 
 def _doctor(report: Report) -> str:
-    """What the doctor found before the run that is more than a note, with what mends it."""
+    """Warnings and problems that the doctor found before the run, with their remedies."""
     rows = [
         (finding.severity, finding.about, finding.saw, _remedy(finding.remedy))
         for examination in (report.doctor.examinations if report.doctor else ())

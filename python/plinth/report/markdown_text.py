@@ -1,20 +1,20 @@
-"""Text and tables in GitHub-flavoured Markdown, of whatever texts: none becomes HTML or ends a cell."""
+"""Text and tables in GitHub-flavoured Markdown. Untrusted text is escaped: it cannot become HTML or end a cell."""
 
 from collections.abc import Iterable, Sequence
 
 
 def section(title: str, body: str) -> str:
-    """A section with its title; nothing without a body."""
+    """Return a section with its title; empty without a body."""
     return f"## {title}\n\n{body}" if body else ""
 
 
 def bullets(items: Iterable[str]) -> str:
-    """A list, an item a line."""
+    """Return a bulleted list."""
     return "\n".join(f"- {plain(item)}" for item in items)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table with its heads."""
+    """Return a table with a header row."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
 
@@ -24,5 +24,5 @@ def _cell(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Plain text of ours or of a user's, in one line, without taking it for HTML, or for a link or an image."""
+    """Escape text to one line in which nothing is interpreted as HTML, a link or an image."""
     return " ".join(text.split()).replace("<", "&lt;").replace("](", "]\\(")

@@ -1,4 +1,4 @@
-"""The objectives, for people: the same in the terminal, in Markdown, in JUnit XML and, by report.json, in the HTML page."""
+"""Texts about objectives, shared by the terminal, Markdown, JUnit XML and, by report.json, the HTML page."""
 
 from plinth.model.analysis import Analysis
 from plinth.model.figures import NOT_AVAILABLE, number
@@ -12,7 +12,7 @@ OBJECTIVE_HEADS = ("Objective", "Variant", "Figure [95 % interval]", "Outcome")
 
 
 def objective_texts(analysis: Analysis) -> tuple[ObjectiveText, ...]:
-    """Each objective for each of its variants, in the order of the analysis."""
+    """Return a text for each objective and variant, in the order of the analysis."""
     labels = {variant.id: variant.label for variant in analysis.variants}
     return tuple(
         ObjectiveText(
@@ -27,12 +27,12 @@ def objective_texts(analysis: Analysis) -> tuple[ObjectiveText, ...]:
 
 
 def outcome_text(of: ObjectiveText) -> str:
-    """ "inconclusive: the interval includes the bound"."""
+    """Return the outcome and its reason: "inconclusive: the interval includes the bound"."""
     return f"{of.outcome}: {of.reason}" if of.reason else of.outcome
 
 
 def objective_sentence(of: ObjectiveText) -> str:
-    """ "p99 latency at most 20ms: met: 12.3 ms [11.9 ms, 12.8 ms]"."""
+    """Return one line: "p99 latency at most 20ms: met: 12.3 ms [11.9 ms, 12.8 ms]"."""
     return f"{of.requirement}: {outcome_text(of)}" + ("" if of.figure == NOT_AVAILABLE else f" ({of.figure})")
 
 

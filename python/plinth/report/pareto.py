@@ -1,4 +1,4 @@
-"""The Pareto front for people: the same in the terminal, in Markdown and in the HTML page."""
+"""Texts about the Pareto front, shared by the terminal, Markdown and the HTML page."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ _MOST_NAMED = 3
 
 
 def pareto_texts(analysis: Analysis) -> tuple[ParetoText, ...]:
-    """A row for each variant, in the order of the strata; within one those on the front first."""
+    """Return a row for each variant, in the order of the strata; within each, those on the front come first."""
     variants = {variant.id: variant for variant in analysis.variants}
     labels = {id_: variant.label for id_, variant in variants.items()}
 
@@ -45,7 +45,7 @@ def pareto_texts(analysis: Analysis) -> tuple[ParetoText, ...]:
 
 
 def pareto_sentences(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    """For each stratum: its label, and in a sentence what is on the front and what is dominated by what."""
+    """Yield the label of each stratum and a sentence that lists the front and the dominated variants."""
     labels = {variant.id: variant.label for variant in analysis.variants}
     for front in analysis.pareto:
         if not front.points:
@@ -61,7 +61,7 @@ def pareto_sentences(analysis: Analysis) -> Iterator[tuple[str, str]]:
 
 
 def pareto_gaps(analysis: Analysis) -> tuple[str, ...]:
-    """What was compared by which metrics, and what was left out."""
+    """Return the reasons for variants and metrics that were left out."""
     compared: dict[str, list[str]] = {}
     for front in analysis.pareto:
         if front.metrics:

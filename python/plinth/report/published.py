@@ -1,8 +1,8 @@
-"""Published figures beside ours: which variant represents which figure, and what came of each.
+"""Compares published figures with ours: which variant represents which figure, and its result.
 
-A figure is of a variant when all of its levels are the variant's, be they levels of a factor or what the experiment says
-for all. Where [full] gives a factor as many levels as [matrix], those correspond to one another in their order: a small size
-here for a published one.
+A figure belongs to a variant when all of its levels are the variant's, whether set by a factor or by the experiment. If
+[full] gives a factor as many levels as [matrix], they correspond to one another in their order: a small size here to a
+published one.
 """
 
 import statistics
@@ -23,14 +23,14 @@ _ABSENT = object()
 
 
 def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = ()) -> PublishedBeside | None:
-    """The study that the experiment names, beside this run; None when it names none."""
+    """Return the study that the experiment refers to beside this run; None if it refers to none."""
     if plan.reference is None:
         return None
     match = _Match(plan, analysis)
     figures = [row for figure in plan.reference.figure for row in _figure_rows(figure, match)]
     ratios = [row for ratio in plan.reference.ratio for row in _ratio_rows(ratio, match)]
-    asked = [match.asks(figure.levels) for figure in plan.reference.figure]
-    asked += [match.asks(ratio.levels) and match.asks(ratio.to) for ratio in plan.reference.ratio]
+    covered = [match.covers(figure.levels) for figure in plan.reference.figure]
+    covered += [match.covers(ratio.levels) and match.covers(ratio.to) for ratio in plan.reference.ratio]
     return PublishedBeside(
         reference=plan.reference,
         figures=tuple(figures),
@@ -42,26 +42,26 @@ def published_beside(plan: Plan, analysis: Analysis, io: Sequence[StorageIo] = (
             for fact in plan.reference.fact
             if fact.measured_by is not None
         ),
-        other_figures=_other_figures(asked.count(False)),
+        other_figures=_other_figures(covered.count(False)),
     )
 
 
 def _other_figures(count: int) -> str:
-    """How many figures of a study are about other questions; "" when none is."""
+    """Say how many figures of a study this experiment does not cover; "" if none."""
     if count == 1:
         return "1 further figure of the study is about another question."
     return f"{count} further figures of the study are about other questions." if count else ""
 
 
 class _Match:
-    """Which variants represent published levels."""
+    """Maps published levels to variants."""
 
     def __init__(self, plan: Plan, analysis: Analysis) -> None:
         self.plan = plan
         self.results = {result.id: result for result in analysis.variants}
         self.comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
         self.planned = {variant.id: variant for variant in plan.variants}
-        self._here = dict(_stand_ins(plan.experiment))
+        self._our_levels = dict(_corresponding_levels(plan.experiment))
         document = plan.experiment.model_dump(by_alias=True)
         self._variants = [
             (variant, with_levels(document, variant.levels)) for variant in plan.variants if not variant.is_aa_twin
@@ -69,34 +69,34 @@ class _Match:
         self._document = document
 
     def baseline_of(self, variant: Variant | None) -> Variant | None:
-        """The variant that this one's ratios are to: itself where it is a baseline; that of the plan where it is not measured."""
+        """Return the baseline of a variant: itself if it is one; the plan's baseline if it was not measured."""
         if variant is None:
             return next((one for one in self.planned.values() if one.is_baseline), None)
         comparison = self.comparisons.get(variant.id)
         return variant if comparison is None else self.planned[comparison.baseline]
 
-    def asks(self, levels: Levels) -> bool:
-        """Whether the experiment is about these levels: of a factor any, of any other key the one that it has."""
+    def covers(self, levels: Levels) -> bool:
+        """Return whether the experiment covers these levels: any level of a factor, and the value of any other key."""
         return all(
-            key in self.plan.experiment.matrix or _same(self._value(self._document, key), self.here(key, level))
+            key in self.plan.experiment.matrix or _same(self._value(self._document, key), self.our_level(key, level))
             for key, level in levels.items()
         )
 
-    def here(self, key: str, level: Level) -> Level:
-        """The level of ours that represents a published one; that itself where none does."""
-        return self._here.get((key, level_text(level)), level)
+    def our_level(self, key: str, level: Level) -> Level:
+        """Return our level that represents a published one; by default the same level."""
+        return self._our_levels.get((key, level_text(level)), level)
 
     def variants(self, levels: Levels) -> list[Variant]:
-        """Those that have all of these levels."""
+        """Return the variants that have all of these levels."""
         return [
             variant
             for variant, document in self._variants
-            if all(_same(self._value(document, key), self.here(key, level)) for key, level in levels.items())
+            if all(_same(self._value(document, key), self.our_level(key, level)) for key, level in levels.items())
         ]
 
     def stands_for(self, levels: Levels) -> str | None:
-        """The published levels that ours are not, but represent."""
-        differing = {key: level for key, level in levels.items() if not _same(self.here(key, level), level)}
+        """Return the published levels that ours represent but do not equal; None if all are equal."""
+        differing = {key: level for key, level in levels.items() if not _same(self.our_level(key, level), level)}
         return levels_text(differing) or None
 
     def _value(self, document: Mapping[str, Any], key: str) -> Any:
@@ -107,7 +107,7 @@ class _Match:
 
 
 def levels_text(levels: Mapping[str, Level]) -> str:
-    """ "storage hdd, clients 980"."""
+    """Format levels: "storage hdd, clients 980"."""
     return ", ".join(
         f"{key.rpartition('.')[2].replace('_', ' ')} "
         f"{f'{level:,}' if isinstance(level, int) and not isinstance(level, bool) else level_text(level)}"
@@ -115,8 +115,8 @@ def levels_text(levels: Mapping[str, Level]) -> str:
     )
 
 
-def _stand_ins(experiment: Experiment) -> Iterator[tuple[tuple[str, str], Level]]:
-    """(factor, published level) -> ours, of factors that [full] gives as many levels."""
+def _corresponding_levels(experiment: Experiment) -> Iterator[tuple[tuple[str, str], Level]]:
+    """Yield ((factor, published level), our level) for factors with as many levels in [full]."""
     for factor, ours in experiment.matrix.items():
         published = experiment.full.get(factor)
         if isinstance(published, list) and len(published) == len(ours):
@@ -128,8 +128,8 @@ def _same(value: Any, level: Level) -> bool:
 
 
 def _figure_rows(figure: PublishedFigure, match: _Match) -> Iterator[PublishedRow]:
-    """A row for each variant that the figure is of; one without a variant when its level was not measured here."""
-    if not match.asks(figure.levels):
+    """Yield a row for each variant of a figure; one row without a variant if none was measured."""
+    if not match.covers(figure.levels):
         return
     variants = match.variants(figure.levels)
     for variant in variants or [None]:
@@ -153,7 +153,7 @@ def _figure_rows(figure: PublishedFigure, match: _Match) -> Iterator[PublishedRo
 
 
 def _published_of(baseline: Variant | None, match: _Match) -> float | None:
-    """The published figure of what is our baseline."""
+    """Return the published figure of our baseline."""
     if baseline is None or match.plan.reference is None:
         return None
     of_it = [figure for figure in match.plan.reference.figure if baseline in match.variants(figure.levels)]
@@ -171,8 +171,8 @@ def _ratio_to_baseline(
 
 
 def _ratio_rows(ratio: PublishedRatio, match: _Match) -> Iterator[PublishedRatioRow]:
-    """A row for each pair of variants that differs in the ratio's levels only."""
-    if not (match.asks(ratio.levels) and match.asks(ratio.to)):
+    """Yield a row for each pair of variants that differ only in the levels of the ratio."""
+    if not (match.covers(ratio.levels) and match.covers(ratio.to)):
         return
     pairs = _pairs(match.variants(ratio.levels), match.variants(ratio.to), {*ratio.levels, *ratio.to})
     apart = {key: level for key, level in ratio.levels.items() if ratio.to.get(key) != level}
@@ -199,7 +199,7 @@ def _pairs(over: Sequence[Variant], under: Sequence[Variant], keys: set[str]) ->
 
 
 def _ratio_of(over: Variant, under: Variant, match: _Match) -> Estimate | None:
-    """Of their medians; with its interval where the analysis has compared them."""
+    """Return the ratio of the medians, with its interval if the analysis compared the variants."""
     compared = match.comparisons.get(over.id)
     if compared is not None and compared.baseline == under.id:
         return compared.ratio

@@ -1,4 +1,4 @@
-"""Compared runs, for a terminal and as Markdown."""
+"""Renders compared runs for a terminal and as Markdown."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ _RATIO_HEADS = ("variant", "figure", "before", "after", "ratio", "verdict")
 
 
 def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -> str:
-    """What differs, each ratio with its verdict, and the caveats, `width` columns wide, but 40 at least."""
+    """Render differences, ratios with verdicts, and caveats; `width` but at least 40 columns wide."""
     console = text_console(max(width, _NARROWEST), color=color)
     with console.capture() as capture:
         for line in run_lines(compared):
@@ -51,7 +51,7 @@ def render_runs_terminal(compared: RunsComparison, *, width: int, color: bool) -
 
 
 def render_runs_markdown(compared: RunsComparison) -> str:
-    """The same as GitHub-flavoured Markdown, for a comment on a change."""
+    """Render the same as GitHub-flavoured Markdown, for a comment on a pull request."""
     refused = [one.sentence for one in compared.ratios if one.refused]
     unmatched = [f"{gap.what}: {gap.reason}" for gap in compared.unmatched]
     parts = [
@@ -70,17 +70,17 @@ def render_runs_markdown(compared: RunsComparison) -> str:
 
 
 def run_letter(place: int) -> str:
-    """The name of a run in tables, by its place from 0: A, B, ..."""
+    """Return the letter of a run by its index from 0: A, B, ..."""
     return _LETTERS[place] if place < len(_LETTERS) else f"run {place + 1}"
 
 
 def metric_title(metric: Metric) -> str:
-    """A figure's name for people."""
+    """Return the title of a metric."""
     return _METRICS[metric]
 
 
 def run_lines(compared: RunsComparison) -> list[str]:
-    """What each run is, by its letter."""
+    """Return a line that describes each run, with its letter."""
     return [
         f"{run_letter(place)}: {run.place}: {run.experiment}, run {run.run_id}, "
         f"{datetime.fromtimestamp(run.created_unix_ns / 1e9, UTC):%Y-%m-%d %H:%M} UTC, Plinth {run.plinth_version}"
@@ -89,12 +89,12 @@ def run_lines(compared: RunsComparison) -> list[str]:
 
 
 def ratio_heads(compared: RunsComparison) -> tuple[str, ...]:
-    """Of the table of ratios."""
+    """Return the header of the table of ratios."""
     return _RATIO_HEADS if len(compared.runs) == 2 else ("run", *_RATIO_HEADS)
 
 
 def ratio_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
-    """One for each variant and figure; the run's letter first where there are more than two."""
+    """Return a row for each variant and metric; with more than two runs it begins with the run's letter."""
     rows = [(run_letter(one.run), one.variant, _METRICS[one.metric], *_ratio_cells(one)) for one in compared.ratios]
     return rows if len(compared.runs) > 2 else [row[1:] for row in rows]
 
@@ -111,12 +111,12 @@ def _figure(of: Estimate | None, text: Callable[[float], str]) -> str:
 
 
 def difference_heads(compared: RunsComparison) -> tuple[str, ...]:
-    """Of the table of what differs."""
+    """Return the header of the table of differences."""
     return ("what", "name", *(run_letter(place) for place in range(len(compared.runs))), "of")
 
 
 def difference_rows(compared: RunsComparison) -> list[tuple[str, ...]]:
-    """One for each thing that differs, with its value in each run."""
+    """Return a row for each difference, with its value in each run."""
     return [
         (one.kind, one.name, *(_value(value) for value in one.values), _concerned(one)) for one in compared.differences
     ]

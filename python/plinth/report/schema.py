@@ -1,4 +1,4 @@
-"""JSON Schemas of what the viewer reads, made from the models; published in docs/reference."""
+"""Generates JSON Schemas of the documents that the viewer reads; they are published in docs/reference."""
 
 import json
 from typing import Any
@@ -8,20 +8,20 @@ from plinth.model.report import Report
 
 
 def json_schema(model: type[Frozen] = Report) -> dict[str, Any]:
-    """JSON Schema, draft 2020-12, of what is written of a model: of `plinth report --json`, unless another is named."""
+    """Return the JSON Schema (draft 2020-12) of a serialised model, by default of `plinth report --json`."""
     schema = model.model_json_schema(mode="serialization")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_as_written(schema)}
 
 
 def schema_text(model: type[Frozen] = Report) -> str:
-    """The published file's text."""
+    """Return the text of the published file."""
     return json.dumps(json_schema(model), indent=2) + "\n"
 
 
 def _as_written(node: Any) -> Any:
-    """The schema of what is really written: every key of an object, also those that have a default.
+    """Adapt a schema to serialised documents, in which every key is present, also those with a default.
 
-    Titles that only repeat a property's name are left out; those of models stay, for types are named by them.
+    Titles that repeat a property's name are removed; those of models stay, since they name types.
     """
     if isinstance(node, list):
         return [_as_written(item) for item in node]

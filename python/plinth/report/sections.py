@@ -1,4 +1,4 @@
-"""Titles of the sections and how to read them: the same in the terminal, in Markdown and, by report.json, in the HTML page."""
+"""Titles and explanations of the sections, shared by the terminal, Markdown and, by report.json, the HTML page."""
 
 from plinth.model.report import SectionText, SectionTexts
 

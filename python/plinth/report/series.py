@@ -1,6 +1,6 @@
-"""From what was read each second to binned series: rates of counters, means of gauges, seconds of the load.
+"""Bins samples into series: rates of counters, means of gauges, and rates and latencies of the load.
 
-Pure functions on arrays. A bin is [i, i + 1) x bin_s seconds since the load began; NaN is a bin that is not known.
+Pure functions on arrays. A bin is [i, i + 1) x bin_s seconds since the load began; NaN marks a bin without data.
 """
 
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from plinth.model.report import Value
 Floats = NDArray[np.float64]
 BIN_WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 MAX_VALUES = 400_000
-"""Values in one report; about six characters each, which leaves a report of many trials well under 5 MB."""
+"""Maximum number of values in a report; at about six characters each, it stays well under 5 MB."""
 MAX_BINS = 900
-"""Bins in one trial: more than a chart has pixels."""
+"""Maximum number of bins per trial: more than a chart has pixels."""
 MAX_STEP = 2.5
-"""Two readings further apart than this many usual steps leave a hole: nobody looked in between."""
+"""Readings further apart than this many usual intervals leave a gap."""
 
 SHORTEST_SECOND_NS = 500_000_000
 
 
 def bin_width(trial_ends_s: Sequence[float], series_count: int) -> int:
-    """The least width of a bin, in seconds, with which all series of all trials fit into one report."""
+    """Return the smallest bin width, in seconds, at which all series of all trials fit into one report."""
     longest_s = max(trial_ends_s, default=0.0)
     for width in BIN_WIDTHS_S:
         values = series_count * sum(bin_count(end_s, width) for end_s in trial_ends_s)
@@ -34,22 +34,22 @@ def bin_width(trial_ends_s: Sequence[float], series_count: int) -> int:
 
 
 def bin_count(end_s: float, bin_s: int) -> int:
-    """Bins of a trial. A rest of less than half a bin is counted to the last one rather than drawn on its own."""
+    """Return the number of bins of a trial. A remainder of less than half a bin belongs to the last one."""
     return max(1, round(end_s / bin_s))
 
 
 def counter_rates(t_s: Floats, counter: Floats, bins: int, bin_s: int) -> Floats:
-    """Per-second rate in each bin of a counter as read at times `t_s`.
+    """Return the per-second rate in each bin of a counter that was read at times `t_s`.
 
-    Each pair of readings spreads its difference evenly over its time. A counter that went down was reset: that pair
-    says nothing. A bin of which less than half is covered is NaN.
+    Each pair of readings spreads its difference evenly over its time. A counter that decreased was reset: that pair is
+    ignored. A bin of which less than half is covered is NaN.
     """
     difference = np.diff(counter)
     return _bin_integral(t_s, difference, difference >= 0, bins, bin_s)
 
 
 def gauge_means(t_s: Floats, gauge: Floats, bins: int, bin_s: int) -> Floats:
-    """Mean over each bin of a gauge as read at times `t_s`, a straight line assumed between readings."""
+    """Return the mean over each bin of a gauge that was read at times `t_s`, interpolated linearly."""
     area = (gauge[:-1] + gauge[1:]) / 2 * np.diff(t_s)
     return _bin_integral(t_s, area, np.isfinite(area), bins, bin_s)
 
@@ -71,7 +71,7 @@ def _bin_integral(t_s: Floats, increments: Floats, valid: NDArray[np.bool_], bin
 
 
 def load_rates(seconds: Sequence[Second], counts: Sequence[int], bins: int, bin_s: int) -> Floats:
-    """Per-second rate in each bin of what the load engine counted in each of its seconds."""
+    """Return the per-second rate in each bin of per-second counts of the load engine."""
     place = _bin_of(seconds, bins, bin_s)
     length_s = np.array([second.length_ns for second in seconds], dtype=float) / 1e9
     covered_s = np.bincount(place, length_s, bins)
@@ -80,9 +80,9 @@ def load_rates(seconds: Sequence[Second], counts: Sequence[int], bins: int, bin_
 
 
 def load_latency(seconds: Sequence[Second], latency_ns: Sequence[int | None], bins: int, bin_s: int) -> Floats:
-    """The highest of a bin's per-second percentiles. Percentiles are never averaged, which would say nothing.
+    """Return the highest of the per-second percentiles in each bin; a mean of percentiles would be meaningless.
 
-    The piece of a second at the end, in which the last transactions finish, is too short to represent a bin.
+    The last interval, in which the last transactions finish, is too short to represent a bin.
     """
     highest = np.full(bins, np.nan)
     for place, second, value in zip(_bin_of(seconds, bins, bin_s), seconds, latency_ns, strict=True):
@@ -97,7 +97,7 @@ def _bin_of(seconds: Sequence[Second], bins: int, bin_s: int) -> NDArray[np.intp
 
 
 def rounded(values: Floats) -> tuple[Value, ...]:
-    """Four significant digits, which is more than a chart can show; NaN becomes None."""
+    """Round to four significant digits, more than a chart can show; NaN becomes None."""
     return tuple(_rounded(value) for value in values.tolist())
 
 

@@ -1,4 +1,4 @@
-"""Factors and settings side by side, values that agree put together, so that differences are easy to see."""
+"""Compares factors and settings of the variants; variants with equal values are grouped."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from plinth.model.report import SettingCell, SettingRow
 
 
 def setting_rows(variants: Sequence[Variant], servers: Mapping[str, ServerFacts]) -> tuple[SettingRow, ...]:
-    """Factors first, then settings, those that differ between variants before those that do not; places last."""
+    """Return factors, then settings, those that differ between variants first; paths come last."""
     settings = {variant: {s.name: s for s in facts.settings} for variant, facts in servers.items()}
     names = sorted({name for of_variant in settings.values() for name in of_variant})
     rows = [_setting_row(name, variants, settings) for name in names]
@@ -30,7 +30,7 @@ def _factor_row(name: str, variants: Sequence[Variant]) -> SettingRow:
 
 
 def _setting_row(name: str, variants: Sequence[Variant], settings: Mapping[str, Mapping[str, Setting]]) -> SettingRow:
-    """A variant whose list lacks the setting was read to have the default, for the list holds all others."""
+    """Return the row of a setting. A variant whose list lacks it has the default, since lists hold all others."""
     known = [of_variant[name] for of_variant in settings.values() if name in of_variant]
     default = next((setting_text(s.boot_value, s.unit) for s in known if s.boot_value is not None), None)
     cells = _Cells()
@@ -48,7 +48,7 @@ def _setting_row(name: str, variants: Sequence[Variant], settings: Mapping[str, 
 
 
 class _Cells:
-    """Variants by value; where a value came from does not make it another one."""
+    """Groups variants by value, whatever the source of the value."""
 
     def __init__(self) -> None:
         self._variants: dict[str, list[str]] = {}

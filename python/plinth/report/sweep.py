@@ -1,4 +1,4 @@
-"""What a sweep shows, for people: curves with their knee and the scalability law, ratios at each stratum, effects of factors."""
+"""Texts about a sweep: curves with knee and fitted scalability law, ratios by stratum, effects of factors."""
 
 import math
 
@@ -15,7 +15,7 @@ EFFECT_HEADS = ("Effect", "Ratio (95 % CI)")
 
 
 def curve_texts(sweep: Sweep | None) -> tuple[CurveText, ...]:
-    """For each curve: what it is, how throughput goes, where it bends, and by what law it goes."""
+    """Return name, trend, knee and fitted law of each curve."""
     if sweep is None:
         return ()
     factors = {factor.name: factor for factor in sweep.factors}
@@ -31,7 +31,7 @@ def curve_texts(sweep: Sweep | None) -> tuple[CurveText, ...]:
 
 
 def effect_texts(sweep: Sweep | None) -> tuple[EffectText, ...]:
-    """Main effects, then interactions, the largest first."""
+    """Return main effects, then interactions, each by decreasing size."""
     if sweep is None or sweep.effects is None:
         return ()
     ordered = sorted(sweep.effects.effects, key=lambda one: (len(one.factors), -abs(math.log(one.ratio.value))))
@@ -39,13 +39,13 @@ def effect_texts(sweep: Sweep | None) -> tuple[EffectText, ...]:
 
 
 def _effect_name(effect: Effect) -> str:
-    """ "memory over disk"; of an interaction "memory over disk, at 16 clients over at 1 client"."""
+    """Name an effect: "memory over disk"; an interaction: "memory over disk, at 16 clients over at 1 client"."""
     first, *second = effect.labels
     return ", ".join([first, *(f"at {label.replace(' over ', ' over at ')}" for label in second)])
 
 
 def ratio_table(analysis: Analysis) -> RatioTable | None:
-    """The ratios of a sweep of several strata: a row for each; None where a stratum compares with another baseline."""
+    """Return the ratios of a sweep with a row for each stratum; None if the strata have different baselines."""
     sweep = analysis.sweep
     if sweep is None or len(sweep.strata) < 2 or not analysis.comparisons:
         return None
@@ -70,12 +70,12 @@ def ratio_table(analysis: Analysis) -> RatioTable | None:
 
 
 def curve_name(curve: ScalingCurve, factor: Factor) -> str:
-    """ "disk, over clients"."""
+    """Name a curve: "disk, over clients"."""
     return f"{curve.label}, over {factor.title}" if curve.label else f"over {factor.title}"
 
 
 def knee_text(curve: ScalingCurve, factor: Factor) -> str:
-    """ "11.2 clients (95 % CI 10.1 to 13.4)", or why there is none."""
+    """Format the knee: "11.2 clients (95 % CI 10.1 to 13.4)", or the reason why there is none."""
     if curve.knee is None:
         return f"{NOT_AVAILABLE}: {curve.knee_missing}"
     at = curve.knee.at
@@ -86,7 +86,7 @@ def knee_text(curve: ScalingCurve, factor: Factor) -> str:
 
 
 def fit_text(curve: ScalingCurve) -> str:
-    """Contention and coherency with R squared, or why the law does not hold; "" of what is not about clients."""
+    """Format contention and coherency with R squared, or why the law does not fit; "" if the factor is not clients."""
     fit = curve.fit
     if fit is None:
         return f"{NOT_AVAILABLE}: {curve.fit_missing}" if curve.fit_missing else ""

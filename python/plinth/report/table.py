@@ -1,4 +1,4 @@
-"""The report as CSV: one row per trial, so that any program can do its own statistics."""
+"""Renders the report as CSV with one row per trial, for statistics by other programs."""
 
 import csv
 import io
@@ -34,9 +34,9 @@ _TRIAL_COLUMNS = (
 
 
 def render_csv(report: Report) -> str:
-    """One row per trial in order of running, excluded and failed ones too. An empty field: not available.
+    """Return one row per trial in order of execution, including excluded and failed ones. Empty fields are not available.
 
-    The factors follow as columns of their own, named `factor:NAME`.
+    Each factor has a further column, named `factor:NAME`.
     """
     factors = list(dict.fromkeys(name for variant in report.variants for name in variant.levels))
     results = {variant.id: variant for variant in report.analysis.variants}
@@ -77,7 +77,7 @@ def render_csv(report: Report) -> str:
 
 
 def _cell(value: object) -> object:
-    """Text as it may be shown; where a spreadsheet would take it for a formula, after an apostrophe."""
+    """Escape text; text that a spreadsheet would take for a formula gets an apostrophe in front."""
     if not isinstance(value, str):
         return value
     text = shown(value)

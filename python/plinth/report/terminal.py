@@ -1,4 +1,4 @@
-"""The ranked table and the answer, for a terminal."""
+"""Renders the ranked table and the answer for a terminal."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -59,22 +59,22 @@ _OUTCOME_STYLES: dict[Outcome, str] = {
 _OUTCOMES = tuple(_OUTCOME_STYLES)
 """From the worst."""
 _MAX_OBJECTIVES = 12
-"""Objectives of variants that are shown; every form of the report has all."""
+"""Maximum number of listed objectives; the other formats list all."""
 
 
 class _Layout(NamedTuple):
-    """How much is left out on a narrow terminal: intervals under their figures, columns left out."""
+    """A layout for narrow terminals: intervals below their figures, and omitted columns."""
 
     stacked: bool = False
     without: frozenset[str] = frozenset()
 
 
 _GIVEN_UP = ("client CPU", "ceiling", "group", "p50 / p99", "verdict", "ratio")
-"""The columns that are left out where there is no room, the first first. Safety is never: a fast figure without it would mislead."""
+"""Columns to omit on narrow terminals, in this order. Safety is never omitted: a fast figure without it would mislead."""
 
 
 def _layouts(analysis: Analysis) -> list[_Layout]:
-    """From wide to narrow."""
+    """Return layouts from wide to narrow."""
     between_drivers = any("workload.driver" in variant.levels for variant in analysis.variants)
     order = (*_GIVEN_UP[1:], _GIVEN_UP[0]) if between_drivers else _GIVEN_UP
     stacked = [_Layout(stacked=True, without=frozenset(order[:count])) for count in range(len(order) + 1)]
@@ -82,15 +82,15 @@ def _layouts(analysis: Analysis) -> list[_Layout]:
 
 
 _MAX_VARIANTS = 6
-"""Variants, the fastest first, whose bottleneck and writes are shown; every form of the report has all."""
+"""Maximum number of variants, the fastest first, whose bottleneck and writes are listed; other formats list all."""
 _MAX_JOBS = 4
-"""Jobs of the I/O probe, of each storage; every form of the report has all."""
+"""Maximum number of listed jobs of the I/O probe per storage; the other formats list all."""
 _MAX_WARNINGS = 6
-"""The most important come first; a screen of gaps would hide the answer."""
+"""Maximum number of listed gaps, the most important first; more would hide the answer."""
 
 
 _MAX_PUBLISHED = 6
-"""Figures and ratios of a study that are shown; every form of the report has all."""
+"""Maximum number of listed figures and ratios of a study; the other formats list all."""
 
 
 def render_terminal(
@@ -101,8 +101,9 @@ def render_terminal(
     beside: PublishedBeside | None = None,
     probed: Sequence[IoFigure] = (),
 ) -> str:
-    """Table, answer, noise floor, what was published, what the I/O probe measured and warnings, at most `width` columns wide,
-    but 40 at least; `color` with ANSI colours, else plain.
+    """Render table, answer, noise floor, published figures, results of the I/O probe and warnings.
+
+    The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
     """
     console = text_console(max(width, _NARROWEST), color=color)
     with console.capture() as capture:
@@ -110,7 +111,7 @@ def render_terminal(
         console.print(table)
         console.print()
         console.print(Text(analysis.answer, style="bold"))
-        console.print(Text(noise_sentence(analysis), style="bold yellow" if _alarming(analysis) else "dim"))
+        console.print(Text(noise_sentence(analysis), style="bold yellow" if _has_false_difference(analysis) else "dim"))
         if any(column.header == "group" for column in table.columns):
             console.print(Text(f"Group: {SECTIONS.groups.note}", style="dim"))
         for note in ratio_notes(analysis)[:_MAX_VARIANTS]:
@@ -138,7 +139,7 @@ def render_terminal(
 
 
 def _objectives(analysis: Analysis) -> list[Text]:
-    """The objectives; what is not met first, for only so many are shown."""
+    """List the objectives, unmet ones first, since the list is limited."""
     texts = sorted(objective_texts(analysis), key=lambda one: _OUTCOMES.index(one.outcome))
     lines = [
         Text.assemble((f"{one.variant}: ", "bold"), (objective_sentence(one), _OUTCOME_STYLES[one.outcome]))
@@ -148,8 +149,8 @@ def _objectives(analysis: Analysis) -> list[Text]:
 
 
 def _scaling(analysis: Analysis) -> list[Text]:
-    """Where the curves of a sweep bend, and by what law they go; how throughput goes along them is in the answer.
-    Then what each factor does on the mean of the others."""
+    """Knee and fitted law of the curves of a sweep; the trend of throughput is in the answer.
+    Then the main effects of the factors."""
     curves = curve_texts(analysis.sweep)
     lines = [
         Text.assemble(
@@ -164,7 +165,7 @@ def _scaling(analysis: Analysis) -> list[Text]:
 
 
 def _trade_offs(analysis: Analysis) -> list[Text]:
-    """The Pareto front of each stratum, and what is dominated by what."""
+    """The Pareto front of each stratum, and the dominated variants."""
     found = list(pareto_sentences(analysis))
     lines = [
         Text.assemble((f"{stratum}: " if stratum else "", "bold"), text) for stratum, text in found[:_MAX_VARIANTS]
@@ -173,7 +174,7 @@ def _trade_offs(analysis: Analysis) -> list[Text]:
 
 
 def _durability(analysis: Analysis) -> list[Text]:
-    """What the power cuts of each variant found."""
+    """Results of the power cuts of each variant."""
     tested = [(variant.label, variant.durability) for variant in analysis.variants if variant.durability is not None]
     lines = [
         Text.assemble(
@@ -192,7 +193,7 @@ def _durability(analysis: Analysis) -> list[Text]:
 
 
 def _bottlenecks(analysis: Analysis) -> list[Text]:
-    """The bottleneck of each variant, and its commonest wait events."""
+    """The bottleneck of each variant, and its most frequent wait events."""
     variants = [variant for variant in analysis.variants if variant.bottleneck is not None and not variant.is_aa_twin]
     lines = [
         Text.assemble(
@@ -206,7 +207,7 @@ def _bottlenecks(analysis: Analysis) -> list[Text]:
 
 
 def _written(analysis: Analysis) -> list[Text]:
-    """What each variant wrote to which storage, and how long a drive lasts that way."""
+    """Bytes that each variant wrote by storage, and the resulting life of a drive."""
     accounts = [
         variant.endurance
         for variant in analysis.variants
@@ -221,7 +222,7 @@ def _written(analysis: Analysis) -> list[Text]:
 
 
 def _process_io(analysis: Analysis) -> list[Text]:
-    """What the processes of each variant read from storage and wrote, where any did."""
+    """Bytes that the processes of each variant read and wrote, if any did."""
     summaries = [
         (variant.label, summary)
         for variant in analysis.variants
@@ -232,7 +233,7 @@ def _process_io(analysis: Analysis) -> list[Text]:
 
 
 def _probed(figures: Sequence[IoFigure]) -> list[Text]:
-    """What the I/O probe measured on each storage."""
+    """Results of the I/O probe by storage."""
     found = io_lines(figures, _MAX_JOBS)
     lines = [Text.assemble((f"{place}: ", "bold"), summary) for place, summary in found[:_MAX_VARIANTS]]
     return [_title(SECTIONS.io), *lines, *_more(len(found), "storages")] if lines else []
@@ -248,7 +249,7 @@ def _more(count: int, what: str = "variants", shown: int = _MAX_VARIANTS) -> lis
 
 
 def _published(beside: PublishedBeside | None) -> list[Text]:
-    """Figures and ratios of a study beside ours, as far as they were measured here."""
+    """Published figures and ratios beside ours, where ours were measured."""
     if beside is None:
         return []
     ratios = [row for row in beside.ratios if row.variant]
@@ -288,7 +289,7 @@ def _work(variant: VariantResult) -> str:
     return f"WAL {wal}, full-page images {images}, buffer hits {hits}"
 
 
-def _alarming(analysis: Analysis) -> bool:
+def _has_false_difference(analysis: Analysis) -> bool:
     return analysis.noise is not None and analysis.noise.alarm
 
 
@@ -311,15 +312,15 @@ _COLUMNS = (
     _Column("verdict", wraps=True),
 )
 _BETWEEN = 2
-"""Blank columns between two columns of the table."""
+"""Blank columns between columns of the table."""
 _NARROWEST = 40
-"""No narrower than this: figures that are cut off mislead."""
+"""Minimum width: truncated figures mislead."""
 
 
 def _fitting_table(analysis: Analysis, width: int) -> Table:
-    """The first layout in which no word has to be broken; else the narrowest, with labels broken."""
+    """Return the first layout in which no word has to be broken; else the narrowest, with broken labels."""
     comparisons = {comparison.variant: comparison for comparison in analysis.comparisons}
-    # Where no storage was probed there is nothing to say in it; levels of a numeric factor have no rank.
+    # Without a probe the ceiling is unknown; levels of a numeric factor have no rank.
     empty = set() if any(_has_ceiling(variant) for variant in analysis.variants) else {"ceiling"}
     if analysis.sweep is not None and all(variant.rank is None for variant in analysis.variants):
         empty.add("#")
@@ -337,7 +338,7 @@ def _fitting_table(analysis: Analysis, width: int) -> Table:
 
 
 def _widths(columns: Sequence[_Column], rows: Sequence[Sequence[Text]], width: int) -> tuple[list[int], int]:
-    """Width of each column, what is left of `width` going to those that wrap; and what was left, below 0 if too little."""
+    """Return the width of each column and the remaining width, which columns that wrap share; it is negative if too small."""
     texts = [[column.name, *(row[place].plain for row in rows)] for place, column in enumerate(columns)]
     whole = [max(cell_len(line) for text in of_column for line in text.splitlines() or [""]) for of_column in texts]
     least = [
@@ -383,7 +384,7 @@ def _has_ceiling(variant: VariantResult) -> bool:
 
 
 def _figure(text: str, layout: _Layout) -> Text:
-    """A figure with its interval dimmed, behind it or under it."""
+    """Return a figure with its interval dimmed, beside or below it."""
     figure, bracket, interval = text.partition(" [")
     cell = Text(figure)
     if layout.stacked:

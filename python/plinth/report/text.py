@@ -1,4 +1,4 @@
-"""Figures and sentences for people, the same in the terminal, in Markdown and in the HTML page."""
+"""Formats figures and sentences, shared by the terminal, Markdown and the HTML page."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ from plinth.model.wear import SmartReading
 
 
 def latency(latency_ns: float) -> str:
-    """A latency in the unit that keeps it at one or more, with three significant digits: 85.0 us, 1.23 ms, 264 ms."""
+    """Format a latency with three significant digits, in a unit in which it is at least one: 85.0 us, 1.23 ms, 264 ms."""
     for unit, size_ns in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if latency_ns >= size_ns:
             figure = latency_ns / size_ns
@@ -21,19 +21,19 @@ def latency(latency_ns: float) -> str:
 
 
 def rate(figure: Estimate | None) -> str:
-    """Transactions per second with their interval: 1,234 [1,200, 1,260]; "n/a" where nothing was measured."""
+    """Format transactions per second with their interval: 1,234 [1,200, 1,260]; "n/a" if not measured."""
     if figure is None:
         return NOT_AVAILABLE
     return number(figure.value) + bounds(figure, number)
 
 
 def ratio(of: Estimate) -> str:
-    """A ratio for a table: "3.1x [2.8, 3.4]", "3.1x [not enough trials]"."""
+    """Format a ratio for a table: "3.1x [2.8, 3.4]", "3.1x [not enough trials]"."""
     return times(of) if of.interval else times(of) + bounds(of, number)
 
 
 def verdict(of: Comparison | None) -> str:
-    """The verdict, and for an undecided one how many trials would decide it: "undecided (about 15 more trials)"."""
+    """Format the verdict, and for an undecided one the number of trials that would decide it: "undecided (about 15 more trials)"."""
     if of is None:
         return ""
     more = "" if of.more_trials is None else f" (about {of.more_trials} more trial{'s' * (of.more_trials > 1)})"
@@ -41,33 +41,33 @@ def verdict(of: Comparison | None) -> str:
 
 
 def ratio_notes(analysis: Analysis) -> list[str]:
-    """Why a ratio is not the quotient of the two medians, where they differ visibly."""
+    """Explain ratios that differ visibly from the quotient of the two medians."""
     labels = {variant.id: variant.label for variant in analysis.variants}
     return [f"{labels[one.variant]}: {one.note}." for one in analysis.comparisons if one.note]
 
 
 def ceiling(of: CommitCeiling | None) -> str:
-    """The highest possible commit rate, and the share of it that was reached: 1,240 (62 %); "n/a" where it is not known."""
+    """Format the highest possible commit rate and the share of it that was reached: 1,240 (62 %); "n/a" if unknown."""
     if of is None or of.clients_per_s is None:
         return NOT_AVAILABLE
     return number(of.clients_per_s) + (f" ({of.reached:.0%})" if of.reached is not None else "")
 
 
 def client_cpu(variant: VariantResult) -> str:
-    """CPU time per transaction of the clients: the load engine, or the programs of a driver."""
+    """Format the CPU time per transaction of the clients: the load engine or the programs of a driver."""
     cost_ns = variant.engine_cpu_ns_per_transaction
     return NOT_AVAILABLE if cost_ns is None else latency(cost_ns)
 
 
 def endurance_used(reading: SmartReading | None) -> str:
-    """Used share of a drive's rated endurance: "3 %"; "n/a" where the drive does not report it."""
+    """Format the used share of a drive's rated endurance: "3 %"; "n/a" where the drive does not report it."""
     if reading is None or reading.percentage_used is None:
         return NOT_AVAILABLE
     return f"{reading.percentage_used:g} %"
 
 
 def noise_sentence(analysis: Analysis) -> str:
-    """The smallest difference that could have been detected on this machine, from its A/A pair."""
+    """State the smallest difference that this run could detect, from its A/A pair."""
     noise = analysis.noise
     if noise is None:
         return f"Noise floor: n/a: {analysis.noise_missing or 'no A/A pair was measured'}; small differences may be chance."
@@ -85,7 +85,7 @@ def noise_sentence(analysis: Analysis) -> str:
 
 
 def bottleneck(variant: VariantResult) -> str:
-    """The bottleneck of a variant with its evidence, and in how many trials it was found; "n/a" where no trial counts."""
+    """Format the bottleneck of a variant with its evidence and the number of trials; "n/a" without valid trials."""
     found = variant.bottleneck
     if found is None:
         return f"{NOT_AVAILABLE}: no trial counts"
@@ -95,7 +95,7 @@ def bottleneck(variant: VariantResult) -> str:
 
 
 def top_waits(variant: VariantResult, most: int = 4) -> str:
-    """Mean number of a variant's backends per wait event: "IO:WalSync 6.2, CPU 1.3"; "n/a" where it was not read."""
+    """Format the mean number of backends by wait event: "IO:WalSync 6.2, CPU 1.3"; "n/a" if unknown."""
     sums: dict[str, float] = {}
     for share in variant.waits:
         if share.kind in CLIENT_KINDS:
@@ -105,7 +105,7 @@ def top_waits(variant: VariantResult, most: int = 4) -> str:
 
 
 def server_work(variant: VariantResult) -> tuple[str, str, str]:
-    """WAL and full-page images per transaction, and the buffer hit ratio; "n/a: reason" for what is not known."""
+    """Format WAL and full-page images per transaction, and the buffer hit ratio; "n/a: reason" if unknown."""
     work = variant.work
     if work is None:
         return NOT_AVAILABLE, NOT_AVAILABLE, NOT_AVAILABLE
@@ -122,7 +122,7 @@ def server_work(variant: VariantResult) -> tuple[str, str, str]:
 
 
 def group_io(variant: VariantResult) -> list[tuple[str, str, str]]:
-    """What each process group read and wrote per second, then the groups that could not be read: "n/a: reason"."""
+    """Return bytes read and written per second by process group, then the groups that could not be read: "n/a: reason"."""
     if variant.process_io is None:
         return []
 
@@ -137,7 +137,7 @@ def group_io(variant: VariantResult) -> list[tuple[str, str, str]]:
 
 
 def io_summary(variant: VariantResult, most: int = 3) -> str:
-    """The groups that read and wrote most: "backends read 12 MB/s, wrote 3 MB/s"; "" where none did or it is not known."""
+    """List the groups with most I/O: "backends read 12 MB/s, wrote 3 MB/s"; "" if none did or it is unknown."""
     groups = variant.process_io.groups[:most] if variant.process_io else ()
     return "; ".join(
         f"{one.group} "
@@ -152,12 +152,12 @@ def io_summary(variant: VariantResult, most: int = 3) -> str:
 
 
 def _share(value: float) -> str:
-    """A share near 1, where the misses matter: 99.987 %."""
+    """Format a share near 1 with enough digits to show the misses: 99.987 %."""
     return f"{number(100 * value)} %" if value < 0.99 else f"{100 * value:.3f} %"
 
 
 def observer_sentence(analysis: Analysis) -> str:
-    """The CPU time that observing took."""
+    """State the CPU time of the observer."""
     known = sorted(
         (trial.observer_cores, trial.number)
         for variant in analysis.variants
@@ -171,39 +171,39 @@ def observer_sentence(analysis: Analysis) -> str:
 
 
 def published_ratio(row: PublishedRatioRow) -> str:
-    """A published ratio: 1.4x, or 2 to 3x."""
+    """Format a published ratio: 1.4x, or 2 to 3x."""
     low, high = number(row.published_low), number(row.published_high)
     return f"{low}x" if low == high else f"{low} to {high}x"
 
 
 def published_figure(row: PublishedRow) -> str:
-    """A published throughput, and as a ratio to the baseline where that was published too: 1,897 tps (9.13x)."""
+    """Format a published throughput, with its ratio to the baseline if that was published: 1,897 tps (9.13x)."""
     ratio = "" if row.published_ratio is None else f" ({number(row.published_ratio)}x)"
     return f"{number(row.published_tps)} tps{ratio}"
 
 
 def mean_latency(mean_ns: float | None, stddev_ns: float | None) -> str:
-    """A mean with its standard deviation where that is known: 76.9 ms ± 55.2 ms."""
+    """Format a mean with its standard deviation, if known: 76.9 ms ± 55.2 ms."""
     if mean_ns is None:
         return NOT_AVAILABLE
     return latency(mean_ns) + ("" if stddev_ns is None else f" ± {latency(stddev_ns)}")
 
 
 def published_fact(row: PublishedFactRow) -> str:
-    """A published figure of I/O and ours: published 40,656 per s; ours 12,300 per s."""
+    """Format a published figure of I/O beside ours: published 40,656 per s; ours 12,300 per s."""
     ours = f"{NOT_AVAILABLE}: not measured here" if row.ours is None else f"{number(row.ours)} {row.unit}"
     return f"published {number(row.published)} {row.unit}; ours {ours}"
 
 
 def our_figure(row: PublishedRow) -> str:
-    """Ours beside it: 17,200 tps (7.9x [7.1, 8.8])."""
+    """Format our throughput and ratio: 17,200 tps (7.9x [7.1, 8.8])."""
     if row.tps is None:
         return NOT_AVAILABLE
     return f"{number(row.tps.value)} tps" + (f" ({ratio(row.ratio)})" if row.ratio else "")
 
 
 def latency_pair(percentiles: LatencyPercentiles | None) -> str:
-    """p50 / p99 in one unit: 1.23 / 4.5 ms."""
+    """Format p50 / p99 in one unit: 1.23 / 4.5 ms."""
     if percentiles is None:
         return NOT_AVAILABLE
     p50, p99 = latency(percentiles.p50_ns), latency(percentiles.p99_ns)
@@ -213,10 +213,10 @@ def latency_pair(percentiles: LatencyPercentiles | None) -> str:
 
 
 def commits(variant: VariantResult) -> str:
-    """What becomes of acknowledged commits when the power goes, and whether that was tested."""
+    """State whether acknowledged commits survive a power failure, and whether that was tested."""
     return f"{variant.safety.grade} (tested)" if variant.safety.tested else variant.safety.grade
 
 
 def variant_name(variant: VariantResult) -> str:
-    """The label, marked for the baseline. The label of the A/A twin already names it."""
+    """Return the label, with a mark for the baseline. The label of the A/A twin already has one."""
     return f"{variant.label} (baseline)" if variant.is_baseline else variant.label

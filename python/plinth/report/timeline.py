@@ -1,4 +1,4 @@
-"""The time series of all trials: which lines there are, and each trial's columns, in bins of one width."""
+"""Builds the time series of all trials: lines, and columns of each trial in bins of equal width."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,14 +40,14 @@ from plinth.report.series import (
 
 
 class Track(NamedTuple):
-    """One reading over a trial: times since the load began, and values as read."""
+    """One series of a trial: times since the load began, and raw values."""
 
     t_s: Floats
     values: Floats
 
 
 class TrialTracks(NamedTuple):
-    """What is drawn of one trial, before it is binned."""
+    """The series of one trial before binning."""
 
     contents: TrialContents
     storages: Mapping[str, StorageFacts]
@@ -55,12 +55,12 @@ class TrialTracks(NamedTuple):
 
     @property
     def end_s(self) -> float:
-        """End of the last second of the load; 0 when none was run."""
+        """End of the last second of the load; 0 without a load."""
         return max(((s.t_ns + s.length_ns) / 1e9 for s in self.contents.series), default=0.0)
 
 
 class Timelines(NamedTuple):
-    """Panels, lines, and per trial (in the bundle's order) its columns, the gaps in them and its end."""
+    """Panels, lines, and for each trial, in the bundle's order, its columns, gaps and end."""
 
     panels: tuple[Panel, ...]
     series: tuple[SeriesInfo, ...]
@@ -71,7 +71,7 @@ class Timelines(NamedTuple):
 
 
 def timelines(contents: BundleContents) -> Timelines:
-    """Bin everything that is drawn of every trial."""
+    """Bin the series of every trial."""
     storages = {variant.id: _read_storages(contents, variant) for variant in contents.plan.variants}
     trials = [_tracks(trial, storages[trial.trial.variant]) for trial in contents.trials]
     lines = _lines(trials)
@@ -89,7 +89,7 @@ def timelines(contents: BundleContents) -> Timelines:
 
 
 def _read_storages(contents: BundleContents, variant: Variant) -> dict[str, StorageFacts]:
-    """By role, those whose facts are in the bundle."""
+    """Return the facts of a variant's storages by role, if they are in the bundle."""
     return {role: facts for role, facts in contents.storages_of(variant).items() if facts is not None}
 
 
@@ -107,7 +107,7 @@ def _tracks(trial: TrialContents, storages: Mapping[str, StorageFacts]) -> Trial
 
 
 def _lines(trials: Sequence[TrialTracks]) -> list[Line]:
-    """Lines that at least one trial has something of; of what should not happen, such as failures, only where it did."""
+    """Return the lines with data in at least one trial; lines of failures only if there were any."""
     waits: dict[str, float] = {}
     devices: dict[RoledDevice, None] = {}
     for trial in trials:
@@ -133,7 +133,7 @@ def _any_of(seconds: Sequence[Second], line: Line) -> bool:
 
 
 def _devices(trial: TrialTracks) -> list[RoledDevice]:
-    """The devices under a trial's storages, without partitions of those, busiest first; all where none is known."""
+    """Return the devices below a trial's storages, busiest first, without their partitions; all devices if unknown."""
     written = {
         reading.object: float(track.values[-1] - track.values[0])
         for reading, track in trial.tracks.items()

@@ -1,4 +1,4 @@
-"""What variants wrote, for people: the same in the terminal, in Markdown and in `plinth endurance`."""
+"""Texts about bytes written, shared by the terminal, Markdown and `plinth endurance`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -20,7 +20,7 @@ HEADS = ("Written", "Per transaction", "Per day", "Amplification", "Drive life")
 
 
 class WrittenRow(NamedTuple):
-    """What was written of one kind or to one place; each figure with its interval, "" where there can be none."""
+    """Bytes written of one kind or to one place; each figure has its interval, and is "" if it does not apply."""
 
     name: str
     of_transaction: str
@@ -30,7 +30,7 @@ class WrittenRow(NamedTuple):
 
 
 def written_rows(account: VariantEndurance) -> Iterator[WrittenRow]:
-    """By PostgreSQL itself, then to the storages, then to every device below them."""
+    """Yield rows of PostgreSQL itself, then of the storages, then of every device below them."""
     for flow in account.flows:
         share = _share_of_wal(account) if flow.flow == "full_page_images" else ""
         yield WrittenRow(f"PostgreSQL: {_FLOWS[flow.flow]}{share}", *_figures(flow), "", "")
@@ -42,7 +42,7 @@ def written_rows(account: VariantEndurance) -> Iterator[WrittenRow]:
 
 
 def storage_name(storage: StorageWritten) -> str:
-    """The storages, what of the cluster is stored on them, and the devices directly below."""
+    """Name the storages, the parts of the cluster that they store, and the devices directly below."""
     return f"storage {', '.join(storage.storages)} ({', '.join(storage.roles)}): {', '.join(storage.devices)}"
 
 
@@ -52,14 +52,14 @@ def _device_name(device: DeviceWritten) -> str:
 
 
 def rating_sentence(rating: Rating | None) -> str:
-    """How the lives of drives were computed, or what is needed to compute them."""
+    """Explain how the lives of drives were computed, or what is missing to compute them."""
     if rating is None:
         return "Drive life: n/a: the experiment has no [drive] table. `plinth endurance` takes --tbw 600TB, or --pe-cycles 5000 --capacity 300GB."
     return f"Drive life: of a drive {rating.source}, written at this rate day and night."
 
 
 def written_sentence(account: VariantEndurance) -> str:
-    """In a line: what was written to each storage, and which of its devices wears out first; then a device below that does so sooner."""
+    """Return one line: bytes written to each storage, its device that wears out first, and any lower device that does so sooner."""
     places = [
         f"{figure(storage.bytes_per_transaction, format_decimal_size)} per transaction, "
         f"{format_decimal_size(storage.bytes_per_day.value)} per day to {storage_name(storage)}"
@@ -72,7 +72,7 @@ def written_sentence(account: VariantEndurance) -> str:
 
 
 def _lasts(account: VariantEndurance) -> Iterator[str]:
-    """The storages' own devices first: the disk of the host below them is written to by others, too."""
+    """Yield the lives of devices, those of the storages first, since others also write to the host's disk."""
     lives = {device.device: life.value for device in account.devices if (life := device.life_years) is not None}
     own = {device for storage in account.storages for device in storage.devices}
     above = min((device for device in lives if device in own), key=lives.__getitem__, default=None)
@@ -84,7 +84,7 @@ def _lasts(account: VariantEndurance) -> Iterator[str]:
 
 
 def written_gaps(accounts: Iterable[VariantEndurance]) -> Iterator[str]:
-    """What is not known and why; a gap that several variants share is listed once, with their labels."""
+    """Yield gaps with their reasons; a gap that several variants share is listed once, with their labels."""
     variants: dict[Gap, list[str]] = {}
     for account in accounts:
         for gap in account.gaps:
@@ -94,27 +94,27 @@ def written_gaps(accounts: Iterable[VariantEndurance]) -> Iterator[str]:
 
 
 def figure(estimate: Estimate | None, text: Callable[[float], str]) -> str:
-    """A figure with its interval: "16 kB [15.2 kB, 16.9 kB]"; "n/a" without one."""
+    """Format a figure with its interval: "16 kB [15.2 kB, 16.9 kB]"; "n/a" without a figure."""
     if estimate is None:
         return NOT_AVAILABLE
     return text(estimate.value) + bounds(estimate, text)
 
 
 def years(life_years: float) -> str:
-    """A life: 15 y, 7.6 y, 12 days."""
+    """Format a life: 15 y, 7.6 y, 12 days."""
     if life_years < 0.1:
         return f"{number(life_years * 365.25)} days"
     return f"{life_years:,.0f} y" if life_years >= 10 else f"{life_years:.1f} y"
 
 
 def _figures(written: Written) -> tuple[str, str]:
-    """A transaction's and a day's."""
+    """Format bytes per transaction and per day."""
     return figure(written.bytes_per_transaction, format_decimal_size), figure(
         written.bytes_per_day, format_decimal_size
     )
 
 
 def _share_of_wal(account: VariantEndurance) -> str:
-    """How much of the WAL the full-page images are, at most."""
+    """State the upper bound of the share of full-page images in the WAL."""
     sizes = {flow.flow: flow.bytes_per_transaction.value for flow in account.flows}
     return f": {sizes['full_page_images'] / sizes['wal']:.0%} of the WAL" if sizes.get("wal") else ""

@@ -1,4 +1,4 @@
-"""Charts of a run for a terminal: throughput over time, latency percentiles, and the curves of a sweep."""
+"""Plots of a run for a terminal: throughput over time, latency percentiles, and the curves of a sweep."""
 
 from plinth.report.plots.page import render_plots
 

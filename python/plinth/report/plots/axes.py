@@ -1,4 +1,4 @@
-"""Axes of terminal plots: where a value stands, and round ticks."""
+"""Axes of terminal plots: positions of values, and round ticks."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ _DECADE = 10.0
 
 
 def spans_decade(values: Sequence[float]) -> bool:
-    """All above 0, and the highest over ten times the lowest: such values belong on a logarithmic axis."""
+    """Return whether positive values span more than a decade and so need a logarithmic axis."""
     return min(values) > 0 and max(values) > _DECADE * min(values)
 
 
@@ -21,7 +21,7 @@ class Axis:
     is_logarithmic: bool
 
     def place(self, value: float) -> float:
-        """Share of the axis at which a value stands; outside of it, at its nearer end."""
+        """Return the position of a value as a share of the axis, clamped to 0 and 1."""
         if self.high <= self.low:
             return 0.5
         if self.is_logarithmic:
@@ -31,7 +31,7 @@ class Axis:
         return min(max(share, 0.0), 1.0)
 
     def ticks(self) -> list[float]:
-        """Round figures on the axis: powers of ten of a logarithmic one, with their halves and fifths where those are few."""
+        """Return round values on the axis; on a logarithmic one powers of ten, and their multiples by 2 and 5 if those are few."""
         if not self.is_logarithmic:
             step = _round_step((self.high - self.low) / 4)
             return [step * i for i in range(math.ceil(self.low / step), math.floor(self.high / step + 1e-9) + 1)]
@@ -42,7 +42,7 @@ class Axis:
 
 
 def decades(values: Sequence[float]) -> Axis:
-    """A logarithmic axis of whole decades around values above 0."""
+    """Return a logarithmic axis of whole decades that contains the values, all above 0."""
     low, high = (math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))))
     return Axis(_DECADE**low, _DECADE ** max(high, low + 1), is_logarithmic=True)
 

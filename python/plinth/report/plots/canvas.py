@@ -10,7 +10,7 @@ _FIRST = 0x2800
 
 
 class Canvas:
-    """Places are shares of its width (from the left) and height (from the bottom), 0 to 1."""
+    """A grid of character cells. Positions are shares, 0 to 1, of its width (from the left) and height (from the bottom)."""
 
     def __init__(self, columns: int, rows: int, glyphs: Glyphs) -> None:
         self.columns, self._rows, self._glyphs = columns, rows, glyphs
@@ -18,29 +18,29 @@ class Canvas:
         self._letters: dict[tuple[int, int], tuple[str, str]] = {}
 
     def line(self, start: tuple[float, float], end: tuple[float, float], style: str) -> None:
-        """A straight line, both ends included."""
+        """Draw a straight line, including both ends."""
         (x0, y0), (x1, y1) = self._dot(*start), self._dot(*end)
         steps = max(abs(x1 - x0), abs(y1 - y0), 1)
         for step in range(steps + 1):
             self._set(round(x0 + (x1 - x0) * step / steps), round(y0 + (y1 - y0) * step / steps), style)
 
     def letter(self, place: tuple[float, float], letter: str, style: str) -> None:
-        """A letter at a place, over any line; one that is taken keeps its letter and becomes "*", which stands for several."""
+        """Write a letter over any line. A cell that already has another letter becomes "*"."""
         x, y = self._dot(*place)
         cell = self.cell_of(x, y)
         taken = self._letters.get(cell)
         self._letters[cell] = (letter, style) if taken is None or taken[0] == letter else ("*", "")
 
     def column_of(self, x: float) -> int:
-        """The column of characters that a place is in."""
+        """Return the character column of a position."""
         return self._dot(x, 0)[0] // self._per_cell[0]
 
     def row_of(self, y: float) -> int:
-        """The row of characters, from the top, that a place is in."""
+        """Return the character row of a position, counted from the top."""
         return self._dot(0, y)[1] // self._per_cell[1]
 
     def lines(self) -> list[Text]:
-        """Its rows from the top, each as wide as the canvas."""
+        """Return the rows from the top, each as wide as the canvas."""
         return [
             Text.assemble(*(self._cell(column, row) for column in range(self.columns))) for row in range(self._rows)
         ]
@@ -50,7 +50,7 @@ class Canvas:
         return (2, 4) if self._glyphs.has_braille else (1, 1)
 
     def cell_of(self, x: int, y: int) -> tuple[int, int]:
-        """The cell of a dot."""
+        """Return the cell of a dot."""
         across, down = self._per_cell
         return x // across, y // down
 

@@ -1,4 +1,4 @@
-"""The curves of a sweep: throughput over the levels of a number, with intervals; a letter and a colour for each curve."""
+"""Plots the curves of a sweep: throughput with intervals over the levels of a numeric factor."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ STYLES = ("cyan", "yellow", "green", "magenta", "blue", "red")
 _ROWS = 12
 _MOST_PANELS = 4
 _MOST_CURVES = 8
-"""In one plot; more could not be told apart."""
+"""Maximum number of curves in one plot; more would be indistinguishable."""
 
 
 class _Point(NamedTuple):
@@ -36,7 +36,7 @@ class _Curve(NamedTuple):
 
 
 def curve_plots(analysis: Analysis, width: int, glyphs: Glyphs) -> list[Text]:
-    """A plot for each numeric factor and each combination of levels of the others but the last; nothing without a sweep."""
+    """Return a plot for each numeric factor and each combination of levels of all other factors but the last."""
     panels = _panels(analysis)
     lines = [
         line for factor, curves in panels[:_MOST_PANELS] for line in _plot(analysis, factor, curves, width, glyphs)
@@ -47,7 +47,7 @@ def curve_plots(analysis: Analysis, width: int, glyphs: Glyphs) -> list[Text]:
 
 
 def _panels(analysis: Analysis) -> list[tuple[Factor, list[ScalingCurve]]]:
-    """Curves that share a plot: they differ in the last of their other factors only, as in the HTML report."""
+    """Group the curves by plot: those of one plot differ only in the last of their other factors, as in the HTML report."""
     if analysis.sweep is None:
         return []
     panels: dict[tuple[str, str], tuple[Factor, list[ScalingCurve]]] = {}
@@ -59,7 +59,7 @@ def _panels(analysis: Analysis) -> list[tuple[Factor, list[ScalingCurve]]]:
 
 
 def _plot(analysis: Analysis, factor: Factor, found: Sequence[ScalingCurve], width: int, glyphs: Glyphs) -> list[Text]:
-    """Title, canvas with both axes, and the key. Empty where nothing of it was measured."""
+    """Return title, canvas with both axes, and legend; empty if nothing was measured."""
     results = {variant.id: variant for variant in analysis.variants}
     curves = [_drawn(curve, place, results) for place, curve in enumerate(found[:_MOST_CURVES])]
     points = [point for curve in curves for point in curve.points]
@@ -99,7 +99,7 @@ def _bounds(tps: Estimate) -> tuple[float, ...]:
 
 
 def _axis(values: Sequence[float], *, from_zero: bool = False) -> Axis:
-    """Logarithmic where the values span more than a decade, as in the HTML report."""
+    """Return an axis, logarithmic if the values span more than a decade, as in the HTML report."""
     if spans_decade(values):
         return Axis(min(values), max(values), is_logarithmic=True)
     return Axis(min(0.0, *values) if from_zero else min(values), max(values), is_logarithmic=False)
@@ -112,7 +112,7 @@ def _draw(canvas: Canvas, curves: Sequence[_Curve], across: Axis, up: Axis) -> N
             canvas.line(start, end, curve.style)
         for point in curve.points:
             if (bounds := point.tps.interval) is not None:
-                # Beside one another: where there is no colour, intervals on top of one another could not be told apart.
+                # Offset intervals horizontally: without colour, overlapping ones would be indistinguishable.
                 x = across.place(point.x) + number_of_curve / canvas.columns
                 canvas.line((x, up.place(bounds.low)), (x, up.place(bounds.high)), curve.style)
         for place in places:
@@ -120,14 +120,14 @@ def _draw(canvas: Canvas, curves: Sequence[_Curve], across: Axis, up: Axis) -> N
 
 
 def _with_ticks(canvas: Canvas, texts: Mapping[int, str], margin: int) -> list[Text]:
-    """The rows of the canvas, with the figures of the axis on their left."""
+    """Return the rows of the canvas with tick labels on their left."""
     return [
         Text.assemble((f"{texts.get(row, ''):>{margin - 1}} ", "dim"), line) for row, line in enumerate(canvas.lines())
     ]
 
 
 def _level_axis(canvas: Canvas, across: Axis, levels: Mapping[float, str]) -> str:
-    """Levels under their places; one that would touch its neighbour is left out."""
+    """Return the labels of the levels below the axis; a label that would touch its neighbour is omitted."""
     line = ""
     for value, text in sorted(levels.items()):
         start = max(0, canvas.column_of(across.place(value)) - len(text) // 2)
@@ -138,7 +138,7 @@ def _level_axis(canvas: Canvas, across: Axis, levels: Mapping[float, str]) -> st
 
 
 def _key(curves: Sequence[_Curve], count: int, width: int, glyphs: Glyphs) -> list[Text]:
-    """Which letter is which curve."""
+    """Return the legend."""
     lines = [
         Text.assemble((curve.letter, curve.style), "  ", label_text(curve.label, max(1, width - 3), glyphs).rstrip())
         for curve in curves

@@ -15,9 +15,9 @@ class Glyphs:
     """One set of characters."""
 
     levels: str
-    """A column of a sparkline, from the lowest to the highest; none of them is blank, which is a hole."""
+    """Characters of a sparkline from the lowest to the highest value; a blank is a missing value."""
     eighths: str
-    """The end of a bar, by eighths of a cell; the last is a full one."""
+    """Characters of the end of a bar, by eighths of a cell; the last is a full cell."""
     ellipsis: str
     has_braille: bool
 
@@ -27,7 +27,7 @@ ASCII = Glyphs(levels="_.-=+*%#", eighths="#", ellipsis="...", has_braille=False
 
 
 def glyphs_for(encoding: str | None) -> Glyphs:
-    """Blocks and braille where `encoding` has them, else ASCII."""
+    """Return blocks and braille if `encoding` has them, else ASCII."""
     try:
         codecs.encode(f"{BLOCKS.levels}{BLOCKS.eighths}{BLOCKS.ellipsis}⠁⣿", encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -36,13 +36,13 @@ def glyphs_for(encoding: str | None) -> Glyphs:
 
 
 def one_line(text: str, glyphs: Glyphs) -> str:
-    """Text of others on one line, in characters that `glyphs` are for."""
+    """Return untrusted text on one line, in characters that the encoding of `glyphs` has."""
     text = " ".join(shown(text).split())
     return text if glyphs.has_braille else text.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def label_text(label: str, width: int, glyphs: Glyphs) -> str:
-    """A label in exactly `width` columns: cut off with an ellipsis where it is longer."""
+    """Return a label in exactly `width` columns, truncated with an ellipsis if it is longer."""
     text = one_line(label, glyphs)
     if cell_len(text) > width:
         text = set_cell_size(text, max(0, width - len(glyphs.ellipsis))) + glyphs.ellipsis
@@ -50,7 +50,7 @@ def label_text(label: str, width: int, glyphs: Glyphs) -> str:
 
 
 def sparkline(values: Sequence[float | None], highest: float, glyphs: Glyphs) -> str:
-    """One character for each value, from 0 to `highest`; a value that is not known is a blank."""
+    """Return a character for each value on a scale from 0 to `highest`; a missing value is a blank."""
     top = len(glyphs.levels)
     return "".join(
         " "
@@ -61,7 +61,7 @@ def sparkline(values: Sequence[float | None], highest: float, glyphs: Glyphs) ->
 
 
 def bar(share: float, width: int, glyphs: Glyphs) -> str:
-    """A bar over `share` (0 to 1) of `width` columns, to an eighth of a column; never empty, and padded with blanks."""
+    """Return a bar over `share` (0 to 1) of `width` columns, in eighths of a column; never empty, padded with blanks."""
     steps = len(glyphs.eighths)
     filled = max(1, min(round(share * width * steps), width * steps))
     whole, rest = divmod(filled, steps)
@@ -69,7 +69,7 @@ def bar(share: float, width: int, glyphs: Glyphs) -> str:
 
 
 def resampled(values: Sequence[float | None], columns: int) -> list[float | None]:
-    """Means of consecutive values, so that there are at most `columns`; of fewer values each is kept."""
+    """Reduce values to at most `columns` by means of consecutive values."""
     count = len(values)
     if count <= columns:
         return list(values)

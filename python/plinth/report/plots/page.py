@@ -1,4 +1,4 @@
-"""All plots of a run, one below the other."""
+"""Arranges all plots of a run below one another."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,14 +18,16 @@ from plinth.report.text import latency
 _NARROWEST = 40
 _MOST_VARIANTS = 8
 _MANY_VARIANTS = 4
-"""Of more, only two percentiles are shown, so that it stays on one screen."""
+"""With more variants only two percentiles are shown, so that the plot fits on one screen."""
 
 
 def render_plots(
     contents: BundleContents, analysis: Analysis, *, width: int, color: bool, encoding: str | None = "utf-8"
 ) -> str:
-    """The curves of a sweep, throughput over time and latency percentiles by variant, at most `width` columns wide, but 40
-    at least; in ASCII where `encoding` has no blocks and braille; `color` with ANSI colours, else plain.
+    """Render the curves of a sweep, throughput over time and latency percentiles by variant.
+
+    The result is at most `width` but at least 40 columns wide, in ASCII if `encoding` lacks blocks and braille, and has
+    ANSI colours with `color`.
     """
     console = text_console(max(width, _NARROWEST), color=color)
     glyphs = glyphs_for(encoding)
@@ -47,7 +49,7 @@ def render_plots(
 def _over_time(
     variants: Sequence[VariantResult], trials: Sequence[TrialContents], width: int, glyphs: Glyphs
 ) -> list[Text]:
-    """A sparkline for each variant, of the measured seconds of its trial that is nearest to the median."""
+    """Return a sparkline for each variant, of the measured seconds of the trial that is nearest to the median."""
     by_number = {trial.trial.number: trial for trial in trials}
     rows = [(variant, _rates(variant, by_number)) for variant in variants]
     ranges = [f"{number(min(known))} to {number(max(known))}" if (known := _known(rates)) else "" for _, rates in rows]
@@ -71,7 +73,7 @@ def _over_time(
 
 
 def _rates(variant: VariantResult, trials: Mapping[int, TrialContents]) -> list[float | None]:
-    """Transactions per second in each measured second of the variant's typical trial; empty where none counts."""
+    """Return transactions in each measured second of the variant's median trial; empty if it has no valid trial."""
     if variant.tps is None:
         return []
     counted = [
@@ -82,12 +84,12 @@ def _rates(variant: VariantResult, trials: Mapping[int, TrialContents]) -> list[
     if not counted:
         return []
     seconds = [second for second in trials[min(counted)[1]].series if second.phase == "measure"]
-    # The piece at the end, in which the last transactions finish, is no second.
+    # The last interval, in which the last transactions finish, is shorter than a second.
     return [second.done * 1e9 / second.length_ns for second in seconds if second.length_ns >= SHORTEST_SECOND_NS]
 
 
 def _percentiles(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) -> list[Text]:
-    """A bar for each percentile of each variant, all on one logarithmic axis."""
+    """Return a bar for each percentile of each variant, all on one logarithmic axis."""
     figures = {
         variant.id: _figures(found, is_short=len(variants) > _MANY_VARIANTS)
         for variant in variants
@@ -116,7 +118,7 @@ def _percentiles(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) 
 
 
 def _figures(percentiles: LatencyPercentiles, *, is_short: bool) -> dict[str, int]:
-    """In nanoseconds, by name."""
+    """Return percentiles in nanoseconds by name."""
     if is_short:
         return {"p50": percentiles.p50_ns, "p99": percentiles.p99_ns}
     return {
@@ -128,7 +130,7 @@ def _figures(percentiles: LatencyPercentiles, *, is_short: bool) -> dict[str, in
 
 
 def _label_width(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) -> int:
-    """As wide as the longest label, but a third of the line at most."""
+    """Return the width of the longest label, but at most a third of the line."""
     most = width // 3
     return max((cell_len(label_text(one.label, most, glyphs).rstrip()) for one in variants), default=0)
 
