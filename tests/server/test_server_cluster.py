@@ -280,3 +280,34 @@ def test_a_server_that_is_recovering_from_a_crash_of_its_own_is_shut_down(make_c
     cluster.wait_out_recovery(backend)
     cluster.stop()
     assert "database system is shut down" in "\n".join(cluster.layout.log.path.read_text().splitlines()[-3:])
+
+
+def test_what_was_written_without_fsync_is_synced_before_a_server_that_relies_on_it(
+    make_layout: MakeLayout, journal: Journal
+) -> None:
+    """Its checkpoints flush only what they write themselves: a power cut would lose the rest of an honest disk's data."""
+    ran: list[CommandRecord] = []
+    cluster = Cluster(make_layout("18"), Runner(ran.append), journal)
+    cluster.initdb()
+
+    def syncs() -> int:
+        return sum(command.argv[0] == "sync" and str(cluster.layout.data_directory) in command.argv for command in ran)
+
+    try:
+        for settings, count, how in (
+            ({}, 0, "start"),
+            ({"fsync": "of"}, 0, "reload"),
+            ({"fsync": False, "work_mem": "5MB"}, 0, "reload"),
+            ({"work_mem": "5MB"}, 1, "reload"),
+            ({"fsync": "on"}, 1, "reload"),
+            ({"fsync": "off", "shared_buffers": "16MB"}, 1, "restart"),
+            ({"FSYNC": "0", "shared_buffers": "17MB"}, 1, "restart"),
+            ({"fsync": "yes"}, 2, "restart"),
+        ):
+            assert cluster.apply(settings).how == how, settings
+            assert syncs() == count, settings
+            assert ask(cluster, "select setting from pg_settings where name = 'fsync'") == (
+                "off" if settings.get("fsync", settings.get("FSYNC", "on")) in ("of", "off", "0", False) else "on"
+            )
+    finally:
+        cluster.stop()

@@ -27,6 +27,7 @@ from plinth.server.values import setting_text
 from plinth.system.database import connect, database_errors
 from plinth.system.directory import make_directory, remove_directory
 from plinth.system.journal import Entry, Journal
+from plinth.system.page_cache import write_back_command
 from plinth.system.runner import Runner
 
 STOP_TIMEOUT_S = 600.0  # the shutdown checkpoint of large buffers on a slow disk
@@ -55,6 +56,7 @@ class Cluster:
         self._probe = SettingsProbe(layout.installation, layout.owner, runner)
         self._postmaster: Postmaster | None = None
         self._entries: list[Entry] = []
+        self._ran_without_fsync = False
         self._port = layout.spec.port or (SOCKET_PORT if layout.spec.listen == "unix" else port.find_free())
         self._password = secrets.token_urlsafe(24) if layout.spec.listen == "tcp" else None
 
@@ -293,7 +295,18 @@ class Cluster:
     def _check_taken(self, settings: Mapping[str, SettingValue]) -> None:
         with database_errors("read the settings back", self._where), connect(self._control) as control:
             rows = read_rows(control)
+        self._sync_after(fsync=rows["fsync"].setting == "on")
         check_taken(settings, rows, self._probe, where=f"pg_settings of {self._where}")
+
+    def _sync_after(self, *, fsync: bool) -> None:
+        """With fsync = on, make durable what the server has left in the kernel's page cache while it was off.
+
+        No checkpoint would do so, and a power cut would take it from a server that keeps its commits: see fsync in PostgreSQL's
+        documentation, Write Ahead Log.
+        """
+        if fsync and self._ran_without_fsync:
+            self._runner.run(write_back_command(self.layout.directories.values()), owner=self.layout.owner)
+        self._ran_without_fsync = not fsync
 
     def _needs_restart(self, changed: tuple[str, ...]) -> bool:
         """A setting that the server does not know yet may come with a library, which is loaded at a start."""
