@@ -1,4 +1,4 @@
-"""TOML to Experiment, with errors that name file, line, key, got and allowed: all of them at once."""
+"""Reads TOML as an Experiment and reports all errors at once, with file, line, key, got and allowed."""
 
 from plinth.experiment.files import is_bundle
 from plinth.experiment.load import LoadedExperiment, load_experiment, load_text

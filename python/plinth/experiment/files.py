@@ -1,4 +1,4 @@
-"""The files that an experiment names, read with it: scripts of clients, and the SQL of a dataset."""
+"""Reads the files that an experiment names: scripts of clients, and the SQL of a dataset."""
 
 import os
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ _KEYS = ("workload.script", *(f"dataset.{key}" for key in SqlDataset.file_keys))
 
 
 def read_files(document: dict[str, Any], folder: Path, problems: list[Problem]) -> dict[str, str]:
-    """The text of each file that a raw document with a flat matrix names, by its path as written.
+    """Return the text of each file that a raw document with a flat matrix names, by its path as written.
 
-    Paths are relative to `folder`; those that the experiment of a bundle names are in the bundle. What cannot be read is added
+    Paths are relative to `folder`; those that the experiment of a bundle names are in the bundle. Files that cannot be read are added
     to `problems`.
     """
     files: dict[str, str] = {}
@@ -44,16 +44,16 @@ def read_files(document: dict[str, Any], folder: Path, problems: list[Problem]) 
 
 
 def is_bundle(folder: Path) -> bool:
-    """Whether `folder` is a bundle. A link for its manifest.json, wherever it leads, does not keep it from being one."""
+    """Return whether `folder` is a bundle, also if its manifest.json is a symbolic link."""
     return os.path.lexists(folder / "manifest.json")
 
 
 class _OutsideBundle(Exception):
-    """What a bundle's experiment names is not in the bundle."""
+    """The experiment of a bundle names a file outside of it."""
 
 
 def _place(folder: Path, name: str) -> Path:
-    """Where the file is; of a bundle's experiment in the bundle, since bundles are shared and any file could be named."""
+    """Return the path of a file. The experiment of a bundle may only name files in it, since bundles may come from others."""
     if not is_bundle(folder):
         return folder / name
     kept = folder / kept_path(name)
@@ -63,7 +63,7 @@ def _place(folder: Path, name: str) -> Path:
 
 
 def _named(document: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
-    """What the keys and their levels name, each with the key that says so."""
+    """Yield each key with the files that it or its levels name."""
     matrix = document.get("matrix")
     for key in _KEYS:
         table, name = key.split(".")
@@ -81,6 +81,6 @@ def _value(table: Any, key: str) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
-    """One name, or a list of them; what is neither is reported with the experiment itself."""
+    """Return one name or a list of names as a list; other values are reported by the validation of the experiment."""
     values = value if isinstance(value, list) else [value]
     return [one for one in values if isinstance(one, str)]

@@ -1,4 +1,4 @@
-"""[full]: the published size of an experiment, which --full puts in the place of the size that runs anywhere."""
+"""[full]: the published size of an experiment, which --full uses instead of the default size."""
 
 from copy import deepcopy
 from typing import Any
@@ -14,9 +14,9 @@ from plinth.model.experiment import Experiment, factor_path
 
 
 def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
-    """The raw document, whose [full] is flat, with every key of [full] in its place. Raises Problem when it has none.
+    """Apply every key of [full], which is flat, to the raw document. Raises Problem if there is no [full].
 
-    A `kind` among them begins its table anew: another kind has other keys.
+    A `kind` among them replaces its table, since another kind has other keys.
     """
     full = document.get("full")
     if not isinstance(full, dict) or not full:
@@ -37,7 +37,7 @@ def at_full_size(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_full(document: dict[str, Any]) -> list[Problem]:
-    """What is wrong with a valid raw document, whose tables are flat, once it is at its full size."""
+    """Return the problems of a valid raw document with flat tables at its full size."""
     if not document.get("full"):
         return []
     try:

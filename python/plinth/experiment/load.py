@@ -1,4 +1,4 @@
-"""Reading an experiment file: parse, override, validate, and say everything that is wrong."""
+"""Reads an experiment file: parses it, applies overrides, validates it and reports all problems."""
 
 import tomllib
 from copy import deepcopy
@@ -35,7 +35,7 @@ _TWICE_HINT = (
 
 @dataclass(frozen=True)
 class LoadedExperiment:
-    """An experiment, the text that it was read from, and what it names: files (path as written -> text), a reference.
+    """An experiment, its text, and the files (path as written -> text) and the reference that it names.
 
     `full`: at the published size, by its own [full]. `removed_factors`: those of keys that went with a table that --set replaced.
     Connection strings have no secrets in `experiment`, `overrides` and `kept_text`, which is what a bundle keeps of the text;
@@ -54,7 +54,7 @@ class LoadedExperiment:
     connections: dict[str, str] = field(default_factory=dict, repr=False)
 
     def error(self, problems: list[Problem]) -> ExperimentError:
-        """Findings that came later, such as a setting that the server does not know, with file and line."""
+        """Return an error with file and line for problems found later, such as a setting unknown to the server."""
         return _error(problems, self.text, self.file, self.overrides)
 
 
@@ -77,7 +77,7 @@ def load_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = Fa
 def load_text(
     text: str, file: str, folder: Path, overrides: tuple[str, ...] = (), full: bool = False
 ) -> LoadedExperiment:
-    """As `load_experiment`, of a text; `file` names it in errors, the files that it names are relative to `folder`."""
+    """Like `load_experiment`, for a text. `file` is its name in errors; paths in it are relative to `folder`."""
     written, overrides, connections = _without_secrets(_parse(text, file), text, file, overrides)
     document = deepcopy(flatten(written, "full"))  # --set changes its tables in place
     as_written = deepcopy(flatten(document, "matrix"))
@@ -111,9 +111,9 @@ def load_text(
 def _without_secrets(
     document: dict[str, Any], text: str, file: str, overrides: tuple[str, ...]
 ) -> tuple[dict[str, Any], tuple[str, ...], dict[str, str]]:
-    """Document and overrides without the secrets of their connection strings, and the whole strings by what is left.
+    """Return document and overrides without secrets of connection strings, and the full strings by the reduced ones.
 
-    Raises ExperimentError, of which no text of such a string is a part, for those that cannot be read.
+    Raises ExperimentError for strings that cannot be parsed; its message contains no part of them.
     """
     of_file, of_overrides = SecretsTaken(), SecretsTaken()
     document = of_file.without(document)
@@ -154,13 +154,13 @@ def _line(problem: Problem) -> int:
 
 
 def _placed(problem: Problem, text: str, file: str, overrides: tuple[str, ...]) -> Problem:
-    """The problem with file and line, or with the --set that brought it."""
+    """Return the problem with file and line, or with the --set option that caused it."""
     path = problem.path
     for override in overrides:
         keys = override_keys(override)
         factor = factor_path(str(path[1])) if path[:1] == ["matrix"] and len(path) > 1 else ()
         in_matrix = bool(factor) and keys in (factor, ("matrix", *factor))
-        # A table that only this override made: "--set mesure.repeats=3" is an error of its first part.
+        # The override itself created the table: in "--set mesure.repeats=3" the first part is wrong.
         made = tuple(path) == keys[: len(path)] and bool(path) and find(text, path) is None
         if in_matrix or made or tuple(path[: len(keys)]) == keys:
             return problem.at(f"--set {override}")

@@ -1,7 +1,7 @@
-"""Where a key of a TOML document was written.
+"""Finds the line of a key in a TOML document.
 
 The document is cut into its statements (a header, or a key with its value), each of which is a TOML document by itself.
-The standard parser reads each once, and what it finds there is written down with the statement's line; so the cost
+The standard parser reads each once, and its keys are stored with the statement's line; so the cost
 grows with the document's length, however many keys are looked up. It matters only when there is an error to show.
 """
 
@@ -15,7 +15,7 @@ from plinth.experiment.toml_document import with_short_keys
 
 _Path = tuple[str | int, ...]
 
-# What may hold a line end that ends no statement, or a bracket that opens nothing; then brackets, and line ends themselves.
+# First strings and comments, whose line ends and brackets do not count; then brackets and line ends.
 # https://toml.io/en/v1.0.0#string: up to two quotes may precede the three that end a string over several lines.
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|' + r"'''.*?'{3,5}|" + r'"(?:\\.|[^"\\])*"|' + r"'[^']*'|#[^\n]*|[\[\]{}\n]", re.DOTALL
@@ -23,9 +23,9 @@ _TOKEN = re.compile(
 
 
 def locate(text: str, path: Sequence[str | int]) -> int:
-    """The line, from 1, of the statement that wrote `path`, or the nearest of its ancestors that is there.
+    """Return the line, from 1, of the statement that sets `path`, or of its nearest ancestor in the text.
 
-    `text` must be valid TOML. A key that nobody wrote (a missing one) is at its table's header, or at line 1.
+    `text` must be valid TOML. A missing key is located at its table's header, or at line 1.
     """
     while path:
         line = find(text, path)
@@ -36,13 +36,13 @@ def locate(text: str, path: Sequence[str | int]) -> int:
 
 
 def find(text: str, path: Sequence[str | int]) -> int | None:
-    """The line, from 1, of the statement that wrote `path`; None when nothing did."""
+    """Return the line, from 1, of the statement that sets `path`; None if there is none."""
     return _lines(text).get(tuple(path)) if path else 1
 
 
-@lru_cache(maxsize=2)  # an experiment, and the published values that it names
+@lru_cache(maxsize=2)  # an experiment and its reference
 def _lines(text: str) -> Mapping[_Path, int]:
-    """The line of each path in `text`."""
+    """Return the line of each path in `text`."""
     lines: dict[_Path, int] = {}
     sizes: dict[_Path, int] = {}  # of arrays of tables
     table: _Path = ()
@@ -59,7 +59,7 @@ def _lines(text: str) -> Mapping[_Path, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Each statement of a valid document and its line, from 1; empty lines and comments too."""
+    """Yield each statement of a valid document with its line, from 1, including empty lines and comments."""
     line, start, depth = 1, 0, 0
     for token in _TOKEN.finditer(text):
         if token[0] in ("[", "{"):
@@ -74,7 +74,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _opened(header: Any, sizes: dict[_Path, int]) -> _Path:
-    """The path of the table that a header opens, its arrays of tables by their last element."""
+    """Return the path of the table that a header opens, with the index of the last element of arrays of tables."""
     path: _Path = ()
     while header:
         (key, header), *_ = header.items()
@@ -88,7 +88,7 @@ def _opened(header: Any, sizes: dict[_Path, int]) -> _Path:
 
 
 def _paths(table: _Path, document: dict[str, Any]) -> Iterator[_Path]:
-    """The path of each value in `document`, which is in `table`."""
+    """Yield the path of each value in `document`, which is in `table`."""
     left: list[tuple[_Path, Any]] = [(table, document)]
     while left:
         above, value = left.pop()

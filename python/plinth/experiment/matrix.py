@@ -1,4 +1,4 @@
-"""Factors and levels: every level is checked by validating the experiment that it makes."""
+"""Checks factors and levels by validating the experiment that results from each level."""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ from plinth.model.nearest import nearest
 from plinth.model.storage_graph import factors_by_storage
 
 FACTOR_PARTS = ("storage", "server", "dataset", "workload")
-"""What the dotted path of a factor begins with."""
+"""Possible first parts of a factor's dotted path."""
 
 
 def flatten(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """The document with `workload.clients = [..]` of the table `name` (nested tables in TOML) as one dotted key each."""
+    """Return the document with each nested key of the table `name` as one dotted key, such as "workload.clients"."""
     nested = document.get(name)
     if not isinstance(nested, dict):
         return document
@@ -37,11 +37,11 @@ def flatten(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem]:
-    """What is wrong with factors and levels that is not wrong (`known`) with the experiment without them."""
+    """Return problems of factors and levels, except those that the experiment has without them (`known`)."""
     matrix = document.get("matrix")
     if not isinstance(matrix, dict):
         return []
-    # What is no list of levels is reported with the experiment itself.
+    # Values that are not lists are reported by the validation of the experiment.
     factors = {
         factor: levels for factor, levels in matrix.items() if isinstance(levels, list) and all(map(_is_level, levels))
     }
@@ -52,7 +52,7 @@ def check_matrix(document: dict[str, Any], known: list[Problem]) -> list[Problem
 
 
 def _same_keys(factors: Iterable[str]) -> list[Problem]:
-    """Factors that write to the same key: only the last would count."""
+    """Return a problem for each pair of factors that set the same key."""
     first: dict[tuple[str, ...], str] = {}
     return [
         Problem(f"{factor!r} is the same key as {other!r}", path=["matrix", factor], hint="leave one out")
@@ -62,7 +62,7 @@ def _same_keys(factors: Iterable[str]) -> list[Problem]:
 
 
 def _check_together(document: dict[str, Any], factors: Mapping[str, list[Any]]) -> list[Problem]:
-    """What is wrong with the first combination of levels that are right one by one, but not together."""
+    """Return the problems of the first invalid combination of levels that are valid separately."""
     for levels in itertools.product(*factors.values()):
         combination = dict(zip(factors, levels, strict=True))
         changed = with_levels(document, combination)
@@ -83,7 +83,7 @@ def _check_together(document: dict[str, Any], factors: Mapping[str, list[Any]]) 
 
 
 def _of_table(combination: Mapping[str, Any], table: str | int) -> str:
-    """The levels of a combination that are written to one table: "workload.driver = 'psycopg' with workload.rate = 100"."""
+    """Format the levels of a combination that belong to one table: "workload.driver = 'psycopg' with workload.rate = 100"."""
     told = {factor: level for factor, level in combination.items() if factor_path(factor)[0] == table}
     return " with ".join(f"{factor} = {level!r}" for factor, level in (told or combination).items())
 
@@ -113,7 +113,7 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
 
 
 def _barred(document: dict[str, Any], factor: str) -> str | None:
-    """The key on a factor's way that is a value, where a table must be."""
+    """Return the key on a factor's path whose value is not a table; None if there is none."""
     table: Any = document
     way = factor_path(factor)
     for place, key in enumerate(way[:-1], start=1):
@@ -124,12 +124,12 @@ def _barred(document: dict[str, Any], factor: str) -> str | None:
 
 
 def _is_level(level: Any) -> bool:
-    """A single value, or a list of words for a key that takes one."""
+    """Return whether a level is a single value, or a list of strings for a key that takes one."""
     return not isinstance(level, dict) and (not isinstance(level, list) or all(isinstance(word, str) for word in level))
 
 
 def _check_storage_factor(document: dict[str, Any], factor: str, levels: list[Any], name: str) -> Problem | None:
-    """Whether the storage `name`, and what becomes another with it, can be there once for each level."""
+    """Check that the storage `name`, and those built on it, can exist once for each level."""
     tables = document.get("storage")
     if not isinstance(tables, dict) or name not in tables:
         names = list(tables) if isinstance(tables, dict) else []
@@ -138,7 +138,7 @@ def _check_storage_factor(document: dict[str, Any], factor: str, levels: list[An
         )
     specs = valid_storages(tables)
     if len(specs) < len(tables):
-        return None  # what is wrong with them is reported with the storages themselves
+        return None  # their problems are reported by the check of the storages
     for other, factors in factors_by_storage(specs, [factor]).items():
         if factors and len(levels) > 1 and specs[other].kind == "device":
             return Problem(
@@ -159,7 +159,7 @@ def _check_level(document: dict[str, Any], factor: str, level: Any, known: list[
 def _check_storage_level(
     document: dict[str, Any], changed: dict[str, Any], factor: str, level: Any, known: list[Problem]
 ) -> list[Problem]:
-    """What is wrong with the storages of a level, in themselves and between them, that is not wrong without it."""
+    """Return problems of storages, separately and combined, that a level causes."""
     if problems := _problems_of_level(changed, factor, level, known):
         return problems
     before = {(tuple(found.path), found.message) for found in _between_storages(document)}
@@ -175,7 +175,7 @@ def _between_storages(document: dict[str, Any]) -> list[Problem]:
 
 
 def _is_of_level(problem: Problem, target: list[str | int]) -> bool:
-    """Whether the level itself is wrong, rather than the factor's key, which is reported once for all levels."""
+    """Return whether the level is invalid rather than the factor's key, which is reported once for all levels."""
     if problem.path == target and problem.message.startswith(UNKNOWN_KEY):
         return False
     return problem.path[: len(target)] == target

@@ -1,4 +1,4 @@
-"""What the objectives of a raw document name: factors with their levels, and storages with a price."""
+"""Checks the names in objectives of a raw document: factors with their levels, and storages with a price."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +9,7 @@ from plinth.model.nearest import nearest
 
 
 def check_objectives(document: dict[str, Any], matrix: dict[str, Any], storages: dict[str, Any]) -> list[Problem]:
-    """Names and levels that do not exist; what is no table is reported with the experiment itself."""
+    """Return problems of names and levels that do not exist; other types are reported by the validation."""
     objectives = document.get("objective")
     if not isinstance(objectives, list):
         return []

@@ -1,4 +1,4 @@
-"""`--set key=value`: one key of the experiment, replaced from the command line."""
+"""Applies `--set key=value`, which replaces a key of the experiment."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ _FORM = re.compile(r"\s*([A-Za-z0-9_.\"-]+?)\s*=(.*)", re.DOTALL)
 
 
 def override_keys(override: str) -> tuple[str, ...]:
-    """The keys that an override names: "measure.repeats=3" -> ("measure", "repeats")."""
+    """Return the keys of an override: "measure.repeats=3" -> ("measure", "repeats")."""
     match = _FORM.fullmatch(override)
     if match is None:
         shown = "--set" if may_hold_secrets(override) else f"--set {override!r}"
@@ -31,7 +31,7 @@ def override_keys(override: str) -> tuple[str, ...]:
 
 
 def _value(text: str) -> Any:
-    """A TOML value; text that is none is taken as a string, so that quotes may be left out."""
+    """Parse a TOML value; other text is taken as a string, so that quotes may be omitted."""
     try:
         try:
             return parse_toml(f"value = {text}")["value"]
@@ -43,13 +43,13 @@ def _value(text: str) -> Any:
 
 
 def override_without_secrets(override: str, secrets: SecretsTaken) -> str:
-    """The override without what is secret in its value; `secrets` then knows the whole."""
+    """Return the override without the secrets in its value, which are added to `secrets`."""
     keys = override_keys(override)
     match = _FORM.fullmatch(override)
     assert match is not None, "override_keys has refused it"
     value = _value(match[2])
     bare = secrets.without(value, keys)
-    # Written anew also where the secret is in a comment, or behind a line's end.
+    # Serialise the value again, which also drops secrets in a comment or after a line end.
     return f"{match[1]}={toml_value(bare)}" if bare != value or may_hold_secrets(match[2]) else override
 
 
@@ -58,10 +58,10 @@ def apply_overrides(document: dict[str, Any], overrides: Sequence[str]) -> list[
 
     A key that is a factor replaces that factor's levels: `--set storage=memory` leaves one, `--set
     workload.clients=[1,2]` gives two. `--set matrix.workload.clients=[1,2]` makes it a factor if it is none yet. A
-    table replaces the whole table. Another `kind` of a storage or of the dataset begins its table anew,
-    with what --set says of it. Factors of keys that the new kind does not have are removed with the table, and so are
+    table replaces the whole table. Another `kind` of a storage or of the dataset replaces its table
+    by the values of --set. Factors of keys that the new kind does not have are removed with the table, and so are
     storages that were members of nothing else.
-    Raises UsageError for an override that has no form, or whose way is barred by a value.
+    Raises UsageError for an override that is malformed, or whose path leads through a value.
     """
     kinds_before = {table: _kind(document, table) for table in _tables_with_kinds(document)}
     members_before = _members(document)
@@ -98,7 +98,7 @@ def _set(document: dict[str, Any], keys: tuple[str, ...], value: Any, override: 
 
 
 def is_kind(keys: tuple[str, ...]) -> bool:
-    """Whether they name the kind of a storage or of the dataset, which decides what other keys its table has."""
+    """Return whether they name the kind of a storage or of the dataset, which determines the other keys of its table."""
     return keys == ("dataset", "kind") or (keys[0] == "storage" and keys[2:] == ("kind",))
 
 
@@ -108,7 +108,7 @@ def _tables_with_kinds(document: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def _members(document: dict[str, Any]) -> set[str]:
-    """The storages that are members of another."""
+    """Return the storages that are members of another."""
     storages = document.get("storage")
     return set(raw_storages(valid_storages(storages))) if isinstance(storages, dict) else set()
 
@@ -121,7 +121,7 @@ def _kind(document: dict[str, Any], table: tuple[str, ...]) -> Any:
 
 
 def _remove_factors(document: dict[str, Any], table: tuple[str, ...]) -> Iterator[str]:
-    """Take the factors of keys that the kind of `table` does not have out of a raw document's matrix."""
+    """Remove factors from a raw document's matrix whose keys the kind of `table` does not have; yield their names."""
     keys = _keys_of_kind(DatasetSpec if table == ("dataset",) else StorageSpec, _kind(document, table))
     for levels, key, factor in list(_factors(document)):
         path = factor_path(factor)
@@ -132,7 +132,7 @@ def _remove_factors(document: dict[str, Any], table: tuple[str, ...]) -> Iterato
 
 
 def _prune(table: Any) -> None:
-    """Remove the tables of a raw matrix in which no factor is left."""
+    """Remove the empty tables of a raw matrix."""
     if isinstance(table, dict):
         for key, levels in list(table.items()):
             _prune(levels)
@@ -141,7 +141,7 @@ def _prune(table: Any) -> None:
 
 
 def _keys_of_kind(union: Any, kind: Any) -> set[str]:
-    """The keys of a table of this kind; none where there is no such kind."""
+    """Return the keys of a table of this kind; empty for an unknown kind."""
     specs: tuple[type[BaseModel], ...] = get_args(get_args(union)[0])
     return {
         field.alias or name
@@ -154,7 +154,7 @@ def _keys_of_kind(union: Any, kind: Any) -> set[str]:
 def set_key(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> None:
     """Set a key in the raw document, in place: the levels of a factor that writes there, else the key itself.
 
-    Raises KeyError with the part of the way that is a value.
+    Raises KeyError with the part of the path that is a value.
     """
     factor = _factor_named(document, factor_path(".".join(keys[1:])) if keys[0] == "matrix" else keys)
     if factor is not None:
@@ -170,12 +170,12 @@ def set_key(document: dict[str, Any], keys: tuple[str, ...], value: Any) -> None
 
 
 def _factor_named(document: dict[str, Any], keys: tuple[str, ...]) -> tuple[dict[str, Any], str] | None:
-    """The table and key of the factor that writes to `keys`."""
+    """Return the table and key of the factor that sets `keys`."""
     return next(((table, key) for table, key, factor in _factors(document) if factor_path(factor) == keys), None)
 
 
 def _factors(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Each factor of the raw document, quoted ("workload.clients") or nested: the table and key it is written at, and itself."""
+    """Yield table, key and dotted name of each factor of the raw document, quoted ("workload.clients") or nested."""
     pending = [(document.get("matrix"), "")]
     while pending:
         table, prefix = pending.pop()

@@ -1,4 +1,4 @@
-"""Validation errors as problems that teach: the key, what was got, what is allowed, and the near miss."""
+"""Converts validation errors to problems with key, got, allowed and the closest match."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from plinth.model.errors import Problem
 from plinth.model.nearest import nearest
 
 UNKNOWN_KEY = "unknown key"
-"""How the message of a key that does not exist begins."""
+"""Start of the message for an unknown key."""
 
 _TAG_KEYS = ("kind", "do")
 """Discriminators of the unions."""
 
 
 def problems_of(error: ValidationError, document: dict[str, Any], model: type[BaseModel]) -> list[Problem]:
-    """Every finding of `error`, which came of validating `document` as `model`; unions give one problem a place."""
+    """Return the problems of `error`, raised by validating `document` as `model`; a union gives one problem per location."""
     findings: dict[tuple[str | int, ...], list[ErrorDetails]] = {}
     for detail in error.errors():
         findings.setdefault(tuple(_path(detail["loc"], document)), []).append(detail)
@@ -28,15 +28,15 @@ def problems_of(error: ValidationError, document: dict[str, Any], model: type[Ba
 
 
 def _no_member_fits(details: list[ErrorDetails], path: list[str | int]) -> Problem:
-    """A value that is none of a union's types: what each of them wants."""
+    """Return the problem of a value that matches none of a union's types, with what each expects."""
     wanted = [detail["msg"].removeprefix("Input should be ").partition(",")[0] for detail in details]
     return Problem(f"got {_shown(details[0]['input'])}; must be {' or '.join(wanted)}", path=path)
 
 
 def _path(loc: tuple[int | str, ...], document: Any) -> list[str | int]:
-    """The document's own path of pydantic's location, which also holds union tags and type names."""
+    """Return the document's path for a pydantic location, which also contains union tags and type names."""
     path: list[str | int] = []
-    is_tagged = False  # whether the union's tag of this table has come: a missing key may have the same name
+    is_tagged = False  # whether the union's tag was already skipped: a missing key may have the same name
     for index, part in enumerate(loc):
         if isinstance(document, dict):
             if not is_tagged and part in (document.get(tag) for tag in _TAG_KEYS) and index < len(loc) - 1:
@@ -46,7 +46,7 @@ def _path(loc: tuple[int | str, ...], document: Any) -> list[str | int]:
                 path.append(part)
             elif index == len(loc) - 1 and isinstance(part, str):
                 is_tag = not is_tagged and part in (document.get(tag) for tag in _TAG_KEYS)
-                path += [] if is_tag else [part]  # else a key that is missing
+                path += [] if is_tag else [part]  # otherwise a missing key
         elif isinstance(document, list) and isinstance(part, int) and part < len(document):
             document = document[part]
             path.append(part)
@@ -102,11 +102,11 @@ _WANTED = (
     | dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false")
     | {"string_type": 'must be text in quotes, as in "on"'}
 )
-"""What pydantic's types of error want, in the words of an experiment's author."""
+"""Explanations of pydantic's error types for authors of experiments."""
 
 
 def _levels_hint(got: Any, path: list[str | int]) -> str | None:
-    """Where several values of one key belong."""
+    """Return the hint that several values of a key belong in [matrix]."""
     if not isinstance(got, list) or path[:1] == ["matrix"]:
         return None
     key = ".".join(map(str, path))
@@ -118,7 +118,7 @@ def _shown(got: Any) -> str:
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """Every model named in an annotation, through unions, dicts and Annotated."""
+    """Return every model in an annotation, through unions, dicts and Annotated."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     arguments = getattr(annotation, "__args__", ())
@@ -126,13 +126,13 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def _allowed_keys(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:
-    """The keys allowed at `loc`."""
+    """Return the keys allowed at `loc`."""
     found = _candidates(model, loc)
     return sorted({field.alias or name for candidate in found for name, field in candidate.model_fields.items()})
 
 
 def _candidates(model: type[BaseModel], loc: tuple[int | str, ...]) -> list[type[BaseModel]]:
-    """The models that are possible at `loc`, which runs through fields, dict keys and union tags."""
+    """Return the possible models at `loc`, which consists of fields, dict keys and union tags."""
     candidates = [model]
     for part in loc:
         tagged = [candidate for candidate in candidates if part in _own_tags(candidate)]
@@ -159,6 +159,6 @@ def _tags(model: type[BaseModel], loc: tuple[int | str, ...]) -> str:
 
 
 def _own_tags(model: type[BaseModel]) -> tuple[str, ...]:
-    """The discriminator's values that select this model in a union."""
+    """Return the discriminator values that select this model in a union."""
     fields = (model.model_fields[key] for key in _TAG_KEYS if key in model.model_fields)
     return tuple(tag for field in fields for tag in _literal(field.annotation))

@@ -1,4 +1,4 @@
-"""The published results that an experiment names: those that Plinth brings along, or a file beside the experiment."""
+"""Loads the published results that an experiment names, from Plinth's own or from a file beside the experiment."""
 
 import tomllib
 from importlib import resources
@@ -21,15 +21,15 @@ _SUFFIX = ".toml"
 
 
 def packaged_references() -> tuple[str, ...]:
-    """The names of the references that Plinth brings along."""
+    """Return the names of the built-in references."""
     folder = resources.files("plinth") / "reference"
     return tuple(sorted(file.name.removesuffix(_SUFFIX) for file in folder.iterdir() if file.name.endswith(_SUFFIX)))
 
 
 def load_reference(name: str, folder: Path) -> Reference:
-    """The reference called `name`, or that of the file `name`, relative to `folder`, where it ends with .toml.
+    """Load the built-in reference `name`, or the file `name`, relative to `folder`, if it ends with .toml.
 
-    Raises Problem, placed at the experiment's key, when there is none or it is not valid.
+    Raises Problem, located at the experiment's key, if it does not exist or is not valid.
     """
     text = _file_text(folder / name) if name.endswith(_SUFFIX) else _packaged_text(name)
     try:
@@ -54,10 +54,10 @@ def _described(problem: Problem, where: str) -> str:
 
 
 def named_reference(document: dict[str, Any], folder: Path, problems: list[Problem]) -> Reference | None:
-    """What a raw document's `reference` names; a problem of it is added to `problems`."""
+    """Load the reference of a raw document; a problem is added to `problems`."""
     name = document.get("reference")
     if not isinstance(name, str):
-        return None  # another type is reported with the experiment itself
+        return None  # other types are reported by the validation of the experiment
     try:
         return load_reference(name, folder)
     except Problem as problem:
@@ -85,7 +85,7 @@ def _file_text(path: Path) -> str:
 
 
 def _check_levels(name: str, reference: Reference) -> None:
-    """Levels are keyed as in [matrix]; what could never be a factor would never be shown."""
+    """Check that levels are keyed as in [matrix]; a key that cannot be a factor would never be shown."""
     tables = [figure.levels for figure in reference.figure]
     tables += [levels for ratio in reference.ratio for levels in (ratio.levels, ratio.to)]
     wrong = {key: None for levels in tables for key in levels if factor_path(key)[0] not in FACTOR_PARTS}

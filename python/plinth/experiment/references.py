@@ -1,5 +1,5 @@
-"""Names that must point at something: storages, scripts, baseline levels. Read off the raw document, so that
-they are reported beside whatever else is wrong."""
+"""Checks names of storages, scripts and baseline levels in the raw document, so that they are reported with all other
+problems."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from plinth.model.nearest import nearest
 
 
 def check_references(document: dict[str, Any]) -> list[Problem]:
-    """What points at nothing in a raw document whose matrix is flat."""
+    """Return problems of undefined names in a raw document with a flat matrix."""
     storages = _table(document, "storage")
     server = _table(document, "server")
     matrix = _table(document, "matrix")
@@ -81,7 +81,7 @@ def _check_load_settings(document: dict[str, Any], matrix: dict[str, Any]) -> li
 
 
 def _check_stops(document: dict[str, Any]) -> list[Problem]:
-    """Of an external server: what it would have to be stopped for."""
+    """Check that nothing requires an external server to be stopped."""
     measure = _table(document, "measure")
     asked = {"cache": measure.get("cache") == "cold", "restore": measure.get("restore", "none") != "none"}
     return [
@@ -98,7 +98,7 @@ def _check_stops(document: dict[str, Any]) -> list[Problem]:
 def _check_names(
     what: str, keys: Iterable[str], allowed: Collection[str], document: dict[str, Any], matrix: dict[str, Any]
 ) -> list[Problem]:
-    """Names at dotted `keys` that are none of `allowed`."""
+    """Return problems of names at dotted `keys` that are not in `allowed`."""
     return [
         Problem(f"{what} {name!r} is not one of: {', '.join(allowed)}", path=path, hint=nearest(name, allowed))
         for name, path in _named(keys, document, matrix)
@@ -109,7 +109,7 @@ def _check_names(
 def _named(
     keys: Iterable[str], document: dict[str, Any], matrix: dict[str, Any]
 ) -> Iterator[tuple[str, Sequence[str | int]]]:
-    """What the file itself says at dotted `keys`, and every level of a factor that writes there; with the key of each."""
+    """Yield the value at dotted `keys` and every level of a factor that sets it, each with its path."""
     for key in keys:
         *parents, last = factor_path(key)
         written = _table_at(document, parents).get(last)
@@ -141,7 +141,7 @@ def _check_baseline(document: dict[str, Any], matrix: dict[str, Any]) -> list[Pr
 
 
 def _check_compare(document: dict[str, Any], matrix: dict[str, Any]) -> list[Problem]:
-    """Names of factors that have something to compare: more than one level."""
+    """Check that compared factors exist and have more than one level."""
     asked = _table(document, "measure").get("compare", [])
     varied = {factor: factor_path(factor) for factor, levels in matrix.items() if len(_list(levels)) > 1}
     allowed = ", ".join(varied) or "none, as no factor has more than one level"

@@ -1,4 +1,4 @@
-"""The JSON Schema of an experiment file, made from the model; editors use it for completion."""
+"""Generates the JSON Schema of experiment files from the model; editors use it for completion."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from plinth.model.experiment import Experiment
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema, draft 2020-12, of an experiment file as written (keys by alias)."""
+    """Return the JSON Schema (draft 2020-12) of an experiment file, with keys by alias."""
     schema = Experiment.model_json_schema(by_alias=True)
     # Dotted keys may also be written as nested tables: workload.clients = [1, 16] without quotes.
     for name in ("matrix", "full"):

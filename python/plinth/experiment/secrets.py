@@ -1,4 +1,4 @@
-"""Secrets of connection strings, taken out of an experiment's document before anything else is done with it.
+"""Removes secrets of connection strings from an experiment's document before it is processed further.
 
 What is validated, planned, shown and kept has only connection strings without secrets; the whole ones stay beside it in
 memory, for the code that connects.
@@ -10,20 +10,20 @@ from plinth.model.errors import Problem
 from plinth.model.secrets import UnreadableConnection, holds_secrets, split
 
 _CONNECTION = "server.connection"
-"""Also as a factor of [matrix], a key of [full] or a level of measure.baseline."""
+"""The key of a connection string; it also occurs in [matrix], [full] and measure.baseline."""
 _MASK = "***"
 _FORMS = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
 
 
 class SecretsTaken:
-    """Takes the secrets out of documents. `connections`: the whole string of each that had any, by what was left of it."""
+    """Removes secrets from documents. `connections` maps each reduced connection string to the full one."""
 
     def __init__(self) -> None:
         self.connections: dict[str, str] = {}
         self.problems: list[Problem] = []
 
     def without(self, value: Any, path: tuple[str | int, ...] = ()) -> Any:
-        """A copy of `value`, which is at `path` of the document, without secrets.
+        """Return a copy of `value`, located at `path` of the document, without secrets.
 
         Adds to `problems` each connection string that cannot be read, and each secret where it does not belong.
         """
@@ -60,7 +60,7 @@ class SecretsTaken:
 
 
 def _key_of(path: tuple[str | int, ...]) -> list[str | int]:
-    """The path as the checks of a document have it, whose [matrix] and [full] are flat."""
+    """Return the path in the form used by the checks, where [matrix] and [full] are flat."""
     if len(path) > 1 and path[0] in ("matrix", "full"):
         return [path[0], ".".join(part for part in path[1:] if isinstance(part, str))]
     return list(path)

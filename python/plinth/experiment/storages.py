@@ -1,5 +1,5 @@
-"""How storages are layered: names, kinds, cycles, members. Read off the raw document, storage by storage,
-so that it is reported beside whatever else is wrong."""
+"""Checks the layering of storages: names, kinds, cycles and members. Works on the raw document, so that its problems are
+reported with all others."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _OF_A_FILESYSTEM = ("filesystem", "mkfs_options", "mount_options", "fill")
 
 
 def valid_storages(tables: dict[str, Any]) -> dict[str, StorageSpec]:
-    """Those of [storage] that are valid in themselves; what is wrong with the others is found with the experiment."""
+    """Return the storages of [storage] that are valid separately; others are reported by the validation."""
     specs = {}
     for name, table in tables.items():
         try:
@@ -27,7 +27,7 @@ def valid_storages(tables: dict[str, Any]) -> dict[str, StorageSpec]:
 
 
 def check_storages(specs: Mapping[str, StorageSpec], named: Collection[str]) -> list[Problem]:
-    """What is wrong between storages; `named` are all that the experiment names, valid or not."""
+    """Return problems between storages; `named` are all storages of the experiment, valid or not."""
     raw = raw_storages(specs)
     problems = _taken_twice(specs) + _cycles(specs)
     for name, spec in specs.items():
@@ -40,7 +40,7 @@ def check_storages(specs: Mapping[str, StorageSpec], named: Collection[str]) -> 
 
 
 def check_data_directory(name: str, path: Sequence[str | int], specs: Mapping[str, StorageSpec]) -> list[Problem]:
-    """Whether a data directory, WAL or a tablespace can be stored on the storage `name`, as the key `path` asks."""
+    """Check that a data directory, WAL or tablespace can be stored on the storage `name`, which the key `path` names."""
     if name not in specs:
         return []
     whose = raw_storages(specs).get(name)
@@ -56,7 +56,7 @@ def check_data_directory(name: str, path: Sequence[str | int], specs: Mapping[st
 def _references(
     name: str, spec: StorageSpec, specs: Mapping[str, StorageSpec], named: Collection[str]
 ) -> Iterator[Problem]:
-    """Names that point at nothing, or at what cannot serve."""
+    """Yield problems of references to undefined or unsuitable storages."""
     raw = raw_storages(specs)
     for reference in spec.references():
         path = ["storage", name, *reference.key]
@@ -86,7 +86,7 @@ def _fits(reference: Reference, spec: StorageSpec) -> bool:
 
 
 def _too_few_members(name: str, spec: StorageSpec, specs: Mapping[str, StorageSpec]) -> Iterator[Problem]:
-    """RAID levels and the like that have too few members."""
+    """Yield a problem if a storage, such as a RAID array, has too few members."""
     for need in spec.least_members():
         got = sum(count_of(specs[member]) if member in specs else 1 for member in need.names)
         if got < need.least:
@@ -132,7 +132,7 @@ def _cycles(specs: Mapping[str, StorageSpec]) -> list[Problem]:
 
 
 def _mounted(name: str, spec: StorageSpec) -> Iterator[Problem]:
-    """What is mounted is one and not several."""
+    """Yield a problem if a storage that is mounted has a count, which is for members only."""
     if isinstance(spec, CountedStorage) and spec.count > 1 and spec.is_mounted:
         yield Problem(
             f"count = {spec.count} makes members, but no storage has {name!r} as a member",
@@ -142,7 +142,7 @@ def _mounted(name: str, spec: StorageSpec) -> Iterator[Problem]:
 
 
 def _raw(name: str, spec: StorageSpec, whose: str) -> Iterator[Problem]:
-    """A member has no file system of its own."""
+    """Yield a problem if a member has a file system of its own."""
     if isinstance(spec, FormattedStorage):
         for key in _OF_A_FILESYSTEM:
             if key in spec.model_fields_set:

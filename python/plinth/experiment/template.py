@@ -1,4 +1,4 @@
-"""The commented experiment file that `plinth init` writes: every key with its meaning, taken from the model."""
+"""Generates the commented experiment file of `plinth init` from the descriptions in the model."""
 
 import json
 import shlex
@@ -43,7 +43,7 @@ _DRIVE = """\
 
 
 def template(name: str, file: str, question: str | None = None) -> str:
-    """A valid, commented experiment file that compares this machine's disk with its memory."""
+    """Return a valid, commented experiment file that compares this machine's disk with its memory."""
     head = _HEAD.format(
         file=_in_a_comment(shlex.quote(file)),
         spec=SPEC_VERSION,
@@ -65,7 +65,7 @@ def template(name: str, file: str, question: str | None = None) -> str:
 
 
 def _in_a_comment(text: str) -> str:
-    """On one line, and without bytes that are no UTF-8, which TOML does not take."""
+    """Return text on one line and without bytes that are not UTF-8, which TOML does not allow."""
     return shown(" ".join(text.split("\n"))).encode(errors="replace").decode()
 
 
@@ -85,7 +85,7 @@ def _comment(text: str) -> Iterator[str]:
 
 
 def _allowed(annotation: object) -> str:
-    """ "Allowed: a, b." of a key that takes one of several words."""
+    """Return "Allowed: a, b." for a key with enumerated values."""
     if get_origin(annotation) is Literal:
         words = get_args(annotation)
         return f"Allowed: {', '.join(words)}." if len(words) > 1 else ""

@@ -1,4 +1,4 @@
-"""Text files that a user names: regular files of a bounded size, whatever the name leads to."""
+"""Reads text files that a user names; only regular files of limited size are accepted."""
 
 import errno
 import os
@@ -6,15 +6,15 @@ import stat
 from pathlib import Path
 
 MOST_BYTES = 16 * 2**20
-"""Of an experiment, a script or a dataset's SQL; all of it is kept in the bundle."""
+"""Maximum size of an experiment, a script or a dataset's SQL, which the bundle contains."""
 
 
 class UnreadableFile(Exception):
-    """Why a file cannot be taken."""
+    """A file cannot be read; the message is the reason."""
 
 
 def read_text(path: Path, *, follow_link: bool = True) -> str:
-    """The text of a regular file. Raises UnreadableFile, also for devices and pipes, which might never end.
+    """Return the text of a regular file. Raises UnreadableFile, also for devices and pipes, which might never end.
 
     Without `follow_link`, for a symbolic link too.
     """
@@ -35,8 +35,8 @@ def read_text(path: Path, *, follow_link: bool = True) -> str:
 
 
 def _content(path: Path, flags: int) -> bytes:
-    """A byte more than is allowed, at most."""
-    # A pipe without a writer is not waited for.
+    """Return the content, at most one byte more than is allowed."""
+    # Do not block on a pipe without a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | flags)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

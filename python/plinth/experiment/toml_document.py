@@ -1,4 +1,4 @@
-"""TOML that others have written, read so that nothing in it can end in anything but an error with its place."""
+"""Parses untrusted TOML: whatever it contains, the only failure is an error with its location."""
 
 import re
 import tomllib
@@ -7,15 +7,15 @@ from typing import Any
 from plinth.model.errors import Problem
 
 MOST_LEVELS = 64
-"""Of tables and lists within one another. No experiment has more than eight."""
+"""Maximum nesting of tables and lists. No experiment has more than eight levels."""
 _SHOWN_PARTS = 4
 _PART = r"""(?>(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+)"""
 _TOO_LONG_KEY = re.compile(rf"""(?<![\w."'-])({_PART}{{{MOST_LEVELS + 1}}}){_PART}++""")
-"""A dotted key of more parts than there may be levels. A parser takes time by the square of their number: 20,000 take 12 s."""
+"""Matches a dotted key with too many parts, for which the parser takes quadratic time: 12 s for 20,000 parts."""
 
 
 class NotADocument(Problem):
-    """Text that a TOML parser gives up on without a syntax error; `line`, from 1, is where it does."""
+    """The TOML parser failed without a syntax error at `line`, counted from 1."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message, path=[])
@@ -23,10 +23,10 @@ class NotADocument(Problem):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The document in `text`.
+    """Parse the document in `text`.
 
     Raises tomllib.TOMLDecodeError for what is not TOML, NotADocument for what exceeds the parser, and Problem, with the
-    path of the key, for values that no key takes: too deep, with a NUL or not text at all, of more than 64 bits.
+    path of the key, for values that no key allows: too deep, with a NUL or not text at all, of more than 64 bits.
     """
     shortened = with_short_keys(text)
     if shortened != text:
@@ -38,14 +38,14 @@ def parse_toml(text: str) -> dict[str, Any]:
     except RecursionError:
         message = f"tables or lists are nested too deeply; allowed are {MOST_LEVELS} levels"
         raise NotADocument(message, _first_line_with(RecursionError, text)) from None
-    except ValueError:  # of Python's limit on the digits of a number
+    except ValueError:  # Python's limit on the digits of a number
         raise NotADocument(_TOO_LARGE, _first_line_with(ValueError, text)) from None
     check_values(document)
     return document
 
 
 def with_short_keys(text: str) -> str:
-    """`text` with dotted keys cut that have more parts than are allowed; so is what looks like one in a string."""
+    """Truncate dotted keys with too many parts in `text`, also in strings that look like one."""
     return _TOO_LONG_KEY.sub(r"\1", text)
 
 
@@ -53,7 +53,7 @@ _TOO_LARGE = "a whole number of more than 64 bits"
 
 
 def _first_line_with(error: type[Exception], text: str) -> int:
-    """The last line of the shortest prefix of `text` that ends in `error`: longer ones do, too."""
+    """Return the last line of the shortest prefix of `text` that raises `error`, found by bisection."""
     lines = text.split("\n")
     low, high = 1, len(lines)
     while low < high:
@@ -76,7 +76,7 @@ def _raises(error: type[Exception], text: str) -> bool:
 
 
 def check_values(document: dict[str, Any]) -> None:
-    """Raise Problem for the first value that no key takes."""
+    """Raise Problem for the first value that no key allows."""
     pending: list[tuple[Any, tuple[str | int, ...]]] = [(document, ())]
     while pending:
         value, path = pending.pop()

@@ -1,4 +1,4 @@
-"""A TOML document as text: the same values in the same order, without the comments and the form that it had."""
+"""Serialises a TOML document: values and order are kept, comments and formatting are not."""
 
 import datetime
 import json
@@ -11,19 +11,19 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_text(document: Mapping[str, Any]) -> str:
-    """A document as `tomllib` gives it, as text; of what it reads back as, nothing differs."""
+    """Serialise a document of `tomllib`; parsing the result gives an equal document."""
     values = [f"{_key(key)} = {toml_value(value)}\n" for key, value in document.items() if not _is_section(value)]
     sections = [_section((key,), value) for key, value in document.items() if _is_section(value)]
     return "\n".join(filter(None, ["".join(values), *sections]))
 
 
 def toml_value(value: Any) -> str:
-    """A value in one line."""
+    """Serialise a value in one line."""
     match value:
         case bool():
             return "true" if value else "false"
         case float() if not math.isfinite(value):
-            return str(value)  # inf and nan are TOML's words, too
+            return str(value)  # TOML also spells inf and nan
         case int() | float():
             return repr(value)
         case str():
@@ -43,7 +43,7 @@ def _is_section(value: Any) -> bool:
 
 
 def _section(path: tuple[str, ...], table: Mapping[str, Any]) -> str:
-    """A table under its header; one of tables only, as [storage], under a header for each."""
+    """Serialise a table with its header; a table of tables only, such as [storage], has a header for each."""
     if all(map(_is_section, table.values())):
         return "\n".join(_section((*path, key), value) for key, value in table.items())
     lines = [f"{_dotted(keys)} = {toml_value(value)}\n" for keys, value in _leaves((), table)]

@@ -1,4 +1,4 @@
-"""Experiment to plan: variants, order, needs. Pure: what it must know of the machine is handed to it."""
+"""Turns an experiment into a plan: variants, order and needs. Pure functions; facts of the machine are arguments."""
 
 from plinth.plan.build import PlanInputs, build_plan
 from plinth.plan.extend import extended, plan_more

@@ -1,4 +1,4 @@
-"""The plan, put together from the experiment and what the conductor found out for it."""
+"""Builds the plan from the experiment and from facts that the conductor collected."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ _NOTEWORTHY_VARIANTS = 100
 
 @dataclass(frozen=True)
 class PlanInputs:
-    """What the planner must know and cannot find out itself."""
+    """Facts that the planner needs and that the conductor collects for it."""
 
     run_id: str
     host: HostFacts
@@ -62,7 +62,7 @@ def build_plan(
     overrides: tuple[str, ...],
     inputs: PlanInputs,
 ) -> Plan:
-    """The whole plan. Deterministic: the same experiment, seed and inputs give the same plan."""
+    """Build the whole plan. The same experiment, seed and inputs give the same plan."""
     trials = order_trials(expanded.variants, experiment.measure)
     return plan_of_trials(experiment, expanded, trials, overrides, inputs)
 
@@ -74,7 +74,7 @@ def plan_of_trials(
     overrides: tuple[str, ...],
     inputs: PlanInputs,
 ) -> Plan:
-    """The plan that runs these trials of an experiment, and no others."""
+    """Build a plan that runs only these trials of an experiment."""
     variants, keys = expanded.variants, expanded.clusters
     clusters = [_cluster(experiment, key, variants, inputs) for key in keys]
     by_id = {cluster.id: cluster for cluster in clusters}
@@ -145,7 +145,7 @@ def _without_factor(factor: str) -> str:
 
 
 def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_bytes: int) -> list[str]:
-    """What is unwise about an experiment of these variants, of which `written_bytes` are written by estimate."""
+    """Return warnings about an experiment of these variants, which writes an estimated `written_bytes`."""
     measure = experiment.measure
     found = []
     if measure.max_written_bytes is not None and written_bytes > measure.max_written_bytes:

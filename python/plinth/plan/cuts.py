@@ -1,4 +1,4 @@
-"""The order of power cuts: every mode at every moment in turn, of all variants alike; live ones first, then images."""
+"""Orders the power cuts: every mode at every moment in turn, the same for all variants; live cuts before images."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -35,8 +35,8 @@ def order_cuts(variants: Sequence[Variant], durability: DurabilitySpec | None, s
 
 
 def _images(variants: Sequence[str], durability: DurabilitySpec, seed: int, first: int) -> Iterator[PlannedCut]:
-    """Those of a recording follow one another; each has every mode at every moment in turn."""
-    # An image is of a moment that was recorded; a second cut, in its recovery, is for live cuts.
+    """Yield the images of each recording consecutively, with every mode at every moment in turn."""
+    # Only live cuts can be followed by a second cut during recovery.
     moments: list[CutMoment] = [moment for moment in durability.moments if moment != "recovery"]
     kinds: list[tuple[CutMoment, CutMode]] = list(product(moments or [_LOAD], durability.modes))
     number = first
@@ -59,7 +59,7 @@ def _seed(of_experiment: int, cut: int) -> int:
 
 
 def cut_steps(experiment: Experiment, variants: Sequence[Variant]) -> list[Step]:
-    """One a variant, for the plan."""
+    """Return a step for each variant, for the plan."""
     durability = experiment.durability
     if durability is None:
         return []

@@ -1,4 +1,4 @@
-"""More trials for a run whose planned trials have all been measured."""
+"""Plans further trials for a run whose planned trials have all been measured."""
 
 from plinth.model.errors import UsageError
 from plinth.model.experiment import MOST_REPEATS
@@ -9,7 +9,7 @@ from plinth.plan.variants import ClusterKey, Expanded
 
 
 def plan_more(plan: Plan, repeats: int, inputs: PlanInputs) -> Plan:
-    """The plan of `repeats` further trials of each variant of `plan`, alone: its storages and clusters are made anew for them.
+    """Return a plan of only `repeats` further trials of each variant of `plan`; its storages and clusters are made again.
 
     Raises UsageError for a number that cannot be added.
     """
@@ -33,7 +33,7 @@ def plan_more(plan: Plan, repeats: int, inputs: PlanInputs) -> Plan:
 
 
 def extended(plan: Plan, more: Plan, now_unix_ns: int) -> Plan:
-    """`plan` followed by `more`, which `plan_more` has made of it now: one plan of all trials, whose needs are those of now."""
+    """Return one plan of all trials of `plan` and `more`, a result of `plan_more`; its needs are those of `more`."""
     written_bytes = plan.estimated_written_bytes + more.estimated_written_bytes
     outdated = warnings_of(plan.experiment, plan.variants, plan.estimated_written_bytes)
     warnings = [warning for warning in plan.warnings if warning not in outdated]

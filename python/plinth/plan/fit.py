@@ -1,4 +1,4 @@
-"""Cutting a study's sizes to the machine: --scale-to-fit."""
+"""Reduces the dataset of an experiment until it fits the machine: --scale-to-fit."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,14 +8,14 @@ from plinth.model.experiment import Experiment
 from plinth.model.plan import Need, Plan
 
 _USED_SHARE = 0.8
-"""Of what is available; the rest is left to the machine."""
+"""Share of the available space and memory that may be used; the rest is left to the machine."""
 
 
 def scale_to_fit(experiment: Experiment, plan_of: Callable[[Experiment], Plan]) -> tuple[Experiment, tuple[str, ...]]:
-    """The experiment with the largest dataset that fits, and what was cut in the form of `--set`: KEY=VALUE.
+    """Return the experiment with the largest dataset that fits, and the changes in the form of `--set`: KEY=VALUE.
 
-    What is cut is dataset.scale, or whatever key says how large that kind of dataset is. Where sizes are levels of a
-    factor, those above the largest that fits become that one; equal levels become one. Raises MissingCapability when even
+    The reduced key is dataset.scale, or the key of the size of that kind of dataset. If sizes are levels of a
+    factor, those above the largest that fits are replaced by it, and equal levels are merged. Raises MissingCapability when even
     the smallest does not fit.
     """
     if fits(plan_of(experiment)):
@@ -40,7 +40,7 @@ def scale_to_fit(experiment: Experiment, plan_of: Callable[[Experiment], Plan]) 
 
 
 def fits(plan: Plan) -> bool:
-    """Whether every need is met with room to spare; what could not be read is taken as met."""
+    """Return whether every need is met with a reserve; needs that could not be checked count as met."""
     return all(map(_roomy, plan.needs))
 
 
@@ -49,7 +49,7 @@ def _roomy(need: Need) -> bool:
 
 
 def _size_key(experiment: Experiment) -> str | None:
-    """The dotted key that says how large the dataset is; None where nothing is to be cut."""
+    """Return the dotted key of the dataset's size; None if it has none."""
     key = experiment.dataset.size_key
     return None if key is None else f"dataset.{key}"
 
@@ -63,7 +63,7 @@ def _sizes(experiment: Experiment) -> list[int]:
 
 
 def _capped(experiment: Experiment, cap: int) -> Experiment:
-    """No size above `cap`, in the baseline neither."""
+    """Return the experiment with all sizes limited to `cap`, including the baseline's."""
     key = _size_key(experiment)
     if key is None:
         return experiment

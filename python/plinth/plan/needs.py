@@ -1,4 +1,4 @@
-"""What a run needs of space and memory, compared with what is there, through layers of storages."""
+"""Compares the space and memory that a run needs with those available, through layers of storages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from plinth.plan.sizes import DEFAULT_SHARED_BUFFERS_BYTES, setting_bytes
 
 MEMORY = "memory"
 _FEW_CONNECTIONS = 100
-"""PostgreSQL's default: up to it they are not counted."""
+"""PostgreSQL's default of max_connections; memory is counted for connections beyond it."""
 _CONNECTION_BYTES = 2 * 2**20
-"""Of a server's process that has prepared tpcb-like's statements, its page tables and its share of the lock tables: 1.7 MiB with
+"""Memory of a backend that has prepared tpcb-like's statements, with page tables and its share of the lock table: 1.7 MiB with
 128 MB of shared_buffers."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A storage, and what it takes its space from.
+    """A storage, and the source of its space.
 
     That is another storage (`on`), or a file system or memory, which storages of the same `key` share. It takes
     `takes_bytes` whatever is stored in it, or as much as is stored. `usable_bytes` is what can be stored in it at most.
@@ -41,7 +41,7 @@ class Place:
 
 @dataclass
 class _Taken:
-    """What is taken of one file system, or of memory, by which clusters and storages."""
+    """Space that clusters and storages take of one file system, or of memory."""
 
     place: Place
     names: dict[str, None]
@@ -52,7 +52,7 @@ class _Taken:
         return sum(self.by_storage.values())
 
     def too_much(self, available_bytes: int | None, else_bytes: int = 0) -> tuple[str, ...]:
-        """The storages, the largest first, without which the others (and `else_bytes`) have what they need."""
+        """Return the largest storages that must be left out for the others (and `else_bytes`) to fit."""
         left = dict(sorted(self.by_storage.items(), key=lambda item: item[1]))
         dropped = []
         while left and available_bytes is not None and sum(left.values()) + else_bytes > available_bytes:
@@ -63,7 +63,7 @@ class _Taken:
 def needs_of(
     host: HostFacts, clusters: Sequence[PlannedCluster], variants: Sequence[Variant], places: Mapping[str, Place]
 ) -> list[Need]:
-    """The size of each storage that has one, space by file system, and memory.
+    """Return the needs: sizes of storages that have one, space by file system, and memory.
 
     `places` has every storage that is used, each after those that it is built on.
     """
@@ -112,7 +112,7 @@ def needs_of(
 
 
 def _takers(name: str, place: Place, clusters: Sequence[PlannedCluster]) -> Iterator[str]:
-    """Who takes space of a file system: the storage where its size is fixed, else the clusters that are stored on it."""
+    """Yield what takes space of a file system: a storage of fixed size, else the clusters that are stored on it."""
     users = [cluster.id for cluster in reversed(clusters) if name in cluster.bytes_by_storage]
     yield from users if place.takes_bytes is None and users else [f"storage {name}"]
 

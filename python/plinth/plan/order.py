@@ -1,4 +1,4 @@
-"""The order of trials: seeded random blocks, so that a drift of the machine falls on all variants alike."""
+"""Orders the trials in seeded random blocks, so that a drift of the machine affects all variants alike."""
 
 import random
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ _SEED_STRIDE = 1_000_003
 
 
 def order_trials(variants: Sequence[Variant], measure: MeasureSpec) -> list[PlannedTrial]:
-    """Trials in order of running. In a block all variants draw the same numbers, so that they do the same work."""
+    """Return trials in order of execution. All variants of a block have the same seed, so that they do the same work."""
     return _trials_of_blocks(variants, measure, 1, measure.repeats, first_number=1)
 
 
 def more_trials(
     variants: Sequence[Variant], measure: MeasureSpec, planned: Sequence[PlannedTrial], repeats: int
 ) -> list[PlannedTrial]:
-    """The trials of `repeats` further blocks, to be run after those that are `planned` already.
+    """Return the trials of `repeats` further blocks, which run after those already `planned`.
 
     In random order they are the trials that would have followed, had so many blocks been planned at once. In sequential
     order they run variant after variant again.
@@ -29,13 +29,13 @@ def more_trials(
 def _trials_of_blocks(
     variants: Sequence[Variant], measure: MeasureSpec, first: int, last: int, first_number: int
 ) -> list[PlannedTrial]:
-    """The trials of the blocks from `first` to `last`, numbered from `first_number` on."""
+    """Return the trials of the blocks from `first` to `last`, numbered from `first_number`."""
     if measure.order == "sequential":
         placed = [(block, variant.id) for variant in variants for block in range(first, last + 1)]
     else:
         shuffler = random.Random(measure.seed)
         placed = []
-        for block in range(1, last + 1):  # the earlier blocks too, whose numbers the generator must have drawn
+        for block in range(1, last + 1):  # include earlier blocks to advance the generator
             shuffled = [variant.id for variant in variants]
             shuffler.shuffle(shuffled)
             if block >= first:

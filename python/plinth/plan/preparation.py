@@ -1,4 +1,4 @@
-"""What it costs to begin each trial in the state that was asked for, estimated before the run."""
+"""Estimates the time and bytes written to prepare each trial: cache state and restored data."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,18 +10,18 @@ from plinth.plan.needs import Place
 from plinth.plan.variants import Expanded
 
 _RESTART_COLD_S = 3.0
-"""The server is stopped and started once more, and its catalogs come from the device."""
+"""Time of one more restart of the server, whose catalogs are read from the device."""
 _READ_BYTES_PER_S = 500e6
-"""Of a common SSD, by pg_prewarm."""
+"""Bandwidth of pg_prewarm on a common SSD."""
 _COPIED_BYTES_PER_S = 300e6
-"""Read from and written to the same common SSD."""
+"""Bandwidth of a copy within a common SSD."""
 _REFLINK_S = 0.5
 _PASSES = 2
 _FROM_MEMORY_BYTES_PER_S = 2e9
 
 
 def cache_s(measure: MeasureSpec, cluster: PlannedCluster, pace: Pace | None) -> float:
-    """Time of `measure.cache` before one trial; `pace` is that of the storage of the data, where it is known."""
+    """Return the time of `measure.cache` before one trial, in seconds; `pace` is that of the data's storage, if known."""
     match measure.cache:
         case "as-is":
             return 0.0
@@ -34,12 +34,12 @@ def cache_s(measure: MeasureSpec, cluster: PlannedCluster, pace: Pace | None) ->
 
 
 def is_restored(measure: MeasureSpec, variants: Sequence[Variant]) -> bool:
-    """Whether the data of a cluster are restored before each trial of its `variants`: where one of them may write."""
+    """Return whether the data of a cluster are restored before each trial: if any of its `variants` may write."""
     return measure.restore != "none" and not all(variant.workload.is_read_only for variant in variants)
 
 
 def restore_problems(measure: MeasureSpec, expanded: Expanded) -> Iterator[Problem]:
-    """Where `measure.restore` would restore nothing."""
+    """Yield a problem for each reason that `measure.restore` has no effect."""
     if measure.restore == "none":
         return
     if all(isinstance(cluster.dataset, NoDataset) for cluster in expanded.clusters):
@@ -52,13 +52,13 @@ def restore_problems(measure: MeasureSpec, expanded: Expanded) -> Iterator[Probl
 
 
 def bytes_without_copy(cluster: PlannedCluster) -> dict[str, int]:
-    """What the files of a cluster take of each of its storages, without the copy that they are restored from."""
+    """Return the bytes of a cluster's files by storage, without the copy that they are restored from."""
     kept = 2 if cluster.restored else 1
     return {name: size_bytes // kept for name, size_bytes in cluster.bytes_by_storage.items()}
 
 
 def restore_s(cluster: PlannedCluster, measure: MeasureSpec, places: Mapping[str, Place]) -> float:
-    """Time of one copy of a cluster's files: to keep it, and to restore from it."""
+    """Return the time of one copy of a cluster's files, in seconds, either to make it or to restore from it."""
     if not cluster.restored:
         return 0.0
     return sum(
@@ -74,7 +74,7 @@ def restored_bytes(
     variants: Mapping[str, Variant],
     places: Mapping[str, Place],
 ) -> int:
-    """Written by keeping the copies and by restoring from them; none where blocks are shared."""
+    """Return the bytes written by making the copies and by restoring from them; none if blocks are shared."""
     written = 0
     for cluster in clusters:
         if cluster.restored:

@@ -1,4 +1,4 @@
-"""What clusters take of space, and what a run writes, estimated before it starts."""
+"""Estimates the space that clusters take, and the bytes that a run writes."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from plinth.model.pg_units import SIZES_BYTES
 from plinth.model.plan import DatasetSize, PlannedCluster, PlannedTrial, Variant
 
 EMPTY_DATA_BYTES = 32 * 2**20
-"""A data directory after initdb, without its WAL."""
+"""Size of a data directory after initdb, without WAL."""
 EMPTY_WAL_BYTES = 16 * 2**20
-"""Its first segment of WAL."""
+"""Size of its first WAL segment."""
 
 _DEFAULT_MAX_WAL_BYTES = 2**30
 _WAL_BYTES_PER_S = 25e6
@@ -20,11 +20,11 @@ DEFAULT_SHARED_BUFFERS_BYTES = 128 * 2**20
 
 _WAL_LOAD_FACTOR = 1.5
 _GROWTH = 1.1
-"""Of tables and indexes, by the dead rows that trials leave."""
+"""Growth of tables and indexes by dead rows, as a factor."""
 
 
 def setting_bytes(value: SettingValue, unit_bytes: int) -> int | None:
-    """Bytes of a PostgreSQL size setting such as "1GB", or 16384 of its own `unit_bytes`; None when it is none."""
+    """Return the bytes of a PostgreSQL setting such as "1GB", or 16384 in units of `unit_bytes`; None if it is no size."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?\s*", str(value))
     return round(float(match[1]) * (SIZES_BYTES[match[2]] if match[2] else unit_bytes)) if match else None
 
@@ -32,8 +32,8 @@ def setting_bytes(value: SettingValue, unit_bytes: int) -> int | None:
 def node_bytes(
     server: ServerSpec, dataset: DatasetSpec, size: DatasetSize, variants: Sequence[Variant], trial_s: float
 ) -> dict[str, int]:
-    """What a node takes of each of its storages at most: while the keys are built, or in trials; nothing when it is
-    external."""
+    """Return the highest use of each storage of a node in bytes: while keys are built, or in trials. An external server
+    uses none."""
     if server.storage is None:
         return {}
     of_tablespace = {DEFAULT_TABLESPACE: server.storage, **server.tablespaces}
@@ -43,22 +43,22 @@ def node_bytes(
     wal = (server.wal_storage or server.storage, wal_bytes)
     always = [*((storage, 0) for storage in server.tablespaces.values()), (server.storage, EMPTY_DATA_BYTES), wal]
     trials = [(tables, size.tables_bytes * _GROWTH), (keys, size.indexes_bytes * _GROWTH)]
-    # Temporary files are in the default tablespace, wherever the key is built.
+    # Temporary files of an index build are in the default tablespace, not in that of the index.
     building = [(tables, size.tables_bytes), (keys, size.indexes_bytes), (server.storage, size.sorts_bytes)]
     moments = [_by_storage([*always, *trials]), _by_storage([*always, *building])]
-    if getattr(dataset, "unlogged", False):  # SET LOGGED writes every table once more before it takes the first away
+    if getattr(dataset, "unlogged", False):  # SET LOGGED rewrites each table, and removes the old files only at the end
         moments.append(_by_storage([*always, (tables, 2 * size.tables_bytes)]))
     return {storage: max(moment.get(storage, 0) for moment in moments) for storage in moments[0]}
 
 
 def _by_storage(parts: Sequence[tuple[str, float]]) -> dict[str, int]:
-    """Sums of (storage, bytes)."""
+    """Sum bytes by storage."""
     storages = dict.fromkeys(storage for storage, _ in parts)
     return {storage: round(sum(size for other, size in parts if other == storage)) for storage in storages}
 
 
 def _wal_bytes(dataset_bytes: int, variants: Sequence[Variant], trial_s: float) -> float:
-    """The WAL that load and trials leave, up to max_wal_size."""
+    """Return the WAL that load and trials leave, at most max_wal_size."""
     limits = [
         setting_bytes(v.settings["max_wal_size"], SIZES_BYTES["MB"]) for v in variants if "max_wal_size" in v.settings
     ]
@@ -73,8 +73,8 @@ def _writes_pages(dataset: DatasetSpec) -> bool:
 def estimated_written_bytes(
     experiment: Experiment, clusters: Sequence[PlannedCluster], trials: Sequence[PlannedTrial], ballast_bytes: int
 ) -> int:
-    """Written to storages by the whole run: `ballast_bytes`, each cluster's data, once more as WAL if by SQL, then WAL and
-    pages of each trial."""
+    """Return the bytes that the run writes to storages: `ballast_bytes`, each cluster's data, once more as WAL if loaded by
+    SQL, then WAL and pages of each trial."""
     trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
     loaded = sum(
         (1 if _writes_pages(cluster.dataset) else 2) * len(cluster.nodes) * cluster.data_bytes

@@ -1,4 +1,4 @@
-"""Storages whose fields are factors: one storage for each level, and for each storage built on it."""
+"""Expands storages whose fields are factors: one storage for each level, and one for each storage built on it."""
 
 import itertools
 import re
@@ -15,7 +15,7 @@ _Key = tuple[str, tuple[tuple[str, Level], ...]]
 
 
 class ConcreteStorages:
-    """The storages of all variants by name: those of the file, and in place of one that varies one for each level."""
+    """The storages of all variants by name; a storage with factors is replaced by one for each level."""
 
     def __init__(self, matrix: Mapping[str, object], names: Iterable[str]) -> None:
         self.specs: dict[str, StorageSpec] = {}
@@ -24,7 +24,7 @@ class ConcreteStorages:
         self._names: dict[_Key, str] = {}
 
     def of(self, resolved: Mapping[str, StorageSpec], levels: Mapping[str, Level]) -> dict[str, str]:
-        """What each storage of the file is called in the variant of `levels`, whose storages `resolved` are."""
+        """Map names in the file to names in the variant of `levels`, whose storages are `resolved`."""
         touched = factors_by_storage(resolved, self._factors)
         names = {name: self._name(name, {f: levels[f] for f in touched[name]}) for name in resolved}
         for name, spec in resolved.items():
@@ -32,7 +32,7 @@ class ConcreteStorages:
         return names
 
     def without_effect(self, resolved: Mapping[str, StorageSpec], used: Iterable[str]) -> set[str]:
-        """The factors that change nothing of the storages `used`."""
+        """Return the factors that do not affect the storages `used`."""
         touched = factors_by_storage(resolved, self._factors)
         return set(self._factors) - {factor for name in closure(resolved, used) for factor in touched[name]}
 
@@ -51,7 +51,7 @@ class ConcreteStorages:
 
 
 def _renamed(spec: StorageSpec, names: Mapping[str, str]) -> StorageSpec:
-    """The same storage, on those that its own are called."""
+    """Return the storage with its references renamed."""
     document: Any = spec.model_dump(by_alias=True, exclude_none=True)
     for reference in spec.references():
         document = _replaced(document, reference.key, names[reference.name])

@@ -1,4 +1,4 @@
-"""From factors to variants, and from variants to the clusters that they share."""
+"""Expands factors to variants, and finds the clusters that variants share."""
 
 import itertools
 import re
@@ -18,7 +18,7 @@ from plinth.plan.storages import ConcreteStorages
 
 @dataclass(frozen=True)
 class ClusterKey:
-    """What a data directory is made of; variants that agree in it share one."""
+    """Determines a data directory; variants with equal keys share one."""
 
     id: str
     server: ServerSpec
@@ -26,7 +26,7 @@ class ClusterKey:
 
 
 class Expanded(NamedTuple):
-    """What an experiment's factors make: variants, the clusters that they share, and every storage by its own name."""
+    """The expansion of an experiment: variants, the clusters that they share, and every storage by name."""
 
     variants: list[Variant]
     clusters: list[ClusterKey]
@@ -36,7 +36,7 @@ class Expanded(NamedTuple):
 def expand(
     experiment: Experiment, scripts_of: Callable[[WorkloadSpec, DatasetSpec], tuple[TransactionText, ...]]
 ) -> Expanded:
-    """Every combination of levels as a variant, in the order of the file; the A/A twin comes last.
+    """Return every combination of levels as a variant, in the order of the file; the A/A twin comes last.
 
     A factor in the fields of a storage that a variant does not use has one level there, the baseline's.
     """
@@ -53,7 +53,7 @@ def expand(
         server = _server(resolved)
         idle = storages.without_effect(resolved.storage, _used(server))
         if any(levels[factor] != baseline[factor] for factor in idle):
-            continue  # it would be the same variant again
+            continue  # it would duplicate a variant
         server = _on_concrete(server, storages.of(resolved.storage, levels))
         made_of = server.model_copy(update={"settings": {}})
         key = made_of.model_dump_json() + resolved.dataset.model_dump_json()
@@ -80,7 +80,7 @@ def expand(
 
 
 def _server(resolved: Experiment) -> ServerSpec:
-    """The server of a variant, its storages told."""
+    """Return the server of a variant with all its storages."""
     server = resolved.server
     if server.connection is None and server.storage is None:
         server = server.model_copy(update={"storage": next(iter(mounted_storages(resolved.storage)), None)})
@@ -95,7 +95,7 @@ def _used(server: ServerSpec) -> list[str]:
 
 
 def _on_concrete(server: ServerSpec, names: Mapping[str, str]) -> ServerSpec:
-    """The same server, on the storages that its own are called."""
+    """Return the server with its storages renamed."""
     changes: dict[str, Any] = {
         key: names[name] for key in ("storage", "wal_storage") if (name := getattr(server, key)) is not None
     }
@@ -115,7 +115,7 @@ def _twin(baseline: Variant) -> Variant:
 
 
 def _with_connections(variants: list[Variant]) -> list[Variant]:
-    """The variants with room for all clients: max_connections is the same in all, unless a variant sets it."""
+    """Return the variants with max_connections for all clients, equal in all unless a variant sets it."""
     most = max(variant.workload.clients for variant in variants)
     if most + SPARE_CONNECTIONS <= DEFAULT_MAX_CONNECTIONS:
         return variants
@@ -127,7 +127,7 @@ def _with_connections(variants: list[Variant]) -> list[Variant]:
 
 DEFAULT_MAX_CONNECTIONS = 100
 SPARE_CONNECTIONS = 20
-"""For superuser_reserved_connections, Plinth's control connections and the observer."""
+"""Connections for superuser_reserved_connections, Plinth's control connections and the observer."""
 
 
 def _slug(label: str) -> str:
