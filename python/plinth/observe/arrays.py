@@ -1,4 +1,4 @@
-"""Software RAID: the state of md arrays, and what ZFS reports about its cache and its intent log."""
+"""Samples md arrays, and the cache (ARC) and intent log (ZIL) of ZFS."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ _ZIL = (
 
 
 class MdArrays:
-    """Those of the devices that are md arrays (kernel documentation, admin-guide/md)."""
+    """Return the devices that are md arrays (kernel documentation, admin-guide/md)."""
 
     name = "md"
     sparse = False
@@ -33,7 +33,7 @@ class MdArrays:
         self._folders = {name: sys_block / name / "md" for name in devices if (sys_block / name / "md").is_dir()}
 
     def read(self) -> Readout:
-        """How many members are missing, and how far a resync, recovery or check is; nothing where there is no array."""
+        """Missing members of md arrays, and the progress of a resync, recovery or check; empty without an array."""
         readings: list[Reading] = []
         for name, folder in self._folders.items():
             if (folder / "degraded").exists():  # levels without redundancy have none
@@ -60,7 +60,7 @@ class Pool(NamedTuple):
 
 
 def pools_of(storages: Iterable[StorageFacts]) -> tuple[Pool, ...]:
-    """The pools among storages, as they were described."""
+    """Return the ZFS pools among the storages."""
     return tuple(
         Pool(node.name, facts.filesystem == _FUSE, sum(below.kind == "file" for below in facts.stack))
         for facts in storages
@@ -72,7 +72,7 @@ def pools_of(storages: Iterable[StorageFacts]) -> tuple[Pool, ...]:
 class Zfs:
     """ARC and ZIL of the kernel's ZFS, of all its pools together; a pool's own devices are in source device.
 
-    `pools` are those that are measured; what cannot be had of them is missing.
+    `pools` are the measured ones; unavailable parts are in `missing`.
     """
 
     name = "zfs"
@@ -83,7 +83,7 @@ class Zfs:
         self._unreported = _unreported(pools, None if self._kstat else f"{kstat} is not there")
 
     def read(self) -> Readout:
-        """Nothing of the kernel's where that has no ZFS. Raises OSError."""
+        """Return the samples; none of the kernel if it has no ZFS. Raises OSError."""
         if self._kstat is None:
             return Readout([], self._unreported)
         readings: list[Reading] = []
@@ -97,7 +97,7 @@ class Zfs:
 
 
 def _unreported(pools: Sequence[Pool], no_kstat: str | None) -> dict[str, str]:
-    """What no reading can show about the pools: part -> reason."""
+    """Return the parts that cannot be observed for these pools: part -> reason."""
     untold: dict[str, str] = {}
     for pool in pools:
         if reason := _NO_KSTAT_OF_FUSE if pool.by_fuse else no_kstat:

@@ -1,4 +1,4 @@
-"""Checkpoints as events: from the server's log where it has them, else from the counters."""
+"""Detects checkpoints, from the server's log if it reports them, else from the counters."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ _MESSAGES = re.compile(
 
 
 class ObservedEvent(NamedTuple):
-    """An event with the time of the monotonic clock at which it was seen."""
+    """An event with the monotonic time at which it was detected."""
 
     seen_ns: int
     kind: str
@@ -28,7 +28,7 @@ class ObservedEvent(NamedTuple):
 
 
 class ServerLog:
-    """The server's log file, followed from its present end. The checkpoints that it reports are in `events`."""
+    """Follows the server's log file from its current end; `events` holds the checkpoints that it reports."""
 
     name = "server log"
     sparse = False
@@ -41,11 +41,11 @@ class ServerLog:
 
     @property
     def followed(self) -> bool:
-        """Whether the file could be read at all."""
+        """Whether the file could be read."""
         return self._offset is not None
 
     def read(self) -> Readout:
-        """Lines that were added since the last look; the first look only finds the end."""
+        """Read the lines that were added since the last call; the first call only finds the end."""
         file = self._log.to_read()
         if file is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._log.path))
@@ -54,7 +54,7 @@ class ServerLog:
             if self._offset is None:
                 self._offset = end
                 return Readout([])
-            # A file that is shorter than it was has begun anew.
+            # A file that became shorter was truncated or replaced.
             begin = log.seek(self._offset if self._offset <= end else 0)
             added = log.read()
         self._offset = begin + len(added)
@@ -68,7 +68,7 @@ class ServerLog:
 
 
 def counted_checkpoints(series: Sequence[tuple[int, Sequence[Reading]]]) -> list[ObservedEvent]:
-    """Checkpoints from successive readings of pg_checkpointer: (time, readings). Seen at the reading after it."""
+    """Return checkpoints from successive readings of pg_checkpointer, each at the time of the reading after it."""
     events = []
     before: dict[str, float] = {}
     for seen_ns, readings in series:

@@ -1,4 +1,4 @@
-"""Block devices: what iostat(1) reads, with discards and flushes."""
+"""Samples /proc/diskstats, including discards and flushes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from plinth.observe.proc import ProcFile
 from plinth.observe.source import Reading, Readout
 
 SECTOR_BYTES = 512
-"""/proc/diskstats counts sectors of 512 bytes, whatever the device's own are."""
+"""/proc/diskstats counts sectors of 512 bytes, whatever the device's sector size."""
 _MS = 1e-3
 # Fields after the name: kernel documentation, admin-guide/iostats. Discards came with Linux 4.18, flushes with 5.5.
 _FIELDS: tuple[tuple[str, float], ...] = (
@@ -33,7 +33,7 @@ _BEFORE_FLUSHES = 15
 
 
 class Devices:
-    """The given block devices by kernel name, or all that are not virtual when none is given."""
+    """Samples the given block devices, by kernel name, or by default all that are not virtual."""
 
     name = "device"
     sparse = False
@@ -72,12 +72,12 @@ class Devices:
 
 
 def real_devices() -> tuple[str, ...]:
-    """Whole block devices with hardware, or a hypervisor, behind them."""
+    """Return whole block devices backed by hardware or a hypervisor."""
     return tuple(sorted(path.name for path in Path("/sys/block").glob("*") if "virtual" not in path.resolve().parts))
 
 
 def flushes_uncounted(name: str) -> str | None:
-    """Why the kernel leaves this device's flush counter at zero, if it does.
+    """Return the reason if the kernel does not count flushes of this device, else None.
 
     Only the multi-queue layer counts flushes, and only for whole devices (blk_account_io_flush in block/blk-flush.c).
     """
@@ -90,13 +90,13 @@ def flushes_uncounted(name: str) -> str | None:
 
 
 class Flushes:
-    """The kernel's counts of flushes, one device at a time."""
+    """Reads the kernel's flush counter of a device."""
 
     def uncounted(self, device: str) -> str | None:
-        """Why the flushes of `device` are not counted; None when they are."""
+        """Return why the flushes of `device` are not counted; None if they are."""
         return flushes_uncounted(device)
 
     def count(self, device: str) -> int | None:
-        """The flushes of `device` since it is there; None when there is no such figure."""
+        """Return the flushes of `device` since it was created; None if unknown."""
         readings = Devices((device,)).read().readings
         return next((int(reading.value) for reading in readings if reading.metric == "flushes"), None)

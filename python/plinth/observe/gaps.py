@@ -1,4 +1,4 @@
-"""What could not be read, from when to when, and why."""
+"""Records which sources could not be read, when, and why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ class Outages:
         self._known: set[str] = set()
 
     def lost(self, source: str, tick_ns: int, reason: str) -> None:
-        """Nothing came of `source` at this tick; what was missing of it before stays so."""
+        """Record that `source` could not be read at this tick; its missing parts stay missing."""
         self._begin(source, source, tick_ns, reason)
         self._known.add(source)
 
     def read(self, source: str, tick_ns: int, missing: Mapping[str, str]) -> None:
-        """`source` was read at this tick, but for the parts in `missing`."""
+        """Record that `source` was read at this tick, except for the parts in `missing`."""
         for key in [key for key in self._open if key[0] == source and key[1] not in missing]:
             self._closed.append(replace(self._open.pop(key), until_ns=tick_ns))
         for part, reason in missing.items():
@@ -38,7 +38,7 @@ class Outages:
         self._known.add(source)
 
     def found(self, source: str, tick_ns: int) -> None:
-        """Something came of `source` again; what was missing of it beside that stays so."""
+        """Record that `source` was read again; its missing parts stay missing."""
         if (outage := self._open.pop((source, source), None)) is not None:
             self._closed.append(replace(outage, until_ns=tick_ns))
 
@@ -48,7 +48,7 @@ class Outages:
             self._open[source, part] = _Outage(what, reason, tick_ns, source not in self._known)
 
     def _all(self) -> list[_Outage]:
-        """Outages with one reason and one time are one."""
+        """Merge outages with equal reason and time."""
         merged: dict[tuple[str, int, int | None, bool], list[str]] = {}
         for outage in sorted([*self._closed, *self._open.values()], key=lambda outage: outage.from_ns):
             key = (outage.reason, outage.from_ns, outage.until_ns, outage.from_start)
@@ -59,11 +59,11 @@ class Outages:
         ]
 
     def gaps(self, t0_ns: int) -> list[Gap]:
-        """A gap for each outage, saying when since `t0_ns` it was unless it lasted throughout."""
+        """Return a gap for each outage, with its time since `t0_ns` unless it lasted throughout."""
         return [Gap(what=outage.what + _when(outage, t0_ns), reason=outage.reason) for outage in self._all()]
 
     def events(self) -> list[ObservedEvent]:
-        """Beginnings and ends of the outages that came in the midst."""
+        """Return the start and end events of outages that did not last throughout."""
         events = []
         for outage in self._all():
             if not outage.from_start:

@@ -1,4 +1,4 @@
-"""Sums of counters over processes that come and go."""
+"""Sums counters over processes that start and end."""
 
 from collections.abc import Iterable
 
@@ -6,10 +6,10 @@ Counters = tuple[float, ...]
 
 
 class GroupSums:
-    """Counters of processes, summed by group; what a process counted stays in its group's sum after it ended.
+    """Counters of processes, summed by group; the counts of a process stay in the sum after it has ended.
 
-    CPU time and I/O of an ended child become its parent's. That brings in what no reading could see: a child's last
-    moments, and children that came and went between two readings. `heir` is the parent's group for counters that
+    CPU time and I/O of an ended child become its parent's. That includes CPU time that no reading could cover: of a child's last
+    moments, and of children that started and ended between two readings. `heir` is the parent's group for counters that
     are inherited so, else None.
     """
 
@@ -21,17 +21,17 @@ class GroupSums:
         self._last: dict[int, Counters] = {}
 
     def advance(self, group: str, pid: int, now: Counters) -> None:
-        """Add to `group` what process `pid` counted since its last reading, or since its birth."""
+        """Add to `group` the counts of process `pid` since its last reading, or since its start."""
         if self._last.get(pid) == now:
             return  # most processes do nothing most of the time
         if any(new < old for new, old in zip(now, self._last.get(pid, self._zero), strict=True)):
-            self.end([pid])  # another process that was given the same number
+            self.end([pid])  # another process with a reused pid
         last = self._last.get(pid, self._zero)
         self._last[pid] = now
         self._add(group, (new - old for new, old in zip(now, last, strict=True)))
 
     def end(self, pids: Iterable[int]) -> None:
-        """Take from the heir, who counts them from now on, what these processes have in their own group."""
+        """Subtract from the heir, which inherits them, the counts of these ended processes that their group already has."""
         for pid in pids:
             left = self._last.pop(pid, self._zero)
             if self._heir is not None:
@@ -49,11 +49,11 @@ class GroupSums:
         return tuple(map(sum, zip(self._zero, *self._sums.values(), strict=True)))
 
     def shown(self, group: str) -> Counters:
-        """A group's sum, zero when it never had a process. Never falls, though an heir may come to its own late."""
+        """Return a group's sum, zero if it never had a process. It never decreases, although inherited counts arrive late."""
         return self.never_falling(group, self._sums.get(group, self._zero))
 
     def never_falling(self, group: str, now: Counters) -> Counters:
-        """`now`, or what was shown of `group` before where that is higher."""
+        """Return `now`, or the previous sum of `group` if that is higher."""
         before = self._shown.get(group)
         if before != now:
             self._shown[group] = now if before is None else tuple(map(max, before, now))

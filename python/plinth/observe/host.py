@@ -1,4 +1,4 @@
-"""The host as a whole: CPU by mode, memory, run queue, switches, paging and pressure."""
+"""Samples the host: CPU by mode, memory, run queue, context switches, paging and pressure."""
 
 import os
 from collections.abc import Mapping
@@ -43,20 +43,20 @@ _PRESSURES = ("cpu", "memory", "io")
 
 
 def cpu_seconds(proc_stat: bytes) -> list[float]:
-    """Seconds in each of CPU_MODES, from the first line of /proc/stat (proc(5)); older kernels have fewer."""
+    """Return seconds in each of CPU_MODES from the first line of /proc/stat (proc(5)); older kernels have fewer."""
     first_line = proc_stat[: proc_stat.index(b"\n")]
     return [int(ticks) * TICK_S for ticks in first_line.split()[1 : 1 + len(CPU_MODES)]]
 
 
 class HostStat:
-    """/proc/stat, which several sources take their part of: read once a tick, by the first of them."""
+    """/proc/stat, shared by several sources: the first one reads it once per tick."""
 
     def __init__(self) -> None:
         self._file = ProcFile("/proc/stat")
         self._seen: bytes | OSError | None = None
 
     def sample(self) -> bytes:
-        """Read it anew. Raises OSError."""
+        """Read the file again. Raises OSError."""
         try:
             self._seen = self._file.read()
         except OSError as error:
@@ -64,7 +64,7 @@ class HostStat:
         return self.seen()
 
     def seen(self) -> bytes:
-        """What the last look found, or the first when there was none. Raises OSError when it found nothing."""
+        """Return the last content, reading it if there is none. Raises OSError if the last read failed."""
         if self._seen is None:
             return self.sample()
         if isinstance(self._seen, OSError):
@@ -73,7 +73,7 @@ class HostStat:
 
 
 class HostCpu:
-    """CPU time of all cores by mode. The first source of a tick that asks for /proc/stat."""
+    """CPU time of all cores by mode. The first source of a tick that reads /proc/stat."""
 
     name = "host_cpu"
     sparse = False
@@ -88,7 +88,7 @@ class HostCpu:
 
 
 class HostMemory:
-    """What memory holds, above all what has still to be written."""
+    """Memory by use, including dirty pages and pages under writeback."""
 
     name = "host_memory"
     sparse = False
@@ -97,12 +97,12 @@ class HostMemory:
         self._meminfo = ProcFile("/proc/meminfo")
 
     def read(self) -> Readout:
-        """Some lines of /proc/meminfo, where kB are 1024 bytes."""
+        """Return values of /proc/meminfo, where kB is 1024 bytes."""
         return _numbers(self._meminfo.read(), self._meminfo.path, _MEMORY)
 
 
 class HostActivity:
-    """Switches, interrupts, run queue, paging, and the time lost to pressure where the kernel keeps it."""
+    """Context switches, interrupts, run queue, paging, and pressure stall times where the kernel has them."""
 
     name = "host"
     sparse = False
@@ -126,7 +126,7 @@ class HostActivity:
 
 
 def _numbers(text: bytes, path: str, wanted: Mapping[bytes, tuple[str, int]]) -> Readout:
-    """The wanted lines' numbers: beginning of a line -> metric and unit."""
+    """Return the numbers of the wanted lines, by their prefix -> metric and unit."""
     readings: list[Reading] = []
     missing: dict[str, str] = {}
     for key, (metric, unit) in wanted.items():
@@ -139,7 +139,7 @@ def _numbers(text: bytes, path: str, wanted: Mapping[bytes, tuple[str, int]]) ->
 
 
 def pressure(what: str, text: bytes) -> list[Reading]:
-    """Stall times in seconds, from lines such as `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345` (microseconds)."""
+    """Return stall times in seconds from lines such as `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345` (microseconds)."""
     readings = []
     for line in text.splitlines():
         kind = line.split(None, 1)[0].decode()

@@ -1,4 +1,4 @@
-"""What the machine is: the facts that a plan needs, and those that a reader must know to believe a figure."""
+"""Reads facts of the machine for the plan and for the report."""
 
 import os
 import platform
@@ -53,7 +53,7 @@ def host_facts() -> HostFacts:
 
 
 def _cores(readings: Readings) -> int:
-    """Cores that this process may run on, or the whole cores that its quota of CPU time makes."""
+    """Return the number of cores that this process may run on, or whole cores of its CPU quota if that is less."""
     allowed = len(os.sched_getaffinity(0))
     readings.add("cores_online", os.cpu_count(), "sysconf(_SC_NPROCESSORS_ONLN)")
     readings.add("cores_allowed", allowed, "sched_getaffinity(2)")
@@ -69,7 +69,7 @@ def _cores(readings: Readings) -> int:
 
 
 def _memory(readings: Readings) -> tuple[int, int]:
-    """Bytes in all and available: the machine's, or what the control group leaves of them."""
+    """Return total and available bytes of the machine, limited by the control group."""
     sizes = {
         name: int(value.split()[0]) * 1024
         for name, _, value in (line.partition(":") for line in _MEMINFO.read_text().splitlines())
@@ -96,7 +96,7 @@ def _os_name(readings: Readings) -> str:
 
 
 def _cpu_model(readings: Readings, cpuinfo: str) -> str:
-    """The model's name, which x86 gives; on ARM the maker's and the part's number (kernel documentation, arm64)."""
+    """Return the CPU's model name on x86; on ARM implementer and part number (kernel documentation, arm64)."""
     fields = dict(re.findall(r"^([^\t:]+?)\s*: (.*)$", cpuinfo, re.MULTILINE))
     if "model name" in fields:
         return fields["model name"]
@@ -121,7 +121,7 @@ def _read_settings(readings: Readings) -> None:
 
 
 def _chosen(text: str) -> str:
-    """The word in brackets: "always [madvise] never"."""
+    """Return the word in brackets, as in "always [madvise] never"."""
     match = re.search(r"\[(.+)\]", text)
     if match is None:
         raise ValueError(f"nothing is chosen in {text!r}")

@@ -1,4 +1,4 @@
-"""The last interval in a few figures, for the display of a running load."""
+"""Summarises the last interval in a few figures, for the display of a running load."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _MAX_AGE_INTERVALS = 2.5
 
 
 class _Figure(NamedTuple):
-    """The sum of some metrics of a source, put together over its objects by `over`."""
+    """The sum of some metrics of a source, aggregated over its objects by `over`."""
 
     source: str
     metrics: Collection[str]
@@ -23,7 +23,7 @@ class _Figure(NamedTuple):
 
 _CPU = ("user_s", "system_s")
 _BUSY = ("user_s", "nice_s", "system_s", "irq_s", "softirq_s")
-# One device of a stack is built on the other, so that their sum would count a write twice.
+# Devices of a stack are layered; their sum would count a write twice.
 _RATES = {
     "host_busy_cores": _Figure("host_cpu", _BUSY),
     "host_iowait_cores": _Figure("host_cpu", ("iowait_s",)),
@@ -45,7 +45,7 @@ FIGURES = (*_RATES, *_GAUGES)
 
 
 def latest_figures(series: Mapping[str, Series], now_ns: int, interval_s: float) -> dict[str, float]:
-    """Those of the FIGURES that are known and not old."""
+    """Return the FIGURES that are known and recent."""
     oldest_ns = now_ns - _MAX_AGE_INTERVALS * interval_s * 1e9
     fresh = {name: readings[-2:] for name, readings in series.items() if readings and readings[-1][0] >= oldest_ns}
     figures: dict[str, float] = {}
@@ -59,7 +59,7 @@ def latest_figures(series: Mapping[str, Series], now_ns: int, interval_s: float)
 
 
 def _rates(last_two: Series, figure: _Figure) -> list[float]:
-    """Rate of each object; a counter that fell was reset, and says nothing."""
+    """Return the rate of each object, except of counters that decreased, which were reset."""
     if len(last_two) < 2:
         return []
     (before_ns, before), (after_ns, after) = last_two

@@ -1,4 +1,4 @@
-"""Whether this process may mount: tried, since a right on paper may still be blocked (AppArmor, seccomp)."""
+"""Tests by a trial mount whether this process may mount, since AppArmor or seccomp may block a permitted mount."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ _MS_PRIVATE = 1 << 18
 
 
 def mount_refusal() -> str | None:
-    """Why a tmpfs cannot be mounted, None when it can. Nothing is left: the mount goes with its namespace."""
+    """Return why a tmpfs cannot be mounted; None if it can. The mount disappears with its namespace."""
     answer: list[str | None] = []
     # A mount namespace belongs to a thread, and ends with it.
     thread = threading.Thread(target=lambda: answer.append(_try()), name="mount-probe")
@@ -28,7 +28,7 @@ def _try() -> str | None:
     libc.mount.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p)
     steps = (
         ("a mount namespace", lambda: libc.unshare(_CLONE_NEWNS)),
-        # Before anything is mounted: a shared mount point would pass it on to the host.
+        # Make mounts private first: a shared mount point would propagate the mount to the host.
         ("its privacy", lambda: libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None)),
         (
             "a mount in it",

@@ -1,4 +1,4 @@
-"""The observer: threads beside the load that read the host and the server once a second."""
+"""The observer: threads that sample the host and the server once a second while a load runs."""
 
 import gc
 import time
@@ -33,7 +33,7 @@ _INTERVALS_BETWEEN_SIZES = 10
 
 @dataclass(frozen=True)
 class Observation:
-    """What was seen. Times count from the start of the load.
+    """The results of an observation. Times count from the start of the load.
 
     `cost_cpu_ns` is the CPU time of the observer's threads and of its backends in the server over `duration_ns`, beside
     the load: what connecting and the first readings took before it is not in it. When the backends' is not known, a gap
@@ -131,8 +131,8 @@ class Observer:
             self._of_server("the waits", self._wait_session, [], self._interval_s, [self._wait_profile]),
         )
         self._begin(Sampler("the host", self._host_sources, t0_ns=self._t0_ns, interval_s=self._interval_s))
-        # Readings pile up, and make Python look through all objects of the program for garbage, in whichever thread it happens:
-        # 30 ms at a time. What is there by now can wait until the end.
+        # Many readings trigger full garbage collections, in any thread, of 30 ms each. Freeze the present objects so that
+        # they are not scanned until the end.
         gc.freeze()
         self._started_ns = time.monotonic_ns()
         for session in self._sessions:
@@ -166,12 +166,12 @@ class Observer:
             sampler.wait_for_first(_FIRST_READING_TIMEOUT_S)
 
     def latest(self) -> dict[str, float]:
-        """Figures of the last interval for people who watch; see `latest.FIGURES`. What is not known is left out."""
+        """Return figures of the last interval for display; see `latest.FIGURES`. Unknown figures are omitted."""
         series = {name: series for sampler in self._samplers for name, series in sampler.series.items()}
         return latest_figures(series, time.monotonic_ns(), self._interval_s)
 
     def stop(self, *, t0_monotonic_ns: int | None = None) -> Observation:
-        """Take the last readings and end, once. `t0_monotonic_ns` corrects the load's start where it was not known before."""
+        """Take the last readings and stop, once. `t0_monotonic_ns` sets the load's start if it was not known before."""
         t0_ns = self._t0_ns if t0_monotonic_ns is None else t0_monotonic_ns
         gaps: list[Gap] = []
         *of_server, of_host = self._samplers
@@ -189,7 +189,7 @@ class Observer:
         events = sorted(self._observed_events(gaps), key=lambda event: event.seen_ns)
         samples = [sample for sampler in self._samplers for sample in to_samples(sampler, t0_ns)]
         gc.unfreeze()
-        # With them go the files that they keep open, now and not when Python looks for what nobody needs.
+        # Close their files now, not at the next garbage collection.
         self._samplers, self._host_sources = [], []
         return Observation(
             samples=samples,
@@ -213,7 +213,7 @@ class Observer:
         return events
 
     def _cost_of_sessions(self) -> tuple[int, str | None]:
-        """CPU time of our backends so far, and why not all of it is known."""
+        """Return the CPU time of our backends so far, and why a part of it is unknown."""
         known_ns, unknown = 0, None
         for session in self._sessions:
             try:

@@ -1,4 +1,4 @@
-"""Each of PostgreSQL's statistics views as a source; those of one session are asked for together."""
+"""Samples PostgreSQL's statistics views; all views of a session are queried together."""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from plinth.observe.source import Reading, Readout, Source, Unreadable
 from plinth.observe.view import Query, View, build_query
 
 _TICKS_OF_REST = 4
-"""How many ticks are left out after a look that found none of what is seldom there."""
+"""Ticks to skip after a rarely populated view was empty."""
 
 
 class ViewSource:
-    """One view, asked for what this server's version and settings have of it."""
+    """A statistics view, with the columns that this server's version and settings provide."""
 
     def __init__(self, batch: "_Batch", view: View) -> None:
         self.name = view.source
@@ -23,11 +23,11 @@ class ViewSource:
         self._resting = 0
 
     def due(self) -> str | None:
-        """What is to be asked of the server at this tick, if anything. Raises Unreadable."""
+        """Return the query of this tick, None if there is none. Raises Unreadable."""
         return None if self._resting else self._query_now().sql
 
     def read(self) -> Readout:
-        """The view's rows of this tick. Raises Unreadable."""
+        """Return the view's rows of this tick. Raises Unreadable."""
         sql, metrics, missing = self._query_now()
         if sql is None or self._resting:
             self._resting = max(0, self._resting - 1)
@@ -37,7 +37,7 @@ class ViewSource:
             raise Unreadable("the view has no row of it")
         if not rows and self._view.seldom:
             self._resting = _TICKS_OF_REST
-        # A null is a cell that has no meaning, such as the fsyncs of temporary relations.
+        # NULL marks a combination that cannot occur, such as fsyncs of temporary relations.
         readings = [
             Reading(of or "", metric, float(value))
             for of, *values in rows
@@ -54,7 +54,7 @@ class ViewSource:
 
 
 class _Batch:
-    """The answers to all that is due at a tick: had by the first source that takes one."""
+    """Results of all queries of a tick, which the first source that needs one executes together."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -62,7 +62,7 @@ class _Batch:
         self._answers: dict[str, list[Row] | Unreadable] = {}
 
     def take(self, sql: str) -> list[Row]:
-        """The rows of a query, once. Raises Unreadable."""
+        """Return the rows of a query, once. Raises Unreadable."""
         if sql not in self._answers:
             self._answers = self.session.query_all(
                 [due for source in self.sources if (due := source.due()) is not None]
@@ -74,7 +74,7 @@ class _Batch:
 
 
 def view_sources(session: Session, views: Sequence[View]) -> list[Source]:
-    """Sources of these views; what the server's version lacks is missing with that reason."""
+    """Return sources of these views; columns that the server's version lacks are reported as missing."""
     batch = _Batch(session)
     batch.sources = [ViewSource(batch, view) for view in views]
     return list(batch.sources)

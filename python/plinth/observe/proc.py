@@ -1,4 +1,4 @@
-"""Files of /proc and /sys that are read again and again."""
+"""Reads files of /proc and /sys repeatedly at low cost."""
 
 import os
 from collections.abc import Callable, Collection
@@ -13,18 +13,18 @@ _ENDED_STATES = (b"Z", b"X")
 
 
 class ProcFile:
-    """A file of the kernel's that is kept open: each read starts anew at its beginning and shows the present."""
+    """A kernel file that is kept open; each read starts at its beginning and returns current values."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self._fd: int | None = None
 
     def read(self) -> bytes:
-        """All of it. Raises OSError, naming the file."""
+        """Return the whole content. Raises OSError with the file's name."""
         try:
             if self._fd is None:
                 self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            # The kernel hands out such files a page or so at a time.
+            # The kernel returns such files in pieces of about a page.
             chunks = []
             offset = 0
             while chunk := os.pread(self._fd, _CHUNK, offset):
@@ -46,7 +46,7 @@ class ProcFile:
 
 
 def number_of(text: bytes, key: bytes) -> int | None:
-    """The first number in the line that begins with `key`; None where there is no such line.
+    """Return the first number in the line that begins with `key`; None if there is no such line.
 
     It looks for the few lines that are used, where to split a file of hundreds of lines takes several times as long.
     """
@@ -68,7 +68,7 @@ class KeptFiles:
         self._fds: dict[str, int] = {}
 
     def read(self, path: str) -> bytes:
-        """The start of the file. Raises OSError, naming the file; ProcessLookupError where the process has ended."""
+        """Return the start of the file. Raises OSError with the file's name; ProcessLookupError if the process has ended."""
         fd = self._fds.get(path)
         if fd is None:
             if len(self._fds) >= self._most:
@@ -81,7 +81,7 @@ class KeptFiles:
             raise OSError(error.errno, error.strerror, path) from error
 
     def keep(self, folders: Collection[str]) -> None:
-        """Close the files that are in none of these folders."""
+        """Close the files that are in none of these directories."""
         for path in [path for path in self._fds if path.rpartition("/")[0] not in folders]:
             os.close(self._fds.pop(path))
 

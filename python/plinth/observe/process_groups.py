@@ -1,4 +1,4 @@
-"""Which group a PostgreSQL process belongs to, by the title that it gives itself."""
+"""Classifies PostgreSQL processes by their process title."""
 
 import re
 
@@ -35,7 +35,7 @@ PROCESS_GROUPS = (*POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER, REST_OF_HOST)
 
 
 def group_of_title(cmdline: bytes) -> str | None:
-    """The group of a server process from /proc/PID/cmdline; None while it still has the postmaster's command line."""
+    """Return the group of a server process from /proc/PID/cmdline; None while it has the postmaster's command line."""
     title = cmdline.replace(b"\0", b" ").decode(errors="replace").strip()
     if match := _AUXILIARY.fullmatch(title):
         return _TITLES[int(str(match.lastgroup)[1:])][0]

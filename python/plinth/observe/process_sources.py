@@ -14,7 +14,7 @@ from plinth.observe.source import Reading, Readout, Unreadable, reason_of
 
 
 class Family(NamedTuple):
-    """Counters that belong together, how they are read of a process, and of a parent with its ended children's.
+    """A family of counters, with functions that read them of a process, and of a parent including its ended children.
 
     `inherited`: a parent's counters take over those of a child that ended.
     """
@@ -70,13 +70,13 @@ class _Groups:
         self.sums = GroupSums(len(family.metrics), heir=OTHER_POSTGRES if family.inherited else None)
 
     def read_server(self) -> dict[str, str]:
-        """Read the postmaster and its children; gives the groups that cannot be had, and why."""
+        """Read the postmaster and its children; return the groups that cannot be read, with reasons."""
         parent = self._processes.postmaster
         if parent is None:
             return dict.fromkeys(POSTGRES_GROUPS, "the server's process on this host is not known")
         missing: dict[str, str] = {}
         try:
-            # The parent before its children: what one leaves to it meanwhile is then missed for one reading, not counted twice.
+            # Read the parent before its children: counts inherited meanwhile are then missing for one reading, not counted twice.
             of_parent = self._family.of_parent(parent, self._processes)
             children = self._processes.children()
         except ENDED:
@@ -90,7 +90,7 @@ class _Groups:
         living = {
             child.pid: child
             for child in children
-            # Who has not run since it was read is as it was: the kernel makes these files anew for each reading.
+            # A process that has not run since has unchanged counters; skip it, since the kernel generates the file at each read.
             if (ran[child.pid] is not None and before.get(child.pid) == ran[child.pid]) or self._advance(child, missing)
         }
         ended = self._children.keys() - living.keys()
@@ -101,7 +101,7 @@ class _Groups:
         return missing
 
     def _advance(self, child: Member, missing: dict[str, str]) -> bool:
-        """Add what a child counted; whether it still lives."""
+        """Add a child's counts; return whether it is still alive."""
         try:
             self.sums.advance(child.group, child.pid, self._family.of_process(child, self._processes))
         except ENDED:
@@ -129,7 +129,7 @@ class _Groups:
             try:
                 of_process = self._family.of_process(process, self._processes)
             except ENDED:
-                continue  # what is shown of a group never falls
+                continue  # sums of a group never decrease
             of_engine = tuple(map(sum, zip(of_engine, of_process, strict=True)))
         self.sums.put(LOAD_ENGINE, self.sums.never_falling(LOAD_ENGINE, of_engine))
         return {}
@@ -143,7 +143,7 @@ class _Groups:
         return [reading for group in groups for reading in self._of_group(group)]
 
     def _of_group(self, group: str) -> list[Reading]:
-        """A group's readings: those of the last time where nothing came on top, as of most groups mostly nothing does."""
+        """Return a group's readings; the previous ones if nothing changed, which is the usual case."""
         counters = self.sums.shown(group)
         reported, readings = self._last_reported.get(group, (None, []))
         if reported != counters:
@@ -162,7 +162,7 @@ class ProcessIo:
         self._groups = _Groups(_IO, processes)
 
     def read(self) -> Readout:
-        """The groups; one of which any process cannot be read is missing as a whole."""
+        """Read the groups; a group with an unreadable process is missing as a whole."""
         missing = self._groups.read_server() | self._groups.read_ourselves()
         return Readout(
             self._groups.readings(_without(missing, *POSTGRES_GROUPS, LOAD_ENGINE, OBSERVER)), _reported(missing)
@@ -193,16 +193,16 @@ class ProcessDelay:
                 try:
                     self._groups.sums.advance(LOAD_ENGINE, thread.pid, _delay(thread, self._processes))
                 except ENDED:
-                    continue  # what it waited for up to its last reading stays in the sum
+                    continue  # its delay up to the last reading stays in the sum
         except OSError as error:
             return {LOAD_ENGINE: reason_of(error)}
         return {}
 
 
 class ProcessCpu:
-    """CPU time by process group, the rest of the host's too, and how many processes there are.
+    """CPU time and number of processes by process group, and CPU time of the rest of the host.
 
-    The first source of a tick that asks for processes: it looks which there are, and the others take the same.
+    The first source of a tick that reads processes: it refreshes the list, which the others share.
     """
 
     name = "process_cpu"
@@ -214,7 +214,7 @@ class ProcessCpu:
         self._host = host
 
     def read(self) -> Readout:
-        """The groups; the rest is what the host counted as busy less all groups."""
+        """Read the groups; the rest is the host's busy time less that of all groups."""
         self._processes.sample()
         server_missing = self._groups.read_server()
         missing = server_missing | self._groups.read_ourselves()
@@ -234,7 +234,7 @@ class ProcessCpu:
 
 
 def _reported(missing: dict[str, str]) -> dict[str, str]:
-    """`missing`, where a server that is missing as a whole is one thing and not ten."""
+    """Merge the entries of `missing` if the whole server is missing."""
     reasons = {missing.get(group) for group in POSTGRES_GROUPS}
     reason = reasons.pop()
     if reasons or reason is None:

@@ -1,4 +1,4 @@
-"""Who is who among the processes: the server's, the load engine's, and what the observer itself uses."""
+"""Classifies processes and threads: the server's, the load engine's, and the observer's."""
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,12 +9,12 @@ from plinth.observe.proc import PARENT, KeptFiles, ProcFile, read_once, stat_fie
 from plinth.observe.process_groups import LOAD_ENGINE, OBSERVER, OTHER_POSTGRES, group_of_title
 
 ENDED = (FileNotFoundError, ProcessLookupError)
-"""What reading a process that has ended raises."""
+"""Exceptions raised by reading a process that has ended."""
 _MOST_KEPT_FILES = 192
 
 
 class Member(NamedTuple):
-    """A process or a thread, its group, and where /proc shows it."""
+    """A process or a thread, its group, and its directory in /proc."""
 
     group: str
     pid: int
@@ -22,7 +22,7 @@ class Member(NamedTuple):
 
 
 class Processes:
-    """The processes that are told apart.
+    """The list of processes with their groups.
 
     `postmaster_pid` is None when the server is not on this host. `own_backends` and `own_threads` say what is the
     observer's, which is neither the server's work nor the load engine's. All else in the engine's process, such as
@@ -51,20 +51,20 @@ class Processes:
         self._files = KeptFiles(_MOST_KEPT_FILES)
         self._has_schedstat = Path("/proc/self/schedstat").exists()
         self.ran: Mapping[int, bytes | None] = {}
-        """Each child's schedstat as of the last look: one whose is the same has not run, and so has done nothing.
+        """Each child's schedstat at the last refresh: if it is unchanged, the child has not run.
 
         None where it cannot be had.
         """
 
     def sample(self) -> None:
-        """List the server's processes anew: once a tick, for all who count something of them."""
+        """Refresh the list of the server's processes: once per tick, for all sources that read them."""
         try:
             self._listed = self._list()
         except OSError as error:
             self._listed = error
 
     def children(self) -> list[Member]:
-        """The postmaster's children, as of the last look. Raises OSError when it had ended by then."""
+        """Return the postmaster's children at the last refresh. Raises OSError if the postmaster had ended."""
         if isinstance(self._listed, OSError):
             raise self._listed
         return self._listed
@@ -80,14 +80,14 @@ class Processes:
             try:
                 ran[child.pid] = self.schedstat(child) if self._has_schedstat else None
             except ENDED:
-                continue  # it did since it was listed
+                continue  # it has ended since it was listed
             except OSError:
                 ran[child.pid] = None
         self.ran = ran
         return [child for child in self._members if child.pid in ran]
 
     def _identify(self, pids: Sequence[int], ours: Collection[int]) -> None:
-        """Tell which group each is of; one that has no title yet is asked again at the next look."""
+        """Determine the group of each process; one that has no title yet is checked again at the next refresh."""
         known = self._groups
         self._groups = {pid: group for pid in pids if (group := known.get(pid) or _ask(pid))}
         self._ours = ours
@@ -114,7 +114,7 @@ class Processes:
         ] + self.further_engines()
 
     def further_engines(self) -> list[Member]:
-        """The processes beside the load engine's own that are clients, too: a driver's."""
+        """Return the further client processes: those of a driver."""
         return [_process(LOAD_ENGINE, pid) for pid in self._further_engines()]
 
     def own_threads(self) -> list[Member]:
@@ -123,7 +123,7 @@ class Processes:
 
 
 class _Children:
-    """The children of a process: from one file where the kernel has it (CONFIG_PROC_CHILDREN), else by a search."""
+    """Return the children of a process, from one file if the kernel has it (CONFIG_PROC_CHILDREN), else by a search."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -137,7 +137,7 @@ class _Children:
 
 
 def children_by_search(parent: int) -> list[int]:
-    """The children of a process, from the parent that each process of the host names."""
+    """Return the children of a process by checking the parent of each process of the host."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,4 +1,4 @@
-"""A thread that reads its sources at each tick of an absolute schedule."""
+"""A thread that reads its sources at each tick of a fixed schedule."""
 
 import threading
 import time
@@ -46,7 +46,7 @@ class Sampler:
         self._interrupt = interrupt
         self._close = close
         self._first_read = threading.Event()
-        # A lock that end() lets go of: to wait for an Event takes several times as much CPU, ten times a second.
+        # end() releases this lock. Waiting for an Event would take several times as much CPU, ten times a second.
         self._may_read = threading.Lock()
         self._may_read.acquire()
         self._not_examined: set[str] = set()
@@ -68,12 +68,12 @@ class Sampler:
         return self._first_read.wait(timeout_s)
 
     def end(self) -> None:
-        """Have the last reading taken, and the thread end after it."""
+        """Request the last reading, after which the thread ends."""
         if self._may_read.locked():
             self._may_read.release()
 
     def interrupt(self) -> None:
-        """End a wait for what is being read."""
+        """Interrupt a source that is waiting."""
         self._interrupt()
 
     def ended(self, deadline_s: float) -> bool:
@@ -82,7 +82,7 @@ class Sampler:
         return not self._thread.is_alive()
 
     def gaps(self, t0_ns: int) -> list[Gap]:
-        """What is missing, and when since `t0_ns`."""
+        """Return the gaps, with times since `t0_ns`."""
         gaps = self.outages.gaps(t0_ns)
         if self._missed:
             reason = f"reading all of it once took up to {self._longest_ns / 1e9:.1f} s"
@@ -141,7 +141,7 @@ class Sampler:
 
 
 def stop_all(samplers: Sequence[Sampler], timeout_s: float) -> list[Sampler]:
-    """End them together; returns those that still wait for a source after twice `timeout_s`, which are left alone."""
+    """Stop all samplers; return those that still wait for a source after twice `timeout_s`. They are abandoned."""
     for sampler in samplers:
         sampler.end()
     deadline_s = time.monotonic() + timeout_s

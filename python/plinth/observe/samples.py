@@ -1,4 +1,4 @@
-"""What a sampler read, as rows of the bundle's tables."""
+"""Converts readings of a sampler to rows of the bundle's tables."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from plinth.observe.source import Reading
 
 
 def to_samples(sampler: Sampler, t0_ns: int) -> Iterator[Sample]:
-    """All readings of a sampler, with times since `t0_ns`."""
+    """Return all readings of a sampler, with times since `t0_ns`."""
     for source in sampler.sources:
         series = sampler.series[source.name]
         if source.sparse:
@@ -19,7 +19,7 @@ def to_samples(sampler: Sampler, t0_ns: int) -> Iterator[Sample]:
 
 
 def _filled(series: Series) -> Iterator[tuple[int, list[Reading]]]:
-    """A sparse source's readings with a zero wherever it left out what it had at another time."""
+    """Add zeros to a sparse source's readings for objects that are present only at other times."""
     seen = dict.fromkeys((of, metric) for _, readings in series for of, metric, _ in readings)
     for read_ns, readings in series:
         had = {(of, metric) for of, metric, _ in readings}

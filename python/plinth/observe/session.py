@@ -1,4 +1,4 @@
-"""The observer's own connections: lost without harm, made anew, and out of the load's database where they can be."""
+"""The observer's connections, which are re-established when lost, and avoid the load's database if possible."""
 
 import itertools
 import os
@@ -24,7 +24,7 @@ from plinth.system.control import text_codec
 from plinth.system.database import connect
 
 APPLICATION_NAME = "plinth observer"
-"""What the names of our sessions begin with."""
+"""Prefix of application_name of our sessions."""
 SHOWN_SETTINGS = (*needed_settings((*VIEWS, *SLOW_VIEWS)), "track_activities", "log_checkpoints")
 _CONNECT_TIMEOUT_S = 2
 _RETRY_AFTER_NS = 500_000_000
@@ -34,7 +34,7 @@ _OWN_SETTINGS = {
     "statement_timeout": "5s",
     "jit": "off",
     "default_transaction_isolation": "read committed",
-    "plan_cache_mode": "force_generic_plan",  # planned once, though a parameter says of which database
+    "plan_cache_mode": "force_generic_plan",  # plan once, although the database is a parameter
 }
 _OPTIONS = "-c statement_timeout=5s -c jit=off -c plan_cache_mode=force_generic_plan"
 _OWN_SETTINGS_SINCE_15 = {"stats_fetch_consistency": "none"}
@@ -70,7 +70,7 @@ class Session:
         self._failure: tuple[int, str] | None = None
 
     def connect(self) -> Traits:
-        """Make sure that there is a connection; what its server has. Raises Unreadable, at once if it failed a moment ago."""
+        """Connect if necessary; return the server's features. Raises Unreadable, at once if a recent attempt failed."""
         if self._connection is not None and self.server is not None:
             return self.server
         if self._interrupted:
@@ -86,7 +86,7 @@ class Session:
         return self.server
 
     def answer(self, sql: str) -> Answer:
-        """What the server answers to a query, where $1 is the load's database; prepared once. Raises Unreadable.
+        """Execute a query, prepared once, where $1 is the load's database. Raises Unreadable.
 
         By libpq's own calls: psycopg's cursors take five times as much of our CPU for the same query.
         """
@@ -101,7 +101,7 @@ class Session:
         return result
 
     def query_all(self, queries: Sequence[str]) -> dict[str, "list[Row] | Unreadable"]:
-        """The rows of each, in one round trip and one transaction; what the server refuses has the reason in its place.
+        """Execute queries in one round trip and one transaction; a query that fails has the reason as its result.
 
         Raises Unreadable when there is no connection. Each round trip wakes two processes, which costs more than most queries.
         """
@@ -115,7 +115,7 @@ class Session:
         except psycopg.Error as error:  # the connection has ended
             raise self._lost(_first_line(error)) from error
         for sql in queries:
-            if sql not in answers:  # one that was refused ended the transaction of those after it
+            if sql not in answers:  # a failed query aborted the transaction of those after it
                 try:
                     answers[sql] = rows_of(self.answer(sql), self._codec)
                 except Unreadable as refused:
@@ -124,17 +124,17 @@ class Session:
         return answers
 
     def setting(self, name: str) -> str | None:
-        """One of SHOWN_SETTINGS as it was when last connected; None where that never was."""
+        """Return one of SHOWN_SETTINGS as of the last connection; None if there was none."""
         return None if self.server is None else self.server.settings.get(name)
 
     def cpu_ns(self) -> int:
-        """CPU time of our backends so far. Raises Unreadable when it cannot be known."""
+        """Return the CPU time of our backends so far. Raises Unreadable if it is unknown."""
         if self._cost_unknown is not None:
             raise Unreadable(self._cost_unknown)
         return sum(self._backend_cpu_ns.values())
 
     def note_cost(self) -> None:
-        """Read the CPU time of our backend, of which nothing can be known after it has ended."""
+        """Read the CPU time of our backend, which is not available after it has ended."""
         if not self._local or self.backend_pid is None:
             return
         self._cost_noted_ns = time.monotonic_ns()
@@ -146,7 +146,7 @@ class Session:
             self._backend_cpu_ns[self.backend_pid] = int(schedstat.split()[0])
 
     def interrupt(self) -> None:
-        """End a wait for the server, from another thread; there will be no further connection."""
+        """Interrupt a wait for the server, from another thread, and allow no further connection."""
         self._interrupted = True
         connection = self._connection
         if connection is not None:
@@ -155,7 +155,7 @@ class Session:
                     shared.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close the connection; what our backend cost up to then is known, unless it ended before."""
+        """Close the connection after reading its backend's CPU time, unless the backend has ended before."""
         if self._connection is not None and not self._connection.closed:
             self.note_cost()
         connection, self._connection, self.backend_pid = self._connection, None, None
@@ -168,7 +168,7 @@ class Session:
             try:
                 return self._connect_to(database)
             except psycopg.OperationalError:
-                continue  # not there, or not for us: the last one, which the load itself uses, says why
+                continue  # it does not exist or refuses us: an error of the last one, the load's own database, is reported
         return self._connect_to(self._databases[-1])
 
     def _connect_to(self, database: str) -> psycopg.Connection[tuple[Any, ...]]:
@@ -210,7 +210,7 @@ class Session:
         return self._check(wire.exec_prepared(self._name_of(wire, sql), self._parameters(sql)))
 
     def _at_once(self, wire: pq.abc.PGconn, queries: Sequence[str]) -> dict[str, "list[Row] | Unreadable"]:
-        """The answers up to the first that is refused, by libpq's pipeline; those of queries that cannot be prepared are not there."""
+        """Return results by libpq's pipeline up to the first failure, without those of queries that cannot be prepared."""
         names = {sql: name for sql in queries if (name := self._prepared_name(wire, sql)) is not None}
         wire.enter_pipeline_mode()
         try:
@@ -247,7 +247,7 @@ class Session:
         try:
             return self._name_of(wire, sql)
         except Unreadable:
-            return None  # to be asked for alone, which shows why
+            return None  # execute it separately to get the error
 
     def _name_of(self, wire: pq.abc.PGconn, sql: str) -> bytes:
         name = self._prepared.get(sql)
@@ -286,7 +286,7 @@ def _databases(of_load: str, local: bool) -> tuple[str, ...]:
 
 
 def rows_of(result: Answer, codec: str = "utf-8") -> list[Row]:
-    """All rows of an answer, as text; bytes that are not valid in it are shown as \\x."""
+    """Return all rows of a result as text; bytes that are not valid in it are shown as \\x."""
     columns = range(result.nfields)
     return [tuple(_text(result.get_value(row, column), codec) for column in columns) for row in range(result.ntuples)]
 

@@ -1,4 +1,4 @@
-"""What the sessions of a load wait for at this moment, in words: why none of its transactions ends."""
+"""Describes what the sessions of a load currently wait for, to explain a load that does not progress."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ _SESSIONS = """
     SELECT application_name, state, wait_event_type || ':' || wait_event, count(*)
     FROM pg_stat_activity WHERE datname = $1 AND backend_type IN ('client backend', 'parallel worker')
     GROUP BY 1, 2, 3 ORDER BY 4 DESC, 3, 2"""
-# One that blocks another may itself be blocked, and may be a prepared transaction, which is of no process (pid 0).
+# A blocker may itself be blocked, and may be a prepared transaction, which has no process (pid 0).
 _BLOCKERS = """
     SELECT DISTINCT waiting.application_name, blocking.pid, other.application_name, other.backend_type, other.state
     FROM pg_stat_activity waiting
@@ -21,7 +21,7 @@ _BLOCKERS = """
 
 
 def session_waits(session: Session, application_name: str) -> str:
-    """Of the sessions of that name, and of their control connections, how many wait for what, and who blocks them.
+    """Count the sessions of that name and their control connections by wait event, and name their blockers.
 
     As in "3 sessions wait for Lock:relation; blocked by pid 4711 (psql, idle in transaction)". Raises Unreadable.
     """

@@ -1,4 +1,4 @@
-"""What is read of PostgreSQL every ten seconds, in the load's own database: sizes, tables and statements."""
+"""Samples sizes, tables and statements every ten seconds, in the load's own database."""
 
 from plinth.observe.view import Column, View, same, seconds
 

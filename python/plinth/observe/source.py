@@ -1,4 +1,4 @@
-"""What a source is: something that is read at each tick and gives values, or a reason why not."""
+"""The interface of sources, which are read at each tick and return values or the reason for a gap."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -14,14 +14,14 @@ class Reading(NamedTuple):
 
 
 class Readout(NamedTuple):
-    """All that one reading of a source gave. `missing` has the parts that could not be read: part -> reason."""
+    """The values of one reading of a source. `missing` has the parts that could not be read: part -> reason."""
 
     readings: list[Reading]
     missing: Mapping[str, str] = MappingProxyType({})
 
 
 class Unreadable(Exception):
-    """A source that gives nothing this time; the text is the reason."""
+    """A source could not be read; the message is the reason."""
 
 
 class Source(Protocol):
@@ -34,11 +34,11 @@ class Source(Protocol):
 
     @property
     def sparse(self) -> bool:
-        """What a readout leaves out is zero in it, so that the observer may fill it in."""
+        """Whether readings omit zeros, which the observer then adds."""
         ...
 
     def read(self) -> Readout:
-        """Read the source once. Raises Unreadable or OSError when it gives nothing."""
+        """Read the source once. Raises Unreadable or OSError."""
         ...
 
 
@@ -46,12 +46,12 @@ class RepeatedlySampled(Source, Protocol):
     """A source that is sampled several times for each reading, which summarises these samples."""
 
     def sample(self) -> None:
-        """Take one more sample. Raises Unreadable or OSError when the source gives nothing."""
+        """Take one more sample. Raises Unreadable or OSError."""
         ...
 
 
 def reason_of(error: Exception) -> str:
-    """An exception as the reason of a gap: the file first where one is named."""
+    """Format an exception as the reason of a gap, beginning with the file if it names one."""
     if isinstance(error, OSError) and error.strerror is not None:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, Unreadable | OSError):

@@ -1,4 +1,4 @@
-"""Whether pg_stat_statements can be read, and in which schema it is; made where the cluster is ours alone."""
+"""Finds pg_stat_statements and its schema, and creates the extension in clusters that are Plinth's."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from plinth.system.control import text_codec
 
 _LOADED = "SHOW shared_preload_libraries"
 _CREATE = sql.SQL("CREATE EXTENSION IF NOT EXISTS {}").format(sql.Identifier(STATEMENTS_EXTENSION))
-# In the bytes that the server has it in: it becomes a part of queries.
+# In the server's encoding: it becomes a part of queries.
 _SCHEMA = "SELECT convert_to(quote_ident(nspname), 'SQL_ASCII') FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = %s"
 
 
 def find_statements(connection: psycopg.Connection[tuple[Any, ...]], *, ours: bool) -> dict[str, Extension]:
-    """The extension in the connection's database. `ours`: the cluster is Plinth's, so that it may be created there.
+    """Return the extension of the connection's database. `ours`: the cluster is Plinth's, so that it may be created.
 
     The connection is in a transaction, which stays open. Raises psycopg.Error.
     """

@@ -1,11 +1,11 @@
-"""What a statistics view of PostgreSQL's gives by version: columns that came and went, and the query for one server. Pure."""
+"""Describes statistics views of PostgreSQL by version, and builds the query for one server. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 
 class Column(NamedTuple):
-    """A metric and the SQL that gives it in versions `since` to `until`; one metric may have a column for each time.
+    """A metric and its SQL expression in versions `since` to `until`; a metric may have several such columns.
 
     `needs` is the setting without which the column counts nothing.
     """
@@ -37,7 +37,7 @@ class View(NamedTuple):
 
 
 class Traits(NamedTuple):
-    """What a server has: its major version, settings, and extensions, whose schema or the reason why there is none."""
+    """Features of a server: major version, settings, and extensions, each with its schema or the reason for its absence."""
 
     major: int
     settings: Mapping[str, str]
@@ -52,7 +52,7 @@ class Extension(NamedTuple):
 
 
 class Query(NamedTuple):
-    """A view's query for one server, giving the object and then the metrics. `missing`: part -> reason.
+    """A view's query for one server, which returns the object and the metrics. `missing`: part -> reason.
 
     `sql` is None when the server has nothing of the view.
     """
@@ -63,23 +63,23 @@ class Query(NamedTuple):
 
 
 def same(names: str, since: int = 13, until: int = 99) -> tuple[Column, ...]:
-    """Metrics that have their columns' names."""
+    """Return metrics with the names of their columns."""
     return tuple(Column(name, name, since, until) for name in names.split())
 
 
 def seconds(names: str, since: int = 13, until: int = 99, needs: str | None = None) -> tuple[Column, ...]:
-    """Times, which views give in milliseconds."""
+    """Return metrics in seconds for columns in milliseconds."""
     return tuple(Column(f"{name}_s", f"{name} / 1000", since, until, needs) for name in names.split())
 
 
 def needed_settings(views: Sequence[View]) -> tuple[str, ...]:
-    """The settings that decide what the views count."""
+    """Settings that determine what the views count."""
     needs = {need for view in views for need in (view.needs, *(column.needs for column in view.columns)) if need}
     return tuple(sorted(needs))
 
 
 def build_query(view: View, server: Traits) -> Query:
-    """The query of `view` for a server."""
+    """Return the query of `view` for a server."""
     major, settings = server.major, server.settings
     came = [since for since in view.relations if since <= major]
     if not came:

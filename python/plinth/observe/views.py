@@ -1,4 +1,4 @@
-"""PostgreSQL's statistics views, 13 to 18, that are read at every tick: each version's columns by their newest names."""
+"""PostgreSQL's statistics views, versions 13 to 18, that are read at every tick, with columns by their newest names."""
 
 from plinth.observe.view import Column, View, same, seconds
 
