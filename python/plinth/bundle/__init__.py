@@ -1,4 +1,4 @@
-"""The bundle: the folder that an experiment writes, and the only thing that analysis and reports read."""
+"""The bundle: the directory that a run writes, and the only input of analysis and reports."""
 
 from plinth.bundle.authentic import REPEAT_HINT, Authentic, read_authentic
 from plinth.bundle.baseline import read_run_figures, write_run_figures

@@ -1,4 +1,4 @@
-"""What a run that is resumed goes by, authenticated: resume.mac says that plan and experiment are as its user wrote them.
+"""Authenticates plan and experiment of a run that is resumed: resume.mac shows that its user wrote them.
 
 The file holds the HMAC-SHA256 of plan.json, experiment.toml and the version of Plinth, by the run's key, which is not in
 the bundle. While the plan is replaced by one with more trials it holds two, a line each, so that after a kill at any instant
@@ -27,7 +27,7 @@ def write_mac(folder: BundleFolder, key: RunKey, plinth_version: str, plan: str,
 
 
 class Authentic(NamedTuple):
-    """What was read from a bundle once, and was authentic then."""
+    """Plan and experiment of a bundle as they were when they were authenticated."""
 
     plan: Plan
     experiment_toml: bytes

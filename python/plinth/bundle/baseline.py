@@ -1,4 +1,4 @@
-"""Baseline files: the figures of one run, kept to compare later runs with. They are shared, and so not to be trusted."""
+"""Baseline files: the figures of one run to compare later runs with. They may come from others, so they are untrusted."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,12 @@ _MOST_SHOWN = 3
 
 
 def write_run_figures(path: Path, figures: RunFigures) -> None:
-    """Write a baseline file durably, in place of one that is there. Raises a PlinthError where that cannot be done."""
+    """Write a baseline file durably, replacing an existing one. Raises a PlinthError on failure."""
     BundleFolder.made(path.parent).write_durably(path.name, figures.model_dump_json(indent=1) + "\n")
 
 
 def read_run_figures(path: Path) -> RunFigures:
-    """The figures in a baseline file. Raises a PlinthError for what is no regular file, too large, newer or not valid."""
+    """Read a baseline file. Raises a PlinthError if it is not a regular file, too large, of a newer version or invalid."""
     text = BundleFolder(path.parent).read_text(path.name)
     try:
         document: Any = json.loads(text)
@@ -42,7 +42,7 @@ def read_run_figures(path: Path) -> RunFigures:
 
 
 def _wrong(error: ValidationError) -> list[str]:
-    """The first things that are wrong, each with its key."""
+    """Return the first validation errors, each with its key."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     lines = [f"{'.'.join(map(str, one['loc'])) or 'the file'}: {one['msg']}" for one in found[:_MOST_SHOWN]]
     return lines + ([f"and {len(found) - _MOST_SHOWN} more"] if len(found) > _MOST_SHOWN else [])

@@ -1,4 +1,4 @@
-"""The files of a bundle, reached from a descriptor of its folder.
+"""Accesses the files of a bundle relative to a descriptor of its directory.
 
 Bundles are shared, so what is in one is not to be trusted. Each step of a name is opened without following symbolic
 links, and only regular files of a bounded size are read: no name leads out of the bundle, and nothing there can make its
@@ -19,7 +19,7 @@ from plinth.system.failures import from_os_error
 from plinth.system.log_file import LogFile
 
 MAX_DOCUMENT_BYTES = 64 * 2**20
-"""Of a file that is read as a whole; a plan of ten thousand trials has a tenth of it."""
+"""Maximum size of a file that is read as a whole; a plan of ten thousand trials has a tenth of it."""
 _MAX_DEPTH = 100
 _PARTIAL = ".partial"
 _STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -44,24 +44,24 @@ class Entry(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
+        """Whether the entry is a regular file."""
         return self.kind == _KINDS[stat.S_IFREG]
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder itself, not a link to one."""
+        """Whether the entry is a directory, not a link to one."""
         return self.kind == _KINDS[stat.S_IFDIR]
 
 
 class BundleFolder:
     """A bundle's folder, held open. Names are relative to it, as in "env/host.json".
 
-    Whatever fails is raised as a PlinthError that names the file. The path that is given may lead through links: which
-    folder is meant is its user's to say; what is in it is not.
+    Every failure raises a PlinthError that names the file. The given path may lead through links, since the user chooses
+    the directory; its content is untrusted.
     """
 
     def __init__(self, path: Path, called: str = "the bundle") -> None:
-        """Open the folder at `path`, which errors name as `called`. UsageError when there is none."""
+        """Open the directory at `path`, which errors name as `called`. Raises UsageError if it does not exist."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError as error:
@@ -70,7 +70,7 @@ class BundleFolder:
             raise UsageError("this is not a bundle: it is no folder", where=str(path)) from error
         except OSError as error:
             raise from_os_error(error, f"open {called}", path) from error
-        except ValueError as error:  # a NUL in it
+        except ValueError as error:  # it contains a NUL
             raise UsageError(f"this is no path: {error}", where=str(path)) from error
         self._hold(descriptor, path, called)
 
@@ -82,7 +82,7 @@ class BundleFolder:
 
     @classmethod
     def made(cls, path: Path) -> "BundleFolder":
-        """The folder at `path`, made where there is nothing."""
+        """Open the directory at `path`, creating it if nothing exists there."""
         try:
             path.mkdir(parents=True, exist_ok=True)
         except FileExistsError as error:
@@ -96,7 +96,7 @@ class BundleFolder:
         return cls(path)
 
     def folder(self, name: str) -> "BundleFolder":
-        """The folder `name` in it, itself as a bundle's; no step of the name is a link. RunError when it cannot be opened."""
+        """Open the subdirectory `name` without following links. Raises RunError if it cannot be opened."""
         with self._reading(name):
             descriptor = self._step(name, _LIST)
         found = BundleFolder.__new__(BundleFolder)
@@ -104,18 +104,18 @@ class BundleFolder:
         return found
 
     def close(self) -> None:
-        """Let go of the folder, as also happens when nobody has this object any more."""
+        """Close the directory, which also happens when this object is collected."""
         self._closing()
 
     @property
     def path(self) -> Path:
-        """Where it is, for people; as it was named, unless it was renamed since."""
+        """The current path for messages; as it was given, unless it was renamed."""
         if self._stands_there():
             return self._given
         return Path(f"/proc/self/fd/{self.descriptor}").readlink()
 
     def entry(self, name: str) -> Entry | None:
-        """The entry at `name`; None when there is none."""
+        """Return the entry at `name`; None if it does not exist."""
         with self._reading(name), self._parent(name) as (parent, last):
             try:
                 return Entry(name, _kind(os.lstat(last, dir_fd=parent).st_mode))
@@ -123,7 +123,7 @@ class BundleFolder:
                 return None
 
     def entries(self, folder: str = "") -> list[Entry]:
-        """The entries of `folder`, by name; nothing when there is no such folder."""
+        """Return the entries of `folder` by name; empty if it does not exist."""
         try:
             descriptor = self._step(folder, _LIST)
         except FileNotFoundError:
@@ -140,7 +140,7 @@ class BundleFolder:
             os.close(descriptor)
 
     def walk(self, folder: str = "") -> Iterator[Entry]:
-        """Everything below `folder`, by name; links are shown and not followed."""
+        """Return all entries below `folder` by name. Links are listed, not followed."""
         left = self.entries(folder)[::-1]
         while left:
             entry = left.pop()
@@ -152,7 +152,7 @@ class BundleFolder:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[int]:
-        """A descriptor of a regular file, to read it from. RunError when it is none."""
+        """Open a regular file for reading and return its descriptor. Raises RunError for other types."""
         with self._reading(name):
             descriptor = self._open_to_read(name)
         try:
@@ -162,38 +162,38 @@ class BundleFolder:
             os.close(descriptor)
 
     def read_bytes(self, name: str, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
-        """What a file holds. RunError when it is no regular file, or has more than `max_bytes`."""
+        """Return the content of a file. Raises RunError if it is not a regular file, or larger than `max_bytes`."""
         with self.opened(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
             is_larger = os.fstat(descriptor).st_size > max_bytes
             data = b"" if is_larger else file.read(max_bytes + 1)
-        if is_larger or len(data) > max_bytes:  # it may just have grown
+        if is_larger or len(data) > max_bytes:  # it may have grown in the meantime
             raise self._no_part(name, f"it has more than {max_bytes:,} bytes")
         return data
 
     def read_text(self, name: str, max_bytes: int = MAX_DOCUMENT_BYTES) -> str:
-        """A file's text. RunError as in `read_bytes`, and when it is not UTF-8."""
+        """Return the text of a file. Raises RunError like `read_bytes`, and if it is not UTF-8."""
         try:
             return self.read_bytes(name, max_bytes).decode()
         except UnicodeDecodeError as error:
             raise self._no_part(name, str(error)) from error
 
     def make_folder(self, name: str) -> None:
-        """Make a folder where there is none; its parent must be there."""
+        """Create a directory unless it exists; its parent must exist."""
         with self._writing(name), self._parent(name) as (parent, last):
             try:
                 os.mkdir(last, dir_fd=parent)
             except FileExistsError:
-                os.close(self._step(name, _STEP))  # which raises for what is no folder
+                os.close(self._step(name, _STEP))  # raises unless it is a directory
 
     def make_folders(self, name: str) -> None:
-        """Make a folder, and those above it, where they are not there."""
+        """Create a directory and its missing parents."""
         parts = _parts(name)
         for length in range(1, len(parts) + 1):
             self.make_folder("/".join(parts[:length]))
 
     @contextmanager
     def new_file(self, name: str) -> Iterator[int]:
-        """A descriptor of a file that is made anew, in place of one that a run left half-written; fsynced at the end."""
+        """Create a file, replacing an incomplete one, and yield its descriptor; the file is fsynced at the end."""
         with self._writing(name), self._parent(name) as (parent, last):
             _unlink(last, parent)
             descriptor = os.open(last, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=parent)
@@ -204,13 +204,13 @@ class BundleFolder:
                 os.close(descriptor)
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Make a file anew and fsync it; the caller ensures that nobody reads half of it."""
-        data = os.fsencode(content) if isinstance(content, str) else content  # names may be of any bytes
+        """Create and fsync a file; the caller ensures that nobody reads it before it is complete."""
+        data = os.fsencode(content) if isinstance(content, str) else content  # names may contain any bytes
         with self.new_file(name) as descriptor, open(descriptor, "wb", closefd=False) as file:
             file.write(data)
 
     def write_durably(self, name: str, content: str | bytes) -> None:
-        """Write a file beside its place, fsync it, move it there, and fsync the folder."""
+        """Write a file under a temporary name, fsync it, rename it, and fsync the directory."""
         folder, slash, last = name.rpartition("/")
         partial = f"{folder}{slash}.{last}{_PARTIAL}"
         try:
@@ -221,18 +221,18 @@ class BundleFolder:
             raise
 
     def rename(self, old: str, new: str) -> None:
-        """Give the entry at `old` the name `new` in the same folder, and fsync the folder."""
+        """Rename an entry within its directory, and fsync the directory."""
         with self._writing(new), self._parent(new) as (parent, last):
             os.replace(old.rpartition("/")[2], last, src_dir_fd=parent, dst_dir_fd=parent)
             self._sync(parent)
 
     def remove(self, name: str) -> None:
-        """Remove a file or a link; nothing when there is none."""
+        """Remove a file or a link, if it exists."""
         with self._writing(name), self._parent(name) as (parent, last):
             _unlink(last, parent)
 
     def remove_tree(self, name: str) -> None:
-        """Remove a folder and all that is in it, following no link; nothing when there is none."""
+        """Remove a directory recursively without following links, if it exists."""
         with self._writing(name), self._parent(name) as (parent, last):
             found = self.entry(name)
             if found is None or not found.is_folder:
@@ -244,7 +244,7 @@ class BundleFolder:
                 raise RunError("cannot remove it: folders are nested too deep", where=str(self.path / name)) from error
 
     def sync_folders(self, name: str) -> None:
-        """fsync a folder and those in it, so that the names there survive a power cut."""
+        """fsync a directory and its subdirectories, so that their entries survive a power cut."""
         with self._writing(name):
             folders = [name, *(entry.name for entry in self.walk(name) if entry.is_folder)]
             for folder in folders:
@@ -255,7 +255,7 @@ class BundleFolder:
                     os.close(descriptor)
 
     def log(self, name: str) -> LogFile:
-        """The log `name`, of which output of this run is appended to."""
+        """Return the log `name`, to which output of this run is appended."""
         return LogFile(self.path / name, lambda flags: self._open(name, flags))
 
     def _stands_there(self) -> bool:
@@ -271,7 +271,7 @@ class BundleFolder:
     def _open_to_read(self, name: str) -> int:
         with self._parent(name) as (parent, last):
             kind = _kind(os.lstat(last, dir_fd=parent).st_mode)
-            if kind == _KINDS[stat.S_IFREG]:  # looked at first, since to open a device may already do something
+            if kind == _KINDS[stat.S_IFREG]:  # check the type first, since opening a device may have side effects
                 descriptor = os.open(last, os.O_RDONLY | _FILE, dir_fd=parent)
                 kind = _kind(os.fstat(descriptor).st_mode)
                 if kind == _KINDS[stat.S_IFREG]:
@@ -281,7 +281,7 @@ class BundleFolder:
 
     @contextmanager
     def _parent(self, name: str) -> Iterator[tuple[int, str]]:
-        """A descriptor of the folder that `name` is in, and the last part of the name."""
+        """Yield a descriptor of the parent directory of `name`, and the last part of the name."""
         *above, last = _parts(name)
         descriptor = self._step("/".join(above), _STEP)
         try:
@@ -290,7 +290,7 @@ class BundleFolder:
             os.close(descriptor)
 
     def _step(self, folder: str, flags: int) -> int:
-        """A descriptor of `folder`, each step of its name opened without following a link."""
+        """Open `folder` part by part without following links, and yield its descriptor."""
         parts = _parts(folder) if folder else ["."]
         descriptor = os.dup(self.descriptor)
         for number, part in enumerate(parts, start=1):
@@ -312,7 +312,7 @@ class BundleFolder:
         try:
             self.remove(partial)
         except PlinthError:
-            return  # what kept it from being written is reported; nobody reads what is left
+            return  # the first error is reported; nobody reads the temporary file
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
@@ -342,13 +342,13 @@ class BundleFolder:
 
 
 def is_partial(name: str) -> bool:
-    """Whether that is the name of a file which `write_durably` had not yet moved to its place."""
+    """Return whether this is a temporary name of `write_durably`."""
     last = name.rpartition("/")[2]
     return last.startswith(".") and last.endswith(_PARTIAL)
 
 
 def folder_of(bundle: "Path | BundleFolder") -> BundleFolder:
-    """The folder of a bundle that is named by its path, or is held already."""
+    """Yield the open directory of a bundle that is given by its path or is already open."""
     return bundle if isinstance(bundle, BundleFolder) else BundleFolder(bundle)
 
 
@@ -364,7 +364,7 @@ def _kind(mode: int) -> str:
 
 
 def _kind_of(entry: "os.DirEntry[str]") -> str:
-    if entry.is_dir(follow_symlinks=False):  # known from the listing; what is neither is asked for
+    if entry.is_dir(follow_symlinks=False):  # the listing has the type of most entries; others need a stat
         return _KINDS[stat.S_IFDIR]
     if entry.is_file(follow_symlinks=False):
         return _KINDS[stat.S_IFREG]

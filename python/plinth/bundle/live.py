@@ -1,4 +1,4 @@
-"""Following the live log of a run that is going on: logs/live.jsonl, which exists only until the run ends.
+"""Follows the live log of an active run: logs/live.jsonl, which exists only until the run ends.
 
 The file is appended to, and replaced by a shorter one with each trial. Nothing is kept between two readings but the place in it,
 which has a text form for a reader that comes back. Like the rest of a bundle it is untrusted.
@@ -17,23 +17,23 @@ from plinth.model.live import LIVE_EVENT, LIVE_VERSION, LiveEvent, RunBegan
 
 LIVE = "logs/live.jsonl"
 MAX_LINE_BYTES = 64 * 2**10
-"""Far more than the longest line of a run."""
+"""Maximum length of a line, far more than a run writes."""
 MAX_LIVE_BYTES = 32 * 2**20
-"""More than a run writes (plinth.run.live_log); what is beyond is not read."""
+"""Maximum size of a log, more than a run writes (plinth.run.live_log); the rest is not read."""
 _CHUNK_BYTES = 256 * 2**10
 _BEGINNING_BYTES = 128
 _PLACE = re.compile(r"([0-9a-f]{16})-([0-9]{1,10})")
 
 
 class Place(NamedTuple):
-    """How far a log was read: which log, by a digest of its first line, and the offset of the next byte."""
+    """A position in a log, which is identified by a digest of its first line: the offset of the next byte."""
 
     log: str
     offset: int
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """The place of a text that a reader has sent back; None when it is none."""
+        """Parse a position that a reader has sent back; None if it is malformed."""
         found = _PLACE.fullmatch(text)
         return cls(found[1], int(found[2])) if found else None
 
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class LiveChunk(NamedTuple):
-    """What was read: events in their order, what could not be read, and up to where."""
+    """The events that were read in order, the problems, and the new position."""
 
     events: tuple[LiveEvent, ...]
     problems: tuple[str, ...]
@@ -50,7 +50,7 @@ class LiveChunk(NamedTuple):
 
 
 class LiveTail:
-    """Reads on where it was, or from the beginning when another log is there."""
+    """Reads a log from a position, or from the beginning if the log was replaced."""
 
     def __init__(self, folder: BundleFolder, after: Place | None = None) -> None:
         self._folder = folder
@@ -59,14 +59,14 @@ class LiveTail:
         self._problem: str | None = None
 
     def read(self) -> LiveChunk | None:
-        """What was written since, or a piece of it: ask until there is nothing. None when there is nothing."""
+        """Return the next part of what was written since, None if there is nothing; call it until it returns None."""
         try:
             if self._folder.entry(LIVE) is None:
                 return None
             with self._folder.opened(LIVE) as descriptor:
                 return self._read(descriptor)
         except PlinthError as error:
-            if error.message == self._problem:  # told already
+            if error.message == self._problem:  # already reported
                 return None
             self._problem = error.message
             return LiveChunk((), (f"{LIVE}: {error.message}",), self._place or Place("0" * 16, 0))
@@ -101,7 +101,7 @@ class LiveTail:
 
 
 def _events(lines: list[bytes], problems: list[str]) -> tuple[LiveEvent, ...]:
-    """The events of whole lines; what those that are none have in common is one problem, with the first reason."""
+    """Parse complete lines to events; all malformed lines together give one problem, with the first reason."""
     events: list[LiveEvent] = []
     reasons: list[str] = []
     for line in lines:

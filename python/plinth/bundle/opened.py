@@ -1,4 +1,4 @@
-"""A bundle's figures as tables, for notebooks and programs: numpy arrays, or frames of pandas or polars.
+"""A bundle's figures as tables for notebooks and programs: numpy arrays, or data frames of pandas or polars.
 
 numpy, pandas and polars are imported when a table is asked for in their form; Plinth itself needs neither pandas nor polars.
 """
@@ -30,16 +30,16 @@ _HISTOGRAM = ("scope", "script", "statement", "line", "text")
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns of equal length. None is a value that is missing; units are in the names."""
+    """Named columns of equal length. None is a missing value; names contain units."""
 
     columns: dict[str, Sequence[Any]]
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return len(next(iter(self.columns.values()), ()))
 
     def numpy(self) -> dict[str, "numpy.ndarray[Any, Any]"]:
-        """An array for each column: int64, float64, or object for text.
+        """Return an array for each column: int64, float64, or object for text.
 
         Numbers of which some are missing are masked arrays (numpy.ma), so that integers stay exact.
         """
@@ -58,7 +58,7 @@ class Table:
         return arrays
 
     def pandas(self) -> "pandas.DataFrame":
-        """A data frame of pandas with its nullable types. MissingCapability when pandas is not installed."""
+        """Return a pandas data frame with nullable types. Raises MissingCapability if pandas is not installed."""
         pd = _imported("pandas")
         dtypes = {int: "Int64", float: "Float64", str: "string"}
         return pd.DataFrame(
@@ -66,7 +66,7 @@ class Table:
         )
 
     def polars(self) -> "polars.DataFrame":
-        """A data frame of polars. MissingCapability when polars is not installed."""
+        """Return a polars data frame. Raises MissingCapability if polars is not installed."""
         pl = _imported("polars")
         dtypes = {int: pl.Int64, float: pl.Float64, str: pl.String}
         return pl.DataFrame(
@@ -75,11 +75,11 @@ class Table:
 
 
 class OpenedBundle:
-    """A bundle, read. Every table has the columns `trial`, its number, and `variant`, its id, first."""
+    """The contents of a bundle. The first columns of every table are `trial`, its number, and `variant`, its id."""
 
     def __init__(self, contents: BundleContents) -> None:
         self.contents = contents
-        """Everything that is in it, as the values of `plinth.model` that analysis and report are made from."""
+        """All contents as values of `plinth.model`, the input of analysis and report."""
 
     @classmethod
     def read(cls, path: str | Path) -> "OpenedBundle":
@@ -88,12 +88,12 @@ class OpenedBundle:
 
     @property
     def path(self) -> Path:
-        """Its folder."""
+        """The directory of the bundle."""
         return Path(self.contents.path)
 
     @property
     def question(self) -> str:
-        """What its experiment asks."""
+        """The question of the experiment."""
         return self.contents.plan.experiment.question
 
     def trials(self) -> Table:
@@ -174,7 +174,7 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
 
 
 def _uniform(name: str, values: Sequence[Any]) -> Sequence[Any]:
-    """A column of one type: levels of a factor may be numbers, texts and truth values, also side by side."""
+    """Convert a column to one type: levels of a factor may be numbers, strings and booleans, also mixed."""
     there = [value for value in values if value is not None]
     if any(isinstance(value, int) and value not in _INT64 for value in there):
         raise RunError(f"a value of the column {name} does not fit into 64 bits")
@@ -186,7 +186,7 @@ def _uniform(name: str, values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _kind(values: Sequence[Any]) -> type:
-    """int, float or str; float for a column without any value, of which nothing is known."""
+    """Return int, float or str; float for a column without values."""
     first = next((value for value in values if value is not None), None)
     return float if first is None else type(first)
 

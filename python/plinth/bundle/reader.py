@@ -1,4 +1,4 @@
-"""Reading a bundle, on any machine, whatever state its run left it in."""
+"""Reads a bundle on any machine, complete or not."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ Artefact = TypeVar("Artefact", bound=Frozen)
 
 
 def read_manifest(bundle: Path | BundleFolder) -> Manifest:
-    """The manifest of a bundle. Raises UsageError when it is no bundle, or a newer one."""
+    """Read the manifest of a bundle. Raises UsageError if it is not a bundle, or one of a newer version."""
     folder = folder_of(bundle)
     if folder.entry("manifest.json") is None:
         raise UsageError(
@@ -40,48 +40,48 @@ def read_manifest(bundle: Path | BundleFolder) -> Manifest:
 
 
 def read_plan(bundle: Path | BundleFolder) -> Plan:
-    """The plan of a bundle."""
+    """Read the plan of a bundle."""
     return _read(folder_of(bundle), "plan.json", Plan, PLAN_VERSION)
 
 
 def parse_plan(folder: BundleFolder, text: str) -> Plan:
-    """The plan whose text was read from plan.json."""
+    """Parse the text of plan.json."""
     return _parsed(folder, "plan.json", text, Plan, PLAN_VERSION)
 
 
 def read_host(bundle: Path | BundleFolder) -> HostFacts:
-    """The machine that a bundle is from."""
+    """Read the facts of the machine that a bundle is from."""
     return _read(folder_of(bundle), "env/host.json", HostFacts)
 
 
 def read_wear(bundle: Path | BundleFolder) -> RunWear | None:
-    """What the run of a bundle wrote to its disks; None where that was never written down."""
+    """Read how much the run wrote to its disks; None if the bundle does not have it."""
     return _read_if_there(folder_of(bundle), "wear.json", RunWear, WEAR_VERSION)
 
 
 def read_doctor(bundle: Path | BundleFolder) -> DoctorRecord | None:
-    """What the doctor found before the run of a bundle; None where it was not asked."""
+    """Read the doctor's examination before the run; None if there was none."""
     return _read_if_there(folder_of(bundle), "env/doctor.json", DoctorRecord, DOCTOR_VERSION)
 
 
 def read_probes(bundle: Path | BundleFolder) -> dict[str, FsyncProbe]:
-    """What the fsync probe found on each storage of a bundle that it was asked of."""
+    """Read the results of the fsync probe by storage."""
     return _read_each(folder_of(bundle), "probe", FsyncProbe, PROBE_VERSION)
 
 
 def read_io(bundle: Path | BundleFolder) -> tuple[StorageIo, ...]:
-    """What the I/O probe found on the storages of a bundle, by storage, each in the order of the moments."""
+    """Read the results of the I/O probe by storage, in order of time."""
     found = _read_each(folder_of(bundle), "io", StorageIo, IO_PROBE_VERSION).values()
     return tuple(sorted(found, key=lambda one: (one.storage, IO_MOMENTS.index(one.moment))))
 
 
 def read_loaded(bundle: Path | BundleFolder) -> dict[str, LoadedDataset]:
-    """What was loaded into each cluster of a bundle, where it was looked at."""
+    """Read the facts of the dataset of each cluster, if they were collected."""
     return _read_each(folder_of(bundle), "dataset", LoadedDataset, LOADED_VERSION)
 
 
 def read_cuts(bundle: Path | BundleFolder) -> tuple[PowerCut, ...]:
-    """The power cuts of a bundle, in their order; none of a run that made none."""
+    """Read the power cuts of a bundle, in order."""
     folder = folder_of(bundle)
     names = [entry.name for entry in folder.entries("cuts")]
     return tuple(
@@ -90,7 +90,7 @@ def read_cuts(bundle: Path | BundleFolder) -> tuple[PowerCut, ...]:
 
 
 def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
-    """Everything in a bundle; trials that were not finished are not there."""
+    """Read the whole bundle; unfinished trials are not in it."""
     folder = folder_of(bundle)
     manifest = read_manifest(folder)
     return BundleContents(
@@ -130,7 +130,7 @@ def _read_trials(folder: BundleFolder) -> Iterator[TrialContents]:
 
 
 def _read_events(folder: BundleFolder, name: str) -> tuple[Event, ...]:
-    # Not splitlines: the text of an event may hold what Python takes for the end of a line.
+    # Not splitlines: the text of an event may contain other line separators of Unicode.
     lines = folder.read_text(name, _MAX_EVENTS_BYTES).split("\n")
     try:
         return tuple(Event.model_validate_json(line) for line in lines if line)
@@ -141,7 +141,7 @@ def _read_events(folder: BundleFolder, name: str) -> tuple[Event, ...]:
 def _read_each(
     folder: BundleFolder, kind: str, model: type[Artefact], newest: int | None = None
 ) -> dict[str, Artefact]:
-    """What env/KIND-NAME.json hold, by name."""
+    """Read the documents env/KIND-NAME.json by name."""
     begin, end = f"env/{kind}-", ".json"
     names = [entry.name for entry in folder.entries("env")]
     return {
@@ -163,7 +163,7 @@ def _parsed(folder: BundleFolder, name: str, text: str, model: type[Artefact], n
     where = str(folder.path / name)
     try:
         document: Any = json.loads(text)
-    except (ValueError, RecursionError) as error:  # a number of too many digits, or nested too deep
+    except (ValueError, RecursionError) as error:  # a number with too many digits, or nested too deeply
         raise RunError(f"cannot read a part of the bundle: {error}", where=where) from error
     version = document.get("schema_version") if isinstance(document, dict) else None
     if newest is not None and (not isinstance(version, int) or version > newest):

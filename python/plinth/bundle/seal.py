@@ -1,4 +1,4 @@
-"""The seal: SHA-256 sums of everything measured, in the format of sha256sum(1)."""
+"""The seal: SHA-256 checksums of all files except derived ones, in the format of sha256sum(1)."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ SEAL = "SHA256SUMS"
 _UNSEALED = {"derived"}  # rebuilt at will
 _NOT_SEALED = {SEAL, ".plinth.lock"}
 _MAX_HOLE_BYTES = 2**30
-"""A run leaves no holes in its files; with one as large as this, a sum could take forever to compute."""
+"""Maximum size of holes in a file. A run leaves none, and the checksum of a huge sparse file would take forever."""
 
 
 def seal_bundle(folder: BundleFolder) -> None:
@@ -23,12 +23,12 @@ def seal_bundle(folder: BundleFolder) -> None:
 
 
 def unseal_bundle(folder: BundleFolder) -> None:
-    """Remove the seal, because the run is resumed."""
+    """Remove the seal before the run is resumed."""
     folder.remove(SEAL)
 
 
 def is_sealed(folder: BundleFolder) -> bool:
-    """Whether there is a seal, which `verify_bundle` compares with what is there."""
+    """Return whether the bundle has a seal, which `verify_bundle` checks."""
     return folder.entry(SEAL) is not None
 
 
@@ -69,10 +69,10 @@ def verify_bundle(bundle: Path | BundleFolder) -> int:
 
 
 def _missing_trials(folder: BundleFolder) -> list[str]:
-    """The trials that a complete run has planned and whose folder is gone: the seal may have been made anew without them."""
+    """Return the planned trials of a complete run whose directory is missing; the seal may have been rewritten without them."""
     trials = folder.entry("trials")
     if trials is not None and not trials.is_folder:
-        return []  # a finding already
+        return []  # already a finding
     manifest = read_manifest(folder)
     if manifest.status != "complete":
         return []
@@ -92,7 +92,7 @@ def _sealed(folder: BundleFolder) -> Iterator[Entry]:
 
 
 def _sum(folder: BundleFolder, name: str) -> str | None:
-    """The sum of a file; None of one that is mostly a hole."""
+    """Return the checksum of a file; None if most of it is a hole."""
     with folder.opened(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
         if _holes_bytes(descriptor) > _MAX_HOLE_BYTES:
             return None
@@ -100,13 +100,13 @@ def _sum(folder: BundleFolder, name: str) -> str | None:
 
 
 def _holes_bytes(descriptor: int) -> int:
-    """How much of a file was never written."""
+    """Return the bytes of holes in a file."""
     size, end_of_data, holes = os.fstat(descriptor).st_size, 0, 0
     while end_of_data < size and holes <= _MAX_HOLE_BYTES:
         hole = os.lseek(descriptor, end_of_data, os.SEEK_HOLE)
         try:
             following = os.lseek(descriptor, hole, os.SEEK_DATA) if hole < size else size
-        except OSError:  # ENXIO: from there on it is all hole
+        except OSError:  # ENXIO: the rest of the file is a hole
             following = size
         holes += following - hole
         end_of_data = following

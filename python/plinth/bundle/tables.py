@@ -51,14 +51,14 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": False,
 }
 _MAX_ROWS = 50_000_000
-"""Of one table: a file of a few bytes can say that it has any number of them."""
+"""Maximum number of rows of a table: a file of a few bytes can claim any number."""
 _FILES_AT_ONCE = 32
-"""Few beside the descriptors that a process may have open."""
+"""Maximum number of open files, well below the limit of a process."""
 _Table = TypeVar("_Table")
 
 
 class Tables:
-    """The tables of a bundle, by names within its folder. RunError for what cannot be read or written."""
+    """Reads and writes the tables of a bundle by their names within it. Raises RunError."""
 
     def __init__(self, folder: BundleFolder) -> None:
         self._folder = folder
@@ -69,11 +69,11 @@ class Tables:
         self._write(name, _SECOND_COLUMNS, rows)
 
     def read_series(self, names: Sequence[str]) -> dict[str, tuple[Second, ...]]:
-        """Read several series.parquet; of older ones, what they have."""
+        """Read several series.parquet; older ones may lack columns."""
         return _in_batches(names, self._series)
 
     def _series(self, names: Sequence[str]) -> dict[str, tuple[Second, ...]]:
-        # A file that lacks a column fails with others, and is then read alone.
+        # A query over several files fails if one lacks a column; such a file is then read separately.
         columns = _SECOND_COLUMNS if len(names) > 1 else self._known_columns(names[0])
         found: dict[str, list[Second]] = {name: [] for name in names}
         with self._sources(names) as sources:
@@ -91,7 +91,7 @@ class Tables:
         return {column: kind for column, kind in _SECOND_COLUMNS.items() if column in found}
 
     def write_histograms(self, name: str, histograms: Iterable[Histogram]) -> None:
-        """Write hist.parquet; a histogram without counts keeps one row with no bucket."""
+        """Write hist.parquet; a histogram without counts has one row with no bucket."""
         rows = []
         for h in histograms:
             key = (h.scope, h.script, h.statement, h.line, h.text, h.count, h.sum_ns, h.min_ns, h.max_ns)
@@ -99,7 +99,7 @@ class Tables:
         self._write(name, _HISTOGRAM_COLUMNS, rows)
 
     def read_histograms(self, names: Sequence[str]) -> dict[str, tuple[Histogram, ...]]:
-        """Read several hist.parquet, each in the order in which it was written."""
+        """Read several hist.parquet, each in the order of writing."""
         return _in_batches(names, self._histograms)
 
     def _histograms(self, names: Sequence[str]) -> dict[str, tuple[Histogram, ...]]:
@@ -166,7 +166,7 @@ class Tables:
             connection.unregister("arrays")
 
     def _read(self, names: Sequence[str], sources: list[str], columns: dict[str, str]) -> list[tuple[Any, ...]]:
-        """The rows of all sources, each with its source at the end; errors name `names` as their place."""
+        """Return the rows of all sources, with the source as the last column; errors refer to `names`."""
         with self._connected("read", names) as connection:
             query = (
                 f"SELECT {_selected(columns)}, filename FROM read_parquet($1, filename = true) LIMIT {_MAX_ROWS + 1}"
@@ -177,13 +177,13 @@ class Tables:
 
     @contextmanager
     def _sources(self, names: Sequence[str]) -> Iterator[list[str]]:
-        """What DuckDB opens in place of the files."""
+        """Yield the paths of descriptors that DuckDB opens instead of the files."""
         with ExitStack() as files:
             yield [_source(files.enter_context(self._folder.opened(name))) for name in names]
 
     @cached_property
     def _connection(self) -> "DuckDBPyConnection":
-        """A database that lives in memory."""
+        """Open an in-memory database."""
         import duckdb
 
         return duckdb.connect(config=_CONFIGURATION)

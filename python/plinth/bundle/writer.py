@@ -1,4 +1,4 @@
-"""Writing a bundle as the experiment runs.
+"""Writes a bundle during a run.
 
 A trial is written into a folder with a name of its own kind (.partial-NNNN), fsynced, and renamed: after a kill
 at any instant a trial is there whole or not at all. Everything else is written beside its place and moved there.
@@ -32,11 +32,11 @@ from plinth.system.log_file import LogFile
 from plinth.system.run_key import RunKey
 
 _MADE_ANEW = ("storage-", "dataset-", "server-")
-"""Beginnings of the names in env/ of what describes things that each extension of a run makes again."""
+"""Prefixes of names in env/ that describe storages and servers, which each extension of a run creates again."""
 
 
 class BundleWriter:
-    """A bundle that is being written. Raises PlinthError when its folder cannot be written."""
+    """A bundle that is being written. Raises PlinthError if its directory cannot be written."""
 
     def __init__(self, folder: BundleFolder, manifest: Manifest) -> None:
         self.folder = folder
@@ -89,7 +89,7 @@ class BundleWriter:
 
     @classmethod
     def reopen(cls, bundle: Path | BundleFolder, manifest: Manifest) -> "BundleWriter":
-        """Resume writing a bundle: what is half-written is dropped, the seal is broken."""
+        """Resume writing a bundle: remove incomplete files and the seal."""
         folder = folder_of(bundle)
         unseal_bundle(folder)
         for entry in folder.entries("trials"):
@@ -128,11 +128,11 @@ class BundleWriter:
 
     @property
     def path(self) -> Path:
-        """Where the bundle is, for people; what is in it is reached by `folder`."""
+        """The path of the bundle for messages; its files are accessed by `folder`."""
         return self.folder.path
 
     def log(self, name: str) -> LogFile:
-        """A log of the server's, the drivers' or the commands'."""
+        """Return a log of servers, drivers or commands."""
         return self.folder.log(f"logs/{name}")
 
     def write_host(self, host: HostFacts) -> None:
@@ -168,19 +168,19 @@ class BundleWriter:
         self.folder.write_durably(f"env/server-{variant}.json", facts.model_dump_json(indent=1))
 
     def make_ledger(self, trial: PlannedTrial) -> Path:
-        """The folder for the ledger of a trial's commits, empty."""
+        """Create an empty directory for the commit ledger of a trial."""
         return self._make_ledger(_ledger_of_trial(trial))
 
     def make_cut_ledger(self, cut: PlannedCut) -> Path:
-        """The folder for the ledger of the commits before a power cut, empty."""
+        """Create an empty directory for the commit ledger of a power cut."""
         return self._make_ledger(_ledger_of_cut(cut))
 
     def drop_cut_ledger(self, cut: PlannedCut) -> None:
-        """Remove that of a cut that found nothing: it is evidence of damage only."""
+        """Remove the ledger of a power cut without findings, since it only serves as evidence of damage."""
         self.folder.remove_tree(_ledger_of_cut(cut))
 
     def make_recording(self, cut: PlannedCut) -> Path:
-        """The folder for the recording of a cut's disks, empty."""
+        """Create an empty directory for the recording of a cut's disks."""
         self.folder.make_folder("recordings")
         folder = f"recordings/{recording_name(cut)}"
         self.folder.remove_tree(folder)
@@ -188,7 +188,7 @@ class BundleWriter:
         return self.path / folder
 
     def _make_ledger(self, folder: str) -> Path:
-        """What an interrupted run has left of it is dropped."""
+        """Create a directory again, removing what an interrupted run left in it."""
         self.folder.make_folder("ledgers")
         self.folder.remove_tree(folder)
         self.folder.make_folder(folder)
@@ -197,13 +197,13 @@ class BundleWriter:
     def write_trial(
         self, trial: Trial, load: LoadResult | None, samples: Iterable[Sample], events: Iterable[Event]
     ) -> Path:
-        """Write a trial whole, or nothing of it; returns its folder."""
+        """Write a trial atomically and return its directory."""
         partial, final = f"trials/.partial-{trial.number:04d}", f"trials/{trial.number:04d}-{trial.variant}"
         try:
             self._write_parts(partial, trial, load, samples, events)
             self.folder.rename(partial, final)
         except BaseException:
-            with contextlib.suppress(PlinthError):  # what stays nobody reads, and `reopen` drops
+            with contextlib.suppress(PlinthError):  # nobody reads the remains, and `reopen` removes them
                 self.folder.remove_tree(partial)
             raise
         return self.path / final
@@ -214,12 +214,12 @@ class BundleWriter:
         self.folder.write_durably(f"cuts/{cut.number:05d}.json", cut.model_dump_json(indent=1))
 
     def end_trials(self, end: TrialsEnd) -> None:
-        """Keep that no more of the planned trials are run, and why."""
+        """Record that no more of the planned trials are run, and why."""
         self.manifest = self.manifest.model_copy(update={"trials_end": end})
         self._write_manifest()
 
     def finish(self, status: RunStatus, reason: str | None = None, failures: tuple[Failure, ...] = ()) -> None:
-        """Say how the run ended and what failed on the way, and seal what is there."""
+        """Record the end of the run and its failures, and seal the bundle."""
         self.manifest = self.manifest.model_copy(
             update={
                 "status": status,
@@ -228,7 +228,7 @@ class BundleWriter:
                 "failures": tuple(dict.fromkeys((*self.manifest.failures, *failures))),
             }
         )
-        self.folder.remove(LIVE)  # what it has is in the trials
+        self.folder.remove(LIVE)  # its content is in the trials
         self._write_manifest()
         seal_bundle(self.folder)
 
@@ -243,7 +243,7 @@ class BundleWriter:
         samples: Iterable[Sample],
         events: Iterable[Event],
     ) -> None:
-        """Everything of a trial, safe on disk when this returns."""
+        """Write all files of a trial durably."""
         self.folder.make_folder(folder)
         self.folder.make_folder(f"{folder}/observe")
         self.folder.write(f"{folder}/trial.json", trial.model_dump_json(indent=1))
@@ -256,7 +256,7 @@ class BundleWriter:
 
 
 def write_derived(bundle: Path, name: str, content: str) -> Path:
-    """Write a file of derived/, which is not sealed and can be rebuilt at will; returns its path."""
+    """Write a file in derived/, which is not sealed and can be rebuilt, and return its path."""
     folder = BundleFolder(bundle)
     folder.make_folder("derived")
     folder.write_durably(f"derived/{name}", content)
@@ -268,5 +268,5 @@ def _ledger_of_trial(trial: PlannedTrial) -> str:
 
 
 def _ledger_of_cut(cut: PlannedCut) -> str:
-    """Of a live cut, or of the recording of which it is an image."""
+    """Return the number of a live cut, or of the recording that an image belongs to."""
     return f"ledgers/cut-{cut.number:05d}" if cut.recording is None else f"ledgers/{recording_name(cut)}"

@@ -1,4 +1,4 @@
-"""The load engine for programs: run a load against a server, watch it, take its figures as arrays.
+"""The Python interface of the load engine: runs a load against a server and returns its results as arrays.
 
     from plinth.load import LoadConfig, LoadScript, connection, run
 
@@ -8,7 +8,7 @@
 
 Times are nanoseconds (`_ns`) in results and seconds (`_s`) in configurations. docs/guides/load-api.md has the whole API.
 
-driver.py    what every driver of a load can do, and the registry of them
+driver.py    the interface of all drivers, and their registry
 engine.py    the load engine, crates/load
 drivers/     psycopg and SQLAlchemy, a process for each client
 """

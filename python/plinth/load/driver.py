@@ -1,4 +1,4 @@
-"""What every driver of a load can do, and the registry of drivers, by the names that `workload.driver` takes."""
+"""The interface of load drivers, and the registry of drivers by the values of `workload.driver`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -14,31 +14,31 @@ from plinth.system.runner import Runner
 
 
 class LoadDriver(Protocol):
-    """A load that has been configured: started once, polled while it runs, stopped if need be."""
+    """A configured load, which is started once, polled while it runs, and stopped if necessary."""
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """Pids of the processes that it works in, besides this one: their cost is the client's. Empty before it runs."""
+        """Pids of further client processes, whose CPU time counts as the client's. Empty before the load runs."""
         ...
 
     def start(self) -> None:
-        """Connect all clients; returns when the load runs. Raises RunError when no client connects."""
+        """Connect all clients and return when the load runs. Raises RunError if no client connects."""
         ...
 
     def progress(self) -> LoadProgress:
-        """How far it is, and what happened since it was last asked."""
+        """Return the progress, and the seconds and errors since the last call."""
         ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end, at most `timeout_s` seconds; whether it has come."""
+        """Wait for the end for at most `timeout_s` seconds; return whether the load has ended."""
         ...
 
     def stop(self) -> None:
-        """End it: transactions under way may finish within `stop_timeout_s` of its configuration. Returns at once."""
+        """Stop the load and return at once. Running transactions may finish within `stop_timeout_s` of the configuration."""
         ...
 
     def result(self) -> LoadResult:
-        """Its figures. Raises RunError as long as it runs."""
+        """Return the results. Raises RunError while the load runs."""
         ...
 
 
@@ -52,7 +52,7 @@ class _Entry(NamedTuple):
 
 
 def make_load(driver: Driver, config: LoadConfig, runner: Runner, log: LogFile) -> LoadDriver:
-    """A load by `driver`. Processes that it needs are started by `runner`, and `log` gets what they print."""
+    """Create a load by `driver`. `runner` starts its processes, and `log` receives their output."""
     return _DRIVERS[driver].make(config, runner, log)
 
 

@@ -1,4 +1,4 @@
-"""The load engine of crates/load: started, polled, stopped; its figures as arrays."""
+"""The Python interface of the load engine in crates/load, with results as arrays."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ class Latencies:
     counts: "NDArray[np.int64]"
 
     def percentile_ns(self, share: float) -> int:
-        """The latency that `share` (0 to 1) of all do not exceed: the highest of its bucket, which is right to 3 digits.
+        """Return the latency that `share` (0 to 1) of all do not exceed: the upper bound of its bucket, exact to 3 digits.
 
         Raises ValueError for another share.
         """
@@ -45,7 +45,7 @@ class Latencies:
 
 @dataclass(frozen=True)
 class LoadOutcome:
-    """What a load gave: the whole of it as a model, and series and histograms as arrays that share the engine's memory."""
+    """The results of a load: all of them as a model, and series and histograms as arrays that share the engine's memory."""
 
     result: LoadResult
     _columns: dict[str, bytes]
@@ -53,7 +53,7 @@ class LoadOutcome:
 
     @property
     def tps(self) -> float:
-        """Transactions done a second, over the measured time; NaN when nothing was measured."""
+        """Transactions per second of the measured phase; NaN if nothing was measured."""
         measured_s = self.result.measured_ns / 1e9
         return self.result.measured.done / measured_s if measured_s else float("nan")
 
@@ -81,7 +81,7 @@ class LoadOutcome:
         )
 
     def transactions(self, script: str | None = None) -> Latencies:
-        """Latencies of a script's transactions; of the only one, when no name is given. Raises KeyError."""
+        """Return the latencies of a script's transactions; the name may be omitted if there is one script. Raises KeyError."""
         found = [one for one in self.histograms if one.of.scope == "transaction" and script in (None, one.of.script)]
         if len(found) != 1:
             known = [one.of.script for one in self.histograms if one.of.scope == "transaction"]
@@ -90,7 +90,7 @@ class LoadOutcome:
 
 
 class LoadInterrupted(Interrupted):
-    """A load was ended by Ctrl-C. `outcome` is what it gave until then; None when it had not begun."""
+    """A load was interrupted by Ctrl-C. `outcome` has the results until then; None if it had not begun."""
 
     def __init__(self, outcome: LoadOutcome | None) -> None:
         done = outcome.result.totals.done if outcome else 0
@@ -114,32 +114,32 @@ class Load:
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """None: the engine's threads are this process's own."""
+        """Empty: the engine runs in threads of this process."""
         return ()
 
     def start(self) -> None:
-        """Connect all clients; returns when the load runs. Raises RunError when no client connects."""
+        """Connect all clients and return when the load runs. Raises RunError if no client connects."""
         with _plinth_errors():
             self._run.start(cancel.check)
 
     def progress(self) -> LoadProgress:
-        """How far it is, and what happened since it was last asked."""
+        """Return the progress, and the seconds and errors since the last call."""
         return LoadProgress.model_validate_json(bytes_shown_in_json(self._run.progress()))
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end, at most `timeout_s` seconds; whether it has come. Ctrl-C ends the wait, not the load."""
+        """Wait for the end for at most `timeout_s` seconds; return whether the load has ended. Ctrl-C ends the wait, not the load."""
         return self._run.wait(timeout_s)
 
     def stop(self) -> None:
-        """End it: transactions under way may finish within `stop_timeout_s`. Returns at once."""
+        """Stop the load and return at once. Running transactions may finish within `stop_timeout_s`."""
         self._run.stop()
 
     def result(self) -> LoadResult:
-        """What it gave, as a model. Raises RunError as long as it runs."""
+        """Return the results as a model. Raises RunError while the load runs."""
         return self.outcome().result
 
     def outcome(self) -> LoadOutcome:
-        """What it gave. Raises RunError as long as it runs."""
+        """Return the results. Raises RunError while the load runs."""
         with _plinth_errors():
             result = LoadResult.model_validate_json(bytes_shown_in_json(self._run.result()))
             columns, buckets = self._run.arrays()
@@ -173,7 +173,7 @@ def run(
 
 
 def builtin(name: str) -> LoadScript:
-    """One of pgbench's scripts: tpcb-like, simple-update or select-only; they read the variable `scale`."""
+    """Return a script of pgbench: tpcb-like, simple-update or select-only; they use the variable `scale`."""
     from plinth._native import builtin_script
 
     try:
@@ -187,20 +187,20 @@ def _end(load: Load) -> LoadOutcome | None:
     try:
         ended = load.wait(load.config.stop_timeout_s + _GRACE_S)
         return load.outcome() if ended else None
-    except RunError:  # it had not begun, or it broke: there is no outcome
+    except RunError:  # it had not begun or has failed: there are no results
         return None
 
 
 @contextmanager
 def _plinth_errors() -> Iterator[None]:
-    """The native module's exceptions as Plinth's."""
+    """Convert exceptions of the native module to Plinth's."""
     from pydantic_core import PydanticSerializationError
 
     from plinth._native import ConfigError, EngineError, ScriptError
 
     try:
         yield
-    except PydanticSerializationError as error:  # text that is no Unicode
+    except PydanticSerializationError as error:  # text that is not valid Unicode
         raise UsageError(f"the load makes no sense: {error}") from error
     except ScriptError as error:
         where = f"{error.file}:{error.line}:{error.column}"

@@ -1,5 +1,5 @@
-"""Probes: what a place can do by itself, before any server uses it.
+"""Probes, which measure storage without a server.
 
-`fsync` asks how long it takes to make a write durable; `plausible` whether that can be true; `notes` what the place means.
+`fsync` measures the latency of durable writes; `plausible` checks whether it is physically possible; `notes` adds caveats.
 `io_jobs`, `job_file`, `own_file` and `fio` measure raw I/O.
 """

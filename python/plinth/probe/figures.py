@@ -1,4 +1,4 @@
-"""Rounds of one case, merged: histograms are added up, and percentiles taken from the sum."""
+"""Merges the rounds of a case: histograms are summed, and percentiles are computed from the sum."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from plinth.probe.fsync import Round
 
 
 def merged(case: FsyncCase, rounds: Sequence[Round], device_flushes: int | None) -> FsyncResult:
-    """The result of all rounds; without a figure when one of them has none."""
+    """Return the result of all rounds, without figures if one round has none."""
     for one in rounds:
         if one.figure is None:
             return FsyncResult(case=case, unavailable=one.unavailable, failed=one.failed, device_flushes=device_flushes)
@@ -18,7 +18,7 @@ def merged(case: FsyncCase, rounds: Sequence[Round], device_flushes: int | None)
 
 
 def percentile(buckets: Iterable[tuple[int, int]], count: int, share: float) -> int | None:
-    """The latency that `share` (0 to 1) of `count` do not exceed; None where less than one of them lies beyond it."""
+    """Return the latency that `share` (0 to 1) of `count` do not exceed; None if fewer than one value is expected beyond it."""
     if count * (1 - share) < 1:
         return None
     seen = 0

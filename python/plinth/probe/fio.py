@@ -1,4 +1,4 @@
-"""fio, run for one job on the probe's file, and what its JSON says (fio 3, HOWTO: "JSON output")."""
+"""Runs a job by fio on the probe's file, and parses its JSON (fio 3, HOWTO: "JSON output")."""
 
 import json
 import os
@@ -17,30 +17,30 @@ _ALWAYS = {
     "lat_percentiles": "1",
     "clat_percentiles": "0",
     "percentile_list": ":".join(f"{share:g}" for share in PERCENTILES),
-    # Its processes would be in sessions of their own, where nobody who ends fio finds them.
+    # Forked jobs would have sessions of their own, and so would not be killed with fio.
     "thread": "1",
 }
-"""Written last, so that a user's job cannot say otherwise."""
+"""Written last, so that a user's job cannot override them."""
 _OF_TARGET = {
-    # Otherwise fio removes a file that is shorter than its size, and may not make another.
+    # Otherwise fio removes a file that is shorter than its size, and may not create another.
     "emptied_file": {"create_on_open": "1", "fallocate": "none"},
 }
 
 
 def fio_version(runner: Runner) -> str:
-    """As in "fio-3.33". Raises MissingCapability, with the package's name, when there is no fio."""
+    """Return fio's version, such as "fio-3.33". Raises MissingCapability, with the package's name, if fio is missing."""
     runner.require(PROGRAM)
     return runner.run([PROGRAM, "--version"]).stdout.strip()
 
 
 def job_text(job: IoJob, file: Path) -> str:
-    """The job as fio reads it; without a size of its own it takes what the file has from its offset on."""
+    """Return the job in fio's format; its default size is the rest of the file from its offset."""
     parameters = {**job.parameters, **_OF_TARGET.get(job.target, {}), **_ALWAYS, "filename": _escaped(file)}
     return "\n".join(["[probe]", *(f"{key}={value}" for key, value in parameters.items()), ""])
 
 
 def run_job(job: IoJob, file: Path, runner: Runner) -> IoResult:
-    """Run `job` on `file`, or on a device that is only read, to its end. One that fails has no figures, and the reason."""
+    """Run `job` on `file`, or on a device that is only read, to its end. The result of a failed job has only the reason."""
     read_only = ["--readonly"] if job.target == "device" else []
     command = [PROGRAM, "--output-format=json", *read_only, "-"]
     done = runner.run(command, input_bytes=job_text(job, file).encode(), allowed_exit_codes=_EXIT_CODES)
@@ -55,7 +55,7 @@ def run_job(job: IoJob, file: Path, runner: Runner) -> IoResult:
 
 
 def _parsed(done: Completed) -> dict[str, Any] | None:
-    """The job of fio's JSON, which notes may precede; None when there is none."""
+    """Return the job in fio's JSON, which messages may precede; None if there is none."""
     _, brace, rest = done.stdout.partition("{")
     if not brace:
         return None
@@ -102,7 +102,7 @@ def _syncs(reported: dict[str, Any]) -> IoSyncs | None:
 
 
 def _percentiles(latency: dict[str, Any]) -> dict[str, int]:
-    # fio reports the middle of a bucket, which may lie beyond what was ever seen.
+    # fio reports the middle of a bucket, which may exceed the maximum.
     within = {
         share: min(max(round(value), latency["min"]), latency["max"])
         for share, value in latency.get("percentile", {}).items()
@@ -111,5 +111,5 @@ def _percentiles(latency: dict[str, Any]) -> dict[str, int]:
 
 
 def _escaped(file: Path) -> str:
-    """fio takes a colon as a separator of several files."""
+    """Escape colons, which separate file names in fio."""
     return str(file).replace("\\", "\\\\").replace(":", "\\:")

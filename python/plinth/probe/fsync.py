@@ -1,4 +1,4 @@
-"""The fsync probe of one directory: the Python face of crates/probe."""
+"""The fsync probe of one directory: the Python interface of crates/probe."""
 
 import errno
 import json
@@ -14,7 +14,7 @@ from plinth.system.failures import from_os_error
 
 
 class Round(NamedTuple):
-    """One measurement of a case: what `_native.FsyncProbe.measure` returns, or why there is none."""
+    """One measurement of a case: the result of `_native.FsyncProbe.measure`, or the reason why there is none."""
 
     figure: dict[str, Any] | None
     unavailable: str | None
@@ -22,14 +22,14 @@ class Round(NamedTuple):
 
 
 class FsyncTarget:
-    """A directory with the probe's file in it, while it is entered. Entering raises a PlinthError, and leaves no file."""
+    """A context manager that creates the probe's file in a directory. If entering raises a PlinthError, no file remains."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.gone: str | None = None
-        """Why nothing more is measured here: the storage has stopped to answer."""
+        """Why nothing more is measured here: the storage does not respond."""
         self.left: str | None = None
-        """Why the probe's file is still there, once it is over."""
+        """Why the probe's file could not be removed; None if it was."""
         self._probe: _native.FsyncProbe | None = None
 
     def __enter__(self) -> Self:
@@ -50,26 +50,26 @@ class FsyncTarget:
             self.left = left.message
 
     def measure(self, case: FsyncCase, duration_s: float) -> Round:
-        """Measure `case` once. A storage that gives an error has no figure, and the error as the reason."""
+        """Measure `case` once. On an I/O error the result has the error as the reason and no figure."""
         assert self._probe is not None, "it is entered"
         if self.gone is not None:
             return Round(None, self.gone, failed=True)
         try:
             outcome = json.loads(self._probe.measure(case.model_dump_json(), duration_s, cancel.check))
         except _native.ProbeError as error:
-            if error.errno is None:  # no word of the system's: it does not answer
+            if error.errno is None:  # not an error of the system: it does not respond
                 self.gone = error.message
             return Round(None, error.message, failed=True)
         return Round(outcome.get("figure"), outcome.get("unavailable"))
 
 
 def cases(options: FsyncOptions) -> tuple[FsyncCase, ...]:
-    """What is measured, in the order in which it is told."""
+    """Return the cases in their order of output."""
     return tuple(FsyncCase.model_validate(case) for case in json.loads(_native.fsync_plan(options.model_dump_json())))
 
 
 def check_directory(path: Path) -> None:
-    """Raise a PlinthError unless `path` is a directory that new files can be made in, as far as can be checked before."""
+    """Raise a PlinthError unless `path` is a directory in which files can be created, as far as this can be checked."""
     try:
         is_directory = path.is_dir()
         if not is_directory:
@@ -84,7 +84,7 @@ def check_directory(path: Path) -> None:
 
 
 def _not_made(error: _native.ProbeError, directory: Path) -> PlinthError:
-    if error.errno in (errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP):  # though the directory is there
+    if error.errno in (errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP):  # although the directory exists
         return MissingCapability("cannot probe: its file system makes no files", where=str(directory))
     if error.errno == errno.EIO:
         return RunError(
@@ -99,12 +99,12 @@ def _not_made(error: _native.ProbeError, directory: Path) -> PlinthError:
 
 
 def _left(error: _native.ProbeError) -> tuple[str, ...]:
-    """A file system that went read-only keeps also what we made; of one that cannot be read it is not known."""
+    """Return a note if our file remains, as on a file system that became read-only, or if that is unknown."""
     if error.path is None:
         return ()
     try:
         Path(error.path).lstat()
-    except (FileNotFoundError, PermissionError):  # where we may not enter we made nothing
+    except (FileNotFoundError, PermissionError):  # in a directory that we may not enter we created nothing
         return ()
     except OSError as unseen:
         return (f"whether {error.path} is left cannot be seen: {unseen.strerror}",)

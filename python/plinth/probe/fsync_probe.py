@@ -1,4 +1,4 @@
-"""The fsync probe of several places: each case at every place in turn, and the flushes that a device counted meanwhile."""
+"""The fsync probe of several directories: each case in every directory in turn, with the flushes that devices counted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -35,7 +35,7 @@ def probe_cases(
             files.enter_context(place.target)
         for number in range(rounds):
             for case in planned:
-                # Another one begins each time, since what one leaves behind slows down the next.
+                # Rotate the order, since dirty data of one directory slows down the next.
                 turn = number % len(places)
                 for place in (*places[turn:], *places[:turn]):
                     tell(case, place.target.directory)
@@ -44,7 +44,7 @@ def probe_cases(
 
 
 class _Place:
-    """One directory while it is probed."""
+    """The state of one directory during the probe."""
 
     def __init__(self, path: Path, facts: StorageFacts, flushes: FlushCounter) -> None:
         self.target = FsyncTarget(path)

@@ -1,4 +1,4 @@
-"""Jobs for fio in the shapes that PostgreSQL's I/O has, and a grid of block size and depth. Pure."""
+"""Defines jobs for fio that resemble PostgreSQL's I/O, and a grid of block sizes and depths. Pure functions."""
 
 from collections.abc import Collection, Iterable
 from typing import Literal
@@ -10,9 +10,9 @@ from plinth.model.probe_kinds import DEFAULT_IO_SHAPES, IoShape
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 GRID_BLOCKS = (4096, 8192, 16384, 32768, 65536, 131072)
 DEFAULT_SIZE_BYTES = 1 << 30
-"""Of the probe's file."""
+"""Default size of the probe's file."""
 POSITIONS = 20
-"""Places at which the throughput over a file or device is read."""
+"""Number of positions of a file or device at which the throughput is measured."""
 _BLOCK_BYTES = 8192
 _POSITION_BLOCK_BYTES = 1 << 20
 _PAGE_BYTES = 4096
@@ -24,9 +24,9 @@ _MIX = {"rwmixread": "65", "numjobs": "64", "group_reporting": "1"}
 def shapes(
     seconds: float, wanted: Collection[IoShape] = DEFAULT_IO_SHAPES, size_bytes: int = DEFAULT_SIZE_BYTES
 ) -> tuple[IoJob, ...]:
-    """The jobs of the shapes that are `wanted`, on a file of `size_bytes`, each for `seconds`.
+    """Return the jobs of the `wanted` shapes on a file of `size_bytes`, each for `seconds`.
 
-    One that goes through the file once may end sooner.
+    A job that reads or writes the file once may end sooner.
     """
     timed = {"time_based": "1", "runtime": _runtime(seconds)}
     once = {"runtime": _runtime(seconds)}
@@ -55,7 +55,7 @@ def shapes(
 
 
 def grid(rw: str, blocks: Iterable[int], depths: Iterable[int], seconds: float) -> tuple[IoJob, ...]:
-    """A job for each block size at each depth, past the page cache."""
+    """Return a job with O_DIRECT for each block size at each depth."""
     timed = {"time_based": "1", "runtime": _runtime(seconds)}
     return tuple(
         IoJob(
@@ -85,7 +85,7 @@ def _random_reads(timed: dict[str, str]) -> tuple[IoJob, ...]:
 
 
 def _sequential(once: dict[str, str]) -> tuple[IoJob, ...]:
-    """Blocks of 8 kB from the file's beginning to its end: a scan, and what dd measures."""
+    """Return jobs of sequential blocks of 8 kB, as a sequential scan or dd does."""
     writes = (
         ("sequential write, buffered", "as dd bs=8k: into the page cache, as far as it has room", {"direct": "0"}),
         (
@@ -120,7 +120,7 @@ def _sequential(once: dict[str, str]) -> tuple[IoJob, ...]:
 def _positions(
     shape: IoShape, target: Literal["file", "device"], block_bytes: int, once: dict[str, str]
 ) -> tuple[IoJob, ...]:
-    """Sequential reads at places from the beginning to the end: the outer to the inner tracks of a hard disk."""
+    """Return sequential reads at positions from the beginning to the end, the outer to the inner tracks of a hard disk."""
     share = 100 // POSITIONS
     return tuple(
         IoJob(
@@ -132,7 +132,7 @@ def _positions(
                 "ioengine": "psync",
                 "bs": str(block_bytes),
                 "direct": "1",
-                # Of a device that is in use: to invalidate its cache would write back what others have in it.
+                # The device is in use: invalidating its cache would write back dirty pages of others.
                 **({"invalidate": "0"} if target == "device" else {}),
                 "offset": f"{place * share}%",
                 "size": f"{share}%",
@@ -148,7 +148,7 @@ def _positions(
 
 
 def _mixes(timed: dict[str, str]) -> tuple[IoJob, ...]:
-    """Those of a study of cloud volumes (2018): 64 threads, 8 kB, two reads to one write."""
+    """Return the jobs of a study of cloud volumes (2018): 64 threads, 8 kB, two reads to one write."""
     return tuple(
         _job(
             f"65/35 mix, {order}, {how}",
@@ -163,7 +163,7 @@ def _mixes(timed: dict[str, str]) -> tuple[IoJob, ...]:
 
 
 def _ramdisk(timed: dict[str, str]) -> tuple[IoJob, ...]:
-    """Those of a study of memory against an SSD (2016)."""
+    """Return the jobs of a study that compared memory with an SSD (2016)."""
     return tuple(
         IoJob(
             name=f"4 kB {rw}, depth 128",
@@ -193,5 +193,5 @@ def _whole_pages(size_bytes: int) -> int:
 
 
 def _runtime(seconds: float) -> str:
-    """fio's unit of time is the second unless another is written, and it takes no fractions."""
+    """Format a duration for fio, which accepts no fractions of its default unit, the second."""
     return f"{max(1, round(seconds * 1000))}ms"

@@ -1,4 +1,4 @@
-"""The I/O probe of one place: the probe's file, and fio's jobs on it one after the other."""
+"""The I/O probe of one directory: runs fio's jobs one after the other on the probe's file."""
 
 import errno
 import os
@@ -57,7 +57,7 @@ def topmost_device(facts: StorageFacts) -> str | None:
 def _measured(
     jobs: Sequence[IoJob], file: OwnFile, device: str | None, runner: Runner, tell: Callable[[IoJob], None]
 ) -> Iterator[IoResult]:
-    """Each job's result. Once the file cannot be had any more, of the jobs after that only the reason."""
+    """Yield each job's result; once the file is lost, the further results have only the reason."""
     gone: str | None = None
     for job in jobs:
         tell(job)
@@ -71,7 +71,7 @@ def _measured(
 
 
 def _of_file(job: IoJob, file: OwnFile, runner: Runner) -> tuple[IoResult, str | None]:
-    """A job on the probe's file, which is then whole again; or why it cannot be had any more."""
+    """Run a job on the probe's file and restore the file; return the reason if that fails."""
     result: IoResult | None = None
     try:
         if job.target == "emptied_file":
@@ -88,7 +88,7 @@ def _of_file(job: IoJob, file: OwnFile, runner: Runner) -> tuple[IoResult, str |
 
 
 def _of_device(job: IoJob, device: str | None, runner: Runner) -> IoResult:
-    """A job that reads the device below the place, past the file system. It is never opened for writing."""
+    """Run a job that reads the block device below the directory. The device is never opened for writing."""
     if device is None:
         return IoResult(job=job, unavailable="no block device is known below this place")
     node = Path("/dev") / device
@@ -101,6 +101,6 @@ def _of_device(job: IoJob, device: str | None, runner: Runner) -> IoResult:
 
 
 def _beyond(job: IoJob, size_bytes: int) -> IoResult:
-    # fio removes a file that is shorter than its jobs want, before it finds that it may not make another.
+    # fio removes a file that is shorter than its jobs need before it finds that it may not create another.
     reason = f"it goes beyond the probe's file of {format_size(size_bytes)}: its offset and size must fit into --size"
     return IoResult(job=job, unavailable=reason)

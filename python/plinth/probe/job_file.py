@@ -1,4 +1,4 @@
-"""A user's own job file for fio, with nothing in it but what happens to the probe's file.
+"""Reads a user's job file for fio, restricted to parameters that affect only the probe's file.
 
 fio can run programs, delete directories and write to any device. So only parameters that are known to shape I/O are taken:
 one that can name a file or device (also in its value, as iomem=mmap:FILE), or that is not known, is refused, and so is an I/O
@@ -138,7 +138,7 @@ _HINT = "the probe gives every job its own new file; leave out what names files,
 
 
 def read_job_file(path: Path) -> tuple[IoJob, ...]:
-    """The jobs of the file at `path`, each with what [global] says before it. Raises Refused, UsageError."""
+    """Return the jobs of the file at `path`, each with the preceding [global] parameters. Raises Refused, UsageError."""
     try:
         text = path.read_text()
     except FileNotFoundError:

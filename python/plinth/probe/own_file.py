@@ -1,4 +1,4 @@
-"""The I/O probe's file: made new, filled with what cannot be compressed, and removed."""
+"""Creates the I/O probe's file, fills it with incompressible data, and removes it."""
 
 import os
 from collections.abc import Iterator
@@ -12,22 +12,22 @@ from plinth.system.timeout import statvfs_with_timeout
 
 _CHUNK_BYTES = 1 << 20
 _LEFT_FREE = 0.05
-"""Of a file system that fills up entirely, everything is slow."""
+"""Share of the space that must remain free, since a full file system is slow."""
 
 
 class OwnFile:
-    """A file of `size_bytes` in `directory` that is Plinth's alone."""
+    """A file of `size_bytes` in `directory` that only Plinth uses."""
 
     def __init__(self, directory: Path, size_bytes: int) -> None:
-        """Make it. Raises a PlinthError when there is no room or right to."""
+        """Create the file. Raises a PlinthError without space or permission."""
         self.path = directory / f"plinth-probe-{os.getpid()}.tmp"
         self.size_bytes = size_bytes
         self.left: str | None = None
-        """Why it is still there, once it is over."""
+        """Why the file could not be removed; None if it was."""
         self._made()
 
     def restored(self) -> bool:
-        """Whether what used it had removed, replaced or resized it, so that it was made anew. Raises as the class does."""
+        """Create the file again if it was removed, replaced or resized; return whether it was. Raises as the constructor."""
         try:
             now = self.path.lstat()
             if (now.st_ino, now.st_size) == (self._inode, self.size_bytes):
@@ -41,7 +41,7 @@ class OwnFile:
         return True
 
     def empty(self) -> None:
-        """Cut it to no length, with what was not yet written back of it. Raises a PlinthError, also if it is another's now."""
+        """Truncate the file, discarding dirty pages. Raises a PlinthError, also if it was replaced by another file."""
         try:
             fd = os.open(self.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
@@ -81,9 +81,9 @@ class OwnFile:
 
 @contextmanager
 def own_file(directory: Path, size_bytes: int) -> Iterator[OwnFile]:
-    """A new file in `directory` while this lasts. Raises a PlinthError when there is no room or right to make it.
+    """A context manager that creates a file in `directory`. Raises a PlinthError without space or permission.
 
-    That it cannot be removed is in its `left`, and takes nothing from what was measured.
+    A failure to remove it is in its `left`, and does not invalidate the results.
     """
     file = OwnFile(directory, size_bytes)
     try:
@@ -113,6 +113,6 @@ def _fill(fd: int, size_bytes: int) -> None:
     chunk = memoryview(bytearray(os.urandom(_CHUNK_BYTES)))
     written = 0
     while written < size_bytes:
-        chunk[:8] = written.to_bytes(8, "little")  # no two chunks alike
+        chunk[:8] = written.to_bytes(8, "little")  # all chunks differ
         written += os.write(fd, chunk[: min(_CHUNK_BYTES, size_bytes - written)])
     os.fsync(fd)

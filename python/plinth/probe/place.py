@@ -1,4 +1,4 @@
-"""Which devices of a place are as they seem, and which of them counts flushes."""
+"""Finds the real block devices below a directory, and the one whose flushes the kernel counts."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ _DEVICES = ("disk", "loop", "md", "dm", "zram")
 
 
 def devices(facts: StorageFacts) -> tuple[StackNode, ...]:
-    """The block devices that are as they seem, the top first: what an emulated disk is stored on says nothing about it."""
+    """Return the block devices from the top, excluding those below an emulated disk, which do not determine its speed."""
     found: list[StackNode] = []
     for node in facts.stack:
         if node.kind == EMULATED:
@@ -20,17 +20,17 @@ def devices(facts: StorageFacts) -> tuple[StackNode, ...]:
 
 
 class FlushCounter(Protocol):
-    """The kernel's counters of the flushes of block devices, which are known by their kernel names."""
+    """Reads the kernel's flush counters of block devices by kernel name."""
 
     def uncounted(self, device: str) -> str | None:
-        """Why the flushes of `device` are not counted; None when they are."""
+        """Return why the flushes of `device` are not counted; None if they are."""
         ...
 
     def count(self, device: str) -> int | None:
-        """The flushes of `device` since it is there; None when there is no such figure."""
+        """Return the flushes of `device` since it was created; None if unknown."""
         ...
 
 
 def flush_device(facts: StorageFacts, flushes: FlushCounter) -> str | None:
-    """The topmost device whose flushes the kernel counts; None without one."""
+    """Return the topmost device whose flushes the kernel counts; None without one."""
     return next((node.name for node in devices(facts) if flushes.uncounted(node.name) is None), None)

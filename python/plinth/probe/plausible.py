@@ -1,4 +1,4 @@
-"""Whether what the fsync probe found can be true: does a flush reach a medium that keeps what it is given?
+"""Checks whether results of the fsync probe are plausible: does a flush reach durable media?
 
 Three signs speak against it. A flush on a rotating disk waits for the platter: at 15,000 revolutions a minute that makes
 250 flushes a second of one writer, and never more than twice that. A flush to any other device is a request that
@@ -20,14 +20,14 @@ from plinth.probe.place import devices
 MOST_FLUSHES_OF_ROTATING_PER_S = 500.0
 SHORTEST_FLUSH_NS = 5_000
 FEWEST_OPS = 10
-"""So few operations prove nothing."""
+"""Minimum number of operations for a verdict."""
 FEWEST_FLUSHES_OF_AN_FSYNC = 0.5
-"""One writer's fsync sends one flush at least; fewer than half as many are not its own."""
+"""Minimum flushes per fsync of one writer. Each fsync sends at least one; fewer than half come from other sources."""
 _VIRTUAL = re.compile(r"(x?vd)[a-z]+")
 
 
 def judge(facts: StorageFacts, results: Sequence[FsyncResult], flush_device: str | None) -> Plausibility:
-    """The verdict on a place from what it is and what was measured there."""
+    """Return the verdict on a directory from its facts and the results."""
     if facts.volatile:
         reason = facts.volatile_reason or "it forgets"
         return Plausibility(verdict="volatile", reasons=(f"a power cut loses what was flushed: {reason}",))
@@ -121,7 +121,7 @@ def _rotating(facts: StorageFacts) -> list[StackNode]:
 
 
 def _is_virtual(node: StackNode) -> bool:
-    """A virtio or Xen disk: its driver calls it rotating unless its host says otherwise, which few do."""
+    """Return whether it is a virtio or Xen disk, which is reported as rotational unless the host overrides it."""
     return _VIRTUAL.fullmatch(node.name) is not None
 
 

@@ -1,1 +1,1 @@
-"""What Plinth does to the machine, made safe: folders, users, commands, the journal. Below the stages, above the model."""
+"""Access to the operating system: directories, users, commands, the journal. Used by all stages; depends only on the model."""

@@ -21,7 +21,7 @@ from plinth.model.errors import PlinthError
 
 
 class CancelToken:
-    """Whether work is to end, and why. `cancel` may be called by any thread, and by a signal's handler.
+    """A request to end work, with its reason. `cancel` may be called by any thread and by a signal handler.
 
     What cancels the token `within` that it was made in cancels it, too.
     """
@@ -30,7 +30,7 @@ class CancelToken:
         self._within = within
         self._event, self.wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         """`wakeup` is for signal.set_wakeup_fd: the handler that is to cancel may run only once a wait has returned."""
-        # Appending to a list needs no lock, which a signal's handler could not take.
+        # Appending to a list needs no lock, which a signal handler could not take.
         self._reasons: list[PlinthError] = []
         self._is_raised = False
 
@@ -39,18 +39,18 @@ class CancelToken:
         os.close(self.wakeup)
 
     def cancel(self, reason: PlinthError) -> None:
-        """Have `reason` raised where the work next waits or asks. Only the first reason counts."""
+        """Have `reason` raised where the work next waits or checks. Only the first reason counts."""
         self._reasons.append(reason)
-        with suppress(BlockingIOError):  # full, and so readable
+        with suppress(BlockingIOError):  # full, and therefore readable
             os.write(self.wakeup, b"x")
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was cancelled, raised or not."""
+        """Whether the token was cancelled, even if the reason was already raised."""
         return bool(self._reasons) or (self._within is not None and self._within.is_cancelled)
 
     def check(self) -> None:
-        """Raise the reason, once, when the work is to end."""
+        """Raise the reason, once, if the token was cancelled."""
         if self.is_pending:
             self._is_raised = True
             raise self._reasons[0]
@@ -58,20 +58,20 @@ class CancelToken:
             self._within.check()
 
     def drain(self) -> None:
-        """Take what a signal wrote that cancelled nothing, so that the next wait waits."""
+        """Drain bytes of signals that did not cancel the token, so that the next wait blocks."""
         with suppress(BlockingIOError):
             os.read(self._event, select.PIPE_BUF)
         if self._within is not None:
             self._within.drain()
 
     def descriptors(self) -> list[int]:
-        """What becomes readable when there is a reason to raise; nothing of tokens whose reason was raised."""
+        """Return the descriptors that become readable on cancellation, except of tokens whose reason was raised."""
         outer = [] if self._within is None else self._within.descriptors()
         return outer if self._is_raised else [self._event, *outer]
 
     @property
     def is_pending(self) -> bool:
-        """Whether there is a reason of its own that was not raised yet."""
+        """Whether the token has a reason of its own that was not yet raised."""
         return bool(self._reasons) and not self._is_raised
 
 
@@ -94,7 +94,7 @@ def scope() -> Iterator[CancelToken]:
 
 @contextmanager
 def masked() -> Iterator[None]:
-    """Work that nothing cancels, such as undoing what was made: it must be done to its end."""
+    """A context manager for work that must not be cancelled, such as undoing steps."""
     before = _current.set(None)
     try:
         yield
@@ -103,14 +103,14 @@ def masked() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raise the reason when this work is to end: for long work between its waits, and for those who wait in native code."""
+    """Raise the reason if this work was cancelled: for long work without waits, and for callers that wait in native code."""
     token = _current.get()
     if token is not None:
         token.check()
 
 
 def sleep(duration_s: float) -> None:
-    """Wait for `duration_s` seconds. Raises the reason when the work is to end before."""
+    """Wait for `duration_s` seconds. Raises the reason if the work is cancelled."""
     deadline = monotonic() + duration_s
     while (left_s := deadline - monotonic()) > 0:
         poll({}, left_s)

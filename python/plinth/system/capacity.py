@@ -1,4 +1,4 @@
-"""What this process may use of the machine right now: the machine's, or what control groups leave of it."""
+"""Processors that this process may use, limited by affinity and control groups."""
 
 import os
 
@@ -6,7 +6,7 @@ from plinth.system.cgroup import cpu_limit
 
 
 def processors() -> int:
-    """Those that this process may run on, or the whole ones that its quota of CPU time makes; at least 1. Raises OSError."""
+    """Return the number of processors that this process may run on, or whole cores of its CPU quota; at least 1. Raises OSError."""
     allowed = len(os.sched_getaffinity(0))
     limit = cpu_limit()
     return allowed if limit is None else max(1, min(allowed, int(limit.cores)))

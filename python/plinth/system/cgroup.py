@@ -1,4 +1,4 @@
-"""What this process may use of the host by its control groups, version 1 or 2; read below `root`."""
+"""Limits of this process by its control groups, version 1 or 2; read below `root`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ _UNLIMITED_BYTES = 1 << 60
 
 
 class MemoryLimit(NamedTuple):
-    """The tightest memory limit: how much, how much of it is left or easily freed, and where it was read."""
+    """The tightest memory limit: its size, the free or reclaimable part, and the file it was read from."""
 
     limit_bytes: int
     available_bytes: int
@@ -20,14 +20,14 @@ class MemoryLimit(NamedTuple):
 
 
 class CpuLimit(NamedTuple):
-    """The tightest CPU quota, in cores, and where it was read."""
+    """The tightest CPU quota, in cores, and the file it was read from."""
 
     cores: float
     source: str
 
 
 def cpu_limit(root: Path = _ROOT) -> CpuLimit | None:
-    """The quota of CPU time, None where there is none. Raises OSError."""
+    """Return the CPU quota; None if there is none. Raises OSError."""
     limits = []
     for folder in _folders("cpu", root):
         if (v2 := folder / "cpu.max").exists():
@@ -41,7 +41,7 @@ def cpu_limit(root: Path = _ROOT) -> CpuLimit | None:
 
 
 def memory_limit(root: Path = _ROOT) -> MemoryLimit | None:
-    """The limit of memory that leaves least, None where there is none. Raises OSError."""
+    """Return the memory limit with the least available memory; None if there is none. Raises OSError."""
     limits = []
     for folder in _folders("memory", root):
         for limit, usage, reclaimable in (
@@ -59,7 +59,7 @@ def memory_limit(root: Path = _ROOT) -> MemoryLimit | None:
 
 
 def _folders(controller: str, root: Path) -> Iterator[Path]:
-    """Our group's folder of a controller, and those around it, as far as they are mounted here (cgroups(7))."""
+    """Yield the directory of our group of a controller, and its ancestors that are mounted (cgroups(7))."""
     paths = {}
     for line in (root / "proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)

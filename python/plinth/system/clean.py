@@ -1,4 +1,4 @@
-"""Cleaning up after runs that ended without doing so: a crash, kill -9, a power cut."""
+"""Cleans up after runs that ended without doing so, by a crash, kill -9 or a power cut."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from plinth.system.undo import UndoHandlers
 
 
 class CleanedRun(NamedTuple):
-    """What was done about one run."""
+    """The result of cleaning up after one run."""
 
     run_id: str
     undone: tuple[Step, ...]
@@ -22,7 +22,7 @@ class CleanedRun(NamedTuple):
 
 
 class KeptRun(NamedTuple):
-    """A run that has ended and left in place what it made, on purpose; `what` is for people."""
+    """A run that has ended and intentionally left its storages in place; `what` describes them for people."""
 
     run_id: str
     what: str
@@ -30,7 +30,7 @@ class KeptRun(NamedTuple):
 
 
 class KeptRuns(NamedTuple):
-    """What was left in place on purpose; `unreadable` are journals that may name more."""
+    """All runs with storages that were intentionally left in place; `unreadable` are journals that may name more."""
 
     runs: tuple[KeptRun, ...]
     unreadable: tuple[PlinthError, ...]
@@ -45,7 +45,7 @@ class CleanResult(NamedTuple):
     unreadable: tuple[PlinthError, ...] = ()
 
     def error(self) -> PlinthError | None:
-        """The error to report, and to exit with, when something is left that should not be."""
+        """The error to report and to exit with if something could not be cleaned."""
         problems = [kept.error for run in self.runs for kept in run.kept] + list(self.unreadable)
         if not problems:
             return None
@@ -59,7 +59,7 @@ class CleanResult(NamedTuple):
 
 
 def pending_journals() -> tuple[Path, ...]:
-    """The journals that there are, of living runs and of dead ones; each is named after its run."""
+    """Return the journals of all runs, alive or not; each is named after its run."""
     folder = journal_dir()
     try:
         return tuple(sorted(path for path in folder.iterdir() if path.suffix == ".jsonl"))
@@ -98,13 +98,13 @@ def clean(
 def take_down(
     handlers: UndoHandlers, run_id: str, report: Report | None = None, runner: Runner | None = None
 ) -> CleanResult:
-    """Undo a run that has ended, also when what it made is meant to stay. StillRunning while it is alive."""
+    """Undo a run that has ended, even if its storages were left in place. Raises StillRunning if it is alive."""
     done = _clean_one(journal_path(run_id), handlers, runner or Runner(), report, kept_too=True)
     return _result([done])
 
 
 def kept_runs() -> KeptRuns:
-    """What runs that have ended left in place on purpose, as their journals say."""
+    """Return the runs that have ended and whose storages were intentionally left in place, by their journals."""
     found: list[KeptRun] = []
     unreadable: list[PlinthError] = []
     for path in pending_journals():

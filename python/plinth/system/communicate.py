@@ -1,4 +1,4 @@
-"""What a command says while it runs, read until it ends, its time is over, or the work is cancelled."""
+"""Reads the output of a command until it ends, times out, or the work is cancelled."""
 
 import os
 import select
@@ -42,7 +42,7 @@ class CommandPipes:
         return self._is_reaped(deadline)
 
     def output(self) -> tuple[bytes, bytes]:
-        """Its stdout and stderr so far."""
+        """Return stdout and stderr so far."""
         stdout, stderr = self._output.values()
         return bytes(stdout), bytes(stderr)
 
@@ -63,7 +63,7 @@ class CommandPipes:
     def _send(self, descriptor: int) -> None:
         try:
             self._input = self._input[os.write(descriptor, self._input[:_CHUNK_BYTES]) :]
-        except BrokenPipeError:  # it has stopped reading
+        except BrokenPipeError:  # it has closed its standard input
             self._input = memoryview(b"")
         if not self._input:
             del self._open[descriptor]

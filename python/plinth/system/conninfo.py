@@ -1,4 +1,4 @@
-"""Connection parameters by libpq's rules: strings, services, password files and PG* variables become a Connection."""
+"""Resolves connection strings, services, password files and PG* variables by libpq's rules."""
 
 import locale
 import os
@@ -17,10 +17,10 @@ from plinth.system.libpq import Unconnected, stopped
 _WHERE = "connection string"
 _FORMS_HINT = 'write it as "host=db1 dbname=bench" or "postgresql://user@db1/bench"'
 # libpq completes and checks all parameters, in an order of its own, and then connects. One of the last that it checks,
-# set to nonsense, makes it stop before it connects: what it came to can be read, and nothing was sent.
+# set to an invalid value, makes it stop before it connects: the parameters can be read, and nothing was sent.
 _STOP = {"load_balance_hosts": "stop here"}
 _STOP_EARLIER = {"target_session_attrs": "stop here"}
-# Variables that become parameters of the session, and that libpq does not count among its own.
+# Variables that set session parameters and are not connection options of libpq.
 _SESSION_VARIABLES = {"PGDATESTYLE": "datestyle", "PGTZ": "timezone", "PGGEQO": "geqo"}
 _USUAL_SSLMODE = "prefer"
 _OLD_TLS = ("TLSv1", "TLSv1.1")
@@ -29,7 +29,7 @@ _DEFAULT_KEY = "postgresql.key"
 
 
 def resolve(connection_string: str = "", where: str = _WHERE, usual_encoding: str = "UTF8") -> Connection:
-    """Where libpq would go with a connection string, in this process's environment. Nothing is connected.
+    """Resolve a connection string as libpq would in this process's environment, without connecting.
 
     `where` is what errors name as their place; `usual_encoding` is the client's when nothing names one, the database's if
     it is empty. Raises UsageError for what libpq does not take, MissingCapability for
@@ -66,7 +66,7 @@ def resolve(connection_string: str = "", where: str = _WHERE, usual_encoding: st
 
 
 def keywords(to: Connection) -> dict[str, Any]:
-    """A connection with one host as libpq's keywords; None for what is not set."""
+    """Return a connection to one host as libpq's keywords; None for parameters that are not set."""
     return {
         "host": to.host or None,
         "hostaddr": to.hostaddr,
@@ -95,7 +95,7 @@ def keywords(to: Connection) -> dict[str, Any]:
 
 
 def place(to: Connection) -> str:
-    """The first host as a connection string: without secrets, and with what a later process needs to come there, too."""
+    """Return a connection string for the first host, without secrets, with which another process can connect."""
     kept = ["host", "hostaddr", "port", "user", "dbname"]
     if to.tls != Tls():
         kept += ["sslnegotiation", "sslrootcert", "sslcert", "sslkey"]
@@ -104,7 +104,7 @@ def place(to: Connection) -> str:
 
 
 class _Probe:
-    """What libpq makes of a connection string."""
+    """Return the parameters of a connection string as parsed by libpq."""
 
     def __init__(self, connection_string: str, where: str) -> None:
         self._string = connection_string
@@ -116,7 +116,7 @@ class _Probe:
         self.parameters = self._stop(_STOP).parameters
 
     def hosts(self) -> list[Host]:
-        """Each host with its port and password, by the rules for lists of them; libpq has checked their lengths."""
+        """Return each host with its port and password; libpq has checked the lengths of the lists."""
         lists = [self.parameters.get(name, "").split(",") for name in ("host", "hostaddr", "port")]
         count = max(len(lists[0]), len(lists[1]))
         hosts, addresses, ports = [entries * count if len(entries) == 1 else entries for entries in lists]
@@ -132,14 +132,14 @@ class _Probe:
         )
 
     def balances_load(self) -> bool:
-        """Whether hosts are tried at random."""
+        """Return whether hosts are tried in random order."""
         wanted = self._stop(_STOP_EARLIER).parameters.get("load_balance_hosts", "disable")
         if wanted not in ("disable", "random"):
             raise self._usage(f'invalid load_balance_hosts value: "{wanted}"', "allowed are disable and random")
         return wanted == "random"
 
     def integer(self, name: str) -> int | None:
-        """A parameter that is a whole number."""
+        """Return an integer parameter."""
         text = self.parameters.get(name)
         if text is None:
             return None
@@ -149,7 +149,7 @@ class _Probe:
             raise self._usage(f'invalid integer value "{text}" for connection option "{name}"') from None
 
     def natural(self, name: str) -> int | None:
-        """A parameter that means the system's own setting unless it is above 0."""
+        """Return a positive parameter; None otherwise, which means the system's default."""
         value = self.integer(name)
         return value if value is not None and value > 0 else None
 
@@ -159,7 +159,7 @@ class _Probe:
         return int(text)
 
     def _stop(self, overrides: Mapping[str, str]) -> Unconnected:
-        """What libpq came to, stopped before it connects. Raises UsageError for what libpq does not take."""
+        """Return libpq's parameters after it was stopped before connecting. Raises UsageError if libpq rejects them."""
         found = stopped(make_conninfo(self._string, **overrides))
         if not any(f"invalid {name} value" in found.message for name in overrides):
             raise self._usage(found.message)
@@ -173,7 +173,7 @@ class _Probe:
 
 
 def _refuse(found: Mapping[str, str], where: str) -> None:
-    """What libpq would do and Plinth does not."""
+    """Raise MissingCapability for parameters that libpq supports and Plinth does not."""
     wanted = {name: found.get(name, "") for name in ("gssencmode", "sslcertmode")}
     reasons = {
         "gssencmode=require": wanted["gssencmode"] == "require" and "GSSAPI is not spoken",
@@ -216,12 +216,12 @@ def _tls(found: Mapping[str, str], where: str) -> Tls:
 
 
 def _version(found: Mapping[str, str], name: str) -> TlsVersion | None:
-    """A version that is spoken; None for older ones, which as the least allowed mean the oldest that is spoken."""
+    """Return a supported version; None for older ones, which as a minimum mean the oldest supported one."""
     return next((version for version in get_args(TlsVersion) if version == found.get(name)), None)
 
 
 def _file(found: Mapping[str, str], name: str, default: str) -> str | None:
-    """A file that was named, or libpq's default if it is there."""
+    """Return the given file, or libpq's default if it exists."""
     if named := found.get(name):
         return named
     path = _home() / default
@@ -233,7 +233,7 @@ def _home() -> Path:
 
 
 def _options(given: str) -> str:
-    """With what variables ask of the session; what is given comes last, and counts."""
+    """Add session parameters of variables to the options; given options come last and take precedence."""
     asked = [
         f"-c {name}={_escaped(value)}"
         for variable, name in _SESSION_VARIABLES.items()

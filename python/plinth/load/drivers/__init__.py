@@ -1,4 +1,4 @@
-"""Drivers of Python as a load's clients: psycopg and SQLAlchemy, one process for each connection.
+"""Loads by Python drivers, psycopg and SQLAlchemy, with one process for each connection.
 
 load.py         the load as the conductor sees it: start, poll, stop, take the result
 __main__.py     the process that it starts, and coordinator.py what that does: one process a client, their reports merged

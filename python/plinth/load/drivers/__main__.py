@@ -1,4 +1,4 @@
-"""The process that a load by a driver is run in: `python -m plinth.load.drivers FD`, which reads its task from the pipe FD."""
+"""The coordinator process of a load by a driver: `python -m plinth.load.drivers FD` reads its task from the pipe FD."""
 
 import os
 import sys
@@ -9,12 +9,12 @@ from plinth.load.drivers.messages import Order
 
 
 def main(number: int) -> int:
-    """Run the load whose configuration comes through the pipe with this number."""
+    """Run the load whose configuration is read from the pipe with this descriptor."""
     os.set_inheritable(number, False)
     pipe = Connection(number)
     try:
         Coordinator(pipe, Order.model_validate_json(pipe.recv_bytes())).work()
-    except (EOFError, BrokenPipeError):  # who has started this is gone; the clients go with it
+    except (EOFError, BrokenPipeError):  # the parent has ended; the clients end with this process
         return 1
     return 0
 

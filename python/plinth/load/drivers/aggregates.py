@@ -1,4 +1,4 @@
-"""What clients report, as the load engine's result has it: rows of the series, histograms, totals and errors."""
+"""Aggregates reports of clients in the format of the load engine: series, histograms, totals and errors."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ Times = NDArray[np.int64]
 
 
 def highest_of_buckets(times_ns: Times) -> Times:
-    """The highest latency of the bucket of each: 1 us to 1 h, 3 significant digits."""
+    """Return the upper bound of the bucket of each latency: 1 us to 1 h, 3 significant digits."""
     capped = np.minimum(times_ns, _HIGHEST_NS)
     lowest_bits = _NARROWEST_BITS + _LOWEST_RANGE_BITS
     # Bits of an integer below 2^53 are those of its double.
@@ -32,7 +32,7 @@ def highest_of_buckets(times_ns: Times) -> Times:
 
 @dataclass
 class Latencies:
-    """A set of latencies in buckets; count, sum, shortest and longest are exact."""
+    """A histogram of latencies; count, sum, minimum and maximum are exact."""
 
     buckets: Counter[int] = field(default_factory=Counter)
     count: int = 0
@@ -41,7 +41,7 @@ class Latencies:
     max_ns: int = 0
 
     def add(self, times_ns: Times) -> None:
-        """Add these."""
+        """Add latencies."""
         if not len(times_ns):
             return
         least = int(times_ns.min())
@@ -53,7 +53,7 @@ class Latencies:
         self.buckets.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
     def histogram(self, **of: Any) -> Histogram:
-        """As results have it; `of` says of what."""
+        """Return the histogram in the format of results; `of` identifies it."""
         return Histogram(
             **of,
             count=self.count,
@@ -84,14 +84,14 @@ class Aggregates:
         self.series: list[Second] = []
 
     def take(self, batch: Batch) -> None:
-        """What a client reports, of a row that is not closed."""
+        """Add a client's report for a row that is still open."""
         assert batch.row >= self._next_row, "a row is closed when every client has passed it"
         self._rows.setdefault(batch.row, []).append(batch)
         for error in batch.errors:
             self.note(error)
 
     def note(self, error: ClientError) -> None:
-        """Count something that went wrong."""
+        """Count an error."""
         key = (error.kind, error.sqlstate, error.statement)
         known = self._errors.get(key)
         if known is None:
@@ -116,31 +116,31 @@ class Aggregates:
         )
 
     def take_open(self, t_ns: int) -> None:
-        """A transaction was under way at an instant, and nobody will say how it ended."""
+        """Record a transaction that was running at an instant and whose outcome is unknown."""
         row = max(self._next_row, self._timeline.row(t_ns))
         batch = Batch.empty(row, len(self._lines))
         batch.open = 1
         self.take(batch)
 
     def close_all(self, end_ns: int) -> list[Second]:
-        """Close every row up to the end."""
+        """Close all rows."""
         return self.close_rows(max([self._timeline.row(end_ns), *self._rows]) + 1, end_ns)
 
     def close_rows(self, up_to_row: int, end_ns: int | None = None) -> list[Second]:
-        """Close the rows before `up_to_row`, to which nothing is to be added; the last one ends at `end_ns`."""
+        """Close the rows before `up_to_row`, which are complete; the last one ends at `end_ns`."""
         closed = [self._closed(row, end_ns) for row in range(self._next_row, up_to_row)]
         self._next_row = max(self._next_row, up_to_row)
         self.series += closed
         return closed
 
     def totals(self, measured_only: bool = False) -> Totals:
-        """Of the rows that are closed."""
+        """Return the totals of the closed rows."""
         counts = self._measured if measured_only else self._totals
         ended = counts["done"] + counts["failed"] + counts["open"]
         return Totals(scheduled=ended, skipped=0, **{name: counts[name] for name in _COUNTED})
 
     def histograms(self) -> tuple[Histogram, ...]:
-        """Of the rows that are closed and measured; sets that are empty are left out."""
+        """Return the non-empty histograms of the closed rows of the measured phase."""
         return tuple(self._histograms())
 
     def _histograms(self) -> Iterator[Histogram]:
@@ -155,7 +155,7 @@ class Aggregates:
                 )
 
     def errors(self) -> tuple[LoadError, ...]:
-        """Everything that went wrong, commonest first."""
+        """Return all errors, the most frequent first."""
         return tuple(sorted(self._errors.values(), key=lambda error: (-error.count, error.first_ns)))
 
     def _closed(self, row: int, end_ns: int | None) -> Second:

@@ -1,4 +1,4 @@
-"""What drivers need, and which scripts they take: checked before anything is made."""
+"""Checks the packages of drivers and the scripts that they can run, before anything is created."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""One client: a process with one connection, its transactions timed one after another, its failures counted."""
+"""A client process: runs and times transactions on one connection, and counts failures."""
 
 import gc
 import os
@@ -24,17 +24,17 @@ _IN_BLOCK = "the script ends inside a transaction block; end it with COMMIT or R
 
 
 def run_client(pipe: Pipe, order: Order, number: int, coordinator_pid: int) -> NoReturn:
-    """Work as client `number`, in a process of its own, to its end."""
+    """Run as client `number` in this process, and exit."""
     code = 0
     try:
         die_with_parent(coordinator_pid)
         _Client(pipe, order, number).work()
-    except (EOFError, BrokenPipeError):  # the coordinator has no use for it any more
+    except (EOFError, BrokenPipeError):  # the coordinator has ended
         code = 1
     except BaseException:  # noqa: BLE001 - nothing may go up into what was the coordinator before the fork
         traceback.print_exc()
         code = _BROKEN
-    os._exit(code)  # what was forked with it is the coordinator's to end
+    os._exit(code)  # without the exit handlers, which belong to the coordinator
 
 
 class _ClientStopped(Exception):
@@ -52,7 +52,7 @@ class _Client:
             script.name, script.source, self._load.variables, self._load.seed, self._load.clients, number
         )
         self._statements = [parts for _, _, parts in self._draws.statements()]
-        # First it is asked to end, then it is cut off: psycopg cancels what it waits for.
+        # The client is first asked to stop, then interrupted: psycopg cancels its query.
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -60,7 +60,7 @@ class _Client:
         session = self._open()
         if session is None:
             return
-        gc.freeze()  # what the coordinator loaded need not be looked through, and copied, by each
+        gc.freeze()  # exclude inherited objects from garbage collection, which would copy their pages in each client
         self._pipe.send(Ready(session.connection.info.parameter_status("server_version"), session.version))
         go = self._pipe.recv()
         assert isinstance(go, Go)
@@ -79,7 +79,7 @@ class _Client:
         session.close()
 
     def _open(self) -> Session | None:
-        """A session; None, and the coordinator knows why, when there is none."""
+        """Open a session; on failure report it to the coordinator and return None."""
         try:
             return open_session(
                 self._order.driver,
@@ -101,7 +101,7 @@ class _Client:
 
 
 class _Worker:
-    """The transactions of a client. Times count from the beginning of the load."""
+    """Runs the transactions of a client. Times count from the beginning of the load."""
 
     def __init__(
         self,
@@ -121,15 +121,15 @@ class _Worker:
         self._timeline = Timeline(go.warmup_ns)
         self._under_way = False
         self._cpu_before: resource.struct_rusage | None = None
-        """What the process had used when the measured phase began; None until then."""
+        """CPU time of the process at the start of the measured phase; None until then."""
         self._begin_row(0)
 
     def now_ns(self) -> int:
-        """Since the beginning."""
+        """Return the time since the beginning of the load."""
         return time.monotonic_ns() - self._go.t0_ns
 
     def run(self, stopping: Callable[[], bool]) -> None:
-        """Work until the end, or until it is to stop. Raises _ClientStopped when it cannot continue."""
+        """Run until the end or until stopped. Raises _ClientStopped if the client cannot continue."""
         while not stopping() and (began_ns := self.now_ns()) < self._go.ends_ns:
             self._under_way = True
             self._transaction(began_ns, stopping)
@@ -143,11 +143,11 @@ class _Worker:
         return round((now.ru_utime - before.ru_utime) * 1e9), round((now.ru_stime - before.ru_stime) * 1e9)
 
     def flush(self) -> None:
-        """Send what has ended."""
+        """Send the batch of ended transactions."""
         self._pipe.send(self._batch)
 
     def record_unfinished(self) -> None:
-        """The transaction under way, if there is one, is neither done nor failed."""
+        """Record the running transaction, if any, as neither completed nor failed."""
         if self._under_way:
             self._advance(self.now_ns()).open += 1
 
@@ -166,7 +166,7 @@ class _Worker:
             tries += 1
 
     def _try(self, values: Sequence[tuple[Any, ...]], began_ns: int, tries: int) -> ClientError | None:
-        """Run the statements once. None when all is well, and counted; else nothing is under way at the server any more."""
+        """Run the statements once. Return None on success, which is counted; else the error, after a rollback."""
         took_ns: list[int] = []
         last_ns = self.now_ns() if tries > 1 else began_ns
         try:
@@ -188,7 +188,7 @@ class _Worker:
         return None
 
     def _failed(self, error: ClientError, tries: int) -> None:
-        """Count a transaction that failed for good. Raises _ClientStopped where the client's end is with it."""
+        """Count a failed transaction that is not retried. Raises _ClientStopped if the client cannot continue."""
         batch = self._advance(self.now_ns())
         batch.errors.append(error)
         batch.failed += 1
@@ -209,7 +209,7 @@ class _Worker:
         )
 
     def _rolled_back(self, error: ClientError) -> ClientError:
-        """The same, or that the connection went when the transaction was rolled back."""
+        """Roll back and return the error, or that of the rollback if the connection was lost."""
         connection = self._session.connection
         if connection.closed or not connection.pgconn.transaction_status:
             return error
@@ -220,7 +220,7 @@ class _Worker:
         return error
 
     def _client_error(self, error: Exception, number: int) -> ClientError:
-        """Where the connection is gone the client ends, and so where the fault is neither the server's nor the network's."""
+        """Classify an error. The client ends if the connection is lost, or if the error comes from the program itself."""
         sqlstate = getattr(error, "sqlstate", None)
         if self._session.connection.closed:
             kind = "connection_lost"
@@ -229,7 +229,7 @@ class _Worker:
         return ClientError(kind, sqlstate, number, _message(error), self.now_ns())
 
     def _advance(self, t_ns: int) -> Batch:
-        """The batch of the row that holds an instant; the one before it is sent."""
+        """Return the batch of the row that contains an instant, and send the previous batch."""
         if t_ns >= self._row_ends_ns:
             self.flush()
             self._begin_row(self._timeline.row(t_ns))
@@ -243,7 +243,7 @@ class _Worker:
 
 
 def _below(error: Exception) -> Exception:
-    """What psycopg said, where SQLAlchemy has wrapped it."""
+    """Return psycopg's exception if SQLAlchemy has wrapped it."""
     return getattr(error, "orig", None) or error
 
 

@@ -1,4 +1,4 @@
-"""The coordinator: starts a process for each client, gives them their beginning and end, and merges what they report.
+"""The coordinator: starts a process for each client, starts and stops the load, and merges the clients' reports.
 
 It is a process of its own, so that clients are forked from one without threads that has loaded the driver once. Clients and
 coordinator end with who started them.
@@ -24,14 +24,14 @@ _CANCEL_TIMEOUT_S = 5.0
 
 
 class Client:
-    """One client as the coordinator knows it."""
+    """The coordinator's state of one client."""
 
     def __init__(self, pid: int, pipe: Connection) -> None:
         self.pid = pid
         self.pipe = pipe
         self.ready: Ready | None = None
         self.next_row = 0
-        """The first row that it may still have something of."""
+        """The first row to which the client may still contribute."""
 
 
 class Coordinator:
@@ -54,7 +54,7 @@ class Coordinator:
         self._went = Go(0, 0, 0)
 
     def work(self) -> None:
-        """The load from its beginning to its end."""
+        """Run the load from start to end."""
         versions(self._order.driver)  # loads the driver, before it is forked
         forked_ns = time.monotonic_ns()
         self._fork()
@@ -82,7 +82,7 @@ class Coordinator:
             self._all.append(Client(pid, ours))
 
     def _await_connections(self) -> ClientError | None:
-        """Wait until every client has a connection or none. Returns what first went wrong."""
+        """Wait until every client has connected or failed. Return the first error."""
         first = None
         pending = list(self._all)
         while pending and not self._stopped:
@@ -109,7 +109,7 @@ class Coordinator:
             client.pipe.send(self._went)
 
     def _await_ends(self) -> None:
-        """Take reports until no client works any more; those that do not end in time are cut off, and then killed."""
+        """Receive reports until all clients have ended; those that do not end in time are interrupted, and then killed."""
         deadlines = self._deadlines()
         due_ns, number = next(deadlines)
         sent_ns = 0
@@ -136,11 +136,11 @@ class Coordinator:
             yield round(_CANCEL_TIMEOUT_S * 1e9), signal.SIGKILL
 
     def _readable_clients(self, clients: list[Client]) -> list[Client]:
-        """The clients that say something, or have ended; takes what the conductor says meanwhile."""
+        """Return the clients that sent a message or have ended; handles messages of the conductor meanwhile."""
         pipes = {client.pipe: client for client in clients}
         ready = wait([*pipes, self._conductor], _TICK_S)
         if self._conductor in ready:
-            self._conductor.recv_bytes()  # EOFError: who has started this is gone, and so it ends
+            self._conductor.recv_bytes()  # EOFError: the conductor has ended, and so does this process
             self._stopped = True
         return [pipes[pipe] for pipe in ready if pipe in pipes]  # type: ignore[index] - the conductor is none
 
@@ -161,7 +161,7 @@ class Coordinator:
                 self._aggregates.take_open(self._now_ns())
 
     def _died(self, client: Client) -> ClientError:
-        """A client's process is gone without a word: what it had not reported is not known."""
+        """Handle a client that ended without a message: its unreported transactions are unknown."""
         _, status = os.waitpid(client.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
@@ -171,7 +171,7 @@ class Coordinator:
         return error
 
     def _passed_rows(self) -> int:
-        """The row up to which nothing is to come any more; not the present one, which the load's end may cut short."""
+        """Return the row before which all rows are complete; not the current one, which the load's end may shorten."""
         rows = [client.next_row for client in self._working]
         return min(*rows, self._timeline.row(self._now_ns())) if rows else 0
 
@@ -238,7 +238,7 @@ class Coordinator:
 
 
 def _received(client: Client) -> object:
-    """What a client says; None when it is gone."""
+    """Receive a client's message; None if the client has ended."""
     try:
         return client.pipe.recv()
     except (EOFError, ConnectionResetError):

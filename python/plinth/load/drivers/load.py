@@ -1,4 +1,4 @@
-"""A load by a driver, as the conductor sees it: what `plinth.load.Load` is for the engine."""
+"""A load by a driver, with the interface of `plinth.load.Load`."""
 
 import contextlib
 import select
@@ -50,7 +50,7 @@ class DriverLoad:
         self._result: LoadResult | None = None
 
     def start(self) -> None:
-        """Connect all clients; returns when the load runs. Raises RunError when no client connects."""
+        """Connect all clients and return when the load runs. Raises RunError if no client connects."""
         ours, theirs = Pipe()
         with theirs:
             number = theirs.fileno()
@@ -58,7 +58,7 @@ class DriverLoad:
             # It need not be in the journal: it ends when nobody holds the other end of the pipe any more.
             self._process = self._runner.spawn(argv, log=self._log, pass_fds=[number])
         self._pipe = ours
-        with contextlib.suppress(BrokenPipeError):  # its last output says why
+        with contextlib.suppress(BrokenPipeError):  # its last output has the reason
             self._pipe.send_bytes(self._order.model_dump_json().encode())
         while self._started is None:
             self._receive(_POLL_S)
@@ -74,14 +74,14 @@ class DriverLoad:
         return () if self._started is None or self._process is None else self._started.processes
 
     def progress(self) -> LoadProgress:
-        """How far it is, and the seconds since it was last asked."""
+        """Return the progress, and the seconds since the last call."""
         while self._pipe is not None and self._result is None and self._pipe.poll():
             self._receive(0)
         seconds, self._seconds = self._seconds, []
         return self._progress.model_copy(update={"seconds": tuple(seconds)})
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end, at most `timeout_s` seconds; whether it has come. Raises RunError when it comes by itself."""
+        """Wait for the end for at most `timeout_s` seconds; return whether the load has ended. Raises RunError if it crashed."""
         deadline = time.monotonic() + timeout_s
         while self._process is not None and self._result is None and (left_s := deadline - time.monotonic()) > 0:
             self._receive(left_s)
@@ -90,7 +90,7 @@ class DriverLoad:
         return self._process is None
 
     def stop(self) -> None:
-        """End it: transactions under way may finish within `stop_timeout_s`. Returns at once."""
+        """Stop the load and return at once. Running transactions may finish within `stop_timeout_s`."""
         if self._pipe is None:
             return
         if self._started is None:
@@ -100,13 +100,13 @@ class DriverLoad:
             self._pipe.send_bytes(b"stop")
 
     def result(self) -> LoadResult:
-        """What it gave. Raises RunError as long as it runs."""
+        """Return the results. Raises RunError while the load runs."""
         if self._result is None:
             raise RunError("the load has not ended")
         return self._result
 
     def _receive(self, timeout_s: float) -> None:
-        """Take one message, if one comes in time."""
+        """Receive one message, if one arrives in time."""
         assert self._pipe is not None
         try:
             if not cancel.poll({self._pipe.fileno(): select.POLLIN}, timeout_s):
@@ -124,7 +124,7 @@ class DriverLoad:
                 self._result = LoadResult.model_validate_json(document)
 
     def _end(self) -> None:
-        """Let the process go; it ends when nobody listens any more."""
+        """Close the pipe, which ends the process."""
         pipe, self._pipe = self._pipe, None
         if pipe is not None:
             pipe.close()
@@ -133,7 +133,7 @@ class DriverLoad:
             process.wait()
 
     def _broken(self) -> RunError:
-        """The process ended before its time."""
+        """Raise the error that the process ended prematurely."""
         process = self._process
         self._end()
         file = self._log.to_read()

@@ -1,4 +1,4 @@
-"""What passes between a load's processes."""
+"""Messages between the processes of a load."""
 
 from array import array
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from plinth.model.workload import Driver
 
 
 class Order(Frozen):
-    """To the coordinator: which driver is to do what."""
+    """To the coordinator: the driver and the configuration of the load."""
 
     driver: Driver
     load: LoadConfig
 
 
 class Started(Frozen):
-    """Of the coordinator: the load has begun, or why it has not."""
+    """From the coordinator: the load has begun, or the reason why it has not."""
 
     processes: tuple[int, ...] = ()
     failure: str | None = None
@@ -25,14 +25,14 @@ class Started(Frozen):
 
 
 class Ready(NamedTuple):
-    """Of a client: it is connected."""
+    """From a client: it is connected."""
 
     server_version: str | None
     driver: str
 
 
 class ClientError(NamedTuple):
-    """Something that went wrong. Kinds are those of `plinth._native.LoadRun`; `statement` is its number in the script."""
+    """An error. Kinds are those of `plinth._native.LoadRun`; `statement` is its number in the script."""
 
     kind: str
     sqlstate: str | None
@@ -48,12 +48,12 @@ class Go(NamedTuple):
     t0_ns: int
     warmup_ns: int
     ends_ns: int
-    """After the beginning: no transaction begins from here on."""
+    """Time since the beginning after which no transaction starts."""
 
 
 @dataclass
 class Batch:
-    """Of a client: its transactions that ended in one row of the series. Latencies are nanoseconds."""
+    """From a client: its transactions that ended in one row of the series. Latencies are in nanoseconds."""
 
     row: int
     latencies: "array[int]" = field(default_factory=lambda: array("q"))
@@ -68,12 +68,12 @@ class Batch:
 
     @classmethod
     def empty(cls, row: int, statements: int) -> "Batch":
-        """Of a script with that many statements."""
+        """Return an empty batch for a script with this number of statements."""
         return cls(row, statements=[array("q") for _ in range(statements)])
 
 
 class Ended(NamedTuple):
-    """Of a client: it is done, at `t_ns` since the beginning. CPU is that of its process in the measured phase."""
+    """From a client: it has ended, at `t_ns` since the beginning. CPU is that of its process in the measured phase."""
 
     t_ns: int
     user_cpu_ns: int

@@ -1,4 +1,4 @@
-"""How each driver connects and runs a statement: as a program that uses it well would."""
+"""Connects and runs statements by each driver, in the way its documentation recommends."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     import psycopg
 
 Parts = Sequence[str | None]
-"""A statement's text, with None in place of each parameter."""
+"""A statement's text in pieces, with None for each parameter."""
 Run = Callable[[tuple[Any, ...]], object]
-"""Runs a statement with its parameters to its end, and takes all rows."""
+"""Executes a statement with its parameters and fetches all rows."""
 
 
 class Session(NamedTuple):
-    """One connection of a driver. Below each there is one of psycopg, which commits each statement by itself."""
+    """One connection of a driver. `connection` is the underlying psycopg connection, in autocommit mode."""
 
     connection: "psycopg.Connection[Any]"
     runs: list[Run]
@@ -29,7 +29,7 @@ class Session(NamedTuple):
 def open_session(
     driver: Driver, to: Connection, protocol: Protocol, statements: Sequence[Parts], timeout_s: float
 ) -> Session:
-    """Connect, and make the statements ready. Raises psycopg.Error."""
+    """Connect and prepare the statements. Raises psycopg.Error."""
     import psycopg
 
     cursors = {"cursor_factory": psycopg.ClientCursor} if protocol == "simple" else {}
@@ -40,7 +40,7 @@ def open_session(
 
 
 def versions(driver: Driver) -> str:
-    """The packages that do the work: "SQLAlchemy 2.0.44, psycopg 3.3.1 (binary)"."""
+    """Return the versions of the packages: "SQLAlchemy 2.0.44, psycopg 3.3.1 (binary)"."""
     import psycopg
     from psycopg import pq
 
