@@ -1,4 +1,4 @@
-"""The wait profile: what every process of the server waits for, looked at ten times a second.
+"""The wait profile: samples the wait events of all server processes ten times a second.
 
 pg_stat_activity shows a moment: one look a second would see little of waits of a few milliseconds. What processes wait
 for in their main loop, having nothing to do (type Activity), is left out.
@@ -19,7 +19,7 @@ _QUERY = f"""
     GROUP BY 1, 2, 3"""
 _SETTING = "track_activities"
 _UNTOLD = "disabled"
-"""The state of a session that has track_activities off, or had when it began what it does."""
+"""The state of a session whose command started with track_activities off."""
 _STATES = {
     "active": ACTIVE,
     "fastpath function call": ACTIVE,
@@ -30,7 +30,7 @@ _STATES = {
 
 
 class WaitProfile:
-    """What processes wait for, on the mean of the looks since the last reading."""
+    """Mean number of processes by wait event over the samples since the last reading."""
 
     name = SOURCE
     sparse = True
@@ -41,7 +41,7 @@ class WaitProfile:
         self._missed: str | None = None
 
     def sample(self) -> None:
-        """Look at pg_stat_activity. Raises Unreadable.
+        """Sample pg_stat_activity. Raises Unreadable.
 
         Answers are taken apart when they are read: ten at once take a third of the CPU time that one takes after each pause.
         """

@@ -1,4 +1,4 @@
-"""The pages by their addresses. A bundle's address has its key, never a path."""
+"""Routes requests to pages. A bundle's URL contains its key, never a path."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -33,7 +33,7 @@ class Pages:
         self.streams = LiveStreams()
 
     def application(self) -> Starlette:
-        """The ASGI application, without its guard."""
+        """Return the ASGI application without access control."""
         routes = [
             Route("/", _with_error_page(self.catalogue)),
             Route("/style.css", _file("style.css", "text/css")),
@@ -47,21 +47,21 @@ class Pages:
         return Starlette(routes=routes, exception_handlers={HTTPException: _http_problem})
 
     def close(self) -> None:
-        """Wait for the analysis that is running; no other is begun."""
+        """Wait for the running analysis, and start no other."""
         self._reports.close()
         self._catalogue.close()
 
     def catalogue(self, request: Request) -> Response:
-        """All bundles."""
+        """The page of all bundles."""
         return HTMLResponse(catalogue_page(str(self._catalogue.root.path), self._catalogue.bundles()))
 
     def report(self, request: Request) -> Response:
-        """A bundle's report."""
+        """The report of a bundle."""
         page = self._reports.page(self._catalogue.folder(self._asked_for(request.path_params["key"])))
         return HTMLResponse(page, headers={"Content-Security-Policy": policy_of(page)})
 
     def compare(self, request: Request) -> Response:
-        """The ticked bundles, each against the oldest of them."""
+        """The comparison of the selected bundles with the oldest of them."""
         ticked = [self._asked_for(key) for key in dict.fromkeys(request.query_params.getlist("bundle"))]
         if len(ticked) < FEWEST_COMPARED:
             raise UsageError("two runs are needed", hint="tick two of them or more")
@@ -70,7 +70,7 @@ class Pages:
         return HTMLResponse(comparison_page(compared))
 
     def live(self, request: Request) -> Response:
-        """The run of a bundle as it goes on."""
+        """The live page of an active run."""
         bundle = self._asked_for(request.path_params["key"])
         _built("live.js")
         page = live_page(bundle, live_page_of(bundle.key))
@@ -86,7 +86,7 @@ class Pages:
     def _folder_of(self, key: str) -> BundleFolder:
         try:
             return self._catalogue.folder(self._asked_for(key))
-        except PlinthError as error:  # it went away in this very moment
+        except PlinthError as error:  # it was removed in the meantime
             raise HTTPException(HTTPStatus.NOT_FOUND) from error
 
     def _asked_for(self, key: str) -> CataloguedBundle:
@@ -97,7 +97,7 @@ class Pages:
 
 
 def _built(name: str) -> str:
-    """A file that belongs to the server's own pages. MissingCapability when it was not built into this installation."""
+    """Return an asset of the server's pages. Raises MissingCapability if it was not built into this installation."""
     file = resources.files("plinth.serve") / name
     try:
         return file.read_text(encoding="utf-8")
@@ -110,7 +110,7 @@ def _file(name: str, media_type: str) -> Handler:
 
 
 def _with_error_page(handler: Handler) -> Handler:
-    """`handler`, with what it raises of bundles as a page that says why."""
+    """Wrap `handler` to show its errors as a page."""
 
     @wraps(handler)
     def answer(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The bundles below a directory: listed quickly, each under a key that does not reveal its path."""
+"""Lists the bundles below a directory, each with a key that does not reveal its path."""
 
 import hashlib
 import os
@@ -15,14 +15,14 @@ from plinth.tasks.history import answer_or_reason, found_bundles, listed_bundle,
 
 BEING_WORKED_OUT = "being worked out; load the page again"
 _DOCUMENTS = ("manifest.json", "plan.json", "env/host.json", "SHA256SUMS", "trials")
-"""A run writes a document anew in its place, and a trial is a new name in trials/: each changes one of these."""
+"""Files whose change shows that a bundle has changed: documents are replaced, and trials are added to trials/."""
 State = tuple[object, ...]
 Answered = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True)
 class CataloguedBundle:
-    """A bundle, its key in addresses, and whether its run goes on."""
+    """A bundle, its key in URLs, and whether its run is active."""
 
     key: str
     name: str
@@ -48,24 +48,24 @@ class Catalogue:
         self._answering.start()
 
     def close(self) -> None:
-        """End the thread, after the answer that it is computing: a library within must not be cut short."""
+        """Stop the thread after its current analysis, which must not be interrupted inside a library."""
         self._is_closed = True
         self._asked.put(None)
         self._answering.join()
 
     def bundles(self) -> list[CataloguedBundle]:
-        """Every bundle that is there now, the newest first."""
+        """Return all current bundles, the newest first."""
         with self._scanning:
             found = {name: self._catalogued(name, problem) for name, problem in found_bundles(self.root)}
             self._kept = {name: kept for name, kept in self._kept.items() if name in found}
         return sorted(found.values(), key=lambda one: newest_first(one.listed))
 
     def bundle(self, key: str) -> CataloguedBundle | None:
-        """The bundle of this key; None when there is none by now."""
+        """Return the bundle of this key; None if it does not exist any more."""
         return next((one for one in self.bundles() if one.key == key), None)
 
     def folder(self, bundle: CataloguedBundle) -> BundleFolder:
-        """Its folder, opened anew beneath the directory without following a link. RunError when it went away."""
+        """Open its directory again without following links. Raises RunError if it was removed."""
         return self.root.folder(bundle.name)
 
     def _catalogued(self, name: str, problem: str | None) -> CataloguedBundle:
@@ -107,7 +107,7 @@ def _key(name: str) -> str:
 
 
 def _state(folder: int, document: str) -> object:
-    """Which file it is, how long, and when it was changed (inode(7)); None where there is none."""
+    """Return inode, size and change time of a file (inode(7)); None if it does not exist."""
     try:
         found = os.stat(document, dir_fd=folder, follow_symlinks=False)
     except OSError:

@@ -41,7 +41,7 @@ class Guard:
         self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """An ASGI application; only HTTP is served."""
+        """Handle a request of ASGI; only HTTP is served."""
         headers = Headers(scope=scope)
         answer = self._refusal(scope, headers) or self._admission(scope, headers)
 
@@ -89,7 +89,7 @@ def _cookies(headers: Iterable[str], name: str) -> Iterable[str]:
     for header in headers:
         try:
             found = SimpleCookie(header).get(name)
-        except CookieError:  # not written by us
+        except CookieError:  # not set by this server
             continue
         if found is not None:
             yield found.value

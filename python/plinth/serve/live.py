@@ -1,4 +1,4 @@
-"""The run of a bundle as it goes on, as server-sent events (HTML Standard, "Server-sent events").
+"""Streams an active run as server-sent events (HTML Standard, "Server-sent events").
 
 A stream keeps no history: that is in the bundle's live log, and a reader that comes back says up to where it has it.
 """
@@ -28,17 +28,17 @@ LIVE_POLICY = (
 )
 """Content-Security-Policy of the live page: it alone runs a script of the server's, which asks the server alone."""
 MAX_STREAMS = 100
-"""Open at the same time: half of the connections that the server takes, so that pages can still be opened."""
+"""Maximum number of open streams: half of the server's connections, so that pages can still be opened."""
 _POLL_S = 0.25
 _LOOK_FOR_END_EVERY_S = 1.0
 _KEEP_ALIVE_EVERY_S = 15.0
 _READERS = 4
-"""Threads that read logs: a disk that hangs holds up streams, and no page."""
+"""Number of threads that read logs, separate from those of pages, so that a hung disk only blocks streams."""
 Read = TypeVar("Read")
 
 
 def live_page_of(key: str) -> LivePage:
-    """The report's panels of what the load engine counts, for the bundle of this key."""
+    """Return the report's panels of the load engine's counters for the bundle of this key."""
     return LivePage(
         panels=tuple(panel for panel in PANELS if PANEL_SOURCES[panel.id] == LOAD),
         lines=tuple(
@@ -49,7 +49,7 @@ def live_page_of(key: str) -> LivePage:
 
 
 def end_of(folder: BundleFolder) -> LiveEnd | None:
-    """How the run of a bundle ended; None while it goes on. A run that was killed holds no lock any more."""
+    """Return how the run of a bundle ended; None while it is active. A killed run does not hold its lock."""
     if is_locked(folder.descriptor):
         return None
     try:
@@ -63,7 +63,7 @@ def end_of(folder: BundleFolder) -> LiveEnd | None:
 
 
 class LiveStreams:
-    """The streams of a server."""
+    """The open streams of a server."""
 
     def __init__(self) -> None:
         self._open = 0
@@ -72,7 +72,7 @@ class LiveStreams:
 
     @contextmanager
     def ended_first(self) -> Iterator[None]:
-        """On leaving, all streams end: the server waits for them."""
+        """A context manager that ends all streams on exit, since the server waits for them."""
         try:
             yield
         finally:
@@ -103,7 +103,7 @@ class LiveStreams:
             if chunk is not None:
                 said_s = time.monotonic()
                 yield _message(chunk)
-            elif end is not None:  # and all that was written until then has been read
+            elif end is not None:  # everything written before the end has been read
                 yield f"event: end\ndata: {shown_in_json(end.model_dump_json())}\n\n"
                 return
             elif time.monotonic() >= looked_s + _LOOK_FOR_END_EVERY_S:
@@ -111,7 +111,7 @@ class LiveStreams:
                 end = await self._read(lambda: end_of(folder))
             elif time.monotonic() >= said_s + _KEEP_ALIVE_EVERY_S:
                 said_s = time.monotonic()
-                yield ":\n\n"  # a comment: where the reader is gone, sending it fails
+                yield ":\n\n"  # a comment, whose sending fails if the reader has disconnected
             else:
                 await anyio.sleep(_POLL_S)
 

@@ -1,4 +1,4 @@
-"""The server's own pages as HTML. All text of bundles is escaped; the pages but the live one need no script."""
+"""Renders the server's own pages as HTML. All text of bundles is escaped; only the live page needs a script."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -20,17 +20,17 @@ _COLUMNS = ("compare", "began", "state", "question and answer", "machine", "fold
 
 
 def text(value: str) -> str:
-    """Text of others as HTML text, and as the value of an attribute in double quotes."""
+    """Escape untrusted text for HTML and for attribute values in double quotes."""
     return escape(shown(value))
 
 
 def page(title: str, body: Iterable[str], style: str = "style.css") -> str:
-    """A whole page, with the name of its style sheet."""
+    """Return a complete page with the given style sheet."""
     return "".join((_HEAD.format(title=text(title), style=style), *body, "</body></html>\n"))
 
 
 def catalogue_page(directory: str, bundles: Sequence[CataloguedBundle]) -> str:
-    """All bundles, the newest first, each with a box to tick for comparing it."""
+    """Return the list of bundles, the newest first, each with a check box for the comparison."""
     count = f"{len(bundles)} {'bundle' if len(bundles) == 1 else 'bundles'} below {text(directory)}"
     if not bundles:
         return page("Bundles", (f"<main><h1>{count}</h1><p>`plinth run` makes bundles.</p></main>",))
@@ -48,7 +48,7 @@ def catalogue_page(directory: str, bundles: Sequence[CataloguedBundle]) -> str:
 
 
 def comparison_page(compared: RunsComparison) -> str:
-    """Runs beside each other: the answer, the ratios, what was not compared, and what differs."""
+    """Return the comparison of runs: answer, ratios, variants not compared, and differences."""
     refused = [one.sentence for one in compared.ratios if one.refused]
     unmatched = [f"{gap.what}: not compared: {gap.reason}" for gap in compared.unmatched]
     return page(
@@ -85,18 +85,18 @@ def live_page(bundle: CataloguedBundle, made_with: LivePage) -> str:
 
 
 def problem_page(title: str, sentences: Iterable[str]) -> str:
-    """Why something cannot be shown."""
+    """Return an error page."""
     paragraphs = "".join(f"<p>{text(sentence)}</p>\n" for sentence in sentences)
     return page(title, (f'<main>{back()}<h1>{text(title)}</h1>\n<div role="alert">{paragraphs}</div></main>',))
 
 
 def back() -> str:
-    """The link to the catalogue."""
+    """Return the link to the catalogue."""
     return '<nav><a href="/">All bundles</a></nav>\n'
 
 
 def date(unix_ns: int | None) -> str:
-    """Local time; a bundle may claim any."""
+    """Format local time; a bundle may contain an invalid time."""
     if unix_ns is None:
         return "n/a"
     try:
@@ -106,7 +106,7 @@ def date(unix_ns: int | None) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """The first cell of a row is its head."""
+    """Return a table row; its first cell is a header."""
     head = "".join(f'<th scope="col">{text(cell)}</th>' for cell in heads)
     lines = (
         f'<tr><th scope="row">{text(first)}</th>{"".join(f"<td>{text(cell)}</td>" for cell in others)}</tr>\n'

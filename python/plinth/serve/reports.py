@@ -1,4 +1,4 @@
-"""The report of a bundle as a page that may do nothing but draw itself."""
+"""Serves reports of bundles as sandboxed pages without network access."""
 
 import base64
 import hashlib
@@ -16,21 +16,21 @@ from plinth.tasks.answers import bundle_state
 from plinth.tasks.compare import compare_bundles
 
 MAX_KEPT_PAGES = 8
-"""Each has up to 5 MB."""
+"""Maximum number of cached reports of up to 5 MB each."""
 METRICS: tuple[Metric, ...] = ("tps", "latency_p99")
-"""Of a comparison; the command line compares others, too."""
+"""Metrics of a comparison; the command line compares others, too."""
 _SCRIPT = re.compile(r'<script type="module"[^>]*>(.*?)</script>', re.DOTALL)
 
 
 class Reports:
-    """Report pages, made when they are asked for, one at a time, and kept while their bundles do not change."""
+    """Renders report pages on request, one at a time, and caches them while their bundles do not change."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, str] = OrderedDict()
         self._making = threading.Lock()
 
     def page(self, folder: BundleFolder) -> str:
-        """The HTML report. Raises what the analysis does of a bundle that cannot be read."""
+        """Return the HTML report. Raises the errors of the analysis for an unreadable bundle."""
         with self._making:
             state = f"{folder.path} {bundle_state(folder)}"
             if state not in self._kept:
@@ -41,12 +41,12 @@ class Reports:
             return self._kept[state]
 
     def comparison(self, folders: Sequence[BundleFolder]) -> RunsComparison:
-        """Every bundle against the first. Raises a PlinthError for what must not be compared."""
+        """Compare every bundle with the first. Raises a PlinthError for bundles that must not be compared."""
         with self._making:
             return compare_bundles(folders, baseline=None, metrics=METRICS, allowed=())
 
     def close(self) -> None:
-        """Wait for the page that is being made, and make no other: a library within must not be cut short."""
+        """Wait for the page being rendered, which must not be interrupted inside a library, and render no other."""
         self._making.acquire()
 
 

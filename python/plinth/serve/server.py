@@ -1,4 +1,4 @@
-"""The server's socket and its life: it listens on this machine's loopback only, until Ctrl-C."""
+"""Runs the HTTP server on the loopback interface until Ctrl-C."""
 
 import errno
 import os
@@ -34,7 +34,7 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
     with _listening(port) as listener, InterruptGuard(lambda _: None), closing(Pages(Catalogue(root))) as pages:
         port = listener.getsockname()[1]
         token = secrets.token_urlsafe(32)
-        # Cookies are shared by all ports of a host, so each server's has a name of its own.
+        # All ports of a host share cookies, so each server uses its own cookie name.
         guard = Guard(pages.application(), token, (f"{ADDRESS}:{port}", f"localhost:{port}"), f"plinth-{port}")
         server = uvicorn.Server(
             uvicorn.Config(
@@ -44,7 +44,7 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                access_log=False,  # addresses have the token
+                access_log=False,  # do not log URLs, which contain the token
                 server_header=False,
                 proxy_headers=False,
                 limit_concurrency=_MAX_CONNECTIONS,
@@ -57,7 +57,7 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
 
 
 class _Serving:
-    """The server in a thread, since signals are the main thread's and end its wait."""
+    """Runs the server in a thread, since the main thread handles signals, which end its wait."""
 
     def __init__(self, server: uvicorn.Server, listener: socket.socket) -> None:
         self._server = server
@@ -75,7 +75,7 @@ class _Serving:
         os.close(self._ended)
 
     def wait(self) -> None:
-        """Wait until it ends. Raises Interrupted when the work is to end before."""
+        """Wait until the server ends. Raises Interrupted on cancellation."""
         cancel.poll({self._ended: select.POLLIN}, None)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""The class of control connections: closed when their block is left, however it is left; their text is always text."""
+"""The psycopg class of control connections: closed at the end of their block; text is always returned as str."""
 
 import contextlib
 import logging
@@ -14,7 +14,7 @@ from psycopg.pq.abc import PGconn
 from plinth.model.errors import PlinthError
 from plinth.system import cancel
 
-# psycopg warns of what it ignores while an error is on its way, and Python prints that on stderr where nobody handles it.
+# psycopg logs errors that it ignores while another is raised, and Python prints unhandled log records on stderr.
 # The error itself is raised; programs that set up logging still see both.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
@@ -50,7 +50,7 @@ class _Text(Loader):
 
 
 class _Info(psycopg.ConnectionInfo):
-    """psycopg takes what libpq was given, such as the database's name, for ASCII where the client's encoding is SQL_ASCII."""
+    """Decodes parameters such as the database's name as UTF-8; psycopg uses ASCII if the client's encoding is SQL_ASCII."""
 
     @property
     def encoding(self) -> str:
@@ -73,7 +73,7 @@ class ControlConnection(psycopg.Connection[tuple[Any, ...]]):
         try:
             return super().wait(_cancellable(gen), *limits, **named_limits)
         except PlinthError:
-            with cancel.masked(), contextlib.suppress(psycopg.Error):  # a server that is gone does nothing any more
+            with cancel.masked(), contextlib.suppress(psycopg.Error):  # a server that has ended does no work
                 self.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
             raise
 
@@ -91,7 +91,7 @@ class ControlConnection(psycopg.Connection[tuple[Any, ...]]):
 
 
 def _cancellable(waiting: Generator[_Wanted, int, RV]) -> Generator[_Wanted, int, RV]:
-    """The same waiting, which psycopg does in steps of 0.1 s at most, with a look at each whether the work is to end."""
+    """Wait as psycopg does, in steps of at most 0.1 s, and check for cancellation at each step."""
     try:
         wanted = next(waiting)
         while True:
@@ -121,7 +121,7 @@ def open_control(conninfo: str = "", *, unconverted: bool = False, **parameters:
 
 
 def text_codec(wire: PGconn) -> str:
-    """Python's codec of the text that a connection gets; UTF-8 where nothing says what its bytes mean."""
+    """Return Python's codec for the text of a connection; UTF-8 if its encoding is unknown."""
     if wire.parameter_status(b"client_encoding") != _SQL_ASCII.encode():
         return "utf-8"
     server = (wire.parameter_status(b"server_encoding") or b"").decode()

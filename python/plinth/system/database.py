@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 10
 DISK_FULL = "53100"
-"""SQLSTATE of space, and of inodes, that are used up."""
+"""The SQLSTATE of a file system without free space or inodes."""
 
 
 def connect(
     to: Connection, *, timeout_s: int = CONNECT_TIMEOUT_S, unconverted: bool = False
 ) -> "psycopg.Connection[tuple[Any, ...]]":
-    """A control connection, as the load engine would connect: by nothing but `to`. `unconverted`: see `open_control`."""
+    """Open a control connection with the parameters of `to` only, as the load engine does. `unconverted`: see `open_control`."""
     from plinth.system.control import open_control  # psycopg takes long to import
 
     ours = {"application_name": f"{to.application_name} control"}
@@ -31,7 +31,7 @@ def connect(
 
 
 def connect_as(to: Connection, *, timeout_s: int, **options: Any) -> "psycopg.Connection[tuple[Any, ...]]":
-    """A connection of psycopg's own kind, with psycopg's `options`; each statement is committed at once."""
+    """Open a connection of psycopg's own class with psycopg's `options`, in autocommit mode."""
     import psycopg
 
     return _first_that_connects(to, timeout_s, partial(psycopg.connect, autocommit=True, **options))
@@ -40,7 +40,7 @@ def connect_as(to: Connection, *, timeout_s: int, **options: Any) -> "psycopg.Co
 def _first_that_connects(
     to: Connection, timeout_s: int, open_one: "Callable[..., psycopg.Connection[tuple[Any, ...]]]"
 ) -> "psycopg.Connection[tuple[Any, ...]]":
-    """A connection by nothing but `to`, to the first of its hosts that takes it.
+    """Connect with the parameters of `to` only, to the first of its hosts that accepts.
 
     libpq reads PG* variables at every connect, and some of them cannot be overridden; so they leave this
     process's environment here. Who wants them (an external server) resolves them before.
@@ -54,7 +54,7 @@ def _first_that_connects(
         try:
             return _connect_once(attempt, timeout_s, open_one)
         except psycopg.OperationalError:
-            continue  # the next host may do; when none does, the last one's error is reported
+            continue  # try the next host; if all fail, the last error is reported
     return _connect_once(last, timeout_s, open_one)
 
 
@@ -78,7 +78,7 @@ def _connect_once(
 
 
 def full_hint(sqlstate: str | None, less: str = "load less") -> str | None:
-    """What to do when a storage is full, whatever the server hints: to check the disk, or nothing. None of another SQLSTATE."""
+    """Return a hint for a full storage in place of the server's; None for another SQLSTATE."""
     return f"the storage is full: give it a larger size, or {less}" if sqlstate == DISK_FULL else None
 
 

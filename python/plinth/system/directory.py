@@ -1,4 +1,4 @@
-"""Directories of ours: made with our label in them, and removed only while they still have it."""
+"""Creates directories with a label of Plinth, and removes them only while they still have it."""
 
 import contextlib
 import errno
@@ -18,12 +18,12 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def label_of(run_id: str) -> str:
-    """The mark of everything that a run makes."""
+    """Return the label of everything that a run creates."""
     return f"plinth-{run_id}"
 
 
 def filesystem_label(label: str, name: str) -> str:
-    """The mark of the file system of the storage `name`, in the 12 characters that XFS has for it."""
+    """Return the label of the file system of the storage `name`, in the 12 characters that XFS allows."""
     return "pl" + hashlib.sha256(f"{label}/{name}".encode()).hexdigest()[:10]
 
 
@@ -67,7 +67,7 @@ def label_directory(path: Path, label: str, owner: Owner, mode: int = 0o700) -> 
 
 
 def found_label(path: Path) -> str | None:
-    """The label that the directory `path` has; None without one that can be read. Symbolic links are not followed."""
+    """Return the label of the directory `path`; None without a readable one. Symbolic links are not followed."""
     try:
         directory = os.open(path, _DIRECTORY)
     except OSError:
@@ -81,15 +81,15 @@ def found_label(path: Path) -> str | None:
 
 
 def nearest_label(path: Path) -> str | None:
-    """The label of the directory `path`, or of the nearest one around it that has any; None without one."""
+    """Return the label of the directory `path` or of its nearest labelled ancestor; None without one."""
     return next(filter(None, map(found_label, (path, *path.parents))), None)
 
 
 def remove_directory(path: Path, label: str) -> None:
     """Remove the directory `path` and all that is in it, if it has `label` or is empty; nothing when it is gone.
 
-    Symbolic links are removed, never followed, and no mount is crossed. The label goes last, so that a removal
-    cut short can be taken up again. Refused, before anything is touched, for what is not ours.
+    Symbolic links are removed, never followed, and no mount is crossed. The label is removed last, so that an
+    interrupted removal can be resumed. Refused, before anything is touched, for what is not ours.
     """
     try:
         parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -110,7 +110,7 @@ def remove_directory(path: Path, label: str) -> None:
     try:
         _check_ours(path, directory, parent, label)
         _empty(directory, spare=LABEL_FILE)
-        with contextlib.suppress(FileNotFoundError):  # an empty directory had none
+        with contextlib.suppress(FileNotFoundError):  # an empty directory has no label
             os.unlink(LABEL_FILE, dir_fd=directory)
         os.rmdir(path.name, dir_fd=parent)
         os.fsync(parent)
@@ -179,7 +179,7 @@ def _empty(directory: int, spare: str | None = None) -> None:
     with os.scandir(directory) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != spare]
     for name, is_directory in listed:
-        # Something may vanish while we work: then it is as gone as we want it.
+        # Entries may disappear meanwhile, which is fine.
         with contextlib.suppress(FileNotFoundError):
             if is_directory:
                 _remove_within(directory, name, here)

@@ -1,4 +1,4 @@
-"""Processes are ended by handles and not by numbers, and looked for again until nobody is left."""
+"""Kills processes by pidfd, and searches again until none is left."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from time import monotonic
 from plinth.system.process import ENDED, FLAGS, SESSION, STARTED, STATE, ProcessMark, all_exit, boot_id, stat_fields
 
 Find = Callable[[], Iterable[int]]
-"""Looks for the processes that are meant; called again and again."""
+"""Finds the processes to kill; called repeatedly."""
 
 _PF_EXITING = 0x4  # linux/sched.h
 _SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
@@ -33,13 +33,13 @@ def handles(find: Find) -> Iterator[dict[int, int]]:
 
 
 def send(pidfd: int, how: signal.Signals) -> None:
-    """Signal a process; nothing when it has just ended by itself."""
+    """Signal a process, unless it has ended."""
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, how)
 
 
 def kill_all(find: Find, timeout_s: float) -> list[int]:
-    """SIGKILL to whatever is found, and a look whether more has come, until nothing is; returns what is left in the end."""
+    """Send SIGKILL to all processes found, and search again until there are none; return those that remain."""
     deadline = monotonic() + timeout_s
     while left := list(find()):
         with handles(find) as found:
@@ -65,13 +65,13 @@ def await_dying(since: ProcessMark, timeout_s: float) -> None:
     def its_commands() -> list[int]:
         return [int(path.name) for path in Path("/proc").glob("[0-9]*") if _is_dying(path, since.started_ticks)]
 
-    for find in (itself, its_commands):  # when it is gone, all of them have been sent their signal
+    for find in (itself, its_commands):  # when it has ended, all of them have been sent their signal
         with handles(find) as dying:
             all_exit(list(dying.values()), timeout_s)
 
 
 def _is_dying(process: Path, leads_since_ticks: int | None = None) -> bool:
-    """Whether a process, given as /proc/PID, is about to end; one that leads a session since then, if that is given."""
+    """Return whether a process, given as /proc/PID, is about to end; with `leads_since_ticks`, only if it leads a session begun since."""
     try:
         fields = stat_fields(process)
         leads_since = int(fields[STARTED]) if fields[SESSION] == process.name else -1

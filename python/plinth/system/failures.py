@@ -1,4 +1,4 @@
-"""What the operating system refused, as an error with a place, an exit code and a hint."""
+"""Converts errors of the operating system to errors with location, exit code and hint."""
 
 import errno
 import os
@@ -34,7 +34,7 @@ _NO_INODES = (
 
 
 _FILES_OF_A_TRANSACTION = 10_000
-"""More than what one transaction, or initdb, makes and removes again when it fails."""
+"""Free inodes below this count as none: a failing transaction or initdb removes the files that it created."""
 
 
 def lacks_inodes(path: Path, said: Iterable[str] = ()) -> bool:
@@ -49,13 +49,13 @@ def lacks_inodes(path: Path, said: Iterable[str] = ()) -> bool:
         try:
             found = os.statvfs(place)
         except OSError:
-            continue  # the file that could not be made: its folder's file system decides
+            continue  # the file could not be created: check the file system of its directory
         return found.f_files > 0 and found.f_favail <= most_left and found.f_bavail > 0
     return False
 
 
 def from_os_error(error: OSError, doing: str, path: Path, hint: str | None = None) -> PlinthError:
-    """The error to raise when `doing` ("make the directory") failed at `path`; `hint` overrides the usual one."""
+    """Return the error to raise when `doing` ("make the directory") failed at `path`; `hint` overrides the default."""
     if error.errno == errno.ENOSPC and lacks_inodes(path):
         kind, reason, usual_hint = _NO_INODES
         return kind(f"cannot {doing}: {reason}", where=str(path), hint=hint or usual_hint)

@@ -1,4 +1,4 @@
-"""A process that waits before it becomes its program, and ends when the word does not come.
+"""Starts a process that waits for a line before it executes its program, and ends without it.
 
 What outlives Plinth is found again by its arguments, or by its program and working directory. Between fork and exec it has
 neither. So what is started is a shell that has the arguments already: it reads one line from Plinth, which is written once
@@ -21,20 +21,20 @@ def gated(argv: Sequence[str]) -> tuple[str, ...]:
 
 
 def waits_to_become(words: Sequence[str]) -> list[str]:
-    """The command that a process with these arguments waits to become; nothing when it is no such process."""
+    """Return the command that a waiting process with these arguments will execute; empty for other processes."""
     return list(words[len(_SHELL) :]) if tuple(words[: len(_SHELL)]) == _SHELL else []
 
 
 class Gate:
-    """The pipe that the word goes through. Leaving it without `open` lets the process end."""
+    """The pipe for the line. If its block ends without `open`, the process ends."""
 
     def __init__(self) -> None:
         self.theirs, self._ours = os.pipe()
         """The standard input of the process."""
 
     def open(self) -> None:
-        """Give the word. Call it once the process is there and the journal knows of it."""
-        os.write(self._ours, b"go\n")  # we hold the other end ourselves, so that nobody's death can break the pipe
+        """Let the process execute its program. Call it once the process exists and is in the journal."""
+        os.write(self._ours, b"go\n")  # keep the read end open, so that the pipe cannot break when the process dies
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Daemons of ours that hang are ended, so that processes that wait for what they serve get an error."""
+"""Ends daemons of Plinth that hang, so that processes that wait for them get an error."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ _INTERVAL_S = 1.0
 
 
 def abort_hung(what: Undo, handlers: UndoHandlers) -> None:
-    """Before any step is undone: free processes that would wait forever, such as users of a disk whose daemon hangs."""
+    """Called before any step is undone: ends hung daemons, so that users of their disks do not wait forever."""
     handler = handlers.get(what.kind)
     if handler is not None and handler.abort_hung is not None:
         handler.abort_hung(what)
@@ -43,11 +43,11 @@ def ending_hung_daemons(made: Callable[[], Iterable[Undo]], handlers: UndoHandle
     try:
         yield ended
     finally:
-        left.set()  # it is not waited for, since it may just be asking
+        left.set()  # do not join the thread: it may be waiting for a daemon's answer
 
 
 def _end_hung(what: Undo, handlers: UndoHandlers, left: threading.Event, tell: Callable[[str], None]) -> None:
-    """End what hangs, unless nobody needs that any more. Reported before, since processes that wait for it get their error at once."""
+    """End hung daemons unless that was stopped. Report them first, since waiting processes get their error at once."""
     handler = handlers.get(what.kind)
     hung = handler.find_hung(what) if handler is not None and handler.find_hung is not None else None
     if hung is not None and not left.is_set():

@@ -1,4 +1,4 @@
-"""The journal: every step is on disk before it is done, so that whatever ends a run, all of it can be undone.
+"""The journal: every step is durable before it is executed, so that all steps can be undone whatever ends a run.
 
 The format and what it guarantees: docs/internals/journal.md.
 """
@@ -37,12 +37,12 @@ _DYING_TIMEOUT_S = 10.0
 
 
 def journal_path(run_id: str) -> Path:
-    """Where the journal of a run is. UsageError when `run_id` cannot name a run."""
+    """Return the path of the journal of a run. Raises UsageError if `run_id` is not a valid id."""
     return journal_dir() / f"{checked_run_id(run_id)}.jsonl"
 
 
 class StillRunning(Refused):
-    """The run whose journal was asked for is alive; `pid` is its process."""
+    """The run of the requested journal is alive; `pid` is its process."""
 
     def __init__(self, run_id: str, pid: int) -> None:
         super().__init__(
@@ -62,7 +62,7 @@ class Entry(NamedTuple):
 
 
 class NotUndone(NamedTuple):
-    """A step that was not undone, and why."""
+    """A step that was not undone, and the reason."""
 
     step: Step
     error: PlinthError
@@ -113,7 +113,7 @@ class Journal:
                 ) from error
             except OSError as error:
                 raise from_os_error(error, "begin the journal", path) from error
-            try_lock(fd)  # succeeds: nobody else can have opened it while the folder is locked
+            try_lock(fd)  # succeeds: nobody else can open it while the directory is locked
             try:
                 _append(fd, path, {"journal": JOURNAL_VERSION, "run_id": run_id, **owner._asdict(), "host": _host()})
                 sync_folder(folder)
@@ -142,7 +142,7 @@ class Journal:
                 owner = _read(fd, path).owner
                 if not _locked_at_last(fd, owner):
                     raise StillRunning(path.stem, owner.pid)
-                content = _read(fd, path)  # once more: it may have ended only now
+                content = _read(fd, path)  # check again: it may have ended in the meantime
                 _check_host(content, path)
                 await_dying(owner, _DYING_TIMEOUT_S)
                 os.ftruncate(fd, content.whole_bytes)
@@ -153,16 +153,16 @@ class Journal:
 
     @property
     def label(self) -> str:
-        """The mark of everything that this run makes."""
+        """The label of everything that this run creates."""
         return label_of(self.run_id)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """What has been recorded and not been struck, in order."""
+        """The recorded steps that are not yet undone, in order."""
         return tuple(self._entries.values())
 
     def record(self, step: Step) -> Entry:
-        """Write `step` down, safe on disk: call this before doing it."""
+        """Record `step` durably. Call this before executing it."""
         written = step.model_dump(mode="json", exclude_none=True)
         with self._lock:
             entry = Entry(self._last_number + 1, step)
@@ -172,7 +172,7 @@ class Journal:
         return entry
 
     def mark_undone(self, entry: Entry) -> None:
-        """Write down that `entry` has been undone.
+        """Record that `entry` has been undone.
 
         Where that cannot be written, as on a full disk, no more is undone than once more, by `clean`; and to go on with
         undoing is what may free the space.
@@ -183,21 +183,21 @@ class Journal:
             del self._entries[entry.number]
 
     def has(self, step_id: str) -> bool:
-        """Whether a step of that id is recorded and has not been struck."""
+        """Return whether a step of that id is recorded and not yet undone."""
         return any(entry.step.id == step_id for entry in self.entries)
 
     def own(self) -> None:
-        """Write down that from now on it is this process whose run it is."""
+        """Record that this process now owns the run."""
         mark = ProcessMark.of_this_process()
         _append(self._fd, self.path, {"resumed": JOURNAL_VERSION, **mark._asdict(), "host": _host()})
 
     @property
     def kept(self) -> str | None:
-        """What this run left in place on purpose, for people; None for a run that undoes everything."""
+        """Description of what this run intentionally left in place; None for a run that undoes everything."""
         return self._kept
 
     def keep(self, what: str) -> None:
-        """Write down that what was made is to stay when we end: `clean` then names it, and leaves it."""
+        """Record that the storages stay when this process ends: `clean` then lists them and does not undo them."""
         _append(self._fd, self.path, {"kept": what})
         self._kept = what
 
@@ -226,7 +226,7 @@ class Journal:
         )
 
     def close(self) -> None:
-        """Let go of the journal. Its file goes too when nothing is left to undo; otherwise `clean` takes it up."""
+        """Close the journal. Its file is removed when nothing is left to undo; otherwise `clean` uses it."""
         if self._fd < 0:
             return
         try:
@@ -288,7 +288,7 @@ class Journal:
 
 @contextmanager
 def folder_locked(folder: Path) -> Iterator[None]:
-    """Hold the folder of journals for an instant, so that none is begun or removed while another looks at it."""
+    """Lock the directory of journals briefly, so that none is created or removed while it is read."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -323,7 +323,7 @@ def _check_nothing_depends_on(step: Step, kept: list[NotUndone]) -> None:
 
 
 def _append(fd: int, path: Path, line: dict[str, Any]) -> None:
-    """Append one line, all of it or nothing, and see it safe on disk."""
+    """Append one line atomically and durably."""
     data = json.dumps(line).encode() + b"\n"
     size = os.fstat(fd).st_size
     try:
@@ -336,7 +336,7 @@ def _append(fd: int, path: Path, line: dict[str, Any]) -> None:
 
 
 def _read(fd: int, path: Path) -> _Content:
-    """What a journal says. A torn last line is passed over: its step was never begun, or is only undone once more."""
+    """Parse a journal. A torn last line is ignored: its step was never begun, or will be undone again."""
     if os.fstat(fd).st_uid != os.geteuid():
         raise Refused("the journal belongs to another user: what it names is not ours to undo", where=str(path))
     data = os.pread(fd, os.fstat(fd).st_size, 0)
@@ -363,7 +363,7 @@ def _read(fd: int, path: Path) -> _Content:
                     pass
                 case _:
                     raise ValueError("not a line of a journal")
-        except ValueError as error:  # of JSON and of pydantic too
+        except ValueError as error:  # includes errors of JSON and pydantic
             raise Refused(
                 f"the journal is damaged: {error}",
                 where=f"{path}:{number}",

@@ -1,10 +1,10 @@
-"""What the kernel said while something was done: the reasons that mount(2) and mkfs have no words for."""
+"""Reads kernel messages during an operation, which explain failures of mount(2) and mkfs."""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_KMSG = "/dev/kmsg"  # a record at a time: "priority,sequence,time,flags;message" (Documentation/ABI/testing/dev-kmsg)
+_KMSG = "/dev/kmsg"  # one record at a time: "priority,sequence,time,flags;message" (Documentation/ABI/testing/dev-kmsg)
 _RECORD_MAX_BYTES = 8192
 
 
@@ -29,6 +29,6 @@ def _read_on(log: int) -> Iterator[str]:
             record = os.read(log, _RECORD_MAX_BYTES)
         except BlockingIOError:
             return
-        except BrokenPipeError:  # records were overwritten before we came to them
+        except BrokenPipeError:  # records were overwritten before they were read
             continue
         yield record.decode(errors="replace").partition(";")[2].partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Connections by libpq's C interface, for whoever cannot wait for psycopg's import; see model/libpq.py."""
+"""Connections by libpq's C interface, for commands that avoid the slow import of psycopg; see model/libpq.py."""
 
 import _thread
 import ctypes
@@ -23,12 +23,12 @@ Row = tuple[str | None, ...]
 
 
 class ConnectError(Exception):
-    """No connection, in libpq's words."""
+    """The connection failed; the message is libpq's."""
 
     def __init__(self, message: str, needs_password: bool) -> None:
         super().__init__(message)
         self.needs_password = needs_password
-        """Whether the server asked for a password, and there was none."""
+        """Whether the server requested a password and none was given."""
 
 
 class StatementError(Exception):
@@ -37,11 +37,11 @@ class StatementError(Exception):
     def __init__(self, message: str, sqlstate: str | None) -> None:
         super().__init__(message)
         self.sqlstate = sqlstate
-        """None where it is libpq's own error, as of a connection that is lost."""
+        """The SQLSTATE; None for an error of libpq, such as a lost connection."""
 
 
 class Host(NamedTuple):
-    """Where a connection would go, as libpq completes it."""
+    """Return the parameters of a connection as completed by libpq."""
 
     host: str
     port: str
@@ -49,7 +49,7 @@ class Host(NamedTuple):
 
 
 class Unconnected(NamedTuple):
-    """What libpq makes of a connection string that it stopped at."""
+    """Return libpq's error for a connection string that it rejects."""
 
     parameters: Mapping[str, str]
     first: Host
@@ -116,14 +116,14 @@ class LibpqConnection:
         self.close()
 
     def close(self) -> None:
-        """End the connection; one in which a call still waits ends with the process."""
+        """Close the connection; if a call is still waiting, it is closed when the process ends."""
         if self._pgconn and self._returned.is_set():
             self._call("PQfinish", None)
         self._pgconn = None
 
     @property
     def host(self) -> str:
-        """The host that was connected to, or the folder of its socket."""
+        """The connected host, or the directory of its socket."""
         return self._text("PQhost")
 
     @property
@@ -147,7 +147,7 @@ class LibpqConnection:
         return None if value is None else value.decode(errors="replace")
 
     def quoted_identifier(self, name: str) -> str:
-        """A name as SQL has it."""
+        """Quote an identifier."""
         raw = name.encode()
         quote = function("PQescapeIdentifier", c_void_p, c_void_p, c_char_p, c_size_t)
         quoted = quote(self._pgconn, raw, len(raw))
@@ -231,7 +231,7 @@ def _value(result: int, row: int, column: int) -> str | None:
 
 
 def _start(work: Callable[[], None], done: threading.Event) -> None:
-    """Work in a thread that does not keep the process from ending."""
+    """Run a function in a daemon thread."""
 
     def run() -> None:
         try:

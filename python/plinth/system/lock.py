@@ -1,4 +1,4 @@
-"""A lock on a directory, so that no two processes of Plinth work in the same one."""
+"""A lock on a directory, so that only one process of Plinth works in it."""
 
 import contextlib
 import fcntl
@@ -24,11 +24,11 @@ def try_lock(fd: int) -> bool:
 
 
 def is_locked(directory: int) -> bool:
-    """Whether a process holds the lock of a directory, given by its descriptor; nothing is made or written."""
+    """Return whether a process holds the lock of a directory, given by its descriptor. Nothing is written."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
         fd = os.open(LOCK_FILE, flags, dir_fd=directory)
-    except OSError:  # none is there, or what is there is no lock of ours
+    except OSError:  # there is no lock file, or it is not ours
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -53,7 +53,7 @@ class DirectoryLock:
         self._fd: int | None = None
 
     def acquire(self) -> Self:
-        """Take the lock; Refused when another holds it."""
+        """Take the lock. Raises Refused if another process holds it."""
         while self._fd is None:
             fd = self._open()
             if not try_lock(fd):
@@ -77,7 +77,7 @@ class DirectoryLock:
         return self
 
     def release(self) -> None:
-        """Remove the lock file and let go; nothing when it is not held."""
+        """Remove the lock file and release the lock, if it is held."""
         if self._fd is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._name, dir_fd=self._directory)

@@ -1,4 +1,4 @@
-"""A file that output is appended to, opened so that nothing else is written to in its place."""
+"""Opens log files for appending, without following links to other files."""
 
 import errno
 import os
@@ -28,13 +28,13 @@ class LogFile:
     def to_append(self) -> IO[bytes]:
         """The file, made where it is not there, for writing at its end. Refused for one that has a second name."""
         file = self._open(os.O_WRONLY | os.O_APPEND | os.O_CREAT, "ab")
-        if os.fstat(file.fileno()).st_nlink > 1:  # it may be a file of the system's by its other name
+        if os.fstat(file.fileno()).st_nlink > 1:  # a hard link may lead to a system file
             file.close()
             raise Refused("cannot write the log: it is a hard link to another file", where=str(self.path))
         return file
 
     def to_read(self) -> IO[bytes] | None:
-        """The file for reading; None when it is not there."""
+        """Open the file for reading; return None if it does not exist."""
         try:
             return self._open(os.O_RDONLY, "rb")
         except FileNotFoundError:

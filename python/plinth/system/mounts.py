@@ -1,4 +1,4 @@
-"""The mount table of this process, as in /proc/self/mountinfo (proc_pid_mountinfo(5))."""
+"""Reads the mount table of this process from /proc/self/mountinfo (proc_pid_mountinfo(5))."""
 
 import os
 import re
@@ -10,7 +10,7 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
-    """One mount. `device` is "major:minor"; `root` is what of its file system is mounted, "/" unless a part of it."""
+    """One mount. `device` is "major:minor"; `root` is the mounted directory of the file system, "/" unless it is a bind mount."""
 
     id: int
     parent: int
@@ -24,13 +24,13 @@ class Mount(NamedTuple):
 
 
 def mounts(root: Path = Path("/")) -> list[Mount]:
-    """Every mount that this process sees; `root` is where /proc is looked for."""
+    """Return all mounts of this process; `root` is the directory that contains /proc."""
     return read_mounts(root / MOUNTINFO.relative_to("/"))
 
 
 def read_mounts(table: Path) -> list[Mount]:
     """The mounts of a mountinfo file, such as another process's."""
-    # Not as text: of what Python takes for the end of a line the kernel escapes the line feed alone.
+    # Split bytes, not text: of Python's line separators the kernel escapes only the line feed.
     return parse(table.read_bytes().decode(errors="surrogateescape"))
 
 
@@ -58,7 +58,7 @@ def parse(mountinfo: str) -> list[Mount]:
 
 
 def mount_id(fd: int) -> int:
-    """The id of the mount that an open file is in."""
+    """Return the id of the mount of an open file."""
     for line in Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == "mnt_id":
@@ -67,7 +67,7 @@ def mount_id(fd: int) -> int:
 
 
 def mount_of(path: Path) -> Mount:
-    """The mount that `path` is in, the topmost where several are stacked. OSError when there is no such path."""
+    """Return the mount of `path`, the topmost if several are stacked. Raises OSError if the path does not exist."""
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         wanted = mount_id(fd)
@@ -80,7 +80,7 @@ def mount_of(path: Path) -> Mount:
 
 
 def mounts_within(path: Path) -> list[Mount]:
-    """Mounts whose mount point is `path` or lies below it."""
+    """Return the mounts at or below `path`."""
     return [mount for mount in mounts() if Path(mount.point).is_relative_to(path)]
 
 

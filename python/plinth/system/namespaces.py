@@ -1,4 +1,4 @@
-"""Copies of our mounts in other mount namespaces (mount_namespaces(7)).
+"""Unmounts copies of our mounts in other mount namespaces (mount_namespaces(7)).
 
 Whatever makes a namespace of its own while we work (a container, a service, unshare) takes a copy of every mount. Where
 unmounting does not spread, the copy keeps the file system and its device in use until that namespace ends.
@@ -16,7 +16,7 @@ _PROC = Path("/proc")
 
 
 class _Namespace(NamedTuple):
-    """Another mount namespace: its name, such as "mnt:[4026532290]", a process in it, and the mounts that this one sees."""
+    """Another mount namespace: its name, such as "mnt:[4026532290]", a process in it, and the mounts that this process sees."""
 
     name: str
     process: Path
@@ -37,12 +37,12 @@ def unmount_copies(ours: Callable[[Mount], bool], runner: Runner) -> None:
             try:
                 runner.run(unmount_in_namespace.command(int(namespace.process.name), namespace.name, mount.point))
             except CommandError:
-                if namespace.still_has(ours):  # else it was unmounted there by others, or the namespace is gone
+                if namespace.still_has(ours):  # otherwise others have unmounted it, or the namespace has ended
                     raise
 
 
 def _other_namespaces() -> Iterator[_Namespace]:
-    """Each other namespace; those that we may not look into are left out."""
+    """Yield the other namespaces, except those that we may not read."""
     seen = {_name_of(_PROC / "self")}
     for process in _PROC.glob("[0-9]*"):
         name = _name_of(process)
@@ -51,7 +51,7 @@ def _other_namespaces() -> Iterator[_Namespace]:
         try:
             mounts = read_mounts(process / "mountinfo")
         except OSError:
-            continue  # it has ended, or is not ours to look into: then it holds nothing of root's making
+            continue  # it has ended, or is not readable: then it has no mounts made by root
         seen.add(name)
         yield _Namespace(name, process, mounts)
 

@@ -1,4 +1,4 @@
-"""Who runs servers: PostgreSQL refuses to run as root."""
+"""The user who runs servers, since PostgreSQL refuses to run as root."""
 
 import os
 import pwd
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from plinth.model.load_config import ShellUser
 
 SHELL_COMMANDS = ("shell", "setshell")
-"""The meta commands of scripts that start a command of the system."""
+"""Meta commands of scripts that execute shell commands."""
 
 
 class Owner(NamedTuple):
@@ -27,12 +27,12 @@ class Owner(NamedTuple):
         return self.uid == os.geteuid()
 
     def named_in_environment(self) -> dict[str, str]:
-        """The variables that say whose environment it is."""
+        """Environment variables that identify the user."""
         return {"HOME": pwd.getpwuid(self.uid).pw_dir, "USER": self.name, "LOGNAME": self.name}
 
 
 def server_owner() -> Owner:
-    """Ourselves when not root; as root `postgres` where there is one, else `nobody`."""
+    """Return the current user if it is not root; otherwise `postgres` if it exists, else `nobody`."""
     if os.geteuid() != 0:
         return current_user()
     for name, reason in (
@@ -72,7 +72,7 @@ def shell_user() -> "ShellUser | None":
     owner = server_owner()
     if owner.is_current_user:
         return None
-    from plinth.model.load_config import ShellUser  # a model, which few loads need
+    from plinth.model.load_config import ShellUser  # a model that few loads need
 
     return ShellUser(
         uid=owner.uid,

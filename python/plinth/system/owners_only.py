@@ -1,4 +1,4 @@
-"""Files that nobody but their owner may read."""
+"""Restricts new files to their owner."""
 
 import os
 from collections.abc import Iterator

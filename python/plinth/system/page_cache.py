@@ -1,4 +1,4 @@
-"""The kernel's page cache: how much of a file is in it, and dropping it."""
+"""Measures how much of a file is in the page cache, and drops the page cache."""
 
 import ctypes
 import mmap
@@ -23,7 +23,7 @@ _libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
 
 
 def resident_bytes(path: Path) -> int:
-    """How much of a file is in the page cache (mincore(2)); whole pages. Raises OSError.
+    """Return the bytes of a file in the page cache (mincore(2)), in whole pages. Raises OSError.
 
     Only the owner of the file, or who may write to it, is told the truth: to others all of it is resident.
     """
@@ -45,12 +45,12 @@ def resident_bytes(path: Path) -> int:
 
 
 def write_back_command(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The command that writes back what is dirty of the file systems of `paths`: only clean pages can be dropped."""
+    """Return the command that syncs the file systems of `paths`, since only clean pages can be dropped."""
     return ("sync", "--file-system", *map(str, dict.fromkeys(paths)))
 
 
 def may_drop_page_cache() -> bool:
-    """Whether this process may: root, where /proc/sys is not mounted read-only as in many containers."""
+    """Return whether this process may drop caches: as root, unless /proc/sys is read-only, as in many containers."""
     return os.access(DROP_CACHES, os.W_OK)
 
 

@@ -1,4 +1,4 @@
-"""Where Plinth keeps what is its own: journals, keys of runs, storages that name no place of theirs, and its cache."""
+"""Paths of Plinth's own files: journals, keys of runs, storages without a configured path, and the cache."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def state_dir() -> Path:
         return Path("/var/lib/plinth")
     base = Path(os.environ.get("XDG_STATE_HOME", ""))
     try:
-        # A relative one is to be ignored (XDG Base Directory Specification): another folder's `clean` would not find it.
+        # The XDG Base Directory Specification says to ignore relative paths; `clean` in another directory would not find it.
         return (base if base.is_absolute() else Path.home() / ".local/state") / "plinth"
     except RuntimeError as error:
         raise UsageError(
@@ -30,29 +30,29 @@ def state_dir() -> Path:
 
 
 def journal_dir() -> Path:
-    """Where journals are; not made here."""
+    """Return the directory of journals, without creating it."""
     return state_dir() / "journal"
 
 
 def keys_dir() -> Path:
-    """Where the keys of runs are; not made here."""
+    """Return the directory of the keys of runs, without creating it."""
     return state_dir() / "keys"
 
 
 def checked_run_id(run_id: str) -> str:
-    """`run_id`, which names files. UsageError when it cannot name a run."""
+    """Return `run_id` if it is a valid id and file name. Raises UsageError."""
     if not _RUN_ID.fullmatch(run_id):
         raise UsageError(f"{run_id!r} cannot be a run id: letters, digits, '.', '_' and '-', at most 80")
     return run_id
 
 
 def work_dir() -> Path:
-    """Where storages are made that name no place of their own; not made here."""
+    """Return the directory of storages without a configured path, without creating it."""
     return state_dir() / "work"
 
 
 def cache_dir() -> Path:
-    """What may be deleted at any time and is then made again; not made here."""
+    """Return the cache directory, without creating it."""
     return state_dir() / "cache"
 
 
@@ -83,7 +83,7 @@ def ensure(path: Path) -> Path:
 
 
 def sync_folder(folder: Path) -> None:
-    """fsync a folder, so that the names in it survive a power cut."""
+    """fsync a directory, so that its entries survive a power cut."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -27,13 +27,13 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def command(
     shared: Path, run_folders: Sequence[str], places: Sequence[Path], program: Sequence[str]
 ) -> tuple[str, ...]:
-    """The command that starts `program` so."""
+    """Return the command that starts `program` in such a namespace."""
     module = "plinth.system.private_run"
     return (sys.executable, "-m", module, str(shared), ",".join(run_folders), *map(str, places), "--", *program)
 
 
 def start(shared: Path, run_folders: Sequence[str], places: Sequence[Path], program: Sequence[str]) -> None:
-    """Become `program`. Raises OSError when the kernel refuses, or there is no such program."""
+    """Execute `program` in this process. Raises OSError if the kernel refuses or the program does not exist."""
     _check(_libc.unshare(_CLONE_NEWNS), "unshare")
     _let_go(shared, (shared, *places, *_SYSTEM))
     _mount("own", str(_RUN), "tmpfs", 0)
@@ -70,7 +70,7 @@ def _is_on_top(mount: Mount) -> bool:
     try:
         return mount_of(Path(mount.point)).id == mount.id
     except OSError:
-        return False  # its path leads nowhere
+        return False  # its path does not exist
 
 
 def _mount(source: str | None, point: str, kind: str | None, flags: int) -> None:

@@ -1,4 +1,4 @@
-"""Processes told apart for certain: a pid alone may have passed on to somebody else."""
+"""Identifies processes uniquely, since pids are reused."""
 
 import os
 import select
@@ -14,13 +14,13 @@ STATE, SESSION, FLAGS, _THREADS, STARTED, _VSIZE = (field - 3 for field in (3, 6
 _ARG_START, _ARG_END, _ENV_END = 48 - 3, 49 - 3, 51 - 3
 """Fields of proc_pid_stat(5), counted from the third."""
 ENDED = "ZX"
-"""States of a process that nobody has waited for yet."""
+"""States of a process that has ended and was not yet waited for."""
 _EXEC_TIMEOUT_S = 5.0
 _EXEC_LOOK_AGAIN_S = 0.001
 
 
 class ProcessMark(NamedTuple):
-    """What names a process for good: its pid, when it started, and the boot that this happened in."""
+    """Identifies a process uniquely by pid, start time and boot id."""
 
     pid: int
     started_ticks: int
@@ -28,11 +28,11 @@ class ProcessMark(NamedTuple):
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """The mark of this process."""
+        """Return the identity of this process."""
         return cls(os.getpid(), started_ticks(os.getpid()) or 0, boot_id())
 
     def is_alive(self) -> bool:
-        """Whether that very process is still there. A zombie is not, once its last thread has ended."""
+        """Return whether that process is alive. A zombie whose last thread has ended is not."""
         if self.boot_id != boot_id():
             return False
         try:
@@ -55,11 +55,11 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its pid, which stays its own until `wait` has returned."""
+        """The pid, which is not reused before `wait` has returned."""
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Whether it has ended; it need not have been waited for."""
+        """Whether the process has ended, even if it was not waited for."""
         if self._process.returncode is not None:
             return True
         try:
@@ -68,18 +68,18 @@ class Child:
             return True
 
     def wait(self) -> int:
-        """Wait for its end and let go of it. Returns its exit code, or minus the number of the signal that ended it."""
+        """Wait for the end of the process. Return its exit code, or minus the number of the signal that killed it."""
         if self._process.returncode is None:
             end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-            assert end is not None  # only WNOHANG gives none
-            # Known before it is let go of: whatever is raised in between, the next to wait has the answer.
+            assert end is not None  # None only with WNOHANG
+            # Store the result before the process is reaped: after an exception in between, the next call returns it.
             self._process.returncode = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
             os.waitpid(self.pid, 0)
         return self._process.returncode
 
 
 def started_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot (proc_pid_stat(5), field 22); None when there is none."""
+    """Return the start time of a process in clock ticks since boot (proc_pid_stat(5), field 22); None if it does not exist."""
     try:
         return int(stat_fields(Path(f"/proc/{pid}"))[STARTED])
     except (FileNotFoundError, ProcessLookupError):
@@ -127,12 +127,12 @@ def stat_fields(process: Path) -> list[str]:
 
 
 def boot_id() -> str:
-    """The kernel's name of this boot."""
+    """Return the kernel's id of this boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def all_exit(pidfds: list[int], timeout_s: float) -> bool:
-    """Wait until the processes of all `pidfds` (pidfd_open(2)) have ended; False when some have not in time."""
+    """Wait until the processes of all `pidfds` (pidfd_open(2)) have ended; return False on timeout."""
     waiting = set(pidfds)
     deadline = monotonic() + timeout_s
     while waiting:

@@ -24,7 +24,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class NoKey(Refused):
-    """There is no key of the run that was asked for."""
+    """The requested run has no key."""
 
 
 class RunKey(NamedTuple):
@@ -34,7 +34,7 @@ class RunKey(NamedTuple):
     secret: bytes
 
     def mac(self, parts: Mapping[str, bytes]) -> str:
-        """HMAC-SHA256 (RFC 2104) of the run's id and of `parts`, each with its name, as hexadecimal digits.
+        """Return the hexadecimal HMAC-SHA256 (RFC 2104) of the run's id and of `parts`, each with its name.
 
         Every text is preceded by its length, so that no two different inputs are the same sequence of bytes.
         """
@@ -45,7 +45,7 @@ class RunKey(NamedTuple):
 
 
 def create_key(run_id: str) -> RunKey:
-    """Make the key of a new run, safe on disk when this returns. Refused when there is one, or others can read the folder."""
+    """Create the key of a new run durably. Raises Refused if it exists, or if others can read the directory."""
     key = RunKey(checked_run_id(run_id), secrets.token_bytes(_KEY_BYTES))
     folder = keys_dir()
     ensure(state_dir())
@@ -67,11 +67,11 @@ def create_key(run_id: str) -> RunKey:
 
 
 def read_key(run_id: str) -> RunKey:
-    """The key of a run. NoKey where there is none, Refused where others than its user could have written or read it."""
+    """Read the key of a run. Raises NoKey if there is none, Refused if other users could have read or written it."""
     path = keys_dir() / _name(checked_run_id(run_id))
     try:
         with _opened_folder() as directory:
-            # Of a FIFO that somebody put there, opening must not wait.
+            # Do not block if the path is a FIFO.
             file = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
             try:
                 _check_own(os.fstat(file), str(path), is_folder=False)
@@ -88,7 +88,7 @@ def read_key(run_id: str) -> RunKey:
 
 
 def forget_key(run_id: str) -> bool:
-    """Remove the key of a run, whose bundle can then not be resumed any more; whether there was one."""
+    """Remove the key of a run, whose bundle then cannot be resumed; return whether it existed."""
     path = keys_dir() / _name(checked_run_id(run_id))
     try:
         with _opened_folder() as directory:
@@ -113,7 +113,7 @@ def _flat(parts: Mapping[str, bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _opened_folder() -> Iterator[int]:
-    """The folder of the keys, by a descriptor, so that what is checked is what is used."""
+    """Yield a descriptor of the directory of keys, so that the checked directory is the one that is used."""
     directory = os.open(keys_dir(), _FOLDER)
     try:
         _check_own(os.fstat(directory), str(keys_dir()), is_folder=True)
@@ -123,7 +123,7 @@ def _opened_folder() -> Iterator[int]:
 
 
 def _check_own(found: os.stat_result, where: str, *, is_folder: bool) -> None:
-    """Raise Refused for what is not ours alone."""
+    """Raise Refused if other users have access."""
     if found.st_uid != os.geteuid():
         raise Refused(
             f"it belongs to user id {found.st_uid}, not to us ({os.geteuid()})",

@@ -1,4 +1,4 @@
-"""The one place that starts external commands: argument lists, never a shell; each recorded with its output."""
+"""Starts external commands by argument list, never by a shell, and records each with its output."""
 
 import contextlib
 import ctypes
@@ -59,7 +59,7 @@ class Completed(NamedTuple):
 
 
 class CommandRecord(NamedTuple):
-    """What is kept of a command. Exit code and duration are None for one that was started and left running."""
+    """The record of a command. Exit code and duration are None for one that was left running."""
 
     argv: tuple[str, ...]
     user: str | None
@@ -70,7 +70,7 @@ class CommandRecord(NamedTuple):
 
 
 class CommandError(RunError):
-    """A command failed, or took too long (`timed_out`); `completed` has all of its output."""
+    """A command failed or timed out (`timed_out`); `completed` has its output."""
 
     def __init__(self, completed: Completed, reason: str, *, timed_out: bool = False) -> None:
         output = completed.stderr.strip() or completed.stdout.strip()
@@ -117,7 +117,7 @@ class Runner:
             stdin=subprocess.DEVNULL if input_bytes is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Its thread waits for it right here, so that only the death of Plinth can set this off.
+            # The forking thread waits here, so that only the death of Plinth triggers the signal.
             preexec_fn=partial(die_with_parent, os.getpid()),
         )
         pipes = CommandPipes(process, input_bytes)
@@ -154,7 +154,7 @@ class Runner:
         return completed
 
     def require(self, program: str) -> None:
-        """Raise MissingCapability, with the package that has it, when there is no such program."""
+        """Raise MissingCapability, with the name of the package, if the program does not exist."""
         if shutil.which(program, path=_environment(None)["PATH"]) is None:
             raise MissingCapability(f"{program}: there is no such program", where=program, hint=_hint_for(program))
 
@@ -205,7 +205,7 @@ class Runner:
         pass_fds: Collection[int] = (),
     ) -> subprocess.Popen[bytes]:
         other = _other(owner)
-        folder = cwd or (Path("/") if other else None)  # our own may be closed to another user
+        folder = cwd or (Path("/") if other else None)  # our working directory may not be accessible to the other user
         try:
             return subprocess.Popen(
                 list(argv),
@@ -226,7 +226,7 @@ class Runner:
 
 
 def _other(owner: Owner | None) -> Owner | None:
-    """The owner, if that is another user than we are."""
+    """Return the owner if it is another user than ours."""
     return owner if owner is not None and not owner.is_current_user else None
 
 
@@ -278,7 +278,7 @@ def _kill(process: subprocess.Popen[bytes], pipes: CommandPipes) -> None:
 
     One that hangs in the kernel, as on a disk that does not answer, ends when the disk answers: it is not waited for.
     """
-    with contextlib.suppress(ProcessLookupError):  # it may end by itself in this very moment
+    with contextlib.suppress(ProcessLookupError):  # it may end at this moment
         os.killpg(process.pid, signal.SIGKILL)
     with cancel.masked():
         pipes.communicate(_END_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What a kind of step declares so that it can be undone, and the kinds of step that belong to no kind of storage or server.
+"""Undo handlers of steps, and the kinds of step that belong to no kind of storage or server.
 
 `run/` puts the handlers of all kinds together and hands them to the journal: nothing here knows a kind of storage.
 """
@@ -16,7 +16,7 @@ from plinth.system.unmount import umount_command, unmount
 
 
 class HungDaemon(NamedTuple):
-    """A daemon of ours that was asked and did not answer: a sentence about it, and what ends it."""
+    """A daemon of Plinth that does not respond: a description, and the function that ends it."""
 
     reason: str
     end: Callable[[], None]
@@ -29,11 +29,11 @@ class UndoHandler(NamedTuple):
     """Undoes it. Raises a PlinthError, with nothing touched, when what is there is not ours to undo, or cannot be undone;
     what is gone is no error."""
     title: Callable[[Undo], str]
-    """What undoing it does, for people."""
+    """Describes the undo for people."""
     argv: Callable[[Undo], tuple[str, ...]] | None = None
-    """The command that undoes it; None where Plinth does it itself."""
+    """The command that undoes the step; None if Plinth does it itself."""
     unmounts: bool = False
-    """Whether `Undo.path` is a mount point of ours: all that is in it goes with the mount."""
+    """Whether `Undo.path` is a mount point of ours, whose content disappears with the mount."""
     abort_hung: Callable[[Undo], None] | None = None
     """Ends the daemon that the step started if it does not answer, or has gone; called before any step is undone."""
     find_hung: Callable[[Undo], HungDaemon | None] | None = None
@@ -46,16 +46,16 @@ UndoHandlers = Mapping[str, UndoHandler]
 
 
 def undo(what: Undo, runner: Runner, handlers: UndoHandlers) -> None:
-    """Undo one step. Raises a PlinthError, with nothing touched, when it is not ours to undo or cannot be undone."""
+    """Undo one step. Raises a PlinthError without changes if it is not ours or cannot be undone."""
     handler = handler_of(what, handlers)
     try:
         handler.undo(what, runner)
-    except OSError as error:  # as of a disk that gives errors
+    except OSError as error:  # such as I/O errors of a disk
         raise from_os_error(error, handler.title(what), Path(what.path)) from error
 
 
 def undo_step(step: Step, handlers: UndoHandlers) -> Step | None:
-    """The step that undoes `step`, for people and for the plan; None when there is nothing to undo."""
+    """Return the step that undoes `step`, for display and the plan; None if there is nothing to undo."""
     if step.undo is None:
         return None
     handler = handler_of(step.undo, handlers)
@@ -64,7 +64,7 @@ def undo_step(step: Step, handlers: UndoHandlers) -> Step | None:
 
 
 def handler_of(what: Undo, handlers: UndoHandlers) -> UndoHandler:
-    """The handler of a step. Raises Refused for a kind of step that this Plinth does not know."""
+    """Return the handler of a step. Raises Refused for a kind of step that this version does not know."""
     try:
         return handlers[what.kind]
     except KeyError:

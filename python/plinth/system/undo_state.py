@@ -1,4 +1,4 @@
-"""What must be remembered to undo something: small JSON files in labelled folders of ours, whole or not there."""
+"""State that is needed to undo a step: small JSON files in labelled directories, written atomically."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from plinth.system.failures import from_os_error
 
 
 def write_undo_state(path: Path, content: dict[str, Any]) -> None:
-    """Write `content` to `path`, safe on disk when this returns; readers see the former file or all of the new one."""
+    """Write `content` to `path` atomically and durably."""
     beside = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -30,7 +30,7 @@ def write_undo_state(path: Path, content: dict[str, Any]) -> None:
 
 
 def read_undo_state(path: Path, label: str) -> dict[str, Any] | None:
-    """What `write_undo_state` wrote; None when it wrote nothing. Refused when the folder does not have `label`."""
+    """Read the content of `write_undo_state`; None if there is none. Raises Refused if the directory does not have `label`."""
     try:
         text = path.read_text()
     except (FileNotFoundError, NotADirectoryError):

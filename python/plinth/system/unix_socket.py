@@ -1,4 +1,4 @@
-"""The limit on the length of a Unix socket's path."""
+"""Checks the length of a Unix socket's path."""
 
 import os
 from pathlib import Path

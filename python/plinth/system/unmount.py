@@ -1,4 +1,4 @@
-"""Mounts that have our label as their source, unmounted here and in every other mount namespace."""
+"""Unmounts mounts with our label as their source, here and in all other mount namespaces."""
 
 from pathlib import Path
 
@@ -8,16 +8,16 @@ from plinth.system.namespaces import unmount_copies
 from plinth.system.runner import Runner
 
 UNMOUNT_TIMEOUT_S = 1800.0
-"""What is left to be written to a slow disk takes its time: gigabytes of memory, at a few megabytes a second."""
+"""Timeout of an unmount, which may have to write gigabytes of dirty pages to a slow disk."""
 
 
 def umount_command(point: Path) -> tuple[str, ...]:
-    """The command that unmounts what is on `point`."""
+    """Return the command that unmounts `point`."""
     return ("umount", str(point))
 
 
 def unmount(path: Path, label: str, runner: Runner) -> None:
-    """Unmount `path` if `label` is the source of the mount there; nothing when there is no such mount."""
+    """Unmount `path` if a mount with the source `label` is there."""
     ours = _ours(path, label)
     if not ours:
         return

@@ -17,12 +17,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def command(pid: int, namespace: str, path: str) -> tuple[str, ...]:
-    """The command that does it; it ends with 1 and a reason on stderr when it cannot."""
+    """Return the command; on failure it exits with 1 and the reason on stderr."""
     return (sys.executable, "-m", "plinth.system.unmount_in_namespace", str(pid), namespace, path)
 
 
 def unmount_in_namespace(pid: int, namespace: str, path: str) -> None:
-    """Enter for good, and unmount. OSError when the process is gone, or the kernel refuses."""
+    """Enter the namespace permanently, and unmount. Raises OSError if the process has ended or the kernel refuses."""
     root = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_DIRECTORY)
     entered = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
     if str(Path(f"/proc/self/fd/{entered}").readlink()) != namespace:
@@ -40,7 +40,7 @@ def _check(result: int) -> None:
 
 
 if __name__ == "__main__":
-    # From here on Python itself must not look for its modules, as it does to show a traceback: the root is another's.
+    # From here on Python must not import modules, as it does to print a traceback: the root directory is untrusted.
     try:
         unmount_in_namespace(int(sys.argv[1]), sys.argv[2], sys.argv[3])
     except OSError as error:
