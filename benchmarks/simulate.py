@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/simulate.py [--factor 1.0]
 
 Prints a line for each as it is known, and ends with 1 where a share is outside of what the statistic promises, by more than three
-standard errors of the simulation. `--factor` multiplies the numbers of simulated experiments: 0.1 takes a minute or two.
+standard errors of the simulation. `--factor` multiplies the numbers of simulated experiments: 0.1 takes some minutes.
 `python tests/support/noise_simulation.py` prints the tables of docs/concepts/statistics.md.
 """
 
