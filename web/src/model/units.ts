@@ -126,9 +126,11 @@ export function ratioParts({ value, interval: bounds }: Estimate): {
   return { figure: `${written(value)}×`, interval: interval(bounds, written) };
 }
 
+export const NOT_ENOUGH_TRIALS = "[not enough trials]";
+
 /** What follows a figure: its interval, or that there are not enough trials for one. */
 export function spread(estimate: Estimate, written: string | null): string | null {
-  return estimate.interval === null && estimate.more_trials !== null ? "[not enough trials]" : written;
+  return estimate.interval === null && estimate.more_trials !== null ? NOT_ENOUGH_TRIALS : written;
 }
 
 /** How far a ratio above 1 is from it: 4.3 %, and from twice upwards 2.4×. */

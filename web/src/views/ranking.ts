@@ -1,7 +1,7 @@
 /** The ranking: a table whose bars carry the median, its interval and every trial. */
 import type { Report } from "../format/report";
 import { linearAxis } from "../model/axis";
-import { interval, latency, number, ratioParts, spread } from "../model/units";
+import { interval, latency, NOT_ENOUGH_TRIALS, number, ratioParts, spread } from "../model/units";
 import { colourPlaces, hatch, highestTps, type RankedRow, ranking } from "../model/variants";
 import { h, notAvailable, scrolling, section, svg } from "./dom";
 import { safetyBadge } from "./safety";
@@ -158,7 +158,9 @@ function verdict(comparison: NonNullable<RankedRow["comparison"]>): string {
 }
 
 function figure(text: string, bounds: string | null): HTMLElement {
-  return h("span", {}, text, bounds && h("small", {}, ` ${bounds}`));
+  // Beside long labels a missing interval in the same line would leave no width for the bars.
+  const place = bounds === NOT_ENOUGH_TRIALS ? { class: "below" } : {};
+  return h("span", {}, text, bounds && h("small", place, ` ${bounds}`));
 }
 
 /** Bar to the median, whisker over the interval, a tick for each trial; in percent of the axis. */
