@@ -197,7 +197,8 @@ class BulkLoad:
     def __new__(cls, config_json: str) -> BulkLoad:
         """Checks the configuration. Opens nothing.
 
-        JSON: {"connection": as of LoadRun, "generator": {"kind": "tpcb", "scale", "fillfactor": null}, "streams",
+        JSON: {"connection": as of LoadRun, "generator": {"kind": "tpcb", "scale", "fillfactor": null}, or {"kind": "tpcc",
+        "warehouses", "seed"}, or {"kind": "columns", ...}, "streams",
         "replace": empty the tables and fill them in one transaction, of one stream, "freeze": COPY FREEZE, each piece
         after emptying its table, "pieces": [{"table": its number, "into": a partition or null, "first_row", "rows"}] or
         null for all, "ledger": a table (table_number int, first_row bigint, row_count bigint) or null, "prepare":
@@ -231,6 +232,9 @@ class BulkLoad:
         "errors": [{"kind", "sqlstate", "table", "stream", "message"}]}.
         Raises EngineError as long as the load has not ended.
         """
+
+def tpcc_order_lines(warehouses: int, seed: int) -> int:
+    """How many order lines `warehouses` have when they are loaded with this seed; 300,000 each, about."""
 
 @final
 class PageLoad:

@@ -51,7 +51,7 @@ WRONG = [
     (("scale = 3", "scale = 0"), 13, "dataset.scale", "got 0; must be greater than or equal to 1", None),
     (("scale = 3", "scale = 1.5"), 13, "dataset.scale", "got 1.5", None),
     (("scale = 3", "rows = 3"), 13, "dataset.rows", "unknown key 'rows'; allowed: fillfactor", None),
-    (('kind = "tpcb"', 'kind = "number"'), 12, "dataset.kind", "allowed: tpcb, numbers", "'numbers'"),
+    (('kind = "tpcb"', 'kind = "number"'), 12, "dataset.kind", "allowed: tpcb, tpcc, numbers", "'numbers'"),
     (('builtin = "tpcb-like"', 'builtin = "tpcb-like"\nkeys = "normal"'), 17, "workload.keys", "allowed: uniform, gaussian", None),
     (('builtin = "tpcb-like"', 'builtin = "tpcb-like"\nkeys_parameter = 3.0'), 15, "workload", "not with uniform", None),
     (('builtin = "tpcb-like"', 'builtin = "tpcb"'), 16, "workload.builtin", "allowed: tpcb-like", "'tpcb-like'"),

@@ -11,6 +11,7 @@ use crate::columns::ColumnsGenerator;
 use crate::piece::Piece;
 use crate::table::Table;
 use crate::tpcb::TpcbGenerator;
+use crate::tpcc::TpccGenerator;
 
 /// A bulk load.
 #[derive(Debug, Clone, Deserialize)]
@@ -50,6 +51,8 @@ pub struct Config {
 pub enum Generator {
     /// pgbench's tables.
     Tpcb(TpcbGenerator),
+    /// The tables of the TPC-C-derived workload.
+    Tpcc(TpccGenerator),
     /// One table of generated columns.
     Columns(ColumnsGenerator),
 }
@@ -63,6 +66,7 @@ impl Generator {
     pub(crate) fn tables(&self) -> Vec<Box<dyn Table>> {
         match self {
             Self::Tpcb(tpcb) => tpcb.tables(),
+            Self::Tpcc(tpcc) => tpcc.tables(),
             Self::Columns(columns) => vec![Box::new(columns.clone())],
         }
     }
@@ -71,6 +75,7 @@ impl Generator {
     pub(crate) fn truncate(&self) -> String {
         match self {
             Self::Tpcb(_) => TpcbGenerator::TRUNCATE.to_owned(),
+            Self::Tpcc(_) => TpccGenerator::TRUNCATE.to_owned(),
             Self::Columns(columns) => format!("TRUNCATE {}", columns.name()),
         }
     }
@@ -78,6 +83,7 @@ impl Generator {
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         match self {
             Self::Tpcb(tpcb) => tpcb.validate(),
+            Self::Tpcc(tpcc) => tpcc.validate(),
             Self::Columns(columns) => columns.validate(),
         }
     }
@@ -257,7 +263,7 @@ mod tests {
                 r#""scale": 10, "rows": 1"#,
                 "unknown field `rows`",
             ),
-            (r#""tpcb""#, r#""tpcc""#, "unknown variant `tpcc`"),
+            (r#""tpcb""#, r#""tpch""#, "unknown variant `tpch`"),
             (
                 r#""scale": 10"#,
                 r#""scale": -1"#,

@@ -22,6 +22,7 @@ mod run;
 mod session;
 mod table;
 mod tpcb;
+mod tpcc;
 
 pub use columns::{Column, ColumnsGenerator};
 pub use config::{Config, Generator};
@@ -35,3 +36,4 @@ pub use piece::Piece;
 pub use plinth_config::ConfigError;
 pub use run::{BulkResult, BulkRun, Progress};
 pub use tpcb::TpcbGenerator;
+pub use tpcc::TpccGenerator;

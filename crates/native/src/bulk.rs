@@ -1,6 +1,6 @@
 //! `BulkLoad`: the bulk loader.
 
-use plinth_bulk::{BulkRun, RunError};
+use plinth_bulk::{BulkRun, RunError, TpccGenerator};
 use pyo3::prelude::*;
 
 use crate::errors::{ConfigError, EngineError, connect_error};
@@ -46,6 +46,12 @@ impl BulkLoad {
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         to_json(&self.run.result().map_err(|error| bulk_error(py, &error))?)
     }
+}
+
+/// The rows of order_line in a dataset of these warehouses.
+#[pyfunction]
+pub(crate) fn tpcc_order_lines(py: Python<'_>, warehouses: u64, seed: u64) -> u64 {
+    py.detach(|| TpccGenerator { warehouses, seed }.order_lines())
 }
 
 /// A load that was not started, or has no result.

@@ -26,6 +26,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ConnectError", py.get_type::<errors::ConnectError>())?;
     module.add("ScriptError", py.get_type::<errors::ScriptError>())?;
     module.add_class::<bulk::BulkLoad>()?;
+    module.add_function(wrap_pyfunction!(bulk::tpcc_order_lines, module)?)?;
     module.add_class::<pages::PageLoad>()?;
     module.add("DiskError", py.get_type::<errors::DiskError>())?;
     module.add_class::<disk::DiskServer>()?;

@@ -123,6 +123,47 @@ class TpcbDataset(LoadedTables):
     scale: int = Field(default=10, ge=1, le=1_000_000, description="Units of 100,000 accounts.", examples=[50])
 
 
+class TpccDataset(LoadedTables):
+    """The nine tables of the TPC-C-derived workload: about 105 MB with the keys for each warehouse."""
+
+    size_key: ClassVar[str | None] = "warehouses"
+
+    kind: Literal["tpcc"]
+    warehouses: int = Field(
+        default=1,
+        ge=1,
+        le=100_000,
+        description="Warehouses, each with 10 districts of 3,000 customers and 100,000 rows of stock.",
+        examples=[100],
+    )
+    seed: int = Field(
+        default=1,
+        ge=0,
+        lt=2**63,
+        description="Seed of the values that are drawn, and of the constants of the non-uniform random numbers.",
+    )
+    foreign_keys: bool = Field(
+        default=False, description="Whether the tables have the foreign keys of the specification."
+    )
+    check_consistency: bool = Field(
+        default=True,
+        description="Check the consistency conditions of the specification after the load and after each trial, which reads "
+        "every row of the large tables several times.",
+    )
+
+    @model_validator(mode="after")
+    def _as_yet_by_copy_into_whole_tables(self) -> "TpccDataset":
+        if self.writes_pages:
+            raise ValueError(
+                "loader: got pages; the keys of tpcc have several columns, and pages are written for keys of one"
+            )
+        if self.partitions:
+            raise ValueError(
+                f"partitions: got {self.partitions:,}; only 0 is allowed: tables of tpcc have no partitions"
+            )
+        return self
+
+
 class NumbersDataset(LoadedTables):
     """One narrow table, numbers: number (bigserial, the key), operator and region (smallint); about 67 bytes a row with the
     key."""
@@ -330,6 +371,6 @@ class NoDataset(Frozen):
 
 
 DatasetSpec = Annotated[
-    TpcbDataset | NumbersDataset | UpsertDataset | GeneratedDataset | SqlDataset | NoDataset,
+    TpcbDataset | TpccDataset | NumbersDataset | UpsertDataset | GeneratedDataset | SqlDataset | NoDataset,
     Field(discriminator="kind"),
 ]

@@ -76,7 +76,16 @@ class TpcbGenerator:
     kind: Literal["tpcb"] = "tpcb"
 
 
-Generator = ColumnsGenerator | TpcbGenerator
+@dataclass(frozen=True)
+class TpccGenerator:
+    """The tables of the TPC-C-derived workload."""
+
+    warehouses: int
+    seed: int
+    kind: Literal["tpcc"] = "tpcc"
+
+
+Generator = ColumnsGenerator | TpcbGenerator | TpccGenerator
 
 
 def as_json(generator: Generator) -> dict[str, Any]:

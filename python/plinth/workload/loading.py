@@ -187,9 +187,10 @@ class Recipe:
 
     def _pieces(self, ledger: Ledger, *, whole: bool) -> Iterator[dict[str, Any]]:
         """The rows that are not there yet; `whole`: a part is one piece."""
-        most = max(1, round(_PIECE_BYTES / self.row_bytes), self._largest // _MOST_PIECES)
         there = {table: ledger.pieces(table) for table in {part.table for part in self.parts}}
         for part in self.parts:
+            row_bytes = part.row_bytes or self.row_bytes
+            most = max(1, round(_PIECE_BYTES / row_bytes), self._largest // _MOST_PIECES)
             for first, end in gaps(part.first_row, part.first_row + part.rows, there[part.table]):
                 step = end - first if whole else most
                 for start in range(first, end, step):

@@ -11,3 +11,5 @@ class Part:
     table: int
     first_row: int
     rows: int
+    row_bytes: float | None = None
+    """The approximate size of a row, where those of other parts have another."""

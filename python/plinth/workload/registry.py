@@ -12,6 +12,7 @@ from plinth.model.dataset import (
     NumbersDataset,
     SqlDataset,
     TpcbDataset,
+    TpccDataset,
     UpsertDataset,
 )
 from plinth.model.load import LoadResult
@@ -26,6 +27,7 @@ from plinth.workload.numbers import Numbers
 from plinth.workload.server import LoadServer
 from plinth.workload.sql_dataset import Sql
 from plinth.workload.tpcb import Tpcb
+from plinth.workload.tpcc import Tpcc
 from plinth.workload.upsert import Upsert
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ def dataset_of(spec: DatasetSpec, files: Mapping[str, str] | None = None) -> Dat
     match spec:
         case TpcbDataset():
             return Tpcb(spec)
+        case TpccDataset():
+            return Tpcc(spec)
         case NumbersDataset():
             return Numbers(spec)
         case UpsertDataset():

@@ -27,6 +27,7 @@ NUMBERS = {"kind": "numbers", "rows": 300_000, "streams": 2}
 PARTITIONED = {**NUMBERS, "partitions": 5}
 UNLOGGED = {**NUMBERS, "unlogged": True}
 TPCB = {"kind": "tpcb", "scale": 3, "streams": 2}
+TPCC = {"kind": "tpcc", "foreign_keys": True}
 UPSERT = {"kind": "upsert", "rows": 30_000, "streams": 2}
 PIECE_BYTES = 500_000
 STEPS = ("load rows", "build keys", "functions", "vacuum and count")
@@ -176,6 +177,20 @@ def test_tpcb_and_upsert_resume_where_they_were(
     resumed(target, UPSERT)
     assert row(target, "SELECT count(*), sum(id) FROM upserted") == (30_000, 30_000 * 30_001 // 2)
     assert row(target, "SELECT upsert_updated(1), upsert_looked_up(30001)") == ("", "")
+
+
+@pytest.mark.parametrize(("step", "server_too"), [("load rows", True), ("build keys", False)])
+def test_tpcc_resumes_where_it_was(
+    own_server: Server, place: Callable[[], Connection], step: str, server_too: bool
+) -> None:
+    """Its load ends with the consistency conditions, which no row that is missing or there twice would pass."""
+    target = place()
+    killed(own_server, target, TPCC, step, server_too=server_too)
+    reported = resumed(target, TPCC)
+    assert reported[-1].task == "check consistency"
+    loaded = [progress.done for progress in reported if progress.task == "load rows"]
+    assert loaded[0] > 0 if step == "load rows" else not loaded
+    assert resumed(target, TPCC) == []
 
 
 def test_a_statement_that_outlives_its_loader_is_waited_for(

@@ -1,0 +1,115 @@
+"""The dataset of the TPC-C-derived workload: nine tables, populated as clause 4.3.3 of the specification says.
+
+This workload is derived from the TPC-C Benchmark and is not comparable to published TPC-C Benchmark results, as this
+implementation does not comply with all requirements of the TPC-C Benchmark.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from plinth.model.dataset import TpccDataset
+from plinth.model.errors import RunError
+from plinth.model.generator import TpccGenerator
+from plinth.model.load import LoadResult
+from plinth.model.plan import DatasetSize
+from plinth.model.progress import Progress, Report
+from plinth.model.step import Step
+from plinth.model.trial import Check
+from plinth.model.workload import WorkloadSpec
+from plinth.workload.loading import Recipe, typical_load_s
+from plinth.workload.maintenance import sorts_bytes
+from plinth.workload.server import LoadServer
+from plinth.workload.tpcc_conditions import check_conditions
+from plinth.workload.tpcc_tables import TABLES, creating, keys, parts, rows_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+_LINES_PER_WAREHOUSE = 300_000
+# Of a warehouse, as measured; the key of the order lines takes twice as much in a sort as one integer.
+_TABLES_BYTES = 88_000_000
+_INDEXES_BYTES = 16_600_000
+_SORTED_KEYS = 2
+_ITEMS_BYTES = 10_700_000
+_ITEMS_INDEX_BYTES = 2_260_000
+_CONDITIONS = "conditions"
+
+
+class Tpcc:
+    """The tpcc dataset of some warehouses."""
+
+    def __init__(self, spec: TpccDataset) -> None:
+        self.spec = spec
+
+    def size(self) -> DatasetSize:
+        """About 105 MB for each warehouse, and 13 MB of items; more with a lower fill factor."""
+        warehouses = self.spec.warehouses
+        tables = (warehouses * _TABLES_BYTES + _ITEMS_BYTES) * 100 / self.spec.fillfactor
+        sorts = _SORTED_KEYS * sorts_bytes(self.spec, warehouses * _LINES_PER_WAREHOUSE)
+        return DatasetSize(round(tables), warehouses * _INDEXES_BYTES + _ITEMS_INDEX_BYTES, sorts)
+
+    def load_s(self) -> float:
+        """Estimated from its size."""
+        return typical_load_s(self.spec, self.size())
+
+    def variables(self) -> dict[str, str]:
+        """The warehouses, also as the scale, and the seed, of which the constants of NURand are functions."""
+        warehouses = str(self.spec.warehouses)
+        return {"scale": warehouses, "warehouses": warehouses, "seed": str(self.spec.seed)}
+
+    def steps(self) -> list[Step]:
+        """Tables, COPY, keys, vacuum, count, and the consistency conditions."""
+        title = "check consistency conditions 1 to 12"
+        conditions = [Step(id="dataset.conditions", title=title)] if self.spec.check_consistency else []
+        return [*self._recipe().steps(), *conditions]
+
+    def load(self, server: LoadServer, report: Report) -> None:
+        """Make tables, rows, keys and statistics, and verify the row counts and the consistency conditions."""
+        ledger = self._recipe().load(server, report)
+        if not self.spec.check_consistency or ledger.has(_CONDITIONS):
+            return
+        report(Progress("check consistency", 0, None, "conditions"))
+        violated = [check for check in check_conditions(server.control, initial=True) if not check.ok]
+        if violated:
+            raise RunError(
+                "the dataset is not what it must be after the load",
+                where="dataset tpcc",
+                details=[f"{check.name}: {check.got}" for check in violated],
+                hint="tell Plinth's authors, unless somebody else has written to the tables",
+            )
+        ledger.mark(_CONDITIONS)
+
+    def before_trial(self, control: "psycopg.Connection") -> dict[str, int]:
+        """Vacuum the small tables, whose rows are updated all the time. What earlier trials wrote stays."""
+        for table in ("warehouse", "district", "new_order"):
+            control.execute(f"VACUUM {table}".encode())
+        return {}
+
+    def after_trial(
+        self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec, result: LoadResult
+    ) -> list[Check]:
+        """The consistency conditions, but for the one of the initial population."""
+        return check_conditions(control, initial=False) if self.spec.check_consistency else []
+
+    def _recipe(self) -> Recipe:
+        spec = self.spec
+        rows = rows_of(spec.warehouses, _order_lines(spec.warehouses, spec.seed))
+        all_parts = parts(rows, spec.fillfactor)
+        return Recipe(
+            spec=spec,
+            generator=TpccGenerator(spec.warehouses, spec.seed),
+            parts=all_parts,
+            row_bytes=sum(part.rows * (part.row_bytes or 0) for part in all_parts) / sum(rows.values()),
+            create=tuple(creating(spec)),
+            counts=rows,
+            stores=tuple(table.name for table in TABLES),
+            keys=keys(spec, rows),
+        )
+
+
+@cache
+def _order_lines(warehouses: int, seed: int) -> int:
+    """The rows of order_line: each order has from 5 to 15, drawn by the seed."""
+    from plinth._native import tpcc_order_lines
+
+    return tpcc_order_lines(warehouses, seed)
