@@ -32,7 +32,7 @@ const UNIX_JULIAN_DAY: i64 = 2_440_588;
 pub struct ColumnsGenerator {
     /// The table's name, quoted where SQL wants it quoted.
     pub table: String,
-    /// How many rows.
+    /// The number of rows.
     pub rows: u64,
     /// Seed of what is drawn.
     pub seed: u64,
@@ -40,7 +40,7 @@ pub struct ColumnsGenerator {
     pub columns: Vec<Column>,
 }
 
-/// Where the values of a column come from. Bounds are inclusive; distributions are those of pgbench's random functions.
+/// The source of the values of a column. Bounds are inclusive; distributions are those of pgbench's random functions.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Column {

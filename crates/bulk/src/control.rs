@@ -1,4 +1,4 @@
-//! What the threads of a run share: the pieces still to be done, counters, and the lifecycle.
+//! State that the threads of a run share: remaining pieces, counters, and the lifecycle.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -51,7 +51,7 @@ pub(crate) struct Control<F> {
     pub(crate) lifecycle: Lifecycle<Sessions, Report<F>>,
 }
 
-/// What the streams of a COPY load share.
+/// State that the streams of a COPY load share.
 pub(crate) type CopyControl = Control<Failure>;
 
 impl<F> Control<F> {
@@ -87,7 +87,7 @@ impl<F> Control<F> {
         self.lifecycle.is_stopping()
     }
 
-    /// Why the threads have to withdraw, and since how long; `None` when they need not.
+    /// The reason why the threads have to withdraw, and the time since then; `None` if they need not.
     pub(crate) fn withdrawal(&self) -> Option<(StopReason, Duration)> {
         self.lifecycle.stop_reason()
     }

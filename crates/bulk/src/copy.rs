@@ -1,4 +1,4 @@
-//! One COPY: rows in, a count out.
+//! One COPY: sends rows and returns their count.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Why a load cannot run, or has no result.
+//! Errors of a bulk load.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use plinth_connect::ConnectError;
 use plinth_thread::lifecycle::LifecycleError;
 use thiserror::Error;
 
-/// Why a load was not started, or has no result.
+/// The reason why a load was not started, or has no result.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// A stream could not connect.

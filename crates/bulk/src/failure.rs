@@ -1,8 +1,8 @@
-//! What goes wrong in a stream.
+//! Failures of a stream.
 
 use serde::Serialize;
 
-/// What went wrong in a stream.
+/// A failure of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     /// `sql`, `connection_lost` or `protocol`.
@@ -13,6 +13,6 @@ pub struct Failure {
     pub table: String,
     /// Number of the stream.
     pub stream: usize,
-    /// What the server, or the system, said.
+    /// The message of the server or the operating system.
     pub message: String,
 }

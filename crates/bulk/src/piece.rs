@@ -17,7 +17,7 @@ pub struct Piece {
     pub into: Option<String>,
     /// The first row; the table's first is 0.
     pub first_row: u64,
-    /// How many, at least one.
+    /// The number of rows, at least one.
     pub rows: u64,
 }
 
@@ -41,7 +41,7 @@ impl Piece {
         pieces
     }
 
-    /// Why the piece is invalid; `None` when it is valid.
+    /// The reason why the piece is invalid; `None` if it is valid.
     pub(crate) fn problem(&self, tables: &[Box<dyn Table>]) -> Option<String> {
         let Some(table) = tables.get(self.table) else {
             let last = tables.len() - 1;

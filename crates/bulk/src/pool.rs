@@ -16,20 +16,20 @@ use crate::report::{Report, Sum};
 /// Opens what a thread needs before it can begin.
 pub(crate) type Opener<S> = Arc<dyn Fn() -> Result<S, ConnectError> + Send + Sync>;
 
-/// What the threads of a pool do.
+/// The work of the threads of a pool.
 pub(crate) trait Task: Debug + Send + Sync + 'static {
-    /// What went wrong in a thread.
+    /// The failure of a thread.
     type Failure: Debug + Clone + Send + Sync;
-    /// What a thread needs before it can begin.
+    /// The session of a thread, opened before its work begins.
     type Session: 'static;
 
     /// The number of threads.
     fn threads(&self) -> usize;
 
-    /// How each of them opens its session.
+    /// The function by which each thread opens its session.
     fn opener(&self) -> Result<Opener<Self::Session>, ConnectError>;
 
-    /// What one thread does, until nothing is left to do or it has to withdraw.
+    /// The work of one thread, until nothing is left to do or it has to withdraw.
     fn work(
         &self,
         thread: usize,

@@ -1,4 +1,4 @@
-//! What the threads of a load report, and their sum.
+//! Reports of the threads of a load, and their sum.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use plinth_thread::CpuTime;
 pub(crate) struct Report<F> {
     pub(crate) rows: u64,
     pub(crate) failure: Option<F>,
-    /// It ended before its work was done, because another thread failed or the run was stopped.
+    /// The stream ended before its work was done, because another thread failed or the run was stopped.
     pub(crate) is_withdrawn: bool,
     pub(crate) cpu: CpuTime,
     pub(crate) ended: Option<Instant>,

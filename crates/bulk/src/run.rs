@@ -87,7 +87,7 @@ impl BulkRun {
         self.pool.start(keep_waiting)
     }
 
-    /// How far the load is.
+    /// The progress of the load.
     #[must_use]
     pub fn progress(&self) -> Progress {
         let counts = self.pool.counts();

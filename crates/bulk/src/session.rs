@@ -11,16 +11,16 @@ use thiserror::Error;
 
 use crate::control::CopyControl;
 
-/// How often a wait for the server checks whether to withdraw.
+/// The interval at which a wait for the server checks whether to withdraw.
 const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// How long a withdrawal may take before the connection is closed.
+/// The time that a withdrawal may take before the connection is closed.
 const WITHDRAWAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a stream cannot continue.
+/// The reason why a stream cannot continue.
 #[derive(Debug, Error)]
 pub(crate) enum SessionError {
     #[error("{0}")]
@@ -36,16 +36,16 @@ pub(crate) enum SessionError {
     Withdrawn,
 }
 
-/// What the server has sent since the last command.
+/// The server's reply since the last command.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// It is ready for the rows of a COPY.
+    /// The server is ready for the rows of a COPY.
     pub(crate) copy_in: bool,
     /// The number of rows that a COPY which succeeded has copied.
     pub(crate) rows: Option<u64>,
     /// The command has failed.
     pub(crate) error: Option<ServerError>,
-    /// It is ready for the next command.
+    /// The server is ready for the next command.
     pub(crate) ready: bool,
 }
 
@@ -149,7 +149,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Why a connection broke: the error that the server sent last, if it sent one.
+    /// The reason why a connection broke: the last error of the server, if it sent one.
     fn cause_of(&mut self, broken: io::Error) -> SessionError {
         loop {
             match self.receive() {

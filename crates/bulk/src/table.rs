@@ -8,7 +8,7 @@ pub(crate) trait Table: Debug + Send + Sync {
     /// Its name, as written in SQL.
     fn name(&self) -> &str;
 
-    /// How many rows it is to have.
+    /// The number of rows to load.
     fn rows(&self) -> u64;
 
     /// Appends rows in COPY's text format; the first is row 0. The rows do not depend on

@@ -1,4 +1,4 @@
-//! What is wrong with the configuration of an engine: of a load, and of a bulk load.
+//! Errors in the configuration of a load or a bulk load.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ use thiserror::Error;
 pub struct ConfigError {
     /// The key that is wrong.
     pub key: &'static str,
-    /// What was found and what is allowed.
+    /// The value found and the allowed values.
     pub message: String,
 }
 

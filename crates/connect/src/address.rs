@@ -1,4 +1,4 @@
-//! Where a server listens.
+//! Addresses of servers.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rustix::net::SocketAddrUnix;
 
-/// One place to connect to.
+/// An address to connect to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// Path of a Unix socket; after `@`, a name in the abstract name space.

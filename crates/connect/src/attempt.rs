@@ -1,4 +1,4 @@
-//! One connection to one address: socket, login, and what kind of session it is.
+//! Opens one connection to one address: socket, login, and check of the session.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -23,7 +23,7 @@ use crate::tls::{Negotiation, TlsError};
 /// when it has room again.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
 
-/// What is read at once: more than any answer to a login has.
+/// The size of a read: larger than any reply during a login.
 const READ_BYTES: usize = 8192;
 
 /// A connection under way.
@@ -39,7 +39,7 @@ pub(crate) struct Attempt {
     policy: ConnectPolicy,
 }
 
-/// What kind of session an attempt has to open.
+/// The kind of session that an attempt has to open.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectPolicy {
     pub(crate) session: SessionAttrs,
@@ -60,7 +60,7 @@ enum Stage {
     Checking(Box<Check>),
 }
 
-/// What one step led to.
+/// The outcome of one step.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// To the next one.
@@ -70,14 +70,14 @@ pub(crate) enum Step {
     Opened(Session),
 }
 
-/// Why there is no session at this address, and where to continue.
+/// The reason why there is no session at this address, and where to continue.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) error: ConnectError,
     pub(crate) then: Then,
 }
 
-/// What libpq does after a failed attempt.
+/// The action of libpq after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
     /// Tries the same address with encryption, or without, whichever it has not tried; else gives up.
@@ -362,7 +362,7 @@ impl Attempt {
         sent.map(|_| ()).map_err(|source| self.lost(source))
     }
 
-    /// How many bytes came; `None` when none are there yet.
+    /// The number of bytes received; `None` if there are none yet.
     fn receive(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failed> {
         let flushed = self.stream.flush();
         match flushed.and_then(|_| self.stream.receive(buffer)) {

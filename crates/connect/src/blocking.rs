@@ -14,7 +14,7 @@ impl Dialer {
     /// Opens a session, and waits for it.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is no session.
     pub fn open(self: &Arc<Self>) -> Result<Opened, ConnectError> {
         let mut opening = Opening::new(self);
         loop {

@@ -14,7 +14,7 @@ use crate::address::Address;
 /// `CancelRequest`'s code, where a startup message has the protocol's version.
 const CANCEL_REQUEST: i32 = 80_877_102;
 
-/// What cancels a session's statement, from outside of the session.
+/// Cancels a session's statement from outside of the session.
 #[derive(Debug, Clone)]
 pub struct Canceller {
     address: Address,
@@ -42,7 +42,7 @@ impl Canceller {
     /// answer; whether there was something to cancel is its affair.
     ///
     /// # Errors
-    /// It could not be sent within `timeout`.
+    /// The request could not be sent within `timeout`.
     pub fn send(&self, timeout: Duration) -> io::Result<()> {
         match &self.address {
             Address::Unix(path) => {

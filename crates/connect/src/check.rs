@@ -13,24 +13,24 @@ pub(crate) struct Check {
     /// `None` once it has been handed on.
     session: Option<Session>,
     question: Option<Question>,
-    /// What the server has said to it.
+    /// The server's reply to the query.
     answer: Vec<u8>,
 }
 
-/// Why a session will not do.
+/// The reason why a session is not accepted.
 #[derive(Debug)]
 pub(crate) enum CheckError {
-    /// It is this instead.
+    /// The session is of this kind instead.
     Otherwise(&'static str),
     /// The server did not report it.
     Broken(StartupError),
 }
 
-/// What has to be known of a session.
+/// The facts needed of a session.
 #[derive(Debug, Clone, Copy)]
 struct Question {
     fact: Fact,
-    /// What it has to be.
+    /// The required value.
     wanted: bool,
 }
 
@@ -54,7 +54,7 @@ impl Question {
         Some(Self { fact, wanted })
     }
 
-    /// What servers from 14 on have reported already.
+    /// The parameters that servers from 14 on have already reported.
     fn reported(self, session: &Session) -> Option<bool> {
         let is_on = |name| session.parameter(name).map(|value| value == "on");
         let in_hot_standby = is_on("in_hot_standby")?;

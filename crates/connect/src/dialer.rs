@@ -18,7 +18,7 @@ use crate::tls::{SslMode, TlsClient, TlsError};
 pub struct Dialer {
     pub(crate) target: Target,
     pub(crate) hosts: Vec<Host>,
-    /// What to try, in this order: hosts in the order given, and the addresses of each as they were found.
+    /// The addresses to try, in order: hosts as given, and the addresses of each as resolved.
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) methods: Methods,
@@ -79,7 +79,7 @@ impl Dialer {
         }))
     }
 
-    /// What makes encrypted connections with a host.
+    /// The TLS configuration for a host.
     pub(crate) fn tls(&self, host: usize) -> Result<&TlsClient, Arc<TlsError>> {
         let make = || TlsClient::new(&self.target.tls, &self.hosts[host]).map_err(Arc::new);
         self.tls[host]

@@ -1,4 +1,4 @@
-//! Why there is no session.
+//! The reasons why there is no session.
 
 use std::io;
 use std::net::AddrParseError;
@@ -30,9 +30,9 @@ pub enum ConnectError {
         "hostaddr {hostaddr:?}: {source}; give an address as 127.0.0.1 or ::1, and a name as host"
     )]
     NumericAddress {
-        /// What was given.
+        /// The given value.
         hostaddr: String,
-        /// What is wrong with it.
+        /// The reason why it is invalid.
         source: AddrParseError,
     },
     /// The host name is unknown.
@@ -40,7 +40,7 @@ pub enum ConnectError {
     Resolve {
         /// The name.
         host: String,
-        /// What the resolver said.
+        /// The error of the resolver.
         source: io::Error,
     },
     /// Nobody answers there.
@@ -50,7 +50,7 @@ pub enum ConnectError {
     Refused {
         /// The address tried.
         address: Address,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Connected or not, the session did not come in time.
@@ -58,7 +58,7 @@ pub enum ConnectError {
     Timeout {
         /// The address.
         address: Address,
-        /// How long it was waited for.
+        /// The timeout that expired.
         timeout: Duration,
     },
     /// The connection ended while logging in.
@@ -66,7 +66,7 @@ pub enum ConnectError {
     Lost {
         /// The address.
         address: Address,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The connection could not be encrypted.
@@ -105,7 +105,7 @@ pub enum ConnectError {
     SessionAttrs {
         /// The address.
         address: Address,
-        /// What it is instead.
+        /// The actual kind of session.
         found: &'static str,
     },
     /// None of several attempts gave a session: all reasons, in the order of the attempts.

@@ -1,4 +1,4 @@
-//! One of the hosts that may have the server.
+//! A host of a connection string.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::secret::Secret;
 
-/// One host of several.
+/// One of several hosts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -23,7 +23,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Where its Unix socket is: a path, or after `@` a name in the abstract name space.
+    /// The path of its Unix socket, or after `@` a name in the abstract namespace.
     pub(crate) fn unix_socket(&self) -> Option<PathBuf> {
         (self.hostaddr.is_none() && self.host.starts_with(['/', '@']))
             .then(|| PathBuf::from(format!("{}/.s.PGSQL.{}", self.host, self.port)))

@@ -20,26 +20,26 @@ use crate::target::SessionAttrs;
 pub struct Opened {
     /// Does not block; `TCP_NODELAY` and keepalives as libpq sets them.
     pub stream: Stream,
-    /// What the login gave.
+    /// The result of the login.
     pub session: Session,
-    /// Where it led.
+    /// The address of the connection.
     pub address: Address,
 }
 
 impl Opened {
-    /// What cancels this session's statements.
+    /// The key that cancels this session's statements.
     #[must_use]
     pub fn canceller(&self) -> Canceller {
         Canceller::new(self.address.clone(), &self.session)
     }
 }
 
-/// How far an [`Opening`] is.
+/// The state of an [`Opening`].
 #[derive(Debug)]
 pub enum Progress {
-    /// It waits: see [`Opening::socket`] and [`Opening::wake_at`].
+    /// The opening waits: see [`Opening::socket`] and [`Opening::wake_at`].
     Waiting,
-    /// It is done, and not to be asked again.
+    /// The opening has finished, and must not be polled again.
     Opened(Box<Opened>),
 }
 
@@ -59,7 +59,7 @@ pub struct Opening {
     deadline: Option<Instant>,
     attempt: Option<Attempt>,
     sockets: usize,
-    /// What is asked of sessions now: `prefer-standby` asks for less when no host had a standby.
+    /// The required session; `prefer-standby` accepts any session if no host is a standby.
     wanted: SessionAttrs,
     failures: Vec<ConnectError>,
 }
@@ -101,13 +101,13 @@ impl Opening {
         }
     }
 
-    /// What to watch. It is another one after an attempt that failed: see [`Opening::sockets`].
+    /// The socket to watch. It changes after an attempt that failed: see [`Opening::sockets`].
     #[must_use]
     pub fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.attempt.as_ref().map(Attempt::socket)
     }
 
-    /// How many sockets there have been: distinguishes one from the next, which may have the same descriptor.
+    /// The number of sockets so far: distinguishes one from the next, which may have the same descriptor.
     #[must_use]
     pub fn sockets(&self) -> usize {
         self.sockets

@@ -14,7 +14,7 @@ use crate::tls::TlsSession;
 #[derive(Debug)]
 pub struct Stream {
     socket: OwnedFd,
-    /// Of plain connections; encrypted ones keep their own.
+    /// The buffer of plain connections; encrypted ones have their own.
     unsent: Vec<u8>,
     tls: Option<Box<TlsSession>>,
 }

@@ -1,4 +1,4 @@
-//! Where to connect to and how: libpq's parameters, resolved already (defaults, services, password files).
+//! The target of a connection: libpq's parameters, already resolved (defaults, services, password files).
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct Target {
     /// Command-line options for the session's server process: `-c work_mem=64MB`.
     #[serde(default)]
     pub options: Option<String>,
-    /// As `pg_stat_activity` shows it.
+    /// The name shown in `pg_stat_activity`.
     #[serde(default = "default_application_name")]
     pub application_name: String,
     /// Encoding of what is sent and received.
@@ -38,13 +38,13 @@ pub struct Target {
     /// Hosts to try after the first.
     #[serde(default)]
     pub further_hosts: Vec<Host>,
-    /// Which of the hosts will do.
+    /// The required kind of session.
     #[serde(default)]
     pub target_session_attrs: SessionAttrs,
     /// Whether hosts, and the addresses of each, are tried in random order.
     #[serde(default)]
     pub load_balance_hosts: bool,
-    /// How long one address may take: 0 for no limit; by default, the caller's timeout.
+    /// The timeout of one address: 0 for no limit; by default, the caller's timeout.
     #[serde(default)]
     pub connect_timeout_s: Option<f64>,
     /// Settings of TCP connections.
@@ -56,7 +56,7 @@ pub struct Target {
     /// Whether SCRAM is to be bound to the encryption.
     #[serde(default)]
     pub channel_binding: ChannelBinding,
-    /// How the server may ask who we are; without it, in any way.
+    /// The accepted authentication methods; by default, all.
     #[serde(default)]
     pub require_auth: Option<String>,
     /// Number of the user that the server at a Unix socket must run as.
@@ -70,7 +70,7 @@ pub struct Target {
 pub enum ChannelBinding {
     /// Never.
     Disable,
-    /// Where the server offers it.
+    /// Encryption is used if the server offers it.
     #[default]
     Prefer,
     /// Or no login.
@@ -87,22 +87,22 @@ impl From<ChannelBinding> for plinth_wire::ChannelBinding {
     }
 }
 
-/// Which sessions will do: libpq's `target_session_attrs`.
+/// The accepted sessions: libpq's `target_session_attrs`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionAttrs {
     /// All.
     #[default]
     Any,
-    /// Those that can write by default.
+    /// Sessions that can write by default.
     ReadWrite,
-    /// Those that cannot.
+    /// Sessions that cannot write by default.
     ReadOnly,
-    /// Those of a server that is not in recovery.
+    /// Sessions of a server that is not in recovery.
     Primary,
-    /// Those of a server in hot standby.
+    /// Sessions of a server in hot standby.
     Standby,
-    /// Of a standby if there is one, else any.
+    /// Sessions of a standby if there is one, else any.
     PreferStandby,
 }
 
@@ -118,7 +118,7 @@ pub struct Tcp {
     pub keepalives_interval_s: Option<u32>,
     /// Probes without an answer before the connection counts as lost.
     pub keepalives_count: Option<u32>,
-    /// How long what was sent may stay unacknowledged.
+    /// The time that sent data may stay unacknowledged.
     pub tcp_user_timeout_ms: Option<u32>,
 }
 
@@ -180,7 +180,7 @@ impl Target {
         std::iter::once(first).chain(further).collect()
     }
 
-    /// How long one address may take, given the caller's `timeout`.
+    /// The timeout of one address, given the caller's `timeout`.
     pub(crate) fn connect_timeout(&self, timeout: Option<Duration>) -> Option<Duration> {
         match self.connect_timeout_s {
             None => timeout,

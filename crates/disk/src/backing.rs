@@ -22,7 +22,7 @@ pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// The granularity of the map of regions that were ever written.
 const REGION_BYTES: u64 = 64 * 1024;
 
-/// What is copied at a time.
+/// The size of a copied chunk.
 const COPY_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Backing {
     below: Option<Below>,
 }
 
-/// How a backing was copied.
+/// The way a backing was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CopiedBy {

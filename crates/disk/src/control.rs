@@ -64,7 +64,7 @@ pub(crate) struct ImageState {
     pub(crate) cut: CutReport,
 }
 
-/// What the commands act on.
+/// The state that the commands act on.
 pub(crate) struct Control<'a> {
     pub(crate) disk: &'a Disk,
     pub(crate) replies: &'a Replies,

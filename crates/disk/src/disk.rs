@@ -58,7 +58,7 @@ pub(crate) struct Pending {
     effect: Effect,
 }
 
-/// What happens when a request ends.
+/// The effect of a request when it completes.
 #[derive(Debug)]
 enum Effect {
     Nothing,
@@ -67,7 +67,7 @@ enum Effect {
     Flush(Sequence),
 }
 
-/// How a recording got its base, and for how long requests waited for that.
+/// The way a recording got its base, and the time that requests waited for it.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Base {
     copied_by: CopiedBy,
@@ -75,7 +75,7 @@ pub(crate) struct Base {
     waited_ns: u64,
 }
 
-/// Why a request is refused at once.
+/// The reason why a request is rejected at once.
 #[derive(Debug)]
 pub(crate) enum RequestError {
     NoPower,

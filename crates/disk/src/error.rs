@@ -1,4 +1,4 @@
-//! Why an emulated disk cannot be served.
+//! The reasons why an emulated disk cannot be served.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::model::{FaultError, PhysicsError};
 
-/// Why a disk cannot be served.
+/// The reason why a disk cannot be served.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum DiskError {
@@ -102,7 +102,7 @@ impl DiskError {
         }
     }
 
-    /// What the system said, if it was the system that said no.
+    /// The error of the operating system, if there was one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Io { source, .. } | Self::Serve(source) => source.raw_os_error(),

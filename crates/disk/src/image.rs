@@ -1,4 +1,4 @@
-//! Which image a disk serves, and what is below its overlay: the base and the data of a recording, which are never written to.
+//! The image that a disk serves, and the read-only base and data of a recording below its overlay.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use crate::model::{Content, CutMode, Extent, Source};
 use crate::recording::Image;
 use crate::sparse::data_in;
 
-/// What a cut of the power left of a disk that was recorded.
+/// The content of a recorded disk after a power cut.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageConfig {
@@ -20,7 +20,7 @@ pub struct ImageConfig {
     pub recording: PathBuf,
     /// The number of records before the cut.
     pub point: u64,
-    /// Which writes survived it.
+    /// The writes that survived it.
     pub mode: CutMode,
     /// The seed of its random choices.
     pub seed: u64,

@@ -24,7 +24,7 @@ use crate::threads;
 /// Threads that read requests: enough to work while another waits for the host's disk.
 const READERS: usize = 3;
 
-/// How often a wait asks whether to continue.
+/// The interval at which a wait checks whether to continue.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The disk to serve, and where.
@@ -249,7 +249,7 @@ impl DiskServer {
     /// I/O errors once this process has ended, as when a disk is pulled out.
     ///
     /// # Errors
-    /// Why it cannot be unmounted at all.
+    /// The reason why it cannot be unmounted at all.
     pub fn stop(&self) -> Result<bool, DiskError> {
         let path = &self.config.mount;
         let failed = |errno: rustix::io::Errno| DiskError::io("unmount", path)(errno.into());

@@ -1,4 +1,4 @@
-//! Which parts of a sparse file hold data.
+//! Finds the parts of a sparse file that hold data.
 
 use std::fs::File;
 use std::io;

@@ -12,7 +12,7 @@ type Column<T> = (&'static str, fn(&SeriesRow) -> T);
 /// The columns of a series.
 pub(crate) type Series<'py> = BTreeMap<&'static str, Bound<'py, PyBytes>>;
 
-/// Of a histogram: the highest latency of each bucket, and its count.
+/// The highest latency of each bucket of a histogram, and its count.
 pub(crate) type Buckets<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 /// By name and numpy's type, `"done:i8"`: the columns of a series. What is not there is NaN.

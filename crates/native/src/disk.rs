@@ -56,7 +56,7 @@ pub(crate) fn disk_profiles() -> PyResult<String> {
     to_json(&PROFILES.iter().map(predicted).collect::<Vec<_>>())
 }
 
-/// What a recording is, as JSON, and the times and kinds of its records, as arrays of i8 and u1.
+/// The properties of a recording as JSON, and the times and kinds of its records as arrays of i8 and u1.
 type Recorded<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 #[pyfunction]

@@ -1,4 +1,4 @@
-//! What is written: bytes that no storage can compress or deduplicate away, aligned as `O_DIRECT` wants them.
+//! Data to write: incompressible, not deduplicable, and aligned for `O_DIRECT`.
 
 const ALIGNMENT: usize = 8192;
 

@@ -1,8 +1,8 @@
-//! What is measured: one case, one kind of operation repeated.
+//! Cases of the probe: each repeats one kind of operation.
 
 use serde::{Deserialize, Serialize};
 
-/// How a write is made durable, by the names of PostgreSQL's `wal_sync_method`.
+/// The method that makes a write durable, by the names of PostgreSQL's `wal_sync_method`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -21,7 +21,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Those of `wal_sync_method`, in PostgreSQL's order of preference.
+    /// The methods of `wal_sync_method`, in PostgreSQL's order of preference.
     pub const ALL: [Self; 5] = [
         Self::OpenDatasync,
         Self::Fdatasync,
@@ -30,7 +30,7 @@ impl Method {
         Self::OpenSync,
     ];
 
-    /// As in `postgresql.conf`.
+    /// The name in `postgresql.conf`.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenDatasync => "open_datasync",
@@ -48,7 +48,7 @@ impl Method {
     }
 }
 
-/// What question a case belongs to.
+/// The group of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
@@ -90,7 +90,7 @@ impl Group {
     ];
 }
 
-/// Where in the file an operation writes.
+/// The position in the file that an operation writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -102,7 +102,7 @@ pub enum Place {
     BeyondEnd,
 }
 
-/// Which descriptor flushes.
+/// The descriptor that is flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Descriptor {
@@ -114,11 +114,11 @@ pub enum Descriptor {
     Another,
 }
 
-/// Who writes.
+/// The writers of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sharing {
-    /// One writer.
+    /// A single writer.
     Alone,
     /// Each writer appends a record to one log; one that finds no flush under way writes and flushes for all, the others wait.
     Group,
@@ -126,15 +126,15 @@ pub enum Sharing {
     Each,
 }
 
-/// One kind of operation. Its latency is that of `writes` writes of `block_bytes`, made durable.
+/// One kind of operation. Its latency is that of `writes` durable writes of `block_bytes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// What question it belongs to.
+    /// The group of the case.
     pub group: Group,
-    /// What distinguishes it from the others of its group.
+    /// The label of the case within its group.
     pub label: String,
-    /// How a write is made durable.
+    /// The method that makes a write durable.
     pub method: Method,
     /// Past the page cache (`O_DIRECT`).
     pub direct: bool,
@@ -142,12 +142,12 @@ pub struct Case {
     pub block_bytes: u32,
     /// Writes in one operation.
     pub writes: u32,
-    /// Where they go.
+    /// The position of the writes.
     pub place: Place,
-    /// Which descriptor flushes.
+    /// The descriptor that is flushed.
     pub descriptor: Descriptor,
     /// Threads that write.
     pub writers: u32,
-    /// How they go together.
+    /// The writers.
     pub sharing: Sharing,
 }

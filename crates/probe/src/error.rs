@@ -1,4 +1,4 @@
-//! What can go wrong with a probe.
+//! Errors of the probe.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a case could not be measured.
+/// The reason why a case could not be measured.
 #[derive(Debug, Error)]
 pub enum ProbeError {
     /// The system said no.
     #[error("cannot {doing} {path}: {source}")]
     Io {
-        /// What failed, as in "write to".
+        /// The operation that failed, as in "write to".
         doing: &'static str,
         /// The probe's file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The storage has not answered.
@@ -24,7 +24,7 @@ pub enum ProbeError {
     Hangs {
         /// The probe's file.
         path: PathBuf,
-        /// How long it was waited for.
+        /// The timeout that expired.
         timeout: Duration,
     },
     /// The caller gave up.
@@ -53,7 +53,7 @@ impl ProbeError {
         }
     }
 
-    /// What the system said, if it was the system that said no.
+    /// The error of the operating system, if there was one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Io { source, .. } => source.raw_os_error(),

@@ -1,4 +1,4 @@
-//! What one case came to.
+//! The result of one case.
 
 use std::time::Duration;
 

@@ -48,7 +48,7 @@ struct Mark {
     flushes: u64,
 }
 
-/// What was committed while all were at work.
+/// The commits while all writers were running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     /// Records that end behind this byte...
@@ -109,7 +109,7 @@ impl Log {
         })
     }
 
-    /// How often the log was flushed.
+    /// The number of flushes of the log.
     pub(crate) fn flushes(&self) -> u64 {
         self.flushes.load(Ordering::Acquire)
     }

@@ -1,4 +1,4 @@
-//! Which cases are measured. Pure.
+//! Selects the cases to measure. Pure functions.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::case::{Case, Descriptor, Group, Method, Place, Sharing};
 const LADDER_BYTES: u32 = 16 << 10;
 const SIZES: [u32; 5] = [4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
-/// What is to be measured.
+/// The selection of cases.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
@@ -17,7 +17,7 @@ pub struct Options {
     pub methods: Vec<Method>,
     /// Questions to ask.
     pub groups: Vec<Group>,
-    /// How many writers at once.
+    /// The numbers of concurrent writers.
     pub writers: Vec<u32>,
     /// Whether the cases beyond those of `pg_test_fsync` write past the page cache.
     pub direct: bool,

@@ -80,7 +80,7 @@ impl Probe {
     /// Removes the files.
     ///
     /// # Errors
-    /// What the system said, of the first that is left.
+    /// The error of the operating system for the first remaining file.
     pub fn remove(&self) -> Result<(), ProbeError> {
         let segment = self.segment.get().map_or(Ok(()), OwnFile::remove);
         self.blocks.remove().and(segment)

@@ -1,4 +1,4 @@
-//! One writer, one operation after the other.
+//! Measures one writer that runs one operation after the other.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::case::{Case, Method};
 use crate::error::ProbeError;
 
-/// Why a case has no figure.
+/// The reason why a case has no figure.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Not possible on this storage.
@@ -72,7 +72,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// One write. Durable after it, if the method is one of open(2).
+    /// Writes once; the write is durable if the method is a flag of open(2).
     pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Result<(), Failure> {
         self.file
             .write_all_at(bytes, offset)

@@ -56,7 +56,7 @@ pub(crate) fn measure(path: &Path, case: &Case, until: &Until) -> Result<Figure,
     Ok(figure(case, &log, &results))
 }
 
-/// What the writers did together; of a log, while all were at work.
+/// The results of all writers; for a shared log, of the time in which all were running.
 fn figure(case: &Case, log: &Log, results: &[Written]) -> Figure {
     let span = log.span();
     let mut latencies = Latencies::new();
@@ -78,7 +78,7 @@ fn figure(case: &Case, log: &Log, results: &[Written]) -> Figure {
     latencies.figure(flushes, elapsed.unwrap_or_default())
 }
 
-/// What one writer did.
+/// The results of one writer.
 struct Written {
     latencies: Latencies,
     /// The first record of the log that it committed and the last, by where they end, which may not count.
@@ -131,7 +131,7 @@ impl Shared<'_> {
         })
     }
 
-    /// Where the record ends that was committed to the log; none of what is no log.
+    /// The end of the last record committed to the log; none without a log.
     fn operate(&self, writer: u64, turn: u64) -> Result<Option<u64>, Failure> {
         if self.case.sharing == Sharing::Group {
             // None when another writer's flush failed: that one reports it, and all end.

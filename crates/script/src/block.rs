@@ -2,7 +2,7 @@
 
 use crate::source::is_space;
 
-/// What a statement does to the transaction block that it is in.
+/// The effect of a statement on its transaction block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockStatement {
     /// `BEGIN` or `START TRANSACTION`
@@ -57,7 +57,7 @@ fn after_comments(mut text: &str) -> &str {
     }
 }
 
-/// What follows the comment that `text` begins with.
+/// The text after the comment that `text` begins with.
 fn after_block_comment(text: &str) -> &str {
     let (bytes, mut depth, mut at) = (text.as_bytes(), 0_usize, 0);
     while at < bytes.len() {

@@ -14,9 +14,9 @@ pub struct ParseError {
     pub line: usize,
     /// Column of the offending text in characters, counted from 1.
     pub column: usize,
-    /// What is wrong, with what was found and what is allowed.
+    /// The error, with the text found and the allowed values.
     pub message: String,
-    /// What the author may have meant.
+    /// The likely intention of the author.
     pub hint: Option<String>,
     /// Number of the command, from 1, that is misplaced among the script's conditions: pgbench reports it instead of a
     /// line.
@@ -29,7 +29,7 @@ pub struct ParseError {
 pub struct EvalError(Box<EvalReason>);
 
 impl EvalError {
-    /// Why it has no value.
+    /// The reason why it has no value.
     #[must_use]
     pub fn reason(&self) -> &EvalReason {
         &self.0
@@ -43,7 +43,7 @@ impl From<EvalReason> for EvalError {
     }
 }
 
-/// Why an expression has no value. The wording is pgbench's.
+/// The reason why an expression has no value. The wording is pgbench's.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EvalReason {
     /// A variable was read before anything set it.

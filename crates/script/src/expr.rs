@@ -44,7 +44,7 @@ impl Expr {
     /// The value of the expression, given a client's variables and its generator. Does not allocate, unless it fails.
     ///
     /// # Errors
-    /// What pgbench reports while a script runs: see [`EvalReason`].
+    /// The error that pgbench reports while a script runs: see [`EvalReason`].
     #[inline]
     pub fn eval(&self, variables: &Variables, rng: &mut Prng) -> Result<Value, EvalError> {
         self.eval_observed(variables, rng, &mut |_| {})

@@ -1,6 +1,6 @@
 //! The functions of expressions: their names, and how many arguments they take.
 
-/// What an expression node computes from its arguments. Operators are functions too.
+/// The function of an expression node. Operators are functions too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     /// `a + b`
@@ -76,7 +76,7 @@ pub enum Function {
 /// Most arguments that a function takes: pgbench's limit.
 pub(crate) const MAX_ARGUMENTS: usize = 16;
 
-/// How many arguments a function takes.
+/// The number of arguments of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arity {
     Exactly(usize),
@@ -101,7 +101,7 @@ pub(crate) struct Named {
     pub(crate) name: &'static str,
     pub(crate) function: Function,
     pub(crate) arity: Arity,
-    /// How a call is written, for error messages.
+    /// The notation of a call, for error messages.
     pub(crate) usage: &'static str,
 }
 

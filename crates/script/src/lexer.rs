@@ -68,7 +68,7 @@ const SYMBOLS: [&str; 21] = [
 #[derive(Debug, Clone)]
 pub(crate) struct Lexer<'a> {
     source: Source<'a>,
-    /// Where the next token, or the white space before it, begins.
+    /// The start of the next token, or of the white space before it.
     offset: usize,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Lexer<'a> {
         Self { source, offset }
     }
 
-    /// Where reading continues.
+    /// The position at which reading continues.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }

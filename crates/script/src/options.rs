@@ -7,10 +7,10 @@ use crate::builtin::{BUILTINS, Builtin};
 /// An invalid option. The wording is pgbench's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OptionError {
-    /// What follows the `@` is not a number.
+    /// The text after the `@` is not a number.
     #[error("invalid weight specification: {0}")]
     Weight(String),
-    /// What follows the `@` is negative or too large.
+    /// The number after the `@` is negative or too large.
     #[error("weight specification out of range (0 .. 2147483647): {0}")]
     WeightRange(i64),
     /// No built-in script has a name with this prefix.

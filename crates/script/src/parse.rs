@@ -49,7 +49,7 @@ pub fn parse(name: &str, source: &str, symbols: &mut Symbols) -> Result<Script, 
 /// A script being parsed.
 struct Draft<'a> {
     source: Source<'a>,
-    /// Where each command begins.
+    /// The position of each command.
     starts: Vec<usize>,
     script: Script,
 }

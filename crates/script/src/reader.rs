@@ -14,7 +14,7 @@ pub(crate) struct Word<'a> {
 /// Reads the words of a meta command.
 pub(crate) struct Reader<'a, 'p> {
     pub(crate) source: Source<'a>,
-    /// Where reading continues.
+    /// The position at which reading continues.
     pub(crate) offset: usize,
     pub(crate) symbols: &'p mut Symbols,
     /// The places of the script where a variable is read.

@@ -4,7 +4,7 @@
 use crate::error::ParseError;
 use crate::source::{Source, is_name_part, is_name_start, is_space};
 
-/// What ended a statement.
+/// The token that ended a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Semicolon,

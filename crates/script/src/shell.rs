@@ -14,7 +14,7 @@ const MAX_WORDS: usize = 256;
 /// pgbench's limit for a command's text.
 const MAX_COMMAND_BYTES: usize = 255;
 
-/// How many bytes of a command's output `\setshell` reads: the beginning of its first line.
+/// The number of bytes of a command's output that `\setshell` reads: the beginning of its first line.
 pub const SHELL_OUTPUT_BYTES: usize = 63;
 
 /// A command for the shell, with variables in it.

@@ -6,7 +6,7 @@ use crate::reader::{Reader, Word};
 use crate::value::Value;
 use crate::variables::Variables;
 
-/// How long a client sleeps.
+/// The duration of a client's sleep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sleep {
     duration: Duration,
@@ -53,7 +53,7 @@ fn number_of(variables: &Variables, slot: usize, name: &str) -> Result<i64, Eval
     Ok(number)
 }
 
-/// What `strtol` reads at the start of a text: 0 when there is no integer, the nearest limit when it is out of range.
+/// Parses a text as `strtol` does: 0 without an integer, the nearest limit when it is out of range.
 pub(crate) fn leading_integer(text: &[u8]) -> i64 {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text {

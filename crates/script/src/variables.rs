@@ -73,7 +73,7 @@ fn is_integer(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// What one client's variable holds.
+/// The value of one client's variable.
 #[derive(Debug, Clone, Copy)]
 enum Holds {
     Nothing,

@@ -61,7 +61,7 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 
-/// How often a wait asks whether to continue.
+/// The interval at which a wait checks whether to continue.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Waits at most `timeout` until `wait_ended`, which waits for at most the interval that it is given, returns true. Returns

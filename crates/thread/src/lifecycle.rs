@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::{POLL_INTERVAL, poll_until, run_guarded};
 
-/// Why a run has no result.
+/// The reason why a run has no result.
 #[derive(Debug)]
 pub enum LifecycleError {
     /// A call at the wrong time.
@@ -21,7 +21,7 @@ pub enum LifecycleError {
     Broken(String),
 }
 
-/// Why the threads of a run have to end early.
+/// The reason why the threads of a run have to end early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
     /// The caller stopped the run.
@@ -32,7 +32,7 @@ pub enum StopReason {
 
 /// Decides whether a run begins once its threads have prepared themselves. It is kept under the run's lock.
 pub trait StartGate: Debug + Send + 'static {
-    /// What a thread learns at the gate.
+    /// The outcome of waiting at the gate.
     type Verdict;
     /// Whether a stop opens the gate for the threads that wait at it. If not, they wait until all have arrived.
     const OPENS_ON_STOP: bool;
@@ -40,7 +40,7 @@ pub trait StartGate: Debug + Send + 'static {
     /// All threads have arrived.
     fn all_arrived(&mut self, is_stopping: bool);
 
-    /// What a thread learns when the gate is open.
+    /// Returns the outcome for a thread when the gate opens.
     fn verdict(&self, is_stopping: bool) -> Self::Verdict;
 }
 
@@ -127,7 +127,7 @@ impl<G: StartGate, R> Lifecycle<G, R> {
         self.is_stopping.load(Relaxed)
     }
 
-    /// Why the threads have to end, and the time since they were asked to.
+    /// The reason why the threads have to end, and the time since the request.
     pub fn stop_reason(&self) -> Option<(StopReason, Duration)> {
         lock(&self.state)
             .stop
@@ -208,24 +208,24 @@ impl<G: StartGate, R> Arrival<'_, G, R> {
     }
 }
 
-/// What the threads of a run do.
+/// The work of the threads of a run.
 pub trait Job: Debug + Send + Sync + 'static {
     /// Decides whether the run begins.
     type Gate: StartGate;
-    /// What a thread is handed when it starts.
+    /// The input of a thread.
     type Input: Send + 'static;
-    /// What a thread reports when it ends.
+    /// The report of a thread.
     type Report: Debug + Send + 'static;
-    /// What the run results in.
+    /// The result of the run.
     type Output: Debug + Send + Sync;
 
     /// The state that the threads share.
     fn lifecycle(&self) -> &Lifecycle<Self::Gate, Self::Report>;
 
-    /// What thread `number` does. It has to pass the gate by `arrival` before it begins.
+    /// The work of thread `number`. It has to pass the gate by `arrival` before it begins.
     ///
     /// # Errors
-    /// What breaks the run: a defect, or what the operating system refuses.
+    /// The error that ends the run: a defect, or a failure of the operating system.
     fn work(
         &self,
         number: usize,
@@ -266,7 +266,7 @@ impl<J: Job> Run<J> {
     /// with what `begun` makes of it. `keep_waiting` is polled; when it returns false, the run is stopped.
     ///
     /// # Errors
-    /// Those of `prepare` and `begun`; when the run was started before; when a thread cannot be started.
+    /// The errors of `prepare` and `begun`; a run that was already started; a thread that cannot be started.
     pub fn start<E: From<LifecycleError>>(
         &self,
         prepare: impl FnOnce(&J) -> Result<Vec<J::Input>, E>,

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Tag and length.
 const HEADER_BYTES: usize = 5;
 
-/// How much of the body of a split frame is kept; longer bodies are truncated to this.
+/// The part of the body of a split frame that is kept; longer bodies are truncated to this.
 pub const KEPT_BYTES: usize = 64 * 1024;
 
 /// The same for results, if they are requested: the names of columns, and rows.
@@ -137,7 +137,7 @@ impl Scanner {
         }))
     }
 
-    /// How much is kept of the body of a frame of this kind.
+    /// The number of bytes that are kept of the body of a frame of this kind.
     fn kept_bytes(&self, tag: u8) -> usize {
         match tag {
             b'E' | b'N' | b'R' | b'S' | b'K' | b'Z' | b'v' => KEPT_BYTES,

@@ -33,7 +33,7 @@ const KEPT_PASSWORDS: usize = 16;
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 type Key = [u8; KEY_BYTES];
 
-/// Why a SCRAM exchange failed.
+/// The reason why a SCRAM exchange failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ScramError {
     /// A message that does not follow RFC 5802.

@@ -112,7 +112,7 @@ impl Session {
     }
 }
 
-/// Why a login failed.
+/// The reason why a login failed.
 #[derive(Debug, Error)]
 pub enum StartupError {
     /// The server refused the login.

@@ -1,4 +1,4 @@
-//! Which page of a B-tree holds what, as nbtsort.c builds it from sorted keys, and where in the file that page is.
+//! Computes the content and position of the pages of a B-tree as nbtsort.c builds it from sorted keys.
 //!
 //! nbtsort adds entries to a leaf until it is full; the last one then becomes the leaf's high key and the first entry of
 //! the next leaf, and the finished leaf is entered in the level above, where the same happens. A page gets its number
@@ -10,9 +10,9 @@ use crate::pages::page::{HEADER_BYTES, LINE_POINTER_BYTES, PAGE_BYTES, free_byte
 pub(crate) const OPAQUE_BYTES: usize = 16;
 /// Of a leaf's entries and high key, and of the others but the first of each inner page: 8 bytes and an integer, aligned.
 pub(crate) const ENTRY_BYTES: usize = 16;
-/// Of the first entry of an inner page, which is less than any key.
+/// The size of the first entry of an inner page, which is less than any key.
 pub(crate) const LEAST_ENTRY_BYTES: usize = 8;
-/// What is kept free for a heap TID in a leaf's high key.
+/// The space reserved for a heap TID in a leaf's high key.
 const TID_BYTES: usize = 8;
 /// `BTREE_NONLEAF_FILLFACTOR`.
 const INNER_FILLFACTOR: usize = 70;
@@ -155,7 +155,7 @@ impl TreeLayout {
         self.blocks - self.late.len() as u64
     }
 
-    /// Where in the file a page is.
+    /// The position of a page in the file.
     pub(crate) fn block(&self, place: Place) -> u64 {
         let Place { level, number } = place;
         if level == 0 {

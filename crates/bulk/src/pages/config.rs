@@ -1,4 +1,4 @@
-//! What is to be written, and into which files.
+//! The configuration of writing pages: content and files.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::table::Table;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PageConfig {
-    /// Where the rows come from.
+    /// The source of the rows.
     pub generator: Generator,
     /// Threads that write.
     pub threads: usize,
     /// Whether the cluster has data checksums.
     pub checksums: bool,
-    /// What is filled, each whole.
+    /// The relations to fill, each completely.
     pub relations: Vec<Relation>,
 }
 
@@ -32,7 +32,7 @@ pub struct Relation {
     pub table: usize,
     /// Its first row; the table's first is 0.
     pub first_row: u64,
-    /// How many. With none, its files are left as they are.
+    /// The number of rows. With none, the files are not changed.
     pub rows: u64,
     /// Its name, for messages.
     pub name: String,
@@ -53,7 +53,7 @@ pub struct PageColumn {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: ColumnType,
-    /// Of `bpchar` and `varchar`: how many characters, at most.
+    /// The maximum number of characters of `bpchar` and `varchar`.
     #[serde(default)]
     pub length: Option<usize>,
 }

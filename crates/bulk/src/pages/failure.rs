@@ -1,29 +1,29 @@
-//! What goes wrong while pages are written.
+//! Failures of writing pages.
 
 use std::io;
 use std::path::Path;
 
 use serde::Serialize;
 
-/// What went wrong in a thread.
+/// The failure of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PageFailure {
     /// `no_space` (the file system is full, or a quota is), `io`, or `unsupported` (not what can be written as pages).
     pub kind: &'static str,
     /// The table or partition that was being filled.
     pub table: String,
-    /// What was done, and what the system said.
+    /// The operation and the error of the operating system.
     pub message: String,
     /// The file.
     pub path: String,
 }
 
-/// Why a piece could not be written; not yet of which table.
+/// The reason why a piece could not be written, without its table.
 #[derive(Debug)]
 pub(crate) enum PieceError {
     /// The system said no, while this was done.
     Io(&'static str, io::Error),
-    /// It cannot be written as pages, or what is there cannot be replaced by them.
+    /// The piece cannot be written as pages, or existing content cannot be replaced.
     Unsupported(String),
     /// Told to withdraw; not a failure of this thread.
     Withdrawn,

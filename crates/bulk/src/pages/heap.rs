@@ -16,12 +16,12 @@ const MOST_PER_PAGE: usize = 291;
 /// `HEAPBLOCKS_PER_PAGE` of visibilitymap.c: two bits each, all-visible and all-frozen.
 const BLOCKS_PER_MAP_PAGE: u64 = 4 * (PAGE_BYTES - HEADER_BYTES) as u64;
 
-/// Where the rows of a relation are.
+/// The position of rows of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeapLayout {
-    /// How many rows.
+    /// The number of rows.
     pub(crate) rows: u64,
-    /// How many on each page but the last.
+    /// The number of rows on each page but the last.
     pub(crate) per_page: u64,
 }
 
@@ -61,7 +61,7 @@ impl HeapLayout {
         row(blocks.start)..row(blocks.end)
     }
 
-    /// Where a row is: its page, and the number of its line pointer.
+    /// The position of a row: its page, and the number of its line pointer.
     #[inline]
     pub(crate) fn place(self, row: u64) -> (u32, u16) {
         (
@@ -70,7 +70,7 @@ impl HeapLayout {
         )
     }
 
-    /// How many pages the visibility map has.
+    /// The number of pages of the visibility map.
     pub(crate) fn map_blocks(self) -> u64 {
         self.blocks().div_ceil(BLOCKS_PER_MAP_PAGE)
     }
@@ -88,7 +88,7 @@ impl HeapLayout {
     }
 }
 
-/// What the heap of a relation is filled with.
+/// The content of the heap of a relation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeapRows<'a> {
     pub(crate) layout: HeapLayout,

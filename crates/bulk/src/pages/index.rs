@@ -8,11 +8,11 @@ use crate::pages::page::{
     put_item_pointer, put_u16, put_u32, set_bounds,
 };
 
-/// Where the special space is, `BTPageOpaqueData`: previous and next page, level, flags, vacuum cycle.
+/// The position of the special space, `BTPageOpaqueData`: previous and next page, level, flags, vacuum cycle.
 const OPAQUE_AT: usize = PAGE_BYTES - OPAQUE_BYTES;
 const LEAF: u16 = 1;
 const ROOT: u16 = 2;
-/// Of an `IndexTuple`: item pointer, then size and flags, then the key.
+/// The layout of an `IndexTuple`: item pointer, then size and flags, then the key.
 const SIZE_AT: usize = 6;
 const KEY_AT: usize = 8;
 /// `INDEX_ALT_TID_MASK`: a pivot, whose item pointer holds a page below and a count of columns.
@@ -29,11 +29,11 @@ pub(crate) struct IndexRows<'a> {
     pub(crate) tree: &'a TreeLayout,
     pub(crate) heap: HeapLayout,
     pub(crate) keys: Ascent,
-    /// Of the column: 2, 4 or 8.
+    /// The width of the column: 2, 4 or 8 bytes.
     pub(crate) key_bytes: usize,
 }
 
-/// What an entry is in its page.
+/// The role of an entry in its page.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
     /// A row and its place in the heap.

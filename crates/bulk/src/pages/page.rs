@@ -30,7 +30,7 @@ pub(crate) const fn max_align(bytes: usize) -> usize {
     bytes.next_multiple_of(8)
 }
 
-/// What `fillfactor` leaves free, as `RelationGetTargetPageFreeSpace` rounds it.
+/// The free space that `fillfactor` leaves, as rounded by `RelationGetTargetPageFreeSpace`.
 pub(crate) const fn free_bytes(fillfactor: usize) -> usize {
     PAGE_BYTES * (100 - fillfactor) / 100
 }
@@ -49,7 +49,7 @@ pub(crate) fn begin(page: &mut Page, flags: u16, special_bytes: usize) {
     );
 }
 
-/// Where line pointers end and items begin.
+/// Sets the offsets at which line pointers end and items begin.
 pub(crate) fn set_bounds(page: &mut Page, lower: usize, upper: usize) {
     put_u16(page, LOWER_AT, lower as u16);
     put_u16(page, UPPER_AT, upper as u16);

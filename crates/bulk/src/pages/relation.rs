@@ -18,7 +18,7 @@ use crate::table::Table;
 /// `MaxBlockNumber`, and one.
 const MOST_BLOCKS: u64 = u32::MAX as u64;
 
-/// What a file of a relation is.
+/// The kind of a file of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fork {
     Heap,
@@ -102,7 +102,7 @@ impl Planned {
         }
     }
 
-    /// How many pages a fork has.
+    /// The number of pages of a fork.
     pub(crate) fn blocks(&self, fork: Fork) -> u64 {
         match (fork, &self.key) {
             (Fork::Index, Some(key)) => key.tree.blocks(),

@@ -38,7 +38,7 @@ pub struct PageProgress {
     pub rows_done: u64,
     /// Rows to write.
     pub rows_total: u64,
-    /// Of the rows done, those that were there before.
+    /// The number of completed rows that existed before.
     pub rows_kept: u64,
     /// Bytes written.
     pub bytes_written: u64,
@@ -59,7 +59,7 @@ pub struct PageResult {
     pub user_cpu_ns: u64,
     /// CPU time of the writer itself, in the kernel.
     pub system_cpu_ns: u64,
-    /// It was stopped before its work was done.
+    /// The load was stopped before its work was done.
     pub interrupted: bool,
     /// Failures of threads, without the withdrawals that they caused.
     pub errors: Vec<PageFailure>,
@@ -305,7 +305,7 @@ impl Scratch {
     }
 }
 
-/// Where a page is in its file.
+/// The position of a page in its file.
 fn in_file(segment: &Segment, block: u64) -> u64 {
     (block - segment.blocks.start) * PAGE_BYTES as u64
 }

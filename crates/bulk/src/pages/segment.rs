@@ -19,11 +19,11 @@ pub(crate) const PIECE_BLOCKS: u64 = 512;
 /// A file.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// Of the relation, in the plan.
+    /// The number of the relation in the plan.
     pub(crate) relation: usize,
     pub(crate) fork: Fork,
     pub(crate) path: PathBuf,
-    /// Of the fork's pages, those that are in it.
+    /// The pages of the fork in this segment.
     pub(crate) blocks: Range<u64>,
     /// Its first piece, among those of all files.
     first_piece: u64,
@@ -37,13 +37,13 @@ enum State {
         file: Arc<NewFile>,
         pieces_left: u64,
     },
-    /// It was complete before this load.
+    /// The segment was complete before this load.
     Kept,
     Whole,
     Abandoned,
 }
 
-/// What a thread does about a piece.
+/// The action of a thread for a piece.
 #[derive(Debug)]
 pub(crate) enum Access {
     Write(Arc<NewFile>),
@@ -106,7 +106,7 @@ impl Segment {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to do about a piece of it. The first call checks whether the file exists.
+    /// The action for a piece of the segment. The first call checks whether the file exists.
     pub(crate) fn access(&self, heap: &Path) -> Result<Access, PieceError> {
         let mut state = self.state();
         match &*state {

@@ -5,10 +5,10 @@ use thiserror::Error;
 /// Julian day of 2000-01-01, from which PostgreSQL counts (`POSTGRES_EPOCH_JDATE`).
 const EPOCH_JULIAN_DAY: i64 = 2_451_545;
 const US_PER_DAY: i64 = 86_400_000_000;
-/// So many digits fit in 64 bits, whatever they are.
+/// The number of digits that always fit in 64 bits.
 const SAFE_DIGITS: usize = 18;
 
-/// Why a field cannot be written.
+/// The reason why a field cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum FieldError {
     #[error("the row ends before it, or goes on behind it")]
@@ -130,7 +130,7 @@ impl Value<'_> {
         days.checked_mul(US_PER_DAY)?.checked_add(us)
     }
 
-    /// How many bytes it has as text.
+    /// The length of the text in bytes.
     pub(crate) fn text_bytes(self) -> Result<usize, FieldError> {
         let mut count = 0;
         self.each_byte(|_| {
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// As COPY TO writes it.
+    /// Escapes text as COPY TO does.
     fn escape(text: &str) -> String {
         let mut escaped = String::new();
         for character in text.chars() {

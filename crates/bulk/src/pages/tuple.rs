@@ -23,7 +23,7 @@ const XMAX_INVALID: u16 = 0x0800;
 const FROZEN_XID: u32 = 2;
 /// `TOAST_TUPLE_THRESHOLD`: what is wider is compressed or stored elsewhere.
 const WIDEST: usize = 2032;
-/// Of data with a header of one byte (`VARATT_CAN_MAKE_SHORT`).
+/// The largest size of data with a header of one byte (`VARATT_CAN_MAKE_SHORT`).
 const LONGEST_SHORT: usize = 126;
 const LONG_HEADER_BYTES: usize = 4;
 
@@ -41,7 +41,7 @@ pub(crate) struct TupleShape {
 struct Field {
     column: PageColumn,
     at: usize,
-    /// Of its data, without headers; 0 of a null.
+    /// The size of the data without headers; 0 for NULL.
     bytes: usize,
     is_null: bool,
 }
@@ -162,7 +162,7 @@ fn in_column(number: usize, error: &FieldError) -> String {
     format!("column {number}: {error}")
 }
 
-/// How many bytes of data the first row's value takes; none of a null.
+/// The size of the first row's value in bytes; none for NULL.
 fn stored_bytes(column: PageColumn, value: Value<'_>) -> Result<usize, FieldError> {
     if value.is_null() {
         return Ok(0);

@@ -39,7 +39,7 @@ impl Certificate {
         self.0.tbs_certificate.issuer == issuer.0.tbs_certificate.subject
     }
 
-    /// What was signed, how, and the signature: the algorithm as webpki has it, without its outermost tag.
+    /// The signed data, the algorithm as in webpki (without its outermost tag), and the signature.
     pub(crate) fn signed(&self) -> Option<(Vec<u8>, Vec<u8>, Vec<u8>)> {
         let message = self.0.tbs_certificate.to_der().ok()?;
         let algorithm = self.0.signature_algorithm.to_der().ok()?;

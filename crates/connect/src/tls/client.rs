@@ -78,7 +78,7 @@ impl TlsClient {
     }
 }
 
-/// Whom to trust. Where there is nobody, libpq checks nothing, unless the mode asks for it.
+/// The trusted authorities. Without any, libpq checks nothing, unless the mode requires it.
 fn roots(settings: &Tls) -> Result<Option<Roots>, TlsError> {
     let needed = || TlsError::NoRoots {
         sslmode: settings.sslmode.name(),

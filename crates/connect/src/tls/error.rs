@@ -1,4 +1,4 @@
-//! Why there is no encrypted connection.
+//! The reasons why there is no encrypted connection.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustls::CertificateError;
 use thiserror::Error;
 
-/// Why there is no encrypted connection.
+/// The reason why there is no encrypted connection.
 #[derive(Debug, Error)]
 pub enum TlsError {
     /// A file of certificates or keys cannot be used.
@@ -17,7 +17,7 @@ pub enum TlsError {
         parameter: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The reason, and a remedy.
         problem: FileProblem,
     },
     /// A certificate is to be checked, and there is nothing to check it with.
@@ -59,13 +59,13 @@ pub enum TlsError {
     Lost(io::Error),
 }
 
-/// What is wrong with a file.
+/// The defect of a file.
 #[derive(Debug, Error)]
 pub enum FileProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}")]
     Read(io::Error),
-    /// It is malformed.
+    /// The file is malformed.
     #[error("{0}")]
     Content(String),
     /// libpq takes no key that others may read.

@@ -121,7 +121,7 @@ fn decrypt(
     Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
 }
 
-/// As libpq: 0600 or less for a key of our own, 0640 or less for one of root's.
+/// Checks permissions as libpq does: 0600 or less for our own key, 0640 or less for one of root's.
 fn check_permissions(path: &Path) -> Result<(), TlsError> {
     let metadata =
         fs::metadata(path).map_err(|error| file_error("sslkey", path, FileProblem::Read(error)))?;

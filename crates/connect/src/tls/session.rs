@@ -1,4 +1,4 @@
-//! One encrypted connection, over a socket that does not block.
+//! An encrypted connection over a non-blocking socket.
 
 use std::io::{self, Read, Write};
 use std::os::fd::BorrowedFd;
@@ -56,7 +56,7 @@ impl TlsSession {
         self.connection.alpn_protocol()
     }
 
-    /// What a login can be bound to.
+    /// The data for channel binding of a login.
     pub(crate) fn certificate_hash(&self) -> Option<Vec<u8>> {
         let shown = self.connection.peer_certificates()?.first()?;
         Certificate::end_point_hash(shown)

@@ -80,7 +80,7 @@ pub enum Negotiation {
     /// The server is asked whether it can.
     #[default]
     Postgres,
-    /// It is taken for granted: servers from 17 on.
+    /// The server is assumed to support it: versions from 17 on.
     Direct,
 }
 

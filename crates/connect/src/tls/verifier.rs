@@ -1,4 +1,4 @@
-//! What is checked of a server's certificate: what libpq checks, no more and no less.
+//! Verifies a server's certificate exactly as libpq does.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ impl Verifier {
     }
 
     /// webpki reads certificates of version 3 only; those that PostgreSQL's manual makes with openssl are of version 1.
-    /// Such a one is taken when an authority has signed it without others between.
+    /// Such a certificate is accepted if an authority has signed it directly.
     fn check_version_1(
         &self,
         roots: &Roots,

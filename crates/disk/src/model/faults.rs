@@ -28,7 +28,7 @@ pub struct EioFault {
     /// The first request that it affects, counted from 1 since it was armed.
     #[serde(default = "one")]
     pub nth: u64,
-    /// How many requests it affects from then on; None is all.
+    /// The number of requests that it affects from then on; None is all.
     #[serde(default = "once")]
     pub count: Option<u64>,
     /// Only requests that overlap a range are affected: its first byte.
@@ -98,11 +98,11 @@ impl EioFault {
     }
 }
 
-/// What a disk leaves undone of a flush that it acknowledges.
+/// The part of an acknowledged flush that a disk omits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Lie {
-    /// Everything: a flush has no effect.
+    /// All of it: a flush has no effect.
     IgnoreFlush {},
     /// A flush covers only what an earlier flush, this many before it, should have covered.
     LateFlush {
@@ -145,7 +145,7 @@ pub struct FaultState {
     pub fault: EioFault,
     /// Requests with its operation and range since it was armed.
     pub seen: u64,
-    /// Of these, those that failed with EIO.
+    /// The number of these that failed with EIO.
     pub fired: u64,
 }
 

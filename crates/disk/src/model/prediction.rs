@@ -16,11 +16,11 @@ const HOST_NS: u64 = 50_000;
 /// Median latencies of 8 KiB requests at queue depth 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DepthOne {
-    /// Of a read at a random position.
+    /// The latency of a read at a random position.
     pub random_read_ns: u64,
-    /// Of a write at a random position.
+    /// The latency of a write at a random position.
     pub random_write_ns: u64,
-    /// Of a page of a log: a sequential write and a flush.
+    /// The latency of a page of a log: a sequential write and a flush.
     pub log_write_ns: u64,
 }
 

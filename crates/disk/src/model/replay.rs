@@ -6,7 +6,7 @@ use super::event::{Event, Settings};
 use super::extent::Extent;
 use super::volatile::{Cut, CutMode, CutReport, Previous, Sequence, Volatile};
 
-/// Where the content of a range comes from.
+/// The source of the content of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The content at the beginning of the history, at the same offset.
@@ -86,7 +86,7 @@ impl Replay {
         self.set(extent, source);
     }
 
-    /// What a cut of the power leaves now.
+    /// The content after a power cut at this point.
     pub fn cut(mut self, mode: CutMode, seed: u64) -> (Content, CutReport) {
         let (restores, report) = self.volatile.cut(Cut {
             mode,

@@ -74,7 +74,7 @@ impl Previous for Old {
     }
 }
 
-/// Which of the volatile writes survive a cut.
+/// The volatile writes that survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CutMode {
@@ -91,7 +91,7 @@ pub enum CutMode {
 /// A power cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cut {
-    /// Which writes survive.
+    /// The writes that survive.
     pub mode: CutMode,
     /// The seed of its random choices.
     pub seed: u64,

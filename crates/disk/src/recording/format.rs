@@ -18,7 +18,7 @@ const MAX_SIZE_BYTES: u64 = 1 << 60;
 const MAGIC: &[u8; 8] = b"PLNTHDSK";
 const VERSION: u32 = 1;
 
-/// What a recording began with.
+/// The start of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) size_bytes: u64,
@@ -28,7 +28,7 @@ pub(crate) struct Header {
     pub(crate) began_ns: u64,
 }
 
-/// Why the first bytes are no header that can be read.
+/// The reason why the first bytes are not a readable header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeaderError {
     NoRecording,

@@ -1,4 +1,4 @@
-//! What happens to a disk, recorded, so that its content at any moment can be had later.
+//! Records all changes of a disk, so that its content at any moment can be reconstructed.
 
 mod format;
 mod reader;

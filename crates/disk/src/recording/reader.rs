@@ -33,7 +33,7 @@ impl Recording {
     /// them, they are read up to the last whole one.
     ///
     /// # Errors
-    /// What cannot be read; that it is no recording, of another version, or damaged elsewhere than at its end.
+    /// The file that cannot be read; that it is not a recording, of another version, or damaged before its end.
     pub fn open(folder: &Path) -> Result<Self, DiskError> {
         let path = folder.join(RECORDS);
         let mut file = open(&path)?;
@@ -105,7 +105,7 @@ impl Recording {
     /// Checks the data of all writes against their checksums, and returns how many bytes that was.
     ///
     /// # Errors
-    /// What cannot be read, or is damaged.
+    /// The part that cannot be read or is damaged.
     pub fn verify(&self) -> Result<u64, DiskError> {
         let path = self.folder.join(DATA);
         let mut file = open(&path)?;
@@ -147,17 +147,17 @@ impl Recording {
         self.records.len()
     }
 
-    /// Of each record: its time by CLOCK_MONOTONIC, and the number of its kind.
+    /// The time of each record by CLOCK_MONOTONIC, and the number of its kind.
     pub fn times_and_kinds(&self) -> impl ExactSizeIterator<Item = (u64, u8)> {
         self.records
             .iter()
             .map(|record| (record.time_ns, record.step.kind()))
     }
 
-    /// What a cut of the power leaves of the disk after its first `point` records.
+    /// The content of the disk after a power cut that follows its first `point` records.
     ///
     /// # Errors
-    /// That there are fewer records, or which file cannot be opened.
+    /// That there are fewer records, or the file that cannot be opened.
     pub(crate) fn image(&self, point: u64, mode: CutMode, seed: u64) -> Result<Image, DiskError> {
         let records = usize::try_from(point)
             .ok()

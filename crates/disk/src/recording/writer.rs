@@ -27,7 +27,7 @@ pub(crate) struct RecordingStatus {
     pub(crate) folder: PathBuf,
     pub(crate) records: u64,
     pub(crate) data_bytes: u64,
-    /// Why nothing is recorded any more.
+    /// The reason why recording has stopped.
     pub(crate) error: Option<String>,
 }
 
@@ -130,7 +130,7 @@ impl Recorder {
         self.add(Step::Event(*event), bytes);
     }
 
-    /// Nothing is recorded from now on, for this reason.
+    /// Stops recording, for this reason.
     pub(crate) fn fail(&self, error: String) {
         self.shared.fail(error);
     }

@@ -16,7 +16,7 @@ use crate::variables::{Symbols, Variables};
 const MAX_NESTING: usize = 100;
 const MAX_DEPTH: usize = 1000;
 
-/// How tightly an operator binds its operands, from OR to the sign of a number.
+/// The precedence of an operator, from OR to the sign of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Anything,
@@ -83,7 +83,7 @@ struct Parser<'a, 'r> {
     depth: usize,
 }
 
-/// What an infix operator builds.
+/// The expression that an infix operator builds.
 enum Infix {
     Call(Function),
     /// With swapped operands: `a > b` is `b < a`, and evaluates `b` first.
