@@ -13,8 +13,8 @@ ATLAS = experiment(
     cuts=0,
     durability='atlas = 6\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nstop_after = 9',
     load=TPCB_WITH_LEDGER,
-    data='filesystem = "xfs"',
-    wal="",
+    data="",
+    wal='filesystem = "btrfs"',  # of which one image at a time can be mounted
 ).replace("[dataset]", '[server]\nstorage = "data"\nwal_storage = "wal"\n[dataset]')
 MATRIX = '[matrix]\nstorage = ["data", "wal"]'
 
@@ -99,7 +99,7 @@ def test_what_was_not_kept_is_not_opened(atlas):
         (ATLAS.replace(f"{TPCB[1]}\nledger = true", TPCB[1]), "an atlas needs a ledger of commits"),
         (
             ATLAS.replace('kind = "emulated"\nprofile = "sata-ssd"', 'kind = "tmpfs"').replace(
-                'filesystem = "xfs"', ""
+                'filesystem = "btrfs"', ""
             ),
             "only emulated disks can be",
         ),

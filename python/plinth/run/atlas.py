@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from plinth.load import LoadDriver
 from plinth.model.durability import PlannedCut, PowerCut
-from plinth.model.errors import Interrupted, PlinthError, RunError
+from plinth.model.errors import Interrupted, PlinthError, Refused, RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
@@ -135,14 +135,16 @@ class Atlas:
     ) -> Generator[PowerCut, None, None]:
         """The outcome of each image, in the order in which they are ready; `at_once` are checked at a time.
 
-        Storages of a file system that cannot be mounted beside its image (btrfs) are detached meanwhile.
+        btrfs mounts one file system of an identity at a time: its storages are detached meanwhile, and its images are
+        checked one after the other.
         """
-        with self._detached():
+        affected = [storage for storage in self.storages if storage.spec.filesystem == "btrfs"]
+        with self._detached(affected):
+            at_once = 1 if affected else at_once
             yield from _each_at_once(lambda planned: self._image(planned, recorded), images, at_once)
 
     @contextmanager
-    def _detached(self) -> Iterator[None]:
-        affected = [storage for storage in self.storages if storage.spec.filesystem == "btrfs"]
+    def _detached(self, affected: Sequence[Emulated]) -> Iterator[None]:
         for storage in affected:
             storage.detach(self.subject.runner, self.journal)
         try:
@@ -201,7 +203,7 @@ def check_image(
     try:
         image.mount()
         image.relocate()
-    except Interrupted:
+    except (Interrupted, Refused):  # Plinth did not try
         raise
     except PlinthError as error:
         found.refuse((error.message, *error.details))
