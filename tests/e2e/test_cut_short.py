@@ -121,7 +121,7 @@ def test_a_living_run_is_neither_cleaned_nor_resumed(project, nothing_left):
     running = project.start()
     running.wait_for("trial 1 of")
     cleaned = project.plinth("clean")
-    assert "still going" in cleaned.stdout
+    assert "still running" in cleaned.stdout
     resumed = project.plinth("resume", project.bundle)
     assert resumed.returncode == 4, resumed.stderr
     code, said = running.end()
