@@ -142,6 +142,14 @@ class LoadRun:
         the rest if `verbose_errors` is set; beyond 10,000 that nobody fetched they are only counted.
         """
 
+    def begin_measuring(self) -> int:
+        """Ends the warm-up of a load with a `warmup_max_s`, unless it is over: with the second that is under way, though not
+        before `warmup_s`. The load runs on.
+
+        Returns how long the warm-up lasts then, in ns. Raises EngineError when the load has not begun, or its warm-up has a
+        fixed length.
+        """
+
     def stop(self) -> None:
         """Ends the run: clients finish their transactions within `stop_timeout_s`, what is not finished then is
         counted as open. Returns at once; the result keeps what was done."""

@@ -55,6 +55,16 @@ fn poisson() -> Distribution {
 const HIGHEST_TPS: f64 = 1e9;
 
 impl Rate {
+    /// Whether one rate holds all along, whenever the warm-up ends.
+    pub(crate) fn is_constant(&self) -> bool {
+        let mut rates = self
+            .stages
+            .iter()
+            .flat_map(|stage| [stage.from_tps, stage.to_tps]);
+        let first = rates.next();
+        rates.all(|tps| Some(tps) == first)
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         let wrong = |message: String| Err(ConfigError::new("rate", message));
         if self.stages.is_empty() {

@@ -9,6 +9,8 @@ use plinth_script::{Prng, ThreadSeeds};
 use crate::config::Config;
 use crate::control::Control;
 use crate::program::Programs;
+use crate::seconds::nanoseconds;
+use crate::timeline::Timeline;
 
 /// What a thread is to do, and with what.
 #[derive(Debug)]
@@ -24,6 +26,12 @@ pub(crate) struct Assignment<'a> {
 }
 
 impl Assignment<'_> {
+    /// From when on no transaction begins: the duration after the warm-up, as far as its end is known.
+    pub(crate) fn ends_ns(&self, timeline: Timeline) -> u64 {
+        let measured_ns = self.config.duration_s.map_or(u64::MAX, nanoseconds);
+        measured_ns.saturating_add(timeline.warmup_ns)
+    }
+
     /// Numbers of the thread's clients that are to have a connection before the load begins: of those that get one for
     /// each transaction only the first, to see whether there is one to be had.
     pub(crate) fn numbers_to_connect(&self, all: bool) -> Range<usize> {

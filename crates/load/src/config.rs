@@ -35,6 +35,9 @@ pub struct Config {
     /// How long the load runs before it is measured.
     #[serde(default)]
     pub warmup_s: f64,
+    /// The warm-up goes on until [`crate::LoadRun::begin_measuring`], at the longest so long; `warmup_s` is then the least.
+    #[serde(default)]
+    pub warmup_max_s: Option<f64>,
     /// How long it is measured.
     pub duration_s: Option<f64>,
     /// Or: how many transactions of each client are measured.
@@ -194,6 +197,7 @@ impl Config {
         };
         let times = [
             ("warmup_s", self.warmup_s, true),
+            ("warmup_max_s", self.warmup_max_s.unwrap_or(0.0), true),
             (
                 "latency_limit_s",
                 self.latency_limit_s.unwrap_or(LONGEST_S),
@@ -213,6 +217,9 @@ impl Config {
                 return Err(ConfigError::new(key, message));
             }
         }
+        if let Some(longest_s) = self.warmup_max_s {
+            self.validate_open_warmup(longest_s)?;
+        }
         if let Some((name, _)) = self.variables.iter().find(|(_, text)| text.contains('\0')) {
             let message = format!("the text of {name:?} has a zero byte, which SQL cannot carry");
             return Err(ConfigError::new("variables", message));
@@ -230,6 +237,31 @@ impl Config {
         self.rate.as_ref().map_or(Ok(()), Rate::validate)?;
         self.log.as_ref().map_or(Ok(()), LogConfig::validate)?;
         self.ledger.as_ref().map_or(Ok(()), LedgerConfig::validate)
+    }
+
+    /// What cannot be told beforehand when the end of the warm-up is not known.
+    fn validate_open_warmup(&self, longest_s: f64) -> Result<(), ConfigError> {
+        let wrong = |message: String| Err(ConfigError::new("warmup_max_s", message));
+        if longest_s < self.warmup_s {
+            let least_s = self.warmup_s;
+            return wrong(format!("got {longest_s}, less than warmup_s, {least_s}"));
+        }
+        if self.rate.as_ref().is_some_and(|rate| !rate.is_constant()) {
+            return wrong(
+                "not with a rate that changes: its stages begin where the warm-up ends".to_owned(),
+            );
+        }
+        if self.log.is_some() {
+            return wrong(
+                "not with a log, whose intervals begin where the warm-up ends".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// The warm-up at its longest.
+    pub(crate) fn longest_warmup_s(&self) -> f64 {
+        self.warmup_max_s.unwrap_or(self.warmup_s)
     }
 
     /// Threads that are started.
@@ -267,15 +299,20 @@ mod tests {
     #[test]
     fn a_good_one_is_taken() {
         parsed(&[]).unwrap().validate().unwrap();
-        parsed(&[("duration_s", "null"), ("transactions_per_client", "7")])
-            .unwrap()
-            .validate()
-            .unwrap();
+        let constant = r#"{"stages": [{"from_tps": 9, "to_tps": 9}]}"#;
+        let good: [&[(&str, &str)]; 2] = [
+            &[("duration_s", "null"), ("transactions_per_client", "7")],
+            &[("warmup_s", "5"), ("warmup_max_s", "5"), ("rate", constant)],
+        ];
+        for changes in good {
+            parsed(changes).unwrap().validate().unwrap();
+        }
     }
 
     #[test]
     fn wrong_values_name_their_key() {
-        let cases: [(&[(&str, &str)], &str); 14] = [
+        let changing = r#"{"stages": [{"from_tps": 1, "to_tps": 2, "duration_s": 1}]}"#;
+        let cases: [(&[(&str, &str)], &str); 18] = [
             (&[("variables", r#"{"1a": "x"}"#)], "variables"),
             (&[("clients", "262144")], "clients"),
             (&[("variables", r#"{"a": "\u0000"}"#)], "variables"),
@@ -294,6 +331,16 @@ mod tests {
             ),
             (&[("duration_s", "0")], "duration_s"),
             (&[("warmup_s", "-1")], "warmup_s"),
+            (&[("warmup_max_s", "-1")], "warmup_max_s"),
+            (
+                &[("warmup_s", "5"), ("warmup_max_s", "4.9")],
+                "warmup_max_s",
+            ),
+            (&[("warmup_max_s", "9"), ("rate", changing)], "warmup_max_s"),
+            (
+                &[("warmup_max_s", "9"), ("log", r#"{"prefix": "/tmp/a"}"#)],
+                "warmup_max_s",
+            ),
             (&[("stop_timeout_s", "1e300")], "stop_timeout_s"),
             (
                 &[

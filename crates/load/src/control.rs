@@ -75,7 +75,6 @@ impl StartGate for ConnectedClients {
 
 #[derive(Debug)]
 pub(crate) struct Control {
-    timeline: Timeline,
     series: Arc<Series>,
     events: Events,
     wakers: Mutex<Vec<Option<Waker>>>,
@@ -99,7 +98,6 @@ impl Control {
             started: None,
         };
         Self {
-            timeline,
             series: Arc::new(Series::new(timeline, threads, is_open_loop)),
             events: Events::default(),
             wakers: Mutex::new((0..threads).map(|_| None).collect()),
@@ -109,8 +107,9 @@ impl Control {
         }
     }
 
+    /// The rows of the run as they are known now: the warm-up may still end earlier.
     pub(crate) fn timeline(&self) -> Timeline {
-        self.timeline
+        self.series.timeline()
     }
 
     pub(crate) fn series(&self) -> Arc<Series> {

@@ -129,8 +129,8 @@ impl Recorder {
     #[cold]
     #[inline(never)] // what instructions per transaction are counted without
     fn turn_over(&mut self, now_ns: u64) {
+        self.timeline = self.series.advance(self.thread, &self.second, now_ns);
         let row = self.timeline.row(now_ns);
-        self.series.advance(self.thread, &self.second, row);
         self.close_second();
         self.second_ends_ns = self.timeline.bounds_ns(row).1;
         self.phase = self.timeline.phase(row);
@@ -150,6 +150,11 @@ impl Recorder {
     /// When [`Recorder::advance`] has something to do next.
     pub(crate) fn second_ends_ns(&self) -> u64 {
         self.second_ends_ns
+    }
+
+    /// The rows as they were known when the current one began.
+    pub(crate) fn timeline(&self) -> Timeline {
+        self.timeline
     }
 
     pub(crate) fn is_measuring(&self) -> bool {

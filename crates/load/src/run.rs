@@ -172,7 +172,7 @@ impl LoadRun {
         let workloads = Workloads::new(&config)?;
         let programs = Programs::compile(&config, workloads, seeds.default_seed)?;
         let timeline = Timeline {
-            warmup_ns: nanoseconds(config.warmup_s),
+            warmup_ns: nanoseconds(config.longest_warmup_s()),
         };
         let control = Control::new(
             config.threads(),
@@ -237,6 +237,28 @@ impl LoadRun {
             events,
             events_dropped,
         }
+    }
+
+    /// Ends the warm-up of a load with a `warmup_max_s`, unless it is over: with the second that is under way, though not before
+    /// `warmup_s`. The load runs on. Returns how long the warm-up lasts then, in nanoseconds.
+    ///
+    /// # Errors
+    /// When the load has not begun, or its warm-up has a fixed length.
+    pub fn begin_measuring(&self) -> Result<u64, RunError> {
+        let Prepared {
+            config, control, ..
+        } = self.run.job();
+        let Some(started) = control.started() else {
+            return Err(RunError::State("the load has not begun"));
+        };
+        if config.warmup_max_s.is_none() {
+            return Err(RunError::State(
+                "the warm-up has a fixed length, as there is no warmup_max_s",
+            ));
+        }
+        let now_ns = started.at.elapsed().as_nanos() as u64;
+        let series = control.series();
+        Ok(series.begin_measuring(now_ns, nanoseconds(config.warmup_s)))
     }
 
     /// Ends the run: no transaction begins any more, those under way are finished within the stop timeout.

@@ -54,13 +54,14 @@ pub struct SeriesRow {
 /// The series of a run: rows that all threads have left behind are finished and never change.
 #[derive(Debug)]
 pub(crate) struct Series {
-    timeline: Timeline,
     is_open_loop: bool,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
+    /// Its warm-up may still end earlier, as long as no thread has left it.
+    timeline: Timeline,
     finished: Vec<SeriesRow>,
     /// Rows after the finished ones that some threads have left behind.
     pending: VecDeque<Aggregates>,
@@ -73,13 +74,13 @@ struct State {
 impl Series {
     pub(crate) fn new(timeline: Timeline, threads: usize, is_open_loop: bool) -> Self {
         let state = State {
+            timeline,
             finished: Vec::new(),
             pending: VecDeque::new(),
             threads: vec![(0, None); threads],
             given: 0,
         };
         Self {
-            timeline,
             is_open_loop,
             state: Mutex::new(state),
         }
@@ -90,12 +91,30 @@ impl Series {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread leaves the row it was in, with what happened there by script, for the row `next`.
-    pub(crate) fn advance(&self, thread: usize, second: &[Aggregates], next: usize) {
+    /// The rows as they are known now.
+    pub(crate) fn timeline(&self) -> Timeline {
+        self.lock().timeline
+    }
+
+    /// Ends the warm-up, unless that is over, with the row that holds `now_ns` or the last that a thread has reached, though not
+    /// before `least_ns`. So it ends after everything that has been recorded, and threads learn of it when they leave their row.
+    /// Returns the end.
+    pub(crate) fn begin_measuring(&self, now_ns: u64, least_ns: u64) -> u64 {
+        let mut state = self.lock();
+        let reached = state.threads.iter().map(|(row, _)| *row).max();
+        let row = reached.unwrap_or(0).max(state.timeline.row(now_ns));
+        state.timeline = state.timeline.ending_with(row, least_ns);
+        state.timeline.warmup_ns
+    }
+
+    /// A thread leaves the row it was in, with what happened there by script, for the one that holds `now_ns`. Returns the rows
+    /// as they are known now: those up to that one do not change any more.
+    pub(crate) fn advance(&self, thread: usize, second: &[Aggregates], now_ns: u64) -> Timeline {
         let mut state = self.lock();
         state.add(thread, second, self.is_open_loop);
-        state.threads[thread].0 = next;
-        state.finish(self.timeline);
+        state.threads[thread].0 = state.timeline.row(now_ns);
+        state.finish();
+        state.timeline
     }
 
     /// A thread ends at `end_ns`, with what happened in the row it was in.
@@ -103,7 +122,7 @@ impl Series {
         let mut state = self.lock();
         state.add(thread, second, self.is_open_loop);
         state.threads[thread].1 = Some(end_ns);
-        state.finish(self.timeline);
+        state.finish();
     }
 
     /// Rows finished since the last call.
@@ -135,7 +154,8 @@ impl State {
     }
 
     /// Turns into rows what no thread can change any more; once all threads have ended, everything.
-    fn finish(&mut self, timeline: Timeline) {
+    fn finish(&mut self) {
+        let timeline = self.timeline;
         let running = self.threads.iter().filter(|(_, ended)| ended.is_none());
         let reached = running.map(|(row, _)| *row).min();
         let end_ns = self.threads.iter().filter_map(|(_, ended)| *ended).max();
@@ -211,10 +231,10 @@ mod tests {
     #[test]
     fn a_row_is_finished_when_all_threads_have_left_it() {
         let series = Series::new(Timeline { warmup_ns: S }, 2, false);
-        series.advance(0, &second(3), 1);
+        series.advance(0, &second(3), S);
         assert!(series.take_new().is_empty());
-        series.advance(0, &second(5), 2);
-        series.advance(1, &second(4), 1);
+        series.advance(0, &second(5), 2 * S);
+        series.advance(1, &second(4), S);
         let rows = series.take_new();
         assert_eq!(rows.len(), 1);
         assert_eq!(
@@ -225,10 +245,39 @@ mod tests {
     }
 
     #[test]
+    fn the_warm_up_ends_with_the_last_row_that_a_thread_has_reached() {
+        let series = Series::new(Timeline { warmup_ns: 60 * S }, 2, false);
+        series.advance(0, &second(3), S);
+        series.advance(0, &second(5), 2 * S + 1);
+        // The other thread is two rows behind, and the caller's clock one.
+        assert_eq!(series.begin_measuring(2 * S - 1, 0), 3 * S);
+        assert_eq!(series.begin_measuring(40 * S, 0), 3 * S, "it has an end");
+        series.advance(1, &second(4), 3 * S - 1);
+        series.advance(1, &second(7), 3 * S);
+        series.advance(0, &second(6), 4 * S);
+        series.end(0, &second(0), 4 * S);
+        series.end(1, &second(2), 4 * S);
+        let rows = series.rows();
+        let figures: Vec<_> = rows
+            .iter()
+            .map(|row| (row.phase, row.done, row.t_ns))
+            .collect();
+        assert_eq!(
+            figures,
+            [
+                (Phase::Warmup, 7, 0),
+                (Phase::Warmup, 5, S),
+                (Phase::Warmup, 13, 2 * S),
+                (Phase::Measure, 2, 3 * S),
+            ]
+        );
+    }
+
+    #[test]
     fn the_end_cuts_the_last_row_and_fills_what_a_thread_slept_through() {
         let series = Series::new(Timeline { warmup_ns: 0 }, 2, false);
         series.end(1, &second(1), S / 2);
-        series.advance(0, &second(2), 3);
+        series.advance(0, &second(2), 3 * S);
         series.end(0, &second(4), 3 * S + S / 4);
         let rows = series.rows();
         let figures: Vec<_> = rows.iter().map(|row| (row.done, row.length_ns)).collect();
@@ -240,7 +289,7 @@ mod tests {
     #[test]
     fn an_end_on_the_edge_makes_no_empty_row() {
         let series = Series::new(Timeline { warmup_ns: 0 }, 1, false);
-        series.advance(0, &second(2), 1);
+        series.advance(0, &second(2), S);
         series.end(0, &second(0), S);
         assert_eq!(series.rows().len(), 1);
     }

@@ -18,6 +18,7 @@ pub enum Phase {
 /// The rows of a run with a given warm-up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeline {
+    /// How long it lasts; at the longest, as long as its end can still be brought forward.
     pub(crate) warmup_ns: u64,
 }
 
@@ -25,6 +26,14 @@ impl Timeline {
     /// Rows of the warm-up; the last may be shorter than a second.
     fn warmup_rows(self) -> usize {
         self.warmup_ns.div_ceil(SECOND_NS) as usize
+    }
+
+    /// The same rows up to `row`, with which the warm-up ends, though not before `least_ns`. An end that is earlier stays.
+    pub(crate) fn ending_with(self, row: usize, least_ns: u64) -> Self {
+        let end_ns = (row as u64 + 1) * SECOND_NS;
+        Self {
+            warmup_ns: end_ns.max(least_ns).min(self.warmup_ns),
+        }
     }
 
     /// The row that holds the time `t_ns` since the start of the run.
@@ -76,6 +85,33 @@ mod tests {
                 (Phase::Measure, (3_500_000_000, 4_500_000_000)),
             ]
         );
+    }
+
+    #[test]
+    fn an_end_that_is_brought_forward_leaves_the_rows_before_it_as_they_were() {
+        let longest = Timeline {
+            warmup_ns: 60 * SECOND_NS,
+        };
+        let ended = longest.ending_with(6, 0);
+        assert_eq!(ended.warmup_ns, 7 * SECOND_NS);
+        assert_eq!(ended.ending_with(20, 0).warmup_ns, 7 * SECOND_NS);
+        for row in 0..7 {
+            assert_eq!(ended.phase(row), Phase::Warmup);
+            assert_eq!(ended.bounds_ns(row), longest.bounds_ns(row));
+        }
+        assert_eq!(ended.phase(7), Phase::Measure);
+        assert_eq!(ended.bounds_ns(7), (7 * SECOND_NS, 8 * SECOND_NS));
+    }
+
+    #[test]
+    fn the_warm_up_ends_neither_before_its_least_nor_after_its_longest_time() {
+        let longest = Timeline {
+            warmup_ns: 9_500_000_000,
+        };
+        let end_ns = |row, least_ns| longest.ending_with(row, least_ns).warmup_ns;
+        assert_eq!(end_ns(0, 2_500_000_000), 2_500_000_000);
+        assert_eq!(end_ns(2, 2_500_000_000), 3_000_000_000);
+        assert_eq!(end_ns(9, 0), 9_500_000_000);
     }
 
     proptest! {

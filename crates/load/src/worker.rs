@@ -148,7 +148,6 @@ impl<'a> Worker<'a> {
         });
         let clock = Clock::of(started.at);
         let ledger = assignment.begin_ledger(ledger, clock, started);
-        let measured_ns = config.duration_s.map_or(u64::MAX, nanoseconds);
         let context = Context {
             programs,
             clock,
@@ -169,7 +168,7 @@ impl<'a> Worker<'a> {
             latency_limit_ns: config.latency_limit_ns(),
             sleepers: BinaryHeap::new(),
             waiting_for_turn: Vec::new(),
-            ends_ns: measured_ns.saturating_add(control.timeline().warmup_ns),
+            ends_ns: assignment.ends_ns(control.timeline()),
             limit: config.transactions_per_client.unwrap_or(u64::MAX),
             max_tries: config.max_tries,
             bytes_sent: 0,
@@ -242,6 +241,7 @@ impl<'a> Worker<'a> {
             self.publish();
             if self.context.recorder.second_ends_ns() != row_ends_ns {
                 row_ends_ns = self.context.recorder.second_ends_ns();
+                self.end_at(self.assignment.ends_ns(self.context.recorder.timeline()));
                 self.note_cpu()?;
                 self.check_each_second()?;
             }
@@ -400,11 +400,7 @@ impl<'a> Worker<'a> {
         let is_new = self.cut_off_ns == u64::MAX && self.clients_open > 0;
         if is_new && self.assignment.control.is_stopping() {
             self.interrupted |= now_ns < self.context.ends_ns;
-            self.context.ends_ns = self.context.ends_ns.min(now_ns);
-            for client in self.clients.iter_mut().filter(|client| client.is_open()) {
-                client.stop_waiting(&self.context);
-                self.clients_open -= usize::from(!client.is_open());
-            }
+            self.end_at(now_ns);
             self.cut_off_ns =
                 now_ns.saturating_add(nanoseconds(self.assignment.config.stop_timeout_s));
         }
@@ -416,6 +412,17 @@ impl<'a> Worker<'a> {
                 .collect();
             self.clients_open = 0;
             cancel_all(&cancellers, &mut self.context.recorder, self.last_ns);
+        }
+    }
+
+    /// Moves the end of the run to `ends_ns`, if that is earlier; clients that wait for what is due only later end.
+    fn end_at(&mut self, ends_ns: u64) {
+        if ends_ns < self.context.ends_ns {
+            self.context.ends_ns = ends_ns;
+            for client in self.clients.iter_mut().filter(|client| client.is_open()) {
+                client.stop_waiting(&self.context);
+                self.clients_open -= usize::from(!client.is_open());
+            }
         }
     }
 

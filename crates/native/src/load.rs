@@ -33,6 +33,12 @@ impl LoadRun {
         to_json(&self.run.progress()).map(Text)
     }
 
+    fn begin_measuring(&self, py: Python<'_>) -> PyResult<u64> {
+        self.run
+            .begin_measuring()
+            .map_err(|error| run_error(py, &error))
+    }
+
     fn stop(&self) {
         self.run.stop();
     }

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from plinth.analyse.adaptive import Adaptive
 from plinth.analyse.bootstrap import MIN_TRIALS
-from plinth.analyse.preparation import not_reached
+from plinth.analyse.preparation import not_reached, not_steady_after_warmup
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause
 from plinth.model.analysis import NoiseFloor, VariantResult
@@ -14,6 +14,7 @@ from plinth.model.factors import Design
 from plinth.model.figures import more_command
 from plinth.model.safety import SafetyGrade
 from plinth.model.trial import Trial
+from plinth.model.units import format_duration
 
 MANY_FAILURES = 0.01
 MANY_MISSED = 0.01
@@ -40,7 +41,7 @@ def caveats(
         *_of_safety(results),
         *_of_flushes(contents),
         *_of_comparability(measured, design),
-        *_of_trials(measured),
+        *_of_trials(contents, measured),
         *_of_load(measured),
         *_of_machine(contents),
         *_of_facts(contents, measured),
@@ -176,7 +177,7 @@ def _listed(design: Design) -> str:
     return " and ".join(design.factor(name).title for name in design.compared)
 
 
-def _of_trials(measured: dict[str, Measured]) -> Iterator[str]:
+def _of_trials(contents: BundleContents, measured: dict[str, Measured]) -> Iterator[str]:
     def failed(judged: JudgedTrial) -> str | None:
         trial = judged.contents.trial
         return (trial.failure or "no reason was kept") if trial.status == "failed" else None
@@ -185,6 +186,8 @@ def _of_trials(measured: dict[str, Measured]) -> Iterator[str]:
     yield from _grouped(measured, "excluded", lambda judged: judged.excluded)
     yield from _checks(measured)
     yield from _grouped(measured, "the cache was not in the state asked for", not_reached)
+    longest = format_duration(contents.plan.experiment.measure.longest_warmup_s)
+    yield from _grouped(measured, f"not steady after {longest} of warm-up", not_steady_after_warmup)
     yield from _grouped(
         measured,
         "not steady",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from plinth.model.contents import BundleContents
+from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import PLACES
 from plinth.model.level import level_text
 from plinth.model.pg_units import setting_text
@@ -27,7 +28,7 @@ def run_conditions(contents: BundleContents) -> tuple[Condition, ...]:
     drivers = dict.fromkeys(engine.driver for engine in engines if engine is not None and engine.driver is not None)
     found: dict[ConditionKind, dict[str, Any]] = {
         "measuring": {
-            "warm-up": format_duration(measure.warmup_s),
+            "warm-up": _warmup(measure),
             "measured time": format_duration(measure.duration_s),
             "order": measure.order,
             "fresh server": measure.fresh_server,
@@ -49,6 +50,13 @@ def run_conditions(contents: BundleContents) -> tuple[Condition, ...]:
         },
     }
     return tuple(one for kind, values in found.items() for one in _conditions(kind, values))
+
+
+def _warmup(measure: MeasureSpec) -> str:
+    if measure.warmup_max_s is None:
+        return format_duration(measure.warmup_s)
+    window = format_duration(measure.steady_window_s)
+    return f"{format_duration(measure.warmup_s)} to {format_duration(measure.warmup_max_s)}, until steady over {window}"
 
 
 def variant_conditions(contents: BundleContents, variant: Variant) -> tuple[Condition, ...]:

@@ -12,6 +12,7 @@ def preparations(measured: dict[str, Measured]) -> Iterator[str]:
     """Sentences of each variant; of caches with the evidence of the trial that was furthest from what was asked for."""
     for one in measured.values():
         yield from _restored(one)
+        yield from _warmed_up(one)
         states = [(state, trial.number) for trial in one.trials if (state := trial.contents.trial.cache) is not None]
         if states:
             state, number = max(states, key=lambda found: _distance(found[0]))
@@ -29,6 +30,21 @@ def _restored(one: Measured) -> Iterator[str]:
             f"{one.variant.label}: files restored to what they were after loading before {len(found)} of {len(one.trials)} trials, "
             f"by {how}, in {format_duration(took_s)} (median){sharing}"
         )
+
+
+def _warmed_up(one: Measured) -> Iterator[str]:
+    ended = [trial.contents.trial for trial in one.trials if trial.contents.trial.warmup_end is not None]
+    if ended:
+        steady = sum(trial.warmup_end is not None and trial.warmup_end.reason == "steady" for trial in ended)
+        shortest, longest = (format_duration(round(f(trial.warmup_ns for trial in ended) / 1e9, 1)) for f in (min, max))
+        took = shortest if shortest == longest else f"{shortest} to {longest}"
+        yield f"{one.variant.label}: warm-up of {took}; throughput was steady at its end in {steady} of {len(ended)} trials"
+
+
+def not_steady_after_warmup(judged: JudgedTrial) -> str | None:
+    """Why the warm-up of a trial ended at its cap; None where throughput was steady, or the warm-up of fixed length."""
+    end = judged.contents.trial.warmup_end
+    return end.seen if end is not None and end.reason == "cap" else None
 
 
 def not_reached(judged: JudgedTrial) -> str | None:

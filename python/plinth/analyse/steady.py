@@ -1,6 +1,7 @@
-"""Was a trial in a steady state? One rule, on the throughput of its measured seconds.
+"""Was a load in a steady state? One rule, on its throughput by the second: of the measured phase of a trial, and of the last
+seconds of a warm-up that ends by it.
 
-A trial is unsteady when its throughput shows a trend or a jump that is both large, more than a tenth of
+A load is unsteady when its throughput shows a trend or a jump that is both large, more than a tenth of
 the mean, and clear, several times its own standard error. Seconds are autocorrelated, so that errors are
 widened by sqrt((1 + r) / (1 - r)), r the lag-1 autocorrelation of what is left after the fit (Bartlett 1946),
 corrected for its bias in short series (Marriott and Pope 1954).
@@ -15,6 +16,7 @@ from plinth.analyse.bootstrap import Floats
 from plinth.model.load import Second
 
 MIN_SECONDS = 10
+"""Of fewer the rule says nothing; the warm-up's window has at least `plinth.model.experiment.LEAST_STEADY_WINDOW_S`."""
 MIN_SIDE = 5
 """Seconds on each side of a jump; what is shorter is a dip, such as a checkpoint's."""
 FITTED = 2
@@ -27,7 +29,7 @@ JUMP_ERRORS = 4.0
 
 @dataclass(frozen=True)
 class Steadiness:
-    """`steady` is None where the trial is too short to say; `reason` says what was seen otherwise."""
+    """`steady` is None where there is too little to say; `reason` says what was seen otherwise."""
 
     steady: bool | None
     reason: str | None = None
@@ -35,16 +37,21 @@ class Steadiness:
 
 def steadiness(series: Sequence[Second]) -> Steadiness:
     """The rule, on the seconds of the measured phase; a last piece shorter than half a second is left out."""
-    seconds = [second for second in series if second.phase == "measure" and second.length_ns >= 500_000_000]
-    if len(seconds) < MIN_SECONDS:
-        return Steadiness(None, f"{len(seconds)} measured seconds; {MIN_SECONDS} are needed to see a trend")
+    measured = [second for second in series if second.phase == "measure" and second.length_ns >= 500_000_000]
+    if len(measured) < MIN_SECONDS:
+        return Steadiness(None, f"{len(measured)} measured seconds; {MIN_SECONDS} are needed to see a trend")
+    return is_steady(measured, "the measured time")
+
+
+def is_steady(seconds: Sequence[Second], over: str) -> Steadiness:
+    """The rule, on `MIN_SECONDS` or more in a row, all of which count; `over` names them in the reason."""
     rates = np.array([second.done / second.length_ns for second in seconds])
     if rates.mean() == 0:
         return Steadiness(None, "nothing was done in any second")
     rates /= rates.mean()
     change, error = _trend(rates)
     if abs(change) > MIN_CHANGE and abs(change) > TREND_ERRORS * error:
-        return Steadiness(False, f"throughput {_moved(change)} over the measured time")
+        return Steadiness(False, f"throughput {_moved(change)} over {over}")
     change, error, place = _jump(rates)
     if abs(change) > MIN_CHANGE and abs(change) > JUMP_ERRORS * error:
         return Steadiness(False, f"throughput {_moved(change)} at once after {place} s")

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plinth.model.dataset import DatasetSpec
-from plinth.model.experiment import FIRST_LOOK
+from plinth.model.experiment import FIRST_LOOK, MeasureSpec
 from plinth.model.factors import Design, design_of
 from plinth.model.figures import percent
 from plinth.model.plan import DATA_ROLE, Need, Plan, PlannedCluster, Variant
@@ -40,7 +40,7 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(f"{experiment.name}: ", style="bold", end="")
     console.print(experiment.question)
     console.print(
-        f"\n{len(plan.variants)} variants, {_how_many(plan)} of {format_duration(measure.warmup_s)} warm-up and "
+        f"\n{len(plan.variants)} variants, {_how_many(plan)} of {_warmup(measure)} and "
         f"{format_duration(measure.duration_s)} measured; {_how_long(plan)} in all\n"
     )
     if measure.target is not None:
@@ -92,9 +92,19 @@ def _how_many(plan: Plan) -> str:
     )
 
 
+def _warmup(measure: MeasureSpec) -> str:
+    """ "5 s warm-up", or from how long to how long it lasts where it ends once throughput is steady."""
+    least, longest = format_duration(measure.warmup_s), format_duration(measure.longest_warmup_s)
+    if measure.warmup_max_s is None:
+        return f"{least} warm-up"
+    least = format_duration(max(measure.warmup_s, measure.steady_window_s))
+    return f"{least} to {longest} warm-up, until throughput is steady over {format_duration(measure.steady_window_s)},"
+
+
 def _how_long(plan: Plan) -> str:
     longest = f"about {format_duration(plan.estimated_s)}"
-    return longest if plan.experiment.measure.target is None else f"at most {longest}"
+    measure = plan.experiment.measure
+    return longest if measure.target is None and measure.warmup_max_s is None else f"at most {longest}"
 
 
 def _end_of_trials(target: float, budget_s: float | None) -> str:

@@ -33,6 +33,11 @@ class LoadDriver(Protocol):
         """Wait for the end for at most `timeout_s` seconds; return whether the load has ended."""
         ...
 
+    def begin_measuring(self) -> int:
+        """End the warm-up of a load with a `warmup_max_s`, unless it is over: with the second that is under way, though not before
+        `warmup_s`. Returns how long it lasts then, in ns. Raises RunError of a load that cannot."""
+        ...
+
     def stop(self) -> None:
         """Stop the load and return at once. Running transactions may finish within `stop_timeout_s` of the configuration."""
         ...

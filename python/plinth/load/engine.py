@@ -130,6 +130,13 @@ class Load:
         """Wait for the end for at most `timeout_s` seconds; return whether the load has ended. Ctrl-C ends the wait, not the load."""
         return self._run.wait(timeout_s)
 
+    def begin_measuring(self) -> int:
+        """End the warm-up of a load with a `warmup_max_s`, unless it is over: with the second that is under way, though not before
+        `warmup_s`. The load runs on. Returns how long the warm-up lasts then, in ns. Raises RunError when the load has not begun,
+        or its warm-up has a fixed length."""
+        with _plinth_errors():
+            return self._run.begin_measuring()
+
     def stop(self) -> None:
         """Stop the load and return at once. Running transactions may finish within `stop_timeout_s`."""
         self._run.stop()

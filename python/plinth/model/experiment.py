@@ -103,6 +103,8 @@ RestoreAsked = Literal["none", "auto", "reflink", "copy"]
 MOST_REPEATS = 1000
 DEFAULT_MOST_TRIALS = 20
 """Of each variant, where measure.target ends the trials."""
+LEAST_STEADY_WINDOW_S = 10.0
+"""Fewer seconds do not show how far throughput varies by itself."""
 FIRST_LOOK = 4
 """Trials of each variant before which measure.target decides nothing: fewer show too little of the spread."""
 Names = Annotated[
@@ -117,7 +119,26 @@ class MeasureSpec(Frozen):
     """The measuring rules."""
 
     warmup_s: DurationS = Field(
-        default=5.0, alias="warmup", description="Load before measuring begins.", examples=["5s"]
+        default=5.0,
+        alias="warmup",
+        description="Load before measuring begins; with warmup_max, the least of it.",
+        examples=["5s"],
+    )
+    warmup_max_s: DurationS | None = Field(
+        default=None,
+        gt=0,
+        alias="warmup_max",
+        description="The warm-up goes on until throughput is steady, at the longest so long: a trial that is not steady by then "
+        "is measured all the same, and the report says so. Default: every warm-up lasts as long as warmup.",
+        examples=["60s"],
+    )
+    steady_window_s: DurationS = Field(
+        default=LEAST_STEADY_WINDOW_S,
+        ge=LEAST_STEADY_WINDOW_S,
+        alias="steady_window",
+        description="With warmup_max: the last seconds in which throughput must show no trend and no jump, by the rule that the "
+        "measured time is judged by.",
+        examples=["20s"],
     )
     duration_s: DurationS = Field(
         default=30.0, gt=0, alias="duration", description="Measured time of one trial.", examples=["60s"]
@@ -248,6 +269,35 @@ class MeasureSpec(Frozen):
                 "order: with target, variants must run in random-blocks: it is decided after each block, in which all ran"
             )
         return self
+
+    @model_validator(mode="after")
+    def _warmup_can_become_steady(self) -> "MeasureSpec":
+        longest_s = self.warmup_max_s
+        if longest_s is None:
+            if self.steady_window_s != LEAST_STEADY_WINDOW_S:
+                raise ValueError(
+                    "steady_window: only with warmup_max; without it, every warm-up lasts as long as warmup"
+                )
+        elif longest_s < self.warmup_s:
+            raise ValueError(
+                f"warmup_max: got {format_duration(longest_s)}, less than warmup, {format_duration(self.warmup_s)}, which is the least"
+            )
+        elif longest_s < self.steady_window_s:
+            raise ValueError(
+                f"warmup_max: got {format_duration(longest_s)}, less than steady_window, {format_duration(self.steady_window_s)}: "
+                "no warm-up could be seen to be steady"
+            )
+        return self
+
+    @property
+    def longest_warmup_s(self) -> float:
+        """How long a warm-up may last: warmup, or warmup_max where it ends when throughput is steady."""
+        return self.warmup_s if self.warmup_max_s is None else self.warmup_max_s
+
+    @property
+    def longest_trial_s(self) -> float:
+        """The load of one trial at the longest."""
+        return self.longest_warmup_s + self.duration_s
 
     @model_validator(mode="after")
     def _cold_with_empty_shared_buffers(self) -> "MeasureSpec":

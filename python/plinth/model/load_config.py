@@ -141,6 +141,11 @@ class LoadConfig(Finite):
         default=0.0,
         description="How long the load runs before it is measured.",
     )
+    warmup_max_s: float | None = Field(
+        json_schema_extra=bounds(ge=0, le=MAX_DURATION_S),
+        default=None,
+        description="The warm-up goes on until it is ended (`begin_measuring`), at the longest so long; warmup_s is then the least.",
+    )
     duration_s: float | None = Field(
         json_schema_extra=bounds(gt=0, le=MAX_DURATION_S), default=None, description="How long it is measured."
     )

@@ -55,6 +55,15 @@ class CacheState(Frozen):
     )
 
 
+class WarmupEnd(Frozen):
+    """How a warm-up with `measure.warmup_max` ended."""
+
+    reason: Literal["steady", "cap"] = Field(
+        description="steady: throughput was, by the rule for the measured phase; cap: it was not when warmup_max was over."
+    )
+    seen: str | None = Field(default=None, description="What was not steady at the cap, for people.")
+
+
 class Restored(Frozen):
     """How the server's files were put back to what they were after loading, before a trial."""
 
@@ -76,7 +85,8 @@ class Trial(Frozen):
     excluded: str | None = Field(default=None, description="The rule by which it is left out of the statistics.")
     started_unix_ns: int
     connect_ns: int = 0
-    warmup_ns: int = 0
+    warmup_ns: int = Field(default=0, description="How long the warm-up took.")
+    warmup_end: WarmupEnd | None = Field(default=None, description="None of a warm-up of fixed length.")
     measured_ns: int = 0
     totals: Totals | None = None
     measured: Totals | None = None

@@ -125,7 +125,7 @@ def _cluster(
     experiment: Experiment, key: ClusterKey, variants: Sequence[Variant], inputs: PlanInputs
 ) -> PlannedCluster:
     own = [variant for variant in variants if variant.cluster == key.id]
-    trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
+    trial_s = experiment.measure.longest_trial_s
     size = inputs.dataset_size(key.dataset)
     taken = node_bytes(key.server, key.dataset, size, own, trial_s)
     restored = key.server.connection is None and is_restored(experiment.measure, own)
@@ -162,12 +162,12 @@ def warnings_of(experiment: Experiment, variants: Sequence[Variant], written_byt
         found.append("measure.aa = false: without the A/A pair nothing shows what this machine can tell apart")
     if measure.order == "sequential" and len(variants) > 1:
         found.append("measure.order = sequential: a drift of the machine falls on the variants unequally")
-    if measure.cache == "cold" and measure.warmup_s > 0:
+    if measure.cache == "cold" and measure.longest_warmup_s > 0:
         found.append(
-            f'measure.cache = "cold": the warm-up of {format_duration(measure.warmup_s)} already reads what is cold; with '
+            f'measure.cache = "cold": the warm-up of {format_duration(measure.longest_warmup_s)} already reads what is cold; with '
             "warmup = 0 all of it is measured"
         )
-    if measure.cache == "as-is" and measure.warmup_s == 0:
+    if measure.cache == "as-is" and measure.longest_warmup_s == 0:
         found.append("measure.warmup = 0: cold caches are measured together with the rest")
     if isinstance(experiment.dataset, SqlDataset) and experiment.dataset.size_bytes is None:
         found.append("dataset.size is not given: what the dataset takes is missing from the needs, and from the time")

@@ -75,7 +75,7 @@ def estimated_written_bytes(
 ) -> int:
     """Return the bytes that the run writes to storages: `ballast_bytes`, each cluster's data, once more as WAL if loaded by
     SQL, then WAL and pages of each trial."""
-    trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
+    trial_s = experiment.measure.longest_trial_s
     loaded = sum(
         (1 if _writes_pages(cluster.dataset) else 2) * len(cluster.nodes) * cluster.data_bytes
         for cluster in clusters

@@ -73,7 +73,7 @@ def estimated_s(
     storages = {storage for cluster in clusters for storage in cluster.storages}
     filling_s = sum(map(_filling_s, places.values()))
     probing_s = len(storages) * _PROBE_CASES * experiment.measure.probe_s
-    trial_s = experiment.measure.warmup_s + experiment.measure.duration_s
+    trial_s = experiment.measure.longest_trial_s
     measure = experiment.measure
     io_s = measure.probe_io_s * sum(JOBS_OF_SHAPE[shape] for shape in set(measure.probe_io))
     probing_s += len(storages) * len(set(measure.probe_io_at)) * io_s

@@ -65,8 +65,10 @@ def _aa_pair(contents: BundleContents, analysis: Analysis) -> _Score:
 
 
 def _warmup(contents: BundleContents, analysis: Analysis) -> _Score:
-    warmup_s = contents.plan.experiment.measure.warmup_s
-    return _yes_or_no(warmup_s > 0, f"{format_duration(warmup_s)} before each trial, not counted")
+    measure = contents.plan.experiment.measure
+    longest = format_duration(measure.longest_warmup_s)
+    until = "" if measure.warmup_max_s is None else "until throughput was steady, at most "
+    return _yes_or_no(measure.longest_warmup_s > 0, f"{until}{longest} before each trial, not counted")
 
 
 def _steady(contents: BundleContents, analysis: Analysis) -> _Score:

@@ -33,16 +33,15 @@ class ActionSchedule:
     them all, opened when the schedule is entered, so that its start disturbs nothing that is measured.
     """
 
-    def __init__(self, actions: Sequence[Action], to: Connection, warmup_s: float) -> None:
+    def __init__(self, actions: Sequence[Action], to: Connection) -> None:
         self._actions = sorted(actions, key=lambda action: action.at_s)
         self._to = to
-        self._warmup_s = warmup_s
         self._ended = threading.Event()
         self._action_events: list[_ActionEvent] = []
         self._failure: str | None = None
         self._connection: psycopg.Connection[Any] | None = None
         self._thread = threading.Thread(target=self._work, name="actions", daemon=True)
-        self._t0_s = 0.0
+        self._measured_from_s: float | None = None
 
     def __enter__(self) -> Self:
         if self._actions:
@@ -55,11 +54,12 @@ class ActionSchedule:
     ) -> None:
         self.end()
 
-    def begin(self) -> None:
-        """The load has begun."""
-        if self._actions:
-            self._t0_s = time.monotonic()
-            self._thread.start()
+    def begin(self, measured_in_s: float) -> None:
+        """It is known when the measured phase begins: in so many seconds, or before now. Later calls change nothing."""
+        if self._measured_from_s is None:
+            self._measured_from_s = time.monotonic() + measured_in_s
+            if self._actions:
+                self._thread.start()
 
     def end(self) -> None:
         """End the schedule, now that the load has ended."""
@@ -98,7 +98,8 @@ class ActionSchedule:
 
     def _is_due(self, action: Action) -> bool:
         """Wait for its time; whether that came before the end of the load."""
-        due_s = self._t0_s + self._warmup_s + action.at_s
+        assert self._measured_from_s is not None, "it has begun"
+        due_s = self._measured_from_s + action.at_s
         return not self._ended.wait(max(0.0, due_s - time.monotonic()))
 
     def _do(self, action: Action, connection: "psycopg.Connection[Any]") -> bool:

@@ -123,8 +123,8 @@ class LiveLog:
                 block=trial.block,
                 variant=_cut(variant.id, MAX_NAME),
                 trials=total,
-                warmup_s=self._measure.warmup_s,
-                total_s=self._measure.warmup_s + self._measure.duration_s,
+                warmup_s=self._measure.longest_warmup_s,
+                total_s=self._measure.longest_trial_s,
             )
         )
         self._listener.trial_started(trial, variant, total)

@@ -12,6 +12,7 @@ from plinth.model.load_config import LedgerFiles, ShellUser
 from plinth.model.native import NativeTransaction
 from plinth.model.plan import ScriptText, TransactionText
 from plinth.model.workload import WorkloadSpec
+from plinth.run.warmup import check_warmup
 
 STOP_TIMEOUT_S = 10.0
 _CONNECT_TIMEOUT_S = 10.0
@@ -43,6 +44,7 @@ def load_of(
         scripts=[_configured(one) for one in scripts],
         variables={**variables, **{name: str(value) for name, value in workload.variables.items()}},
         warmup_s=measure.warmup_s,
+        warmup_max_s=measure.warmup_max_s,
         duration_s=measure.duration_s,
         rate=_rate(workload),
         latency_limit_s=workload.latency_limit_s,
@@ -60,6 +62,7 @@ def check_load(
     workload: WorkloadSpec, scripts: Sequence[TransactionText], measure: MeasureSpec, variables: Mapping[str, str]
 ) -> None:
     """Raises UsageError, with file and line of a script, for what the workload's driver would refuse to run."""
+    check_warmup(workload, measure)
     ledger = Path("/nowhere") if workload.keeps_ledger else None
     config = load_of(workload, scripts, measure, to=_NOWHERE, variables=variables, cores=1, seed=1, ledger=ledger)
     load.check_load(workload, scripts, variables, config)

@@ -211,7 +211,9 @@ class PowerCuts:
         config = load_of(
             workload,
             subject.variant.scripts,
-            self._plan.experiment.measure.model_copy(update={"warmup_s": 0.0, "duration_s": _LOAD_S}),
+            self._plan.experiment.measure.model_copy(
+                update={"warmup_s": 0.0, "warmup_max_s": None, "duration_s": _LOAD_S}
+            ),
             to=subject.cluster.connection,
             variables=subject.dataset.variables(),
             cores=self._plan.host.cores,

@@ -15,7 +15,7 @@ from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
-from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial
+from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
 from plinth.model.units import format_count
 from plinth.model.workload import Driver, WorkloadSpec
 from plinth.observe import Observation, Observer
@@ -27,6 +27,7 @@ from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_TIMEOUT_S, load_of
 from plinth.run.stall import StallWatch
 from plinth.run.topology import Node, Server, Topology
+from plinth.run.warmup import WarmupWatch
 from plinth.server import connect, database_errors
 from plinth.system import cancel
 from plinth.system.owner import shell_user
@@ -128,6 +129,7 @@ class _Measured:
     checks: tuple[Check, ...]
     gaps: tuple[Gap, ...]
     server: ServerFacts
+    warmup_end: WarmupEnd | None
     failure: str | None
     cache: CacheState | None
     restored: Restored | None = None
@@ -206,7 +208,7 @@ class TrialRunner:
             ended = _ended_transactions(control, variant.workload)
         observer = self._observer(primary, cluster, devices)
         measure = self._plan.experiment.measure
-        actions = ActionSchedule(measure.actions, server.connection, measure.warmup_s)
+        actions = ActionSchedule(measure.actions, server.connection)
         ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None
         t0_ns = None
         observer.start(self._clock.monotonic_ns())
@@ -223,7 +225,9 @@ class TrialRunner:
                 ledger=ledger,
             )
             with actions:
-                load, failure = self._load(config, variant.workload.driver, server, observer, stalls, actions)
+                load, failure, warmup_end = self._load(
+                    config, variant.workload.driver, server, observer, stalls, actions
+                )
             t0_ns = self._monotonic_ns(load.started_unix_ns)
         finally:
             observation = observer.stop(t0_monotonic_ns=t0_ns)
@@ -250,6 +254,7 @@ class TrialRunner:
             checks=tuple(checks),
             gaps=(*gaps, *observation.gaps),
             server=primary.facts,
+            warmup_end=warmup_end,
             failure=failure,
             cache=cached.state if cached else None,
         )
@@ -287,20 +292,24 @@ class TrialRunner:
         observer: Observer,
         stalls: StallWatch,
         actions: ActionSchedule,
-    ) -> tuple[LoadResult, str | None]:
-        """Drive the load to its end; returns its result, and why it is a failure."""
+    ) -> tuple[LoadResult, str | None, WarmupEnd | None]:
+        """Drive the load to its end; returns its result, why it is a failure, and how a warm-up of open length ended."""
         measure = self._plan.experiment.measure
-        total_s = measure.warmup_s + measure.duration_s
         failure, ended = None, 0
         load = self._make_load(driver, config)
         self._running = load
+        warmup = WarmupWatch(measure, load.begin_measuring)
         try:
             load.start()
-            actions.begin()
+            if warmup.ends_ns is not None:
+                actions.begin(warmup.ends_ns / 1e9)
             while not load.wait(_POLL_S):
                 cancel.check()
                 progress = load.progress()
-                self._report(progress, total_s, observer)
+                warmup.follow(progress)
+                if warmup.ends_ns is not None:
+                    actions.begin((warmup.ends_ns - progress.elapsed_ns) / 1e9)
+                self._report(progress, warmup.longest_s + measure.duration_s, observer)
                 if progress.done + progress.failed > ended:
                     ended = progress.done + progress.failed
                     stalls.note_progress()
@@ -311,7 +320,8 @@ class TrialRunner:
             load.stop()
             load.wait(STOP_TIMEOUT_S)
             raise
-        return load.result(), failure
+        result = load.result()
+        return result, failure, warmup.end(result.series)
 
     def _report(self, progress: LoadProgress, total_s: float, observer: Observer) -> None:
         for second in progress.seconds:
@@ -398,6 +408,7 @@ def _output(
         **result,
         connect_ns=load.connect_ns,
         warmup_ns=load.warmup_ns,
+        warmup_end=measured.warmup_end,
         measured_ns=load.measured_ns,
         totals=load.totals,
         measured=load.measured,

@@ -89,6 +89,10 @@ class DriverLoad:
             self._end()
         return self._process is None
 
+    def begin_measuring(self) -> int:
+        """Raises RunError: clients are told when the warm-up ends before it begins. Such a load is refused in the plan."""
+        raise RunError("a load by a driver has a warm-up of fixed length")
+
     def stop(self) -> None:
         """Stop the load and return at once. Running transactions may finish within `stop_timeout_s`."""
         if self._pipe is None:
