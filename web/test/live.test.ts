@@ -46,6 +46,7 @@ function second(at: number, changes: Partial<SecondPassed> = {}): LiveEvent {
     unix_ns: at * 1e9,
     t_ns: at * 1e9,
     length_ns: 1e9,
+    phase: at < 2 ? "warmup" : "measure",
     done: 100 + at,
     failed: 0,
     skipped: null,
@@ -94,6 +95,25 @@ describe("the running trial", () => {
       ["failed", [0, 0, 5]],
     ]);
     expect(livePanels(live, page)).toMatchObject({ end_s: 3, whole_s: 10, bin_s: 1 });
+  });
+
+  test("has a warm-up as long as it was, once its end is known", () => {
+    const live = run(started(1), second(0, { phase: "warmup" }));
+    expect(livePanels(live, page)).toMatchObject({
+      whole_s: 10,
+      spans: [{ kind: "warm-up", from_s: 0, to_s: 2 }],
+    });
+    live.read({ events: [second(1, { phase: "measure" })], problems: [] });
+    expect(livePanels(live, page)).toMatchObject({
+      whole_s: 9,
+      spans: [{ kind: "warm-up", from_s: 0, to_s: 1 }],
+    });
+    expect(stateLines(live)[0]).toBe("2 s of 9 s");
+    const older = run(started(1), second(0, { phase: null }), second(4, { phase: null }));
+    expect(livePanels(older, page)).toMatchObject({
+      whole_s: 10,
+      spans: [{ kind: "warm-up", from_s: 0, to_s: 2 }],
+    });
   });
 
   test("has rates of its seconds' lengths, and no percentile of a short piece", () => {

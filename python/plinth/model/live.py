@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from plinth.model.base import Frozen
+from plinth.model.load import Phase
 from plinth.model.report import Panel
 
 LIVE_VERSION = 1
@@ -94,8 +95,8 @@ class TrialStarted(Frozen):
     block: Count
     variant: ShortText
     trials: Count = Field(description="Planned so far.")
-    warmup_s: Seconds
-    total_s: Seconds = Field(description="Warm-up and measured time.")
+    warmup_s: Seconds = Field(description="At the longest: with measure.warmup_max it may end earlier.")
+    total_s: Seconds = Field(description="Warm-up, at the longest, and measured time.")
 
 
 class SecondPassed(Frozen):
@@ -105,6 +106,7 @@ class SecondPassed(Frozen):
     unix_ns: UnixNs
     t_ns: Nanoseconds = Field(description="Start of this second since the start of the load.")
     length_ns: Nanoseconds
+    phase: Phase | None = Field(default=None, description="None in the log of an older Plinth.")
     done: Count
     failed: Count
     skipped: Count | None

@@ -138,6 +138,7 @@ class LiveLog:
                     unix_ns=time.time_ns(),
                     t_ns=second.t_ns,
                     length_ns=second.length_ns,
+                    phase=second.phase,
                     done=second.done,
                     failed=second.failed,
                     skipped=second.skipped,

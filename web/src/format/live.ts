@@ -123,9 +123,12 @@ export interface TrialStarted {
    * Planned so far.
    */
   trials: number;
+  /**
+   * At the longest: with measure.warmup_max it may end earlier.
+   */
   warmup_s: number;
   /**
-   * Warm-up and measured time.
+   * Warm-up, at the longest, and measured time.
    */
   total_s: number;
 }
@@ -140,6 +143,10 @@ export interface SecondPassed {
    */
   t_ns: number;
   length_ns: number;
+  /**
+   * None in the log of an older Plinth.
+   */
+  phase: ("warmup" | "measure") | null;
   done: number;
   failed: number;
   skipped: number | null;

@@ -118,7 +118,7 @@ export function stateLines(run: LiveRun): string[] {
   const lines: string[] = [];
   const last = run.seconds.at(-1);
   if (run.isMeasuring && run.trial !== null) {
-    const of = duration(run.trial.total_s);
+    const of = duration(wholeLength(run));
     lines.push(last ? `${duration(secondEnd(last))} of ${of}` : `Begins; ${of} of load`);
   }
   const left_s = timeLeft(run);
@@ -158,7 +158,7 @@ export interface LivePanels {
 
 export function livePanels(run: LiveRun, page: LivePage): LivePanels {
   const end_s = run.seconds.reduce((end, second) => Math.max(end, secondEnd(second)), 0);
-  const whole_s = Math.max(1, run.trial?.total_s ?? 0, end_s);
+  const whole_s = Math.max(1, wholeLength(run), end_s);
   const bin_s = binWidth(whole_s);
   const bins = binned(run.seconds, bin_s, end_s);
   const panels = page.panels.map((panel): PanelData => {
@@ -168,9 +168,20 @@ export function livePanels(run: LiveRun, page: LivePage): LivePanels {
     const isEmpty = shown.every(({ values }) => values.every((value) => value === null));
     return { panel, lines: shown, gap: isEmpty ? "no second of this trial's load has passed yet" : null };
   });
-  const warmup_s = Math.min(run.trial?.warmup_s ?? 0, whole_s);
+  const warmup_s = Math.min(warmupLength(run), whole_s);
   const spans: Span[] = warmup_s > 0 ? [{ kind: "warm-up", from_s: 0, to_s: warmup_s }] : [];
   return { panels, bin_s, end_s, whole_s, spans };
+}
+
+/** How long the warm-up of the trial lasts; at the longest, as long as its end is not known. */
+function warmupLength({ trial, seconds }: LiveRun): number {
+  const measured = seconds.find((second) => second.phase === "measure");
+  return measured === undefined ? (trial?.warmup_s ?? 0) : measured.t_ns / 1e9;
+}
+
+/** How long the load of the trial lasts; at the longest, as long as the end of its warm-up is not known. */
+function wholeLength(run: LiveRun): number {
+  return run.trial === null ? 0 : run.trial.total_s - run.trial.warmup_s + warmupLength(run);
 }
 
 function secondEnd({ t_ns, length_ns }: SecondPassed): number {
