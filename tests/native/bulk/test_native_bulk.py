@@ -401,7 +401,8 @@ def test_a_stream_that_cannot_connect_keeps_all_from_loading(server: Server, dat
         ({"streams": 2, "replace": True}, "streams: got 2"),
         ({"streams": 0}, "streams: got 0"),
         ({"generator": {"kind": "tpcb", "scale": 0}}, "generator.scale: got 0"),
-        ({"generator": {"kind": "tpcc", "scale": 1}}, "unknown variant `tpcc`"),
+        ({"generator": {"kind": "tpch", "scale": 1}}, "unknown variant `tpch`"),
+        ({"generator": {"kind": "tpcc", "scale": 1}}, "unknown field `scale`"),
         ({"speed": "high"}, "unknown field `speed`"),
     ],
 )
