@@ -25,6 +25,12 @@ def probed() -> Reported:
 
 
 @pytest.fixture(scope="session")
+def mixed() -> Reported:
+    """The same of two types of transactions, lookup and transfer."""
+    return reported(report_bundles.with_types(report_bundles.ramdisk()))
+
+
+@pytest.fixture(scope="session")
 def trouble() -> Reported:
     """The same with a failed trial (4), an excluded one (7), and a gap, errors and a failed check in trial 1."""
     return reported(report_bundles.ramdisk(trouble=True))

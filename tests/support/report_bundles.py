@@ -13,7 +13,7 @@ from plinth.model.base import Gap
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.experiment import Experiment
 from plinth.model.facts import Fact, HostFacts, Installation, ServerFacts, Setting, StackNode, StorageFacts
-from plinth.model.load import EngineCost, Histogram, LoadError, Second, Totals
+from plinth.model.load import EngineCost, Histogram, LoadError, ScriptTotals, Second, Totals
 from plinth.model.manifest import Manifest
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, PlannedTrial, ScriptText, Variant
 from plinth.model.probe_io import IoJob, IoMoment, IoProbe, IoResult, IoSide, StorageIo
@@ -90,6 +90,45 @@ def with_reference(contents: BundleContents, reference: Reference | None = None)
     """The same run, whose experiment names published results: by default all forms that these have."""
     plan = contents.plan.model_copy(update={"reference": reference or published()})
     return replace(contents, plan=plan)
+
+
+def with_types(contents: BundleContents) -> BundleContents:
+    """The same run, of a workload of two types of transactions: nine lookups to a transfer, of which some were retried."""
+    scripts = (ScriptText(name="lookup", source="", weight=9), ScriptText(name="transfer", source=""))
+    variants = tuple(variant.model_copy(update={"scripts": scripts}) for variant in contents.plan.variants)
+    plan = contents.plan.model_copy(update={"variants": variants})
+    return replace(contents, plan=plan, trials=tuple(map(_of_two_types, contents.trials)))
+
+
+def _of_two_types(contents: TrialContents) -> TrialContents:
+    whole = next(one for one in contents.histograms if one.scope == "transaction")
+    others = tuple(one for one in contents.histograms if one.scope != "transaction")
+    transfers = whole.count // 10
+    rng = np.random.default_rng(contents.trial.number)
+    parts = [
+        _histogram(rng, done, whole.sum_ns / whole.count * pace, "transaction", None, None, None).model_copy(
+            update={"script": name}
+        )
+        for name, done, pace in (("lookup", whole.count - transfers, 0.7), ("transfer", transfers, 3.0))
+    ]
+    outcomes = tuple(
+        ScriptTotals(
+            name=str(part.script),
+            weight=weight,
+            measured=Totals(
+                scheduled=part.count,
+                done=part.count,
+                failed=0,
+                skipped=0,
+                open=0,
+                retries=2 * retried,
+                retried=retried,
+            ),
+        )
+        for part, weight, retried in zip(parts, (9, 1), (0, 1234), strict=True)
+    )
+    trial = contents.trial.model_copy(update={"scripts": outcomes})
+    return replace(contents, trial=trial, histograms=(*parts, *others))
 
 
 def with_io(contents: BundleContents) -> BundleContents:

@@ -29,6 +29,7 @@ import { settingsView } from "./views/settings";
 import { storageView } from "./views/storage";
 import { timelineView } from "./views/timeline";
 import { tradeOffsView } from "./views/tradeoffs";
+import { transactionsView } from "./views/transactions";
 import { trialsView } from "./views/trials";
 
 /** First what answers the question: the answer, and a chart of it. Then what a reader asks next. */
@@ -45,6 +46,7 @@ function page(report: Report): HTMLElement[] {
     focus && trialsView(report, focus),
     focus && timelineView(report, focus),
     focus && latencyView(report, focus),
+    transactionsView(report),
     bottlenecksView(report),
     settingsView(report),
     storageView(report),

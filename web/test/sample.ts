@@ -21,6 +21,7 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     is_aa_twin: false,
     tps: tps === null ? null : estimate(tps),
     latency: null,
+    transactions: [],
     statements: [],
     failed: 0,
     retried: 0,
@@ -113,6 +114,7 @@ export function point(
     failure: null,
     bottleneck: null,
     work: null,
+    transactions: [],
     observer_cores: null,
     ...changes,
   };
@@ -208,6 +210,7 @@ export function report(changes: Partial<Report> = {}): Report {
       effects: text("Effects of factors"),
       durability: text("Power cuts"),
       published: text("Study"),
+      transactions: text("Types"),
       bottlenecks: text("Bottlenecks"),
       server_work: text("Work"),
       process_io: text("Process I/O"),

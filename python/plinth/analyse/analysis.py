@@ -95,6 +95,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
         is_aa_twin=variant.is_aa_twin,
         tps=tps,
         latency=measured.latency(),
+        transactions=measured.transactions(seed),
         statements=measured.statements(),
         failed=measured.failed(),
         retried=measured.retried(),

@@ -15,6 +15,7 @@ from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
 from plinth.analyse.process_io import process_io
 from plinth.analyse.server_work import server_work, trial_work
 from plinth.analyse.steady import Steadiness, steadiness
+from plinth.analyse.transactions import transaction_results, trial_transactions
 from plinth.analyse.window import Window, measured_phase
 from plinth.model.analysis import (
     CommitCeiling,
@@ -23,7 +24,9 @@ from plinth.model.analysis import (
     ProcessIo,
     ServerWork,
     StatementLatency,
+    TransactionResult,
     TrialPoint,
+    TrialTransactions,
     TrialWork,
 )
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, VariantBottleneck, WaitShare
@@ -51,6 +54,7 @@ class JudgedTrial:
     bottleneck: Bottleneck | None
     work: TrialWork | None
     writes: PostgresWrites | None
+    transactions: tuple[TrialTransactions, ...]
 
     @property
     def number(self) -> int:
@@ -81,6 +85,7 @@ class JudgedTrial:
             failure=trial.failure,
             bottleneck=self.bottleneck,
             work=self.work,
+            transactions=self.transactions,
             observer_cores=trial.observer_cpu_ns / trial.observer_ns
             if trial.observer_ns and trial.observer_cpu_ns is not None
             else None,
@@ -113,6 +118,10 @@ class Measured:
         """Percentiles of the counted trials' histograms, merged."""
         merged = merge(judged.latency for judged in self.counted if judged.latency)
         return merged.percentiles() if merged else None
+
+    def transactions(self, seed: int) -> tuple[TransactionResult, ...]:
+        """Each type of transaction, where the workload has several."""
+        return transaction_results([judged.contents for judged in self.counted], self.variant, seed)
 
     def statements(self) -> tuple[StatementLatency, ...]:
         """The same for each statement."""
@@ -228,6 +237,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         bottleneck,
         work,
         writes,
+        trial_transactions(contents, variant),
     )
 
 

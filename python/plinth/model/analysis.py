@@ -159,6 +159,18 @@ class ProcessIo(Frozen):
     gaps: tuple[Gap, ...] = Field(description="Groups that could not be read, and why.")
 
 
+class TrialTransactions(Frozen):
+    """One type of transaction in one trial's measured phase. None: it could not be read."""
+
+    name: str
+    tps: float
+    done: int
+    failed: int | None
+    retried: int | None = Field(description="Transactions that were tried more than once.")
+    latency_p50_ns: int | None
+    latency_p99_ns: int | None
+
+
 class TrialPoint(Frozen):
     """One trial of a variant, kept and shown whether it counts or not."""
 
@@ -179,6 +191,9 @@ class TrialPoint(Frozen):
         default=None, description="Its bottleneck; None of a trial that was not completed."
     )
     work: TrialWork | None = Field(default=None, description="None of a trial that was not completed.")
+    transactions: tuple[TrialTransactions, ...] = Field(
+        default=(), description="Of a workload of several types of transactions, each type."
+    )
     observer_cores: float | None = Field(
         default=None, description="CPU time of the observation, in cores; None where it is not known."
     )
@@ -210,6 +225,20 @@ class StatementLatency(Frozen):
     line: int | None
     text: str
     latency: LatencyPercentiles
+
+
+class TransactionResult(Frozen):
+    """One type of transaction of a workload of several, over the variant's counted trials. None: it could not be read."""
+
+    name: str
+    share_asked: float = Field(description="Its weight in parts of all weights.")
+    share: float | None = Field(description="Of all transactions done; None when none was.")
+    tps: Estimate
+    latency: LatencyPercentiles | None = Field(description="None when none was done.")
+    done: int
+    failed: int | None
+    retried: int | None = Field(description="Transactions that were tried more than once.")
+    retries: int | None = Field(description="Further tries, all together.")
 
 
 class OpenLoop(Frozen):
@@ -260,6 +289,10 @@ class VariantResult(Frozen):
     is_aa_twin: bool
     tps: Estimate | None
     latency: LatencyPercentiles | None
+    transactions: tuple[TransactionResult, ...] = Field(
+        default=(),
+        description="Of a workload of several types of transactions, each type; else empty, and in analyses by earlier versions.",
+    )
     statements: tuple[StatementLatency, ...] = ()
     failed: int = 0
     retried: int = 0

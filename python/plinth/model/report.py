@@ -364,6 +364,7 @@ class SectionTexts(Frozen):
     sweep: SectionText
     effects: SectionText
     durability: SectionText
+    transactions: SectionText
     bottlenecks: SectionText
     server_work: SectionText
     process_io: SectionText

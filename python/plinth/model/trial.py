@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
-from plinth.model.load import EngineCost, LoadError, Totals
+from plinth.model.load import EngineCost, LoadError, ScriptTotals, Totals
 
 TRIAL_VERSION = 1
 
@@ -92,6 +92,9 @@ class Trial(Frozen):
     measured: Totals | None = None
     tps: float | None = Field(
         default=None, ge=0, description="Transactions done in the measured phase, per second of it."
+    )
+    scripts: tuple[ScriptTotals, ...] = Field(
+        default=(), description="The outcomes of each type of transaction; empty in trials of before they were kept."
     )
     engine: EngineCost | None = None
     observer_cpu_ns: int | None = Field(

@@ -31,6 +31,7 @@ from plinth.report.text import (
     variant_name,
     verdict,
 )
+from plinth.report.transactions import TYPE_HEADS, type_rows
 from plinth.report.written import HEADS, written_gaps, written_rows
 
 _MARKS = {"yes": "yes", "partly": "partly", "no": "**no**"}
@@ -54,6 +55,7 @@ def render_markdown(report: Report) -> str:
         _section("Differences between variants", _differences(report)),
         _section(titles.durability.title, _durability(report)),
         _section("State at the beginning of the trials", _list(analysis.preparations)),
+        _section(titles.transactions.title, _transactions(report)),
         _section(titles.bottlenecks.title, _bottlenecks(report)),
         _section(titles.server_work.title, _work(report)),
         _section(titles.process_io.title, _process_io(report)),
@@ -206,6 +208,12 @@ def _durability(report: Report) -> str:
         for damage in cut.damage
     ]
     return "\n\n".join(filter(None, (_table(heads, rows), _list(examples))))
+
+
+def _transactions(report: Report) -> str:
+    """Each type of transaction of each variant, where there are several."""
+    rows = [(variant_name(variant), *row) for variant in report.analysis.variants for row in type_rows(variant)]
+    return f"{_table(TYPE_HEADS, rows)}\n\n{_text(report.sections.transactions.note)}" if rows else ""
 
 
 def _bottlenecks(report: Report) -> str:

@@ -38,6 +38,12 @@ SECTIONS = SectionTexts(
         "every acknowledged commit was looked for, then every table, index and page was checked. The bound is the exact one of "
         "Clopper and Pearson.",
     ),
+    transactions=SectionText(
+        title="Transactions by type",
+        note="Share: of all transactions done, beside the share that the workload asks for. Throughput is the median of the trials "
+        "with its 95 % interval; latencies are of all counted trials together, from merged histograms, and of transactions "
+        "that were done. Retried: transactions that were tried more than once.",
+    ),
     bottlenecks=SectionText(
         title="Bottleneck by variant",
         note="Judged from where the clients' time went in the measured phase, sampled ten times a second, and from how busy "

@@ -32,21 +32,26 @@ _TRIAL_COLUMNS = (
     "group",
 )
 
+_TYPE_COLUMNS = ("tps", "done", "failed", "retried", "latency_p50_ns", "latency_p99_ns")
+
 
 def render_csv(report: Report) -> str:
     """Return one row per trial in order of execution, including excluded and failed ones. Empty fields are not available.
 
-    Each factor has a further column, named `factor:NAME`.
+    Each factor has a further column, named `factor:NAME`; each type of transaction of a workload of several has one for
+    each of its figures, named `FIGURE:TYPE`.
     """
     factors = list(dict.fromkeys(name for variant in report.variants for name in variant.levels))
     results = {variant.id: variant for variant in report.analysis.variants}
     points = {point.number: point for variant in results.values() for point in variant.trials}
+    types = list(dict.fromkeys(one.name for point in points.values() for one in point.transactions))
+    by_type = [f"{figure}:{name}" for name in types for figure in _TYPE_COLUMNS]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_cell(name) for name in (*_TRIAL_COLUMNS, *(f"factor:{name}" for name in factors)))
+    writer.writerow(_cell(name) for name in (*_TRIAL_COLUMNS, *(f"factor:{name}" for name in factors), *by_type))
     for trial in report.trials:
         variant, point = results[trial.variant], points[trial.number]
-        work = point.work
+        work, transactions = point.work, {one.name: one for one in point.transactions}
         writer.writerow(
             _cell(value)
             for value in (
@@ -71,6 +76,7 @@ def render_csv(report: Report) -> str:
                 variant.safety.grade,
                 variant.group,
                 *(_field(variant.levels.get(name)) for name in factors),
+                *(getattr(transactions.get(name), figure, None) for name in types for figure in _TYPE_COLUMNS),
             )
         )
     return text.getvalue()

@@ -39,6 +39,7 @@ from plinth.report.text import (
     top_waits,
     variant_name,
 )
+from plinth.report.transactions import type_lines
 from plinth.report.written import written_sentence
 
 _SAFETY_STYLES: dict[SafetyGrade, str] = {
@@ -121,6 +122,7 @@ def render_terminal(
             *_scaling(analysis),
             *_trade_offs(analysis),
             *_durability(analysis),
+            *_transactions(analysis),
             *_bottlenecks(analysis),
             *_written(analysis),
             *_process_io(analysis),
@@ -190,6 +192,17 @@ def _durability(analysis: Analysis) -> list[Text]:
         for label, test in tested[:_MAX_VARIANTS]
     ]
     return [_title(SECTIONS.durability), *lines, *_more(len(tested))] if lines else []
+
+
+def _transactions(analysis: Analysis) -> list[Text]:
+    """Each type of transaction of each variant, where there are several."""
+    variants = [variant for variant in analysis.variants if variant.transactions and not variant.is_aa_twin]
+    lines = [
+        line
+        for variant in variants[:_MAX_VARIANTS]
+        for line in (Text(f"{variant.label}:", style="bold"), *(Text(f"  {text}") for text in type_lines(variant)))
+    ]
+    return [_title(SECTIONS.transactions), *lines, *_more(len(variants))] if lines else []
 
 
 def _bottlenecks(analysis: Analysis) -> list[Text]:

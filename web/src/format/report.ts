@@ -180,6 +180,10 @@ export interface VariantResult {
   is_aa_twin: boolean;
   tps: Estimate | null;
   latency: LatencyPercentiles | null;
+  /**
+   * Of a workload of several types of transactions, each type; else empty, and in analyses by earlier versions.
+   */
+  transactions: TransactionResult[];
   statements: StatementLatency[];
   failed: number;
   retried: number;
@@ -254,6 +258,35 @@ export interface LatencyPercentiles {
    * Standard deviation, as pgbench prints it; of the histogram's buckets, which are right to three digits. None in analyses of before it was worked out.
    */
   stddev_ns: number | null;
+}
+/**
+ * One type of transaction of a workload of several, over the variant's counted trials. None: it could not be read.
+ */
+export interface TransactionResult {
+  name: string;
+  /**
+   * Its weight in parts of all weights.
+   */
+  share_asked: number;
+  /**
+   * Of all transactions done; None when none was.
+   */
+  share: number | null;
+  tps: Estimate;
+  /**
+   * None when none was done.
+   */
+  latency: LatencyPercentiles | null;
+  done: number;
+  failed: number | null;
+  /**
+   * Transactions that were tried more than once.
+   */
+  retried: number | null;
+  /**
+   * Further tries, all together.
+   */
+  retries: number | null;
 }
 /**
  * Latency of one statement of a script, merged over the variant's counted trials.
@@ -798,6 +831,10 @@ export interface TrialPoint {
    */
   work: TrialWork | null;
   /**
+   * Of a workload of several types of transactions, each type.
+   */
+  transactions: TrialTransactions[];
+  /**
    * CPU time of the observation, in cores; None where it is not known.
    */
   observer_cores: number | null;
@@ -824,6 +861,21 @@ export interface TrialWork {
   missing: {
     [k: string]: string;
   };
+}
+/**
+ * One type of transaction in one trial's measured phase. None: it could not be read.
+ */
+export interface TrialTransactions {
+  name: string;
+  tps: number;
+  done: number;
+  failed: number | null;
+  /**
+   * Transactions that were tried more than once.
+   */
+  retried: number | null;
+  latency_p50_ns: number | null;
+  latency_p99_ns: number | null;
 }
 /**
  * A variant against the baseline of its stratum: ratio of their tps, above 1 is faster.
@@ -1283,6 +1335,7 @@ export interface SectionTexts {
   sweep: SectionText;
   effects: SectionText;
   durability: SectionText;
+  transactions: SectionText;
   bottlenecks: SectionText;
   server_work: SectionText;
   process_io: SectionText;

@@ -46,13 +46,20 @@ export function latencyView(report: Report, focus: Store<Focus>): HTMLElement {
   );
 }
 
-const PERCENTILE_COLUMNS: readonly Column<VariantResult>[] = [
-  { head: "Variant", cell: (variant) => variant.label },
-  ...PERCENTILES.map(([head, field]) => ({
+/** A column for each percentile of what has latencies. */
+export function percentileColumns<
+  Row extends { readonly latency: LatencyPercentiles | null },
+>(): Column<Row>[] {
+  return PERCENTILES.map(([head, field]) => ({
     head,
     isNumeric: true,
-    cell: (variant: VariantResult) => (variant.latency ? latency(variant.latency[field]) : "n/a"),
-  })),
+    cell: (row: Row) => (row.latency ? latency(row.latency[field]) : "n/a"),
+  }));
+}
+
+const PERCENTILE_COLUMNS: readonly Column<VariantResult>[] = [
+  { head: "Variant", cell: (variant) => variant.label },
+  ...percentileColumns<VariantResult>(),
   {
     head: "Transactions",
     isNumeric: true,

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { describe, expect, test } from "vitest";
-import type { Report, VariantResult } from "../../src/format/report";
+import type { Report, TransactionResult, VariantResult } from "../../src/format/report";
 import { initialFocus, Store } from "../../src/model/focus";
 import { bottlenecksView } from "../../src/views/bottlenecks";
 import { checksView } from "../../src/views/checks";
@@ -17,6 +17,7 @@ import { rankingView } from "../../src/views/ranking";
 import { reproduceView } from "../../src/views/reproduce";
 import { settingsView } from "../../src/views/settings";
 import { storageView } from "../../src/views/storage";
+import { transactionsView } from "../../src/views/transactions";
 import { wearView } from "../../src/views/wear";
 import { estimate, report, setting, trial, variant } from "../sample";
 import { bodyRows, cellsOf, tableOf, texts } from "./cells";
@@ -160,6 +161,39 @@ describe("bottlenecks", () => {
       ["disk", "backends", "2 kB/s [1.9 kB/s, 2.1 kB/s]", "1 kB/s [950 B/s, 1.05 kB/s]"],
       ["disk", "checkpointer", "n/a: Permission denied"],
     ]);
+  });
+});
+
+describe("transactions by type", () => {
+  const type = (name: string, changes: Partial<TransactionResult> = {}): TransactionResult => ({
+    name,
+    share_asked: 0.9,
+    share: 0.912,
+    tps: estimate(1200),
+    latency: LATENCY,
+    done: 12345,
+    failed: 0,
+    retried: 3,
+    retries: 4,
+    ...changes,
+  });
+
+  test("are grouped by variant, and what is not known is n/a", () => {
+    const rare = type("<b>rare</b>", { share: null, latency: null, failed: null, retried: null });
+    const view = transactionsView(
+      withVariants(({ id }) => (id === "disk" ? { transactions: [type("lookup"), rare] } : {})),
+    );
+    expect(view?.querySelectorAll("th[scope=rowgroup]")).toHaveLength(1);
+    const rows = texts(tableOf(view as HTMLElement, "Types"));
+    expect(rows[0]).toEqual(["disk"]);
+    expect(rows[1]?.slice(0, 4)).toEqual(["lookup", "1,200 [1,140, 1,260]", "91.2 % (90.0 %)", "1.00 ms"]);
+    expect(rows[1]?.slice(-2)).toEqual(["3", "0"]);
+    expect(rows[2]?.[0]).toBe("<b>rare</b>");
+    expect(rows[2]?.slice(-9).every((cell) => cell === "n/a")).toBe(true);
+  });
+
+  test("have no section where every workload is of one type", () => {
+    expect(transactionsView(report())).toBeNull();
   });
 });
 

@@ -1,0 +1,75 @@
+"""The types of transactions of a workload of several, each by itself: throughput, latency and outcomes."""
+
+from collections.abc import Sequence
+
+from plinth.analyse.bootstrap import of_trials
+from plinth.analyse.latency import Latency, merge, read
+from plinth.model.analysis import TransactionResult, TrialTransactions
+from plinth.model.contents import TrialContents
+from plinth.model.load import Totals
+from plinth.model.plan import Variant
+
+
+def trial_transactions(contents: TrialContents, variant: Variant) -> tuple[TrialTransactions, ...]:
+    """Each type in the trial's measured phase; nothing of a workload of one type, and of a trial that measured nothing."""
+    trial = contents.trial
+    if len(variant.scripts) < 2 or not trial.measured_ns:
+        return ()
+    return tuple(_of_trial(contents, script.name) for script in variant.scripts)
+
+
+def transaction_results(trials: Sequence[TrialContents], variant: Variant, seed: int) -> tuple[TransactionResult, ...]:
+    """Each type over these trials, which count; nothing of a workload of one type, and without trials."""
+    by_trial = [one for trial in trials if (one := trial_transactions(trial, variant))]
+    if not by_trial:
+        return ()
+    weights = sum(script.weight for script in variant.scripts)
+    done_of_all = sum(one.done for types in by_trial for one in types)
+    results: list[TransactionResult] = []
+    for place, script in enumerate(variant.scripts):
+        of_type = [types[place] for types in by_trial]
+        latency = merge(one for trial in trials if (one := _latency(trial, script.name)) is not None)
+        totals = [_totals(trial, script.name) for trial in trials]
+        done = sum(one.done for one in of_type)
+        results.append(
+            TransactionResult(
+                name=script.name,
+                share_asked=script.weight / weights,
+                share=done / done_of_all if done_of_all else None,
+                tps=of_trials([one.tps for one in of_type], seed),
+                latency=latency.percentiles() if latency else None,
+                done=done,
+                failed=_sum(totals, "failed"),
+                retried=_sum(totals, "retried"),
+                retries=_sum(totals, "retries"),
+            )
+        )
+    return tuple(results)
+
+
+def _of_trial(contents: TrialContents, name: str) -> TrialTransactions:
+    latency, totals = _latency(contents, name), _totals(contents, name)
+    done = totals.done if totals is not None else latency.count if latency is not None else 0
+    return TrialTransactions(
+        name=name,
+        tps=done / (contents.trial.measured_ns / 1e9),
+        done=done,
+        failed=totals.failed if totals else None,
+        retried=totals.retried if totals else None,
+        latency_p50_ns=latency.percentile_ns(500) if latency else None,
+        latency_p99_ns=latency.percentile_ns(990) if latency else None,
+    )
+
+
+def _latency(contents: TrialContents, name: str) -> Latency | None:
+    return merge(read(one) for one in contents.histograms if one.scope == "transaction" and one.script == name)
+
+
+def _totals(contents: TrialContents, name: str) -> Totals | None:
+    """None in a trial of before they were kept: its histograms still tell what was done."""
+    return next((one.measured for one in contents.trial.scripts if one.name == name), None)
+
+
+def _sum(totals: Sequence[Totals | None], field: str) -> int | None:
+    known = [one for one in totals if one is not None]
+    return sum(getattr(one, field) for one in known) if len(known) == len(totals) else None
