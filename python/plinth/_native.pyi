@@ -241,8 +241,9 @@ class BulkLoad:
         Raises EngineError as long as the load has not ended.
         """
 
-def tpcc_order_lines(warehouses: int, seed: int) -> int:
-    """How many order lines `warehouses` have when they are loaded with this seed; 300,000 each, about."""
+def tpcc_order_lines(warehouses: tuple[int, ...], seed: int) -> list[int]:
+    """How many order lines the first `warehouses` have when they are loaded with this seed, for each of these numbers, which
+    ascend; 300,000 each, about."""
 
 @final
 class PageLoad:

@@ -48,10 +48,10 @@ impl BulkLoad {
     }
 }
 
-/// The rows of order_line in a dataset of these warehouses.
+/// The rows of order_line of each of these numbers of warehouses, which ascend.
 #[pyfunction]
-pub(crate) fn tpcc_order_lines(py: Python<'_>, warehouses: u64, seed: u64) -> u64 {
-    py.detach(|| TpccGenerator { warehouses, seed }.order_lines())
+pub(crate) fn tpcc_order_lines(py: Python<'_>, warehouses: Vec<u64>, seed: u64) -> Vec<u64> {
+    py.detach(|| TpccGenerator::order_lines(&warehouses, seed))
 }
 
 /// A load that was not started, or has no result.

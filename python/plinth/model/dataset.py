@@ -47,8 +47,8 @@ class LoadedTables(Frozen):
         default=0,
         ge=0,
         le=10_000,
-        description="Partitions of the large table, by ranges of its key; 0: it has none. Each is loaded in one transaction, "
-        "its rows frozen.",
+        description="Partitions of the large table, by ranges of its key; of tpcc, of each large table, by ranges of warehouses; 0: "
+        "there are none. Each is loaded in one transaction, its rows frozen.",
         examples=[16],
     )
     unlogged: bool = Field(
@@ -152,14 +152,18 @@ class TpccDataset(LoadedTables):
     )
 
     @model_validator(mode="after")
-    def _as_yet_by_copy_into_whole_tables(self) -> "TpccDataset":
+    def _as_yet_by_copy(self) -> "TpccDataset":
         if self.writes_pages:
             raise ValueError(
                 "loader: got pages; the keys of tpcc have several columns, and pages are written for keys of one"
             )
-        if self.partitions:
+        return self
+
+    @model_validator(mode="after")
+    def _warehouses_for_each_partition(self) -> Self:
+        if self.warehouses < self.partitions:
             raise ValueError(
-                f"partitions: got {self.partitions:,}; only 0 is allowed: tables of tpcc have no partitions"
+                f"partitions: got {self.partitions:,}; give at most as many as warehouses, {self.warehouses:,}"
             )
         return self
 

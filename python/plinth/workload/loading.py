@@ -51,6 +51,8 @@ class Recipe:
     """Statements that make them: those of one stage may run at the same time, stages go one after the other."""
     after: tuple[str, ...] = ()
     """Further statements, once rows and keys are there."""
+    foreign_keys: tuple[str, ...] = ()
+    """Statements that make them and check all rows, once the tables are vacuumed and their statistics there."""
 
     @property
     def rows(self) -> int:
@@ -88,6 +90,7 @@ class Recipe:
             ("vacuum", "; ".join(sql for statements in self._vacuum_sql() for sql in statements)),
             ("analyze", self._analyze_sql() if self.spec.partitions else ""),
             ("count", "count the rows"),
+            ("foreign_keys", "; ".join(self.foreign_keys)),
         ]
         return [Step(id=f"dataset.{name}", title=title) for name, title in titles if title]
 
@@ -144,6 +147,8 @@ class Recipe:
             self._run(server, ledger, report, "analyze", {"analyze": (self._analyze_sql(),)})
         for table, rows in self.counts.items():
             ledger.check_count(table, rows)
+        foreign = {f"foreign key {number}": (sql,) for number, sql in enumerate(self.foreign_keys)}
+        self._run(server, ledger, report, "check foreign keys", foreign)
         return ledger
 
     def _ledger(self, server: LoadServer) -> Ledger:

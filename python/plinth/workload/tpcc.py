@@ -14,13 +14,14 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
+from plinth.model.tpcc import TpccSchema, rows_of
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.loading import Recipe, typical_load_s
 from plinth.workload.maintenance import sorts_bytes
+from plinth.workload.part import Part
 from plinth.workload.server import LoadServer
 from plinth.workload.tpcc_conditions import check_conditions
-from plinth.workload.tpcc_tables import TABLES, creating, keys, parts, rows_of
 
 if TYPE_CHECKING:
     import psycopg
@@ -93,23 +94,45 @@ class Tpcc:
 
     def _recipe(self) -> Recipe:
         spec = self.spec
-        rows = rows_of(spec.warehouses, _order_lines(spec.warehouses, spec.seed))
-        all_parts = parts(rows, spec.fillfactor)
+        schema = self._schema()
+        order_lines = _order_lines(schema.bounds(), spec.seed)
+        rows = rows_of(spec.warehouses, order_lines[-1])
+        parts = tuple(
+            Part(part.name, part.number, part.first_row, part.rows, row_bytes=part.row_bytes)
+            for part in schema.parts(order_lines)
+        )
         return Recipe(
             spec=spec,
             generator=TpccGenerator(spec.warehouses, spec.seed),
-            parts=all_parts,
-            row_bytes=sum(part.rows * (part.row_bytes or 0) for part in all_parts) / sum(rows.values()),
-            create=tuple(creating(spec)),
+            parts=parts,
+            row_bytes=sum(part.rows * (part.row_bytes or 0) for part in parts) / sum(rows.values()),
+            create=tuple(schema.create()),
             counts=rows,
-            stores=tuple(table.name for table in TABLES),
-            keys=keys(spec, rows),
+            stores=tuple(part.name for part in parts),
+            keys=schema.keys(),
+            foreign_keys=schema.foreign_keys() if spec.foreign_keys else (),
+        )
+
+    def _schema(self) -> TpccSchema:
+        spec = self.spec
+        return TpccSchema(
+            spec.warehouses,
+            spec.seed,
+            kind_of_table=spec.kind_of_table,
+            fillfactor=spec.fillfactor,
+            tablespace=_quoted(spec.tablespace),
+            index_tablespace=_quoted(spec.index_tablespace),
+            partitions=spec.partitions,
         )
 
 
+def _quoted(name: str | None) -> str | None:
+    return None if name is None else f'"{name}"'
+
+
 @cache
-def _order_lines(warehouses: int, seed: int) -> int:
-    """The rows of order_line: each order has from 5 to 15, drawn by the seed."""
+def _order_lines(warehouses: tuple[int, ...], seed: int) -> tuple[int, ...]:
+    """The rows of order_line of so many warehouses: each order has from 5 to 15, drawn by the seed."""
     from plinth._native import tpcc_order_lines
 
-    return tpcc_order_lines(warehouses, seed)
+    return tuple(tpcc_order_lines(warehouses, seed))

@@ -71,10 +71,17 @@ impl TpccGenerator {
         Ok(())
     }
 
-    /// How many lines all orders have together.
+    /// How many lines the orders of the first `warehouses` have, for each of these numbers, which ascend.
     #[must_use]
-    pub fn order_lines(self) -> u64 {
-        LineCounts::new(self.seed).sum(self.warehouses)
+    pub fn order_lines(warehouses: &[u64], seed: u64) -> Vec<u64> {
+        let counts = LineCounts::new(seed);
+        let (mut before, mut sum) = (0, 0);
+        let lines = warehouses.iter().map(|&end| {
+            sum += counts.sum(before..end);
+            before = end;
+            sum
+        });
+        lines.collect()
     }
 }
 

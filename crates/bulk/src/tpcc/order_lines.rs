@@ -29,9 +29,11 @@ impl LineCounts {
         FEWEST_LINES + scaled(random, MOST_LINES - FEWEST_LINES + 1)
     }
 
-    pub(super) fn sum(self, warehouses: u64) -> u64 {
-        let orders = warehouses * DISTRICTS * OF_DISTRICT;
-        (0..orders).map(|row| self.of(row)).sum()
+    /// Of the orders of some warehouses, which are numbered from 0 on.
+    pub(super) fn sum(self, warehouses: Range<u64>) -> u64 {
+        let first = |warehouse| warehouse * DISTRICTS * OF_DISTRICT;
+        let orders = first(warehouses.start)..first(warehouses.end);
+        orders.map(|row| self.of(row)).sum()
     }
 }
 

@@ -87,11 +87,9 @@ fn tables_have_the_rows_of_the_specification() {
     assert_eq!(counts, expected);
     // 60,000 orders of 10 lines, with a standard deviation of the square root of 10 each.
     assert!(lines.abs_diff(600_000) < 5 * 775, "{lines}");
-    let generator = TpccGenerator {
-        warehouses: WAREHOUSES,
-        seed: 1,
-    };
-    assert_eq!(generator.order_lines(), lines);
+    let of = |warehouses: &[u64]| TpccGenerator::order_lines(warehouses, 1);
+    assert_eq!(of(&[0, WAREHOUSES]), [0, lines]);
+    assert_eq!(of(&[1, WAREHOUSES]), [of(&[1])[0], lines]);
 }
 
 #[test]
