@@ -210,7 +210,7 @@ def write(contents: TrialContents, factor: float, checkpoint: bool) -> TrialCont
     return replace(
         contents,
         trial=contents.trial.model_copy(update={"warmup_ns": begin_ns, "devices": (device("loop0"), device("sda"))}),
-        read_samples=lambda: samples,
+        read_samples=lambda _=None: samples,
         events=tuple(Event(t_ns=t_ns, kind="checkpoint_end", text="") for t_ns in ends),
     )
 
@@ -269,7 +269,7 @@ def test_a_device_that_was_not_counted_is_a_gap_and_not_a_zero() -> None:
     contents = one_disk(100, 100, 100)
     first, second, third = contents.trials
     counted = [sample for sample in second.read_samples() if sample.object != "loop0"]
-    account = only(replace(contents, trials=(first, replace(second, read_samples=lambda: counted), third)))
+    account = only(replace(contents, trials=(first, replace(second, read_samples=lambda _=None: counted), third)))
     assert [device.device for device in account.devices] == ["sda"]
     assert account.storages == ()
     assert {"bytes written to loop0"} <= {gap.what for gap in account.gaps}

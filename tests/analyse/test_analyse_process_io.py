@@ -27,7 +27,7 @@ def sampled(contents: TrialContents, rates: Rates, gaps: tuple[Gap, ...]) -> Tri
         for second, weight in seconds.items()
     ]
     trial = contents.trial.model_copy(update={"gaps": gaps, "warmup_ns": 5 * SECOND_NS})
-    return replace(contents, trial=trial, read_samples=lambda: samples)
+    return replace(contents, trial=trial, read_samples=lambda _=None: samples)
 
 
 def analysed(*rates: Rates, gaps: tuple[Gap, ...] = ()) -> tuple[ProcessIo, BundleContents]:

@@ -40,7 +40,7 @@ def counting(contents: TrialContents, counts: Counts, gaps: tuple[Gap, ...] = ()
     ]
     named = [s._replace(object="all") if s.source == "pg_wal" else s for s in samples]
     later = trial.model_copy(update={"gaps": gaps, "warmup_ns": begin_ns})
-    return replace(contents, trial=later, read_samples=lambda: named)
+    return replace(contents, trial=later, read_samples=lambda _=None: named)
 
 
 def counted(*counts: Counts, gaps: tuple[Gap, ...] = ()) -> tuple[VariantResult, BundleContents]:

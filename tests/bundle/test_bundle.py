@@ -127,6 +127,23 @@ def test_histograms_keep_their_order_also_without_buckets(tmp_path):
     assert tables.read_histograms(["h.parquet"]) == {"h.parquet": histograms}
 
 
+@pytest.mark.parametrize(
+    ("altered", "reason"),
+    [
+        ("SELECT * REPLACE (NULL::BIGINT AS bucket_count) FROM rows", "a bucket has no count"),
+        ("SELECT * FROM rows ORDER BY value_ns, scope", "the rows of a histogram are not together"),
+    ],
+)
+def test_histograms_that_no_run_writes_are_refused(tmp_path, altered, reason):
+    Tables(BundleFolder(tmp_path)).write_histograms("h.parquet", (histogram(), histogram(scope="service")))
+    rows = duckdb.sql(f"SELECT * FROM read_parquet('{tmp_path / 'h.parquet'}')")
+    duckdb.sql(f"COPY ({altered}) TO '{tmp_path / 'altered.parquet'}' (FORMAT parquet)")
+    del rows
+    with pytest.raises(RunError, match=f"not what it should be: {reason}") as refused:
+        Tables(BundleFolder(tmp_path)).read_histograms(["h.parquet", "altered.parquet"])
+    assert refused.value.where == str(tmp_path / "altered.parquet")
+
+
 def test_samples_are_a_file_for_each_source(tmp_path):
     samples = [Sample(-5, "host_cpu", "all", "user_s", 0.25), Sample(1, "device", "sda", "flushes", 2.0)]
     (tmp_path / "observe").mkdir()
@@ -134,6 +151,8 @@ def test_samples_are_a_file_for_each_source(tmp_path):
     tables.write_samples("observe", samples)
     assert sorted(p.name for p in (tmp_path / "observe").iterdir()) == ["device.parquet", "host_cpu.parquet"]
     assert sorted(tables.read_samples("observe")) == sorted(samples)
+    (tmp_path / "observe" / "device.parquet").write_bytes(b"not read, since it was not asked for")
+    assert tables.read_samples("observe", {"host_cpu", "pg_wal"}) == samples[:1]
 
 
 def test_a_bundle_is_read_back_as_it_was_written(tmp_path):

@@ -142,6 +142,8 @@ WRONG_USAGE = [
     (["plan", "x.toml", "--jsno"], "--jsno"),
     (["plan", "no-such-file.toml"], "No such file or directory"),
     (["report", "."], "not a bundle"),
+    (["report", "bundle", "--html", "out file.html"], "unexpected argument: 'out file.html'"),
+    (["plan", "x.toml", "y.toml", "z.toml"], "unexpected arguments: y.toml z.toml"),
     (["resume", "no-such-bundle"], "there is no such folder"),
     (["verify", "."], "not a bundle"),
     (["endurance", "."], "not a bundle"),

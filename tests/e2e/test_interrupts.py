@@ -34,22 +34,24 @@ def interrupted_project(project):
 
 def interrupt_once(project, nothing_left, delay_s, number):
     """Start a run, send the signal `delay_s` after its first words; returns how long it was until undoing began, or the run
-    had ended."""
+    had ended, and what it said last before that."""
     running = project.start()
     assert running.next_line() is not None
     time.sleep(delay_s)
     running.signal(number)
     sent = time.monotonic()
-    waited_s = None
+    waited_s, said_last = None, ""
     while (line := running.next_line()) is not None:
         if UNDOING in line and waited_s is None:
-            waited_s = time.monotonic() - sent
+            waited_s, said_last = time.monotonic() - sent, "".join(running.lines[-3:-1])
     code, said = running.end()
     assert code in (0, 3, 130, -number), said
     assert "Traceback" not in said
     assert "Exception ignored" not in said
     nothing_left()
-    return waited_s if waited_s is not None else time.monotonic() - sent
+    if waited_s is None:
+        return time.monotonic() - sent, "".join(running.lines[-2:])
+    return waited_s, said_last
 
 
 def interrupt_often(project, nothing_left, count):
@@ -63,9 +65,12 @@ def interrupt_often(project, nothing_left, count):
     for number in range(count):
         delay_s = draw.uniform(0, whole_s)
         project.bundle = project.folder / f"bundle-{number}"
-        waited_s = interrupt_once(project, nothing_left, delay_s, draw.choice([signal.SIGINT, signal.SIGTERM]))
+        waited_s, said_last = interrupt_once(
+            project, nothing_left, delay_s, draw.choice([signal.SIGINT, signal.SIGTERM])
+        )
         if waited_s > LONGEST_WAIT_S:
-            late.append(f"after {delay_s:.3f} s: {waited_s:.1f} s")
+            late.append(f"after {delay_s:.3f} s: {waited_s:.1f} s, having said {said_last!r}")
+            print(late[-1], flush=True)
     return late, seed
 
 
@@ -74,6 +79,7 @@ def test_interrupted_at_random_instants(interrupted_project, nothing_left):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(4 * 3600)
 def test_interrupted_at_five_hundred_random_instants(interrupted_project, nothing_left):
     late, seed = interrupt_often(interrupted_project, nothing_left, int(os.environ.get("PLINTH_INTERRUPTS", "500")))
     assert not late, f"seed {seed}: {late}"

@@ -90,7 +90,7 @@ def test_a_reason_is_found_by_its_source(what: str, found: bool) -> None:
 
 def test_a_trial_that_failed_at_once_has_no_figures_and_its_reason(trouble: Reported) -> None:
     contents = trouble.contents
-    dead = replace(contents.trials[3], series=(), read_samples=list)
+    dead = replace(contents.trials[3], series=(), read_samples=lambda _=None: [])
     trials = (*contents.trials[:3], dead, *contents.trials[4:])
     drawn = timelines(replace(contents, trials=trials))
     assert set(drawn.columns[3]) == {None}
@@ -132,6 +132,6 @@ def without_samples(contents: BundleContents, source: str) -> BundleContents:
         return [sample for sample in samples if sample.source != source]
 
     trials = tuple(
-        replace(trial, read_samples=lambda read=trial.read_samples: strip(read())) for trial in contents.trials
+        replace(trial, read_samples=lambda _=None, read=trial.read_samples: strip(read())) for trial in contents.trials
     )
     return replace(contents, trials=trials)

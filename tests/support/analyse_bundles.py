@@ -11,7 +11,7 @@ from plinth.model.level import Level
 from plinth.model.load import EngineCost, Histogram, Second, Totals
 from plinth.model.manifest import Manifest
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, PlannedNode, ScriptText, Variant
-from plinth.model.trial import Trial
+from plinth.model.trial import Sample, Trial
 from plinth.plan.order import order_trials
 from plinth.plan.variants import expand
 
@@ -138,6 +138,11 @@ def server_facts(**settings: str) -> ServerFacts:
     )
 
 
+def no_samples(_sources: object = None, /) -> list[Sample]:
+    """The samples of a trial that was not observed."""
+    return []
+
+
 def trial(number: int, block: int, variant: str, tps: float | None) -> TrialContents:
     """A complete trial of 30 even seconds, or a failed one if `tps` is None."""
     if tps is None:
@@ -149,7 +154,7 @@ def trial(number: int, block: int, variant: str, tps: float | None) -> TrialCont
             failure="the server ended in mid-trial",
             started_unix_ns=0,
         )
-        return TrialContents(failed, (), (), (), list)
+        return TrialContents(failed, (), (), (), no_samples)
     done = round(30 * tps)
     totals = Totals(scheduled=done, done=done, failed=0, skipped=0, open=0, retries=0, retried=0)
     complete = Trial(
@@ -172,7 +177,7 @@ def trial(number: int, block: int, variant: str, tps: float | None) -> TrialCont
             server_version="18.1",
         ),
     )
-    return TrialContents(complete, seconds([tps] * 30), (histogram({2_000_000: max(done, 1)}),), (), list)
+    return TrialContents(complete, seconds([tps] * 30), (histogram({2_000_000: max(done, 1)}),), (), no_samples)
 
 
 def seconds(rates: Sequence[float]) -> tuple[Second, ...]:

@@ -224,7 +224,7 @@ def with_trouble(contents: BundleContents) -> BundleContents:
     trials[0] = replace(
         quiet,
         trial=quiet.trial.model_copy(update={"gaps": (gap,), "errors": (error,), "checks": (check,)}),
-        read_samples=lambda: [sample for sample in quiet.read_samples() if sample.source != "pg_wait"],
+        read_samples=lambda _=None: [sample for sample in quiet.read_samples() if sample.source != "pg_wait"],
     )
     return replace(contents, trials=tuple(trials))
 
@@ -456,7 +456,7 @@ def _trial(
         series=series,
         histograms=histograms,
         events=events,
-        read_samples=lambda: list(_samples(np.random.default_rng(seed), pace, series)),
+        read_samples=lambda _=None: list(_samples(np.random.default_rng(seed), pace, series)),
     )
 
 

@@ -37,6 +37,7 @@ from plinth.model.plan import Variant
 from plinth.model.trial import Trial
 
 _CONFIDENCE = ("high", "medium", "low")
+_SOURCES = ATTRIBUTION_SOURCES | WRITES_SOURCES
 
 
 @dataclass(frozen=True)
@@ -221,7 +222,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         excluded = "no transaction was done in the measured phase"
     seen = work = bottleneck = writes = None
     if trial.status == "complete":
-        phase = measured_phase(trial, contents.read_samples(), ATTRIBUTION_SOURCES | WRITES_SOURCES)
+        phase = measured_phase(trial, contents.read_samples(_SOURCES), _SOURCES)
         seen = phase.of_sources(ATTRIBUTION_SOURCES)
         writes = postgres_writes(trial, phase.of_sources(WRITES_SOURCES))
         work = trial_work(trial, seen)

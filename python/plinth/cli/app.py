@@ -1,8 +1,9 @@
 """Parses the command line, calls the command and converts its exceptions to exit codes."""
 
+import shlex
 import sys
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from plinth import __version__
 from plinth.cli.commands import COMMANDS
@@ -71,7 +72,11 @@ def show_error(error: PlinthError) -> None:
 
 def _show_usage_error(error: CycloptsError) -> None:
     error.console = None
-    text = " ".join(str(error).split())
+    if isinstance(error, UnusedCliTokensError):
+        words = error.unused_tokens or ()
+        text = f"unexpected argument{'s' if len(words) > 1 else ''}: {shlex.join(words)}"
+    else:
+        text = " ".join(str(error).split())
     print_plain(f"error: {text}", file=sys.stderr)
     command = " ".join(("plinth", *(error.command_chain or ()), "--help"))
     print_plain(f"  hint: `{command}` explains the usage", file=sys.stderr)

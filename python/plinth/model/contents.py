@@ -1,7 +1,8 @@
 """The contents of a bundle as values: the only input of analysis and report."""
 
-from collections.abc import Callable
+from collections.abc import Container
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from plinth.model.doctor import DoctorRecord
 from plinth.model.durability import PowerCut
@@ -16,6 +17,14 @@ from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
 
 
+class ReadSamples(Protocol):
+    """Reads the samples of a trial."""
+
+    def __call__(self, sources: Container[str] | None = None, /) -> list[Sample]:
+        """The samples of all sources, or at least those of `sources`."""
+        ...
+
+
 @dataclass(frozen=True)
 class TrialContents:
     """One trial with its tables. Samples are many, and read only when asked for."""
@@ -24,7 +33,7 @@ class TrialContents:
     series: tuple[Second, ...]
     histograms: tuple[Histogram, ...]
     events: tuple[Event, ...]
-    read_samples: Callable[[], list[Sample]]
+    read_samples: ReadSamples
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def _read_storages(contents: BundleContents, variant: Variant) -> dict[str, Stor
 
 def _tracks(trial: TrialContents, storages: Mapping[str, StorageFacts]) -> TrialTracks:
     rows: dict[Reading, list[tuple[int, float]]] = {}
-    for sample in trial.read_samples():
+    for sample in trial.read_samples(frozenset(PANEL_SOURCES.values())):
         reading = Reading(sample.source, sample.object, sample.metric)
         if reading in rows or is_drawn(reading):
             rows.setdefault(reading, []).append((sample.t_ns, sample.value))
