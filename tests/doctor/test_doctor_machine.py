@@ -41,7 +41,7 @@ def test_of_a_good_machine_all_is_well(tmp_path: Path) -> None:
 
 
 BAD: list[tuple[str, Files, Files, str, str, str, str]] = [
-    # check, what is there, what is there later, severity, words, command that mends it, command that sets it back
+    # check, what is there, what is there later, severity, words, command that corrects it, command that sets it back
     (
         "cpu.governor",
         {f"{CPU}/cpu2/cpufreq/scaling_governor": "powersave"},

@@ -110,7 +110,7 @@ impl DiskError {
         }
     }
 
-    /// Whether the one who asked can mend it by asking for something else.
+    /// Whether the one who asked can avoid it by asking for something else.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

@@ -44,7 +44,7 @@ def doctor(
 
     Looks at processors, memory, neighbours, hypervisor and cloud, at the file system of PATH and at the devices below it.
     Each finding is a problem (figures will not mean what they are taken for), a warning (they will be noisy, or other than
-    they seem), a note (know it when you read them) or ok, with the commands that mend it and those that set it back. What
+    they seem), a note (know it when you read them) or ok, with the commands that correct it and those that set it back. What
     cannot be read is n/a, with the reason. Nothing is changed. `plinth run` does the same before it measures, and keeps
     it in the bundle.
 

@@ -1,4 +1,4 @@
-"""What would spoil a measurement on a machine: findings, each with what was read, why it matters and how to mend it."""
+"""What would spoil a measurement on a machine: findings, each with what was read, why it matters and how to correct it."""
 
 from typing import Literal
 
@@ -18,7 +18,7 @@ MACHINE = "machine"
 
 
 class Remedy(Frozen):
-    """How to mend a finding: commands that can be typed as they are, and those that set back what they changed."""
+    """How to correct a finding: commands that can be typed as they are, and those that set back what they changed."""
 
     commands: tuple[str, ...] = ()
     undo: tuple[str, ...] = ()

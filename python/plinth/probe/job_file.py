@@ -142,7 +142,7 @@ def read_job_file(path: Path) -> tuple[IoJob, ...]:
     try:
         text = path.read_text()
     except FileNotFoundError:
-        raise UsageError("there is no such job file", where=str(path), hint="mend the path") from None
+        raise UsageError("there is no such job file", where=str(path), hint="correct the path") from None
     except (OSError, UnicodeDecodeError) as error:
         cause = error if isinstance(error, OSError) else OSError(None, "it is not text")
         raise from_os_error(cause, "read the job file", path) from error

@@ -37,7 +37,7 @@ class Storages:
     def prepare(self, storage: Storage) -> StorageFacts | None:
         """Make one storage, when those below have been made; None when it fails, or when one below has failed.
 
-        Raises UsageError, of which the user knows what to mend before anything is measured.
+        Raises UsageError, of which the user knows what to correct before anything is measured.
         """
         if below := self._failures.of_storages(self._names_below(storage)):
             self._failures.add_storage(storage.name, below)

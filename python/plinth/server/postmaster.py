@@ -53,7 +53,7 @@ class Postmaster:
                 raise self._failed(f"did not come up within {START_TIMEOUT_S:g} s")
 
     def wait_out_recovery(self, conninfo: str, lost_backend: int | None = None) -> None:
-        """Wait while no connections are taken since the server recovers, as from a backend that has crashed; not for ever.
+        """Wait while no connections are taken since the server recovers, as from a backend that has crashed; not indefinitely.
 
         PostgreSQL 18 that is told to shut down while it recovers so never ends (seen with 18.6). A server that does not answer at
         all may have just ended the session that asked, or hang: it is asked for a few seconds only.

@@ -50,7 +50,7 @@ def check_places(specs: Mapping[str, StorageSpec]) -> None:
             raise Problem(
                 f"got {path!r}, which {found}",
                 path=("storage", name, "path"),
-                hint="make the directory, or mend the path",
+                hint="make the directory, or correct the path",
             )
 
 

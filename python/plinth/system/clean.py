@@ -53,7 +53,7 @@ class CleanResult(NamedTuple):
         return kind(
             f"{len(problems)} {'thing' if len(problems) == 1 else 'things'} could not be cleaned up",
             where=str(journal_dir()),
-            hint="mend what is named above, then run plinth clean again",
+            hint="correct what is named above, then run plinth clean again",
             details=[f"{problem.where}: {problem.message}" for problem in problems],
         )
 

@@ -13,7 +13,7 @@ _KINDS: dict[int, tuple[type[PlinthError], str, str]] = {
     errno.EACCES: (MissingCapability, "permission denied", "choose a place that this user may write to"),
     errno.EPERM: (MissingCapability, "operation not permitted", "choose a place that this user may write to"),
     errno.EROFS: (MissingCapability, "the file system is read-only", "choose a place that can be written to"),
-    errno.ENOENT: (UsageError, "no such directory", "make it first, or mend the path"),
+    errno.ENOENT: (UsageError, "no such directory", "make it first, or correct the path"),
     errno.ENOTDIR: (UsageError, "it is, or leads through, something that is not a directory", "name a directory"),
     errno.ELOOP: (Refused, "it is a symbolic link, which is not followed here", "name the place itself"),
     errno.EEXIST: (Refused, "it is there already, and not made by this run", "move it away, or choose another place"),

@@ -2194,7 +2194,7 @@ export interface Finding {
   remedy: Remedy | null;
 }
 /**
- * How to mend a finding: commands that can be typed as they are, and those that set back what they changed.
+ * How to correct a finding: commands that can be typed as they are, and those that set back what they changed.
  */
 export interface Remedy {
   commands: string[];

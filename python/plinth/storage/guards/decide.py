@@ -85,7 +85,7 @@ def refusal(storage: str, state: DeviceState, reasons: list[Reason]) -> Refused:
 
 def _not_the_one(state: DeviceState, requested: RequestedDevice) -> list[Reason]:
     found = []
-    hint = "look at the drive's label and at /sys/block, and mend the experiment file"
+    hint = "look at the drive's label and at /sys/block, and correct the experiment file"
     if state.is_partition and requested.partuuid is None:
         text = f"{state.name} is a partition; only by its PARTUUID is one taken"
         found.append(Reason("partition", text, f"name its disk, or the partition by its link in {BY_PARTUUID}"))
@@ -94,7 +94,7 @@ def _not_the_one(state: DeviceState, requested: RequestedDevice) -> list[Reason]
         found.append(Reason("partition", text, "the link is out of date: udevadm trigger --subsystem-match=block"))
     if state.overlapping:
         text = f"{state.name} shares sectors with {', '.join(state.overlapping)}"
-        found.append(Reason("partition", text, "mend the partition table: fdisk --list shows it"))
+        found.append(Reason("partition", text, "repair the partition table: fdisk --list shows it"))
     serial = state.identity.serial
     if serial is None:
         found.append(Reason("serial", f"{state.name} reports no serial number to compare", "use a file instead: loop"))
