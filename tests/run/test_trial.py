@@ -226,6 +226,9 @@ class Provisioned:
     def restore(self, variant: Variant) -> None:
         return None
 
+    def await_standbys(self, variant: Variant) -> dict[str, Any]:
+        return {}
+
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1
         return self.cause

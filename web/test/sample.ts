@@ -217,6 +217,7 @@ export function report(changes: Partial<Report> = {}): Report {
       ceilings: text("Ceilings"),
       io: text("I/O"),
       loaded: text("Loaded"),
+      standbys: text("Standbys"),
       endurance: text("Endurance"),
       wear: text("Wear"),
     },
@@ -258,6 +259,7 @@ export function report(changes: Partial<Report> = {}): Report {
     io: [],
     published: null,
     datasets: [],
+    standbys: [],
     host: {
       cores: 2,
       memory_total_bytes: 1,

@@ -22,6 +22,7 @@ from plinth.model.manifest import BUNDLE_VERSION, Manifest
 from plinth.model.plan import PLAN_VERSION, Plan
 from plinth.model.probe import PROBE_VERSION, FsyncProbe
 from plinth.model.probe_io import IO_MOMENTS, IO_PROBE_VERSION, StorageIo
+from plinth.model.standby import BACKUP_VERSION, BaseBackup
 from plinth.model.trial import TRIAL_VERSION, Event, Trial
 from plinth.model.wear import WEAR_VERSION, RunWear
 
@@ -107,6 +108,8 @@ def read_bundle(bundle: Path | BundleFolder) -> BundleContents:
         datasets=read_loaded(folder),
         cuts=read_cuts(folder),
         servers=_read_each(folder, "server", ServerFacts),
+        standbys=_read_each(folder, "standby", ServerFacts),
+        backups=tuple(_read_each(folder, "backup", BaseBackup, BACKUP_VERSION).values()),
         trials=tuple(_read_trials(folder)),
     )
 

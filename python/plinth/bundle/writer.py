@@ -25,13 +25,14 @@ from plinth.model.manifest import Failure, Manifest, RunStatus, TrialsEnd
 from plinth.model.plan import Plan, PlannedTrial, kept_path
 from plinth.model.probe import FsyncProbe
 from plinth.model.probe_io import StorageIo
+from plinth.model.standby import BaseBackup
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
 from plinth.system.lock import LOCK_FILE
 from plinth.system.log_file import LogFile
 from plinth.system.run_key import RunKey
 
-_MADE_ANEW = ("storage-", "dataset-", "server-")
+_MADE_ANEW = ("storage-", "dataset-", "backup-", "server-", "standby-")
 """Prefixes of names in env/ that describe storages and servers, which each extension of a run creates again."""
 
 
@@ -154,6 +155,16 @@ class BundleWriter:
     def write_loaded(self, loaded: LoadedDataset) -> None:
         """Write env/dataset-CLUSTER.json."""
         self.folder.write_durably(f"env/dataset-{loaded.cluster}.json", loaded.model_dump_json(indent=1))
+
+    def write_backup(self, backup: BaseBackup) -> None:
+        """Write env/backup-CLUSTER.STANDBY.json."""
+        self.folder.write_durably(
+            f"env/backup-{backup.cluster}.{backup.standby}.json", backup.model_dump_json(indent=1)
+        )
+
+    def write_standby(self, variant: str, node: str, facts: ServerFacts) -> None:
+        """Write env/standby-VARIANT.NODE.json."""
+        self.folder.write_durably(f"env/standby-{variant}.{node}.json", facts.model_dump_json(indent=1))
 
     def write_doctor(self, record: DoctorRecord) -> None:
         """Write env/doctor.json."""

@@ -96,7 +96,8 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
         return [
             Problem(
                 f"{factor!r} cannot be a factor; allowed: storage, storage.NAME.*, server.settings.NAME, "
-                "server.wal_storage, server.version, dataset.*, workload.*",
+                "server.wal_storage, server.version, server.standbys, server.standby.NAME.*, "
+                "server.synchronous_standby_names, dataset.*, workload.*",
                 path=path,
                 hint=close,
             )

@@ -35,7 +35,9 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
             )
         )
     tablespaces = _table(server, "tablespaces")
+    standbys = _table(server, "standby")
     paths = ["server.storage", "server.wal_storage", *(f"server.tablespaces.{name}" for name in tablespaces)]
+    paths += [f"server.standby.{name}.{key}" for name in standbys for key in ("storage", "wal_storage")]
     valid = valid_storages(storages)
     problems += check_storages(valid, storages)
     if storages:

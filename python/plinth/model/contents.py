@@ -13,6 +13,7 @@ from plinth.model.manifest import Manifest
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.probe import FsyncProbe
 from plinth.model.probe_io import StorageIo
+from plinth.model.standby import BaseBackup
 from plinth.model.trial import Event, Sample, Trial
 from plinth.model.wear import RunWear
 
@@ -39,7 +40,8 @@ class TrialContents:
 @dataclass(frozen=True)
 class BundleContents:
     """A bundle as read. `storages` by storage name; `servers` by variant id, as first read back in a trial; `probes` by storage
-    name, of those that were probed; `datasets` by cluster, of those that were looked at once loaded.
+    name, of those that were probed; `datasets` by cluster, of those that were looked at once loaded; `standbys` by variant and
+    node, as in "memory.a"; `backups` are those that standbys were made by.
 
     `wear` is None in bundles of a run that did not come to its end, or of a Plinth that did not count it; `doctor` of one
     that did not look, or of a run that ended before it could.
@@ -59,6 +61,8 @@ class BundleContents:
     io: tuple[StorageIo, ...] = ()
     datasets: dict[str, LoadedDataset] = field(default_factory=dict)
     cuts: tuple[PowerCut, ...] = ()
+    standbys: dict[str, ServerFacts] = field(default_factory=dict)
+    backups: tuple[BaseBackup, ...] = ()
 
     @property
     def expected_trials(self) -> list[PlannedTrial]:

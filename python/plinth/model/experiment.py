@@ -3,6 +3,7 @@
 Field descriptions here are the reference: the JSON Schema, `plinth init` and docs/reference are made from them.
 """
 
+import re
 from collections.abc import Iterable
 from copy import deepcopy
 from typing import Annotated, Any, Literal
@@ -18,6 +19,7 @@ from plinth.model.level import Level
 from plinth.model.objective import Objective
 from plinth.model.probe_io import IoMoment
 from plinth.model.probe_kinds import IoShape
+from plinth.model.standby import Standbys, check_standbys
 from plinth.model.storage import StorageSpec
 from plinth.model.units import DurationS, Share, SizeBytes, format_duration
 from plinth.model.workload import Driver as Driver  # for those who import it from here
@@ -75,6 +77,22 @@ class ServerSpec(Frozen):
         description="PostgreSQL settings, written to the configuration and read back from pg_settings.",
         examples=[{"shared_buffers": "1GB", "fsync": True}],
     )
+    standby: Standbys = Field(
+        default_factory=dict,
+        description="Standbys of a managed server, on this machine.",
+        examples=[{"a": {"storage": "disk"}}],
+    )
+    standbys: int | None = Field(
+        default=None,
+        ge=0,
+        description="How many of them there are, the first of the file. Default: all.",
+        examples=[2],
+    )
+    synchronous_standby_names: str | None = Field(
+        default=None,
+        description="The setting of that name on the primary: FIRST or ANY, how many, and which standbys a commit waits for.",
+        examples=["ANY 1 (a, b)"],
+    )
 
     @field_validator("tablespaces")
     @classmethod
@@ -82,6 +100,24 @@ class ServerSpec(Frozen):
         if reserved := [name for name in tablespaces if name.startswith("pg_")]:
             raise ValueError(f"{', '.join(reserved)}: names that begin with pg_ are PostgreSQL's own")
         return tablespaces
+
+    @model_validator(mode="after")
+    def _standbys_are_there(self) -> "ServerSpec":
+        check_standbys(self.standby)
+        if self.standbys is not None:
+            if self.standbys > len(self.standby):
+                raise ValueError(f"standbys: got {self.standbys}, but [server.standby] describes {len(self.standby)}")
+            check_standbys(self.used_standbys)
+        if self.synchronous_standby_names is not None and any(
+            name.lower() == "synchronous_standby_names" for name in self.settings
+        ):
+            raise ValueError("synchronous_standby_names: given twice, here and in settings")
+        return self
+
+    @property
+    def used_standbys(self) -> Standbys:
+        """The standbys that there are: all that are described, or the first of them."""
+        return dict(list(self.standby.items())[: self.standbys])
 
     @model_validator(mode="after")
     def _external_is_left_alone(self) -> "ServerSpec":
@@ -378,6 +414,9 @@ class Experiment(Frozen):
     )
 
 
+_SETTING_OF_STANDBY = re.compile(r"server\.standby\.(?P<name>[^.]+)\.settings\.(?P<setting>.+)")
+
+
 def factor_path(factor: str) -> tuple[str, ...]:
     """Where a factor's level goes in the document.
 
@@ -387,6 +426,8 @@ def factor_path(factor: str) -> tuple[str, ...]:
         return ("server", "storage")
     if factor.startswith("server.settings."):
         return ("server", "settings", factor.removeprefix("server.settings."))
+    if standby := _SETTING_OF_STANDBY.fullmatch(factor):
+        return ("server", "standby", standby["name"], "settings", standby["setting"])
     return tuple(factor.split("."))
 
 

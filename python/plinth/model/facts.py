@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
+from plinth.model.standby import StandbyFacts
 
 
 class Fact(Frozen):
@@ -115,4 +116,5 @@ class ServerFacts(Frozen):
         default_factory=dict, description="Directory of each tablespace outside of the data directory."
     )
     settings: tuple[Setting, ...]
+    standby: StandbyFacts | None = Field(default=None, description="None of a server that is no standby.")
     gaps: tuple[Gap, ...] = ()

@@ -13,6 +13,7 @@ from plinth.model.facts import HostFacts, Installation
 from plinth.model.level import Level
 from plinth.model.native import NativeTransaction
 from plinth.model.published import Reference
+from plinth.model.standby import PRIMARY as PRIMARY  # for those who import it from here
 from plinth.model.step import Step
 from plinth.model.storage import StorageSpec
 from plinth.model.units import format_size
@@ -22,9 +23,6 @@ PLAN_VERSION = 2  # 2: a cluster has nodes
 
 DATA_ROLE = "data"
 WAL_ROLE = "WAL"
-
-PRIMARY = "primary"
-"""The name of the node that takes writes."""
 
 
 def tablespace_role(name: str) -> str:
@@ -69,7 +67,12 @@ class PlannedNode(Frozen):
     """One server of a cluster: how its data directory is initialised, and on which storages its files are stored."""
 
     name: Name
-    server: ServerSpec = Field(description="Without settings, which belong to a variant.")
+    server: ServerSpec = Field(
+        description="Without settings and standbys, which belong to a variant and to the cluster."
+    )
+    upstream: Name | None = Field(
+        default=None, description="The node that a standby streams from; none of the primary."
+    )
     bytes_by_storage: dict[str, int] = Field(
         default_factory=dict, description="Estimated size on each of its storages; empty when the server is external."
     )
@@ -118,6 +121,11 @@ class PlannedCluster(Frozen):
     def primary(self) -> PlannedNode:
         """The node that takes writes."""
         return next(node for node in self.nodes if node.name == PRIMARY)
+
+    @property
+    def standbys(self) -> tuple[PlannedNode, ...]:
+        """The nodes that follow the primary, each after the one that it streams from."""
+        return tuple(node for node in self.nodes if node.upstream is not None)
 
     @property
     def is_external(self) -> bool:
@@ -172,6 +180,9 @@ class Variant(Frozen):
     levels: dict[str, Level]
     cluster: str
     settings: dict[str, bool | int | float | str]
+    standby_settings: dict[str, dict[str, bool | int | float | str]] = Field(
+        default_factory=dict, description="Settings of standbys, by name, that differ from the primary's."
+    )
     workload: WorkloadSpec
     scripts: tuple[TransactionText, ...]
     is_baseline: bool = False

@@ -347,6 +347,16 @@ class Disclosure(Frozen):
     evidence: str
 
 
+class StandbyText(Frozen):
+    """A standby: how it was made, and how it was found before the trials."""
+
+    name: str
+    upstream: str = Field(description="The node that it streams from.")
+    storage: str
+    backup: str = Field(description="Size, duration and rate of the base backup that it was made by.")
+    states: str = Field(description="Its synchronous state, as its upstream said it, by variant.")
+
+
 class SectionText(Frozen):
     """The title of a section, and how to read it."""
 
@@ -371,6 +381,7 @@ class SectionTexts(Frozen):
     ceilings: SectionText
     io: SectionText
     loaded: SectionText
+    standbys: SectionText
     endurance: SectionText
     wear: SectionText
 
@@ -410,6 +421,7 @@ class Report(Frozen):
     datasets: tuple[LoadedDataset, ...] = Field(
         default=(), description="What was loaded into each cluster: time, sizes, depth."
     )
+    standbys: tuple[StandbyText, ...] = ()
     published: PublishedBeside | None = Field(
         default=None, description="The published results that the experiment names, beside ours."
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plinth.model.dataset import DatasetSpec, SqlDataset
-from plinth.model.experiment import FIRST_LOOK, Experiment
+from plinth.model.experiment import FIRST_LOOK, Experiment, ServerSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.plan import (
     PRIMARY,
@@ -18,6 +18,7 @@ from plinth.model.plan import (
     Variant,
 )
 from plinth.model.published import Reference
+from plinth.model.standby import StandbySpec
 from plinth.model.step import Step
 from plinth.model.units import format_duration, format_size
 from plinth.plan.cuts import cut_steps, order_cuts
@@ -127,16 +128,37 @@ def _cluster(
     own = [variant for variant in variants if variant.cluster == key.id]
     trial_s = experiment.measure.longest_trial_s
     size = inputs.dataset_size(key.dataset)
-    taken = node_bytes(key.server, key.dataset, size, own, trial_s)
     restored = key.server.connection is None and is_restored(experiment.measure, own)
-    with_copy = {storage: size_bytes * (2 if restored else 1) for storage, size_bytes in taken.items()}
+
+    def node(name: str, server: ServerSpec, upstream: str | None = None) -> PlannedNode:
+        taken = node_bytes(server, key.dataset, size, own, trial_s)
+        with_copy = {storage: size_bytes * (2 if restored else 1) for storage, size_bytes in taken.items()}
+        return PlannedNode(name=name, server=server, upstream=upstream, bytes_by_storage=with_copy)
+
+    alone = key.server.model_copy(update={"standby": {}})
+    primary = node(PRIMARY, alone)
     return PlannedCluster(
         id=key.id,
-        nodes=(PlannedNode(name=PRIMARY, server=key.server, bytes_by_storage=with_copy),),
+        nodes=(
+            primary,
+            *(node(name, _of_standby(alone, one), one.upstream) for name, one in key.server.standby.items()),
+        ),
         restored=restored,
         dataset=key.dataset,
         installation=inputs.installations.get(key.id),
-        data_bytes=sum(taken.values()) or size.total_bytes,
+        data_bytes=sum(primary.bytes_by_storage.values()) // (2 if restored else 1) or size.total_bytes,
+    )
+
+
+def _of_standby(primary: ServerSpec, standby: StandbySpec) -> ServerSpec:
+    """The server of a standby: the primary's copy on storages of its own, tablespaces beside its data directory."""
+    return primary.model_copy(
+        update={
+            "storage": standby.storage,
+            "wal_storage": standby.wal_storage,
+            "tablespaces": dict.fromkeys(primary.tablespaces, standby.storage),
+            "port": None,
+        }
     )
 
 

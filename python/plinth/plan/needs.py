@@ -107,7 +107,8 @@ def needs_of(
             )
         )
     if not all(cluster.is_external for cluster in clusters):
-        needs.append(_memory(host, variants, in_memory))
+        most = max(len(cluster.nodes) for cluster in clusters)  # the servers of one cluster run at a time
+        needs.append(_memory(host, variants, in_memory, most))
     return needs
 
 
@@ -117,7 +118,7 @@ def _takers(name: str, place: Place, clusters: Sequence[PlannedCluster]) -> Iter
     yield from users if place.takes_bytes is None and users else [f"storage {name}"]
 
 
-def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | None) -> Need:
+def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | None, servers: int) -> Need:
     buffers_bytes = max(
         setting_bytes(variant.settings.get("shared_buffers", "128MB"), 8 * SIZES_BYTES["kB"])
         or DEFAULT_SHARED_BUFFERS_BYTES
@@ -125,13 +126,14 @@ def _memory(host: HostFacts, variants: Sequence[Variant], in_memory: _Taken | No
     )
     clients = max(variant.workload.clients for variant in variants)
     many = clients if clients > _FEW_CONNECTIONS else 0
-    server_bytes = buffers_bytes + many * _CONNECTION_BYTES
+    server_bytes = servers * buffers_bytes + many * _CONNECTION_BYTES
     taken = in_memory or _Taken(Place(), {}, {})
     enough = server_bytes <= host.memory_available_bytes
     connections = [f"{many:,} connections"] if many else []
+    buffers = "memory for shared_buffers" + (f" of {servers} servers" if servers > 1 else "")
     storages = [f"storage {name}" for name in reversed(taken.by_storage)]
     return Need(
-        what=" and ".join(["memory for shared_buffers", *connections, *storages]),
+        what=" and ".join([buffers, *connections, *storages]),
         where=MEMORY,
         needed_bytes=server_bytes + taken.size_bytes,
         available_bytes=host.memory_available_bytes,

@@ -64,7 +64,7 @@ def estimated_s(
     paces = {cluster.id: _paces(cluster, places) for cluster in clusters}
     by_id = {cluster.id: cluster for cluster in clusters}
     loading_s = sum(
-        _INITDB_S
+        _INITDB_S * len(cluster.nodes)
         + max(usual_s, _writing_s(cluster, paces[cluster.id]))
         + _updating_s(cluster, paces[cluster.id], memory_bytes)
         + restore_s(cluster, experiment.measure, places)
@@ -87,7 +87,7 @@ def estimated_s(
         + ending_s
         + sum(
             trial_s
-            + _START_STOP_S
+            + _START_STOP_S * len(by_id[variant.cluster].nodes)
             + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
             + restore_s(by_id[variant.cluster], measure, places)
             + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])

@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from plinth.model.base import SettingValue
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import Experiment, ServerSpec, with_levels
 from plinth.model.labels import levels_label
 from plinth.model.plan import TransactionText, Variant
+from plinth.model.standby import upstream_first
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import mounted_storages
 from plinth.model.workload import WorkloadSpec
@@ -55,7 +57,7 @@ def expand(
         if any(levels[factor] != baseline[factor] for factor in idle):
             continue  # it would duplicate a variant
         server = _on_concrete(server, storages.of(resolved.storage, levels))
-        made_of = server.model_copy(update={"settings": {}})
+        made_of = _without_settings(server)
         key = made_of.model_dump_json() + resolved.dataset.model_dump_json()
         if key not in clusters:
             number = len(clusters) + 1
@@ -68,7 +70,8 @@ def expand(
                 label=label,
                 levels=own,
                 cluster=clusters[key].id,
-                settings=server.settings,
+                settings=_settings(server),
+                standby_settings={name: dict(one.settings) for name, one in server.standby.items() if one.settings},
                 workload=resolved.workload,
                 scripts=scripts_of(resolved.workload, resolved.dataset),
                 is_baseline=levels == baseline,
@@ -86,11 +89,28 @@ def _server(resolved: Experiment) -> ServerSpec:
         server = server.model_copy(update={"storage": next(iter(mounted_storages(resolved.storage)), None)})
     if server.wal_storage == server.storage:  # pg_wal is in the data directory, as by default
         server = server.model_copy(update={"wal_storage": None})
-    return server
+    standbys = {
+        name: one.model_copy(update={"wal_storage": None}) if one.wal_storage == one.storage else one
+        for name, one in upstream_first(server.used_standbys).items()
+    }
+    return server.model_copy(update={"standby": standbys, "standbys": None})
+
+
+def _settings(server: ServerSpec) -> dict[str, SettingValue]:
+    """The settings of the primary."""
+    names = server.synchronous_standby_names
+    return {**server.settings, **({} if names is None else {"synchronous_standby_names": names})}
+
+
+def _without_settings(server: ServerSpec) -> ServerSpec:
+    """What a cluster is made of."""
+    standbys = {name: one.model_copy(update={"settings": {}}) for name, one in server.standby.items()}
+    return server.model_copy(update={"settings": {}, "standby": standbys, "synchronous_standby_names": None})
 
 
 def _used(server: ServerSpec) -> list[str]:
-    named = (server.storage, server.wal_storage, *server.tablespaces.values())
+    of_standbys = (name for one in server.standby.values() for name in (one.storage, one.wal_storage))
+    named = (server.storage, server.wal_storage, *server.tablespaces.values(), *of_standbys)
     return [name for name in named if name is not None]
 
 
@@ -98,6 +118,12 @@ def _on_concrete(server: ServerSpec, names: Mapping[str, str]) -> ServerSpec:
     """Return the server with its storages renamed."""
     changes: dict[str, Any] = {
         key: names[name] for key in ("storage", "wal_storage") if (name := getattr(server, key)) is not None
+    }
+    changes["standby"] = {
+        standby: spec.model_copy(
+            update={"storage": names[spec.storage], "wal_storage": spec.wal_storage and names[spec.wal_storage]}
+        )
+        for standby, spec in server.standby.items()
     }
     changes["tablespaces"] = {tablespace: names[name] for tablespace, name in server.tablespaces.items()}
     return server.model_copy(update=changes)

@@ -9,6 +9,7 @@ from plinth.report.io import io_figures
 from plinth.report.markdown import render_markdown
 from plinth.report.plots import render_plots
 from plinth.report.published import published_beside
+from plinth.report.standbys import standby_texts
 from plinth.report.table import render_csv
 from plinth.report.terminal import render_terminal
 
@@ -21,4 +22,5 @@ __all__ = [
     "render_markdown",
     "render_plots",
     "render_terminal",
+    "standby_texts",
 ]

@@ -33,6 +33,7 @@ from plinth.report.pareto import pareto_gaps, pareto_texts
 from plinth.report.published import published_beside
 from plinth.report.sections import SECTIONS
 from plinth.report.settings import setting_rows
+from plinth.report.standbys import standby_texts
 from plinth.report.sweep import curve_texts, effect_texts, ratio_table
 from plinth.report.text import noise_sentence, observer_sentence
 from plinth.report.timeline import Timelines, timelines
@@ -71,6 +72,7 @@ def build_report(contents: BundleContents, analysis: Analysis) -> Report:
         wear=contents.wear,
         flushes=storage_flushes(contents.probes),
         datasets=tuple(contents.datasets.values()),
+        standbys=standby_texts(contents),
         io=io_figures(contents.io),
         published=published_beside(contents.plan, analysis, contents.io),
         host=contents.host,
@@ -191,6 +193,8 @@ def _gaps(contents: BundleContents) -> tuple[NotAvailable, ...]:
         add(f"dataset of {cluster}", loaded.gaps)
     for variant, server in contents.servers.items():
         add(f"server of {variant}", server.gaps)
+    for node, server in contents.standbys.items():
+        add(f"standby of {node}", server.gaps)
     for trial in contents.trials:
         add(f"trial {trial.trial.number}", trial.trial.gaps)
     return tuple(

@@ -63,6 +63,7 @@ def render_markdown(report: Report) -> str:
         _section(titles.ceilings.title, _ceilings(report)),
         _section(titles.io.title, _io(report)),
         _section(titles.loaded.title, _loaded(report)),
+        _section(titles.standbys.title, _standbys(report)),
         _section(titles.endurance.title, _endurance(report)),
         _section(titles.wear.title, _wear(report)),
         _section("Machine before the run", _doctor(report)),
@@ -330,6 +331,12 @@ def _ceilings(report: Report) -> str:
         rows.append((variant_name(variant), flush, number(of.one_client_per_s), of_all, reached))
     heads = ("Variant", "Flush, median", "One client, commits/s", "All clients, commits/s", "Reached")
     return _table(heads, rows) if rows else ""
+
+
+def _standbys(report: Report) -> str:
+    """How each standby was made and found."""
+    rows = [(one.name, one.upstream, one.storage, one.backup, one.states) for one in report.standbys]
+    return _table(("Standby", "From", "Storage", "Base backup", "Synchronous state"), rows) if rows else ""
 
 
 def _loaded(report: Report) -> str:

@@ -69,6 +69,11 @@ SECTIONS = SectionTexts(
         "all datasets; measured: after the last trial. Latency is from submission to completion.",
     ),
     loaded=SectionText(title="Loaded datasets", note="Time to load each cluster, and the size of what was loaded."),
+    standbys=SectionText(
+        title="Standbys",
+        note="The base backup as pg_basebackup took it, with its checkpoint and its fsync of all files. The states are those of "
+        "pg_stat_replication before each trial, once the standby had replayed all WAL.",
+    ),
     endurance=SectionText(
         title="Endurance",
         note="Medians of the trials' measured phases with their 95% intervals; bytes per day assume the rate shown. "

@@ -11,13 +11,14 @@ from rich.text import Text
 from plinth.model.analysis import Analysis, Comparison, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
 from plinth.model.objective import Outcome
-from plinth.model.report import IoFigure, PublishedBeside, SectionText
+from plinth.model.report import IoFigure, PublishedBeside, SectionText, StandbyText
 from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.io import io_lines
 from plinth.report.objectives import objective_sentence, objective_texts
 from plinth.report.pareto import pareto_sentences
 from plinth.report.sections import SECTIONS
+from plinth.report.standbys import standby_sentence
 from plinth.report.sweep import curve_texts, effect_texts
 from plinth.report.text import (
     bottleneck,
@@ -101,8 +102,9 @@ def render_terminal(
     color: bool,
     beside: PublishedBeside | None = None,
     probed: Sequence[IoFigure] = (),
+    standbys: Sequence[StandbyText] = (),
 ) -> str:
-    """Render table, answer, noise floor, published figures, results of the I/O probe and warnings.
+    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys and warnings.
 
     The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
     """
@@ -127,6 +129,7 @@ def render_terminal(
             *_written(analysis),
             *_process_io(analysis),
             *_probed(probed),
+            *_standbys(standbys),
             *_published(beside),
         ):
             console.print(line)
@@ -250,6 +253,12 @@ def _probed(figures: Sequence[IoFigure]) -> list[Text]:
     found = io_lines(figures, _MAX_JOBS)
     lines = [Text.assemble((f"{place}: ", "bold"), summary) for place, summary in found[:_MAX_VARIANTS]]
     return [_title(SECTIONS.io), *lines, *_more(len(found), "storages")] if lines else []
+
+
+def _standbys(standbys: Sequence[StandbyText]) -> list[Text]:
+    """How each standby was made and found."""
+    lines = [Text.assemble((f"{one.name}: ", "bold"), standby_sentence(one)) for one in standbys[:_MAX_VARIANTS]]
+    return [_title(SECTIONS.standbys), *lines, *_more(len(standbys), "standbys")] if lines else []
 
 
 def _title(section: SectionText) -> Text:

@@ -173,6 +173,8 @@ def _run_trials(
         output = trials.run(planned, variant)
         if output.server is not None and variant.id not in described:
             writer.write_server(variant.id, output.server)
+            for node, facts in output.standbys.items():
+                writer.write_standby(variant.id, node, facts)
             described.add(variant.id)
         writer.write_trial(output.trial, output.load, output.samples, output.events)
         listener.trial_ended(output.trial, output.load)

@@ -79,6 +79,8 @@ class RunContext:
                 tablespace: self.storages[storage].mount_point / f"{name}.tablespace-{tablespace}"
                 for tablespace, storage in node.server.tablespaces.items()
             },
+            standby=None if node.upstream is None else node.name,
+            upstream=next((self.layout(cluster, one) for one in cluster.nodes if one.name == node.upstream), None),
         )
 
     def layouts(self, cluster: PlannedCluster) -> list[ClusterLayout]:

@@ -30,6 +30,13 @@ def cut_problems(
                 "the power of an external server cannot be cut by a command", path=["durability"]
             )
             continue
+        if cluster.server.standby:
+            found["standby"] = Problem(
+                "power cuts are made on a server without standbys only",
+                path=["durability"],
+                hint="leave [server.standby] or [durability] out",
+            )
+            continue
         names = {cluster.server.storage, cluster.server.wal_storage, *cluster.server.tablespaces.values()} - {None}
         for storage in context.closure(name for name in names if name is not None):
             if (refusal := storage.power_cut_refusal()) and storage.name in names:

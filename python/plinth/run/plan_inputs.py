@@ -8,7 +8,7 @@ from pathlib import Path
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
-from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
+from plinth.model.plan import PlannedCluster, PlannedNode, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_count
 from plinth.model.workload import WorkloadSpec
@@ -17,7 +17,7 @@ from plinth.run.context import RunContext
 from plinth.run.destroy import destructive_targets
 from plinth.run.state_steps import cache_steps, keeping_steps, restoring_steps
 from plinth.run.undo import undo_step
-from plinth.server import external_step
+from plinth.server import external_step, settings_of_standby
 from plinth.storage import Storage
 from plinth.storage.capacity import copies_share_blocks
 from plinth.system.runner import Runner
@@ -66,11 +66,13 @@ def _provision_steps(
         if cluster.is_external:
             steps.append(external_step(context.run_id, cluster.id_of(cluster.primary)))
         else:
-            steps += [step for layout in context.layouts(cluster) for step in layout.steps()]
+            steps += context.layout(cluster, cluster.primary).steps()
         for step in dataset_of(cluster.dataset).steps():
             steps.append(
                 step.model_copy(update={"id": f"{cluster.id}.{step.id}", "title": f"{cluster.id}: {step.title}"})
             )
+        for node in cluster.standbys:
+            steps += context.layout(cluster, node).steps()
         steps += keeping_steps(context, cluster, measure)
     return steps
 
@@ -127,18 +129,30 @@ def _trial_steps(
     ]
     if cluster.is_external:
         return steps
-    settings = ", ".join(f"{name} = {value}" for name, value in variant.settings.items()) or "defaults"
-    starts = [
-        context.layout(cluster, node)
-        .start_step()
-        .model_copy(
-            update={
-                "id": f"trial.{trial.number}.start"
-                if node is cluster.primary
-                else f"trial.{trial.number}.{node.name}.start",
-                "title": f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} anew with {settings}",
-            }
-        )
-        for node in cluster.nodes
+    starts = [_start_step(context, trial, variant, cluster, node) for node in cluster.nodes]
+    caught_up = Step(
+        id=f"trial.{trial.number}.standbys",
+        title=f"trial {trial.number}, {variant.label}: wait until {', '.join(node.name for node in cluster.standbys)} have all WAL",
+    )
+    *cache, load_step = steps
+    return [
+        *restoring_steps(context, trial, variant, cluster, measure),
+        *starts,
+        *cache,
+        *([caught_up] if cluster.standbys else []),
+        load_step,
     ]
-    return [*restoring_steps(context, trial, variant, cluster, measure), *starts, *steps]
+
+
+def _start_step(
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, node: PlannedNode
+) -> Step:
+    settings = variant.settings
+    if node.upstream is not None:
+        settings = settings_of_standby(
+            variant.settings, variant.standby_settings.get(node.name, {}), [variant.settings]
+        )
+    shown = ", ".join(f"{name} = {value}" for name, value in settings.items()) or "defaults"
+    name = f"trial.{trial.number}.start" if node.upstream is None else f"trial.{trial.number}.{node.name}.start"
+    title = f"trial {trial.number}, {variant.label}: start {cluster.id_of(node)} anew with {shown}"
+    return context.layout(cluster, node).start_step().model_copy(update={"id": name, "title": title})

@@ -1,6 +1,6 @@
 """From an experiment to its plan: collects from the stages the facts that planning needs."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from plinth.model.dataset import DatasetSpec, LoadedTables, SqlDataset
 from plinth.model.errors import Problem
 from plinth.model.experiment import Experiment
 from plinth.model.facts import HostFacts, Installation
-from plinth.model.plan import Plan, PlannedShell, TransactionText
+from plinth.model.plan import PRIMARY, Plan, PlannedShell, TransactionText, Variant
 from plinth.model.workload import WorkloadSpec
 from plinth.observe import host_facts
 from plinth.plan import ClusterKey, Expanded, build_plan, expand, restore_problems, scale_to_fit
@@ -21,7 +21,7 @@ from plinth.run.cut_problems import cut_problems
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.load_of import check_load
 from plinth.run.plan_inputs import plan_inputs
-from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation
+from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation, standby_problems, standbys_of
 from plinth.storage import check_answers, check_places
 from plinth.system.owner import Owner, server_owner
 from plinth.system.runner import Runner
@@ -144,7 +144,7 @@ class _Planner:
         """
         problems: dict[str, Problem] = {}
         lacking: dict[str, str] = {}
-        datasets = {cluster.id: cluster.dataset for cluster in expanded.clusters}
+        clusters = {cluster.id: cluster for cluster in expanded.clusters}
         for variant in expanded.variants:
             probe = self._probe(installations.get(variant.cluster))
             if probe is None:
@@ -155,7 +155,7 @@ class _Planner:
             for problem in probe.problems(variant.settings):
                 if problem.message not in lacks or len(lacking) == len(expanded.variants):
                     problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
-            for problem in _standby_problems(probe, variant.settings, datasets[variant.cluster]):
+            for problem in _standby_problems(probe, variant, clusters[variant.cluster]):
                 problems.setdefault(problem.message, _at_its_factor(problem, variant.levels))
         for cluster in expanded.clusters:
             probe = self._probe(installations.get(cluster.id))
@@ -164,8 +164,21 @@ class _Planner:
                     placed = Problem(problem.message, path=[*path, *problem.path[2:]], hint=problem.hint)
                     problems.setdefault(problem.message, placed)
         if problems:
-            raise self.loaded.error(list(problems.values()))
+            raise self.loaded.error([self._as_written(problem) for problem in problems.values()])
         return lacking
+
+    def _as_written(self, problem: Problem) -> Problem:
+        """A problem of a setting that has a key of its own in [server] is reported there."""
+        names = "synchronous_standby_names"
+        key = f"server.{names}"
+        matrix = self.loaded.experiment.matrix
+        if [word.lower() for word in map(str, problem.path)] != ["server", "settings", names]:
+            return problem
+        if key in matrix:
+            return Problem(problem.message, path=["matrix", key], hint=problem.hint)
+        if self.loaded.experiment.server.synchronous_standby_names is None:
+            return problem
+        return Problem(problem.message, path=["server", names], hint=problem.hint)
 
     def _probe(self, installation: Installation | None) -> SettingsProbe | None:
         """The server program that checks settings; None where there is no managed server."""
@@ -181,16 +194,19 @@ def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[st
         yield ["dataset"], {"maintenance_work_mem": dataset.maintenance_work_mem}
 
 
-def _standby_problems(
-    probe: SettingsProbe, settings: Mapping[str, SettingValue], dataset: DatasetSpec
-) -> Iterator[Problem]:
+def _standby_problems(probe: SettingsProbe, variant: Variant, cluster: ClusterKey) -> Iterator[Problem]:
     """Problems with commits that would wait for a standby: those of trials, and those of the load, which has settings
-    of its own."""
-    if problem := probe.standby_problem(settings):
+    of its own and is done before there are standbys."""
+    standbys = cluster.server.standby
+    yield from standby_problems(probe, variant.settings, standbys, variant.standby_settings)
+    if problem := probe.standby_problem(variant.settings, standbys_of(PRIMARY, standbys)):
         yield problem
-    own = {name.lower(): name for name in load_settings(dataset)}
+    own = {name.lower(): name for name in load_settings(cluster.dataset)}
     blamed = next((own[name] for name in STANDBY_SETTINGS if name in own), None)
-    while_loading = {**settings, **load_settings(dataset)}
+    alone = {
+        name: value for name, value in variant.settings.items() if not standbys or name.lower() != STANDBY_SETTINGS[0]
+    }
+    while_loading = {**alone, **load_settings(cluster.dataset)}
     if blamed is not None and (problem := probe.standby_problem(while_loading)):
         yield Problem(problem.message, path=["dataset", "load_settings", blamed], hint=problem.hint)
 

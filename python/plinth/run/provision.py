@@ -9,6 +9,7 @@ from plinth.model.errors import Interrupted, MissingCapability, PlinthError, Sto
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
+from plinth.model.standby import StandbyFacts
 from plinth.model.trial import Restored
 from plinth.run.atlas import Atlas
 from plinth.run.budget import WriteBudget
@@ -27,13 +28,18 @@ from plinth.run.storage_probe import StorageProbe
 from plinth.run.storages import Storages
 from plinth.run.topology import Node, Topology
 from plinth.server import (
+    STANDBY_SETTINGS,
     Cluster,
     ExternalServer,
     LoadedCopy,
+    Standby,
+    await_caught_up,
+    base_backup,
     connect,
     database_errors,
     found_before_connecting,
     server_step_id,
+    settings_of_standby,
 )
 from plinth.storage import Storage
 from plinth.storage.kinds.emulated import Emulated
@@ -154,12 +160,29 @@ class Provision:
         for cluster in self._managed:
             if fresh or cluster != variant.cluster:
                 self._stop(cluster)
+        servers = self._managed[variant.cluster]
+        asked = {name: self._settings_of(variant, name) for name in servers}
+        for name, server in servers.items():  # each after the one that it streams from
+            server.apply(asked[name])
+        standbys = self.await_standbys(variant)
         nodes: list[Node] = []
-        for name, server in self._managed[variant.cluster].items():
-            server.apply(variant.settings)
-            facts = server.facts(variant.settings)
+        for name, server in servers.items():
+            facts = server.facts(asked[name]).model_copy(update={"standby": standbys.get(name)})
             nodes.append(Node(name, server, facts, server.postmaster_pid, server.layout.log))
         return Topology(tuple(nodes))
+
+    def await_standbys(self, variant: Variant) -> dict[str, StandbyFacts]:
+        """Wait until the running standbys of a variant have replayed all that its primary has written; how each is then."""
+        servers = self._managed.get(variant.cluster, {})
+        standbys = [server for server in servers.values() if isinstance(server, Standby)]
+        return await_caught_up(servers[PRIMARY], standbys, self._listener.progress) if standbys else {}
+
+    def _settings_of(self, variant: Variant, node: str) -> dict[str, SettingValue]:
+        """The settings of a variant on one of its nodes."""
+        if node == PRIMARY:
+            return dict(variant.settings)
+        of_cluster = [one.settings for one in self.plan.variants if one.cluster == variant.cluster]
+        return settings_of_standby(variant.settings, variant.standby_settings.get(node, {}), of_cluster)
 
     def restore(self, variant: Variant) -> Restored | None:
         """Put the files of a variant's servers back to what they were after loading; None where that is not planned."""
@@ -167,11 +190,19 @@ class Provision:
         if not planned.restored:
             return None
         self._stop(planned.id)
-        return self._loaded_copy(planned).restore(self._listener.progress)
+        restored = {copy.node: copy.restore(self._listener.progress) for copy in self._loaded_copies(planned)}
+        return Restored(
+            how={
+                role if node == PRIMARY else f"{role} of {node}": how
+                for node, one in restored.items()
+                for role, how in one.how.items()
+            },
+            duration_s=sum(one.duration_s for one in restored.values()),
+        )
 
-    def _loaded_copy(self, planned: PlannedCluster) -> LoadedCopy:
-        layout = self._managed[planned.id][PRIMARY].layout
-        return LoadedCopy(layout, self.plan.experiment.measure.restore, self.runner, self._journal)
+    def _loaded_copies(self, planned: PlannedCluster) -> list[LoadedCopy]:
+        asked = self.plan.experiment.measure.restore
+        return [LoadedCopy(layout, asked, self.runner, self._journal) for layout in self.context.layouts(planned)]
 
     def restart_cold(self, variant: Variant) -> Topology:
         """Stop the servers of a variant, drop the page cache of the machine, and start them as they were."""
@@ -259,6 +290,7 @@ class Provision:
         return kept
 
     def _stop(self, cluster: str) -> None:
+        """The primary first: it ends when its standbys have all of its WAL, and each of them when the next has."""
         for server in self._managed[cluster].values():
             if server.alive():
                 server.stop()
@@ -315,7 +347,7 @@ class Provision:
                 if planned.is_external:
                     self._prepare_external(planned, writer)
                 else:
-                    self._prepare_managed(planned, first.settings, writer)
+                    self._prepare_managed(planned, first, writer)
         except (Interrupted, UsageError):
             raise
         except PlinthError as error:
@@ -342,9 +374,7 @@ class Provision:
         servers = self._managed.get(cluster, {}).values()
         return [line for server in servers for line in server.log_tail(_CRASH_LINES) if "PANIC:" in line]
 
-    def _prepare_managed(
-        self, planned: PlannedCluster, settings: Mapping[str, SettingValue], writer: BundleWriter | None
-    ) -> None:
+    def _prepare_managed(self, planned: PlannedCluster, first: Variant, writer: BundleWriter | None) -> None:
         primary = Cluster(self.context.layout(planned, planned.primary), self.runner, self._journal)
         self._managed[planned.id] = {PRIMARY: primary}
         whole = primary.layout.whole_step()
@@ -352,21 +382,47 @@ class Provision:
         self._listener.phase(f"{'resume with' if is_there else 'initialise'} cluster {planned.id}")
         if not is_there:
             primary.initdb()
-        copy = self._loaded_copy(planned) if planned.restored and writer is not None else None
-        if copy is not None:
-            copy.check()
+        copies = self._loaded_copies(planned) if planned.restored and writer is not None else []
+        for copy in copies:
+            if copy.node == PRIMARY:
+                copy.check()
             if copy.is_whole:  # the run may have been killed while it restored them
                 copy.restore(self._listener.progress)
-        primary.start({**settings, **load_settings(planned.dataset)})
+        # Standbys come once all is loaded: until then no commit may wait for them.
+        alone = {name: value for name, value in first.settings.items() if name.lower() != STANDBY_SETTINGS[0]}
+        primary.start({**(alone if planned.standbys else first.settings), **load_settings(planned.dataset)})
         if not is_there:
             primary.make_tablespaces()
             self._journal.record(whole)
         with StallWatch(f"load into {planned.id}", primary.connection, self._listener.note, local=True) as stalls:
             self._load(planned, primary, writer, stalls, resuming=is_there)
         primary.stop()
-        if copy is not None and not copy.is_whole:
-            self._listener.phase(f"copy the files of {planned.id} as loaded")
-            copy.make()
+        if planned.standbys:
+            primary.start(alone)
+            self._prepare_standbys(planned, first, writer)
+        for copy in copies:
+            copy.check()
+            if not copy.is_whole:
+                self._listener.phase(f"copy the files of {copy.name} as loaded")
+                copy.make()
+
+    def _prepare_standbys(self, planned: PlannedCluster, first: Variant, writer: BundleWriter | None) -> None:
+        """Make the standbys of a loaded primary that runs, wait until they have caught up, and stop all."""
+        servers = self._managed[planned.id]
+        for node in planned.standbys:
+            assert node.upstream is not None, "it is a standby"
+            standby = Standby(self.context.layout(planned, node), servers[node.upstream], self.runner, self._journal)
+            servers[node.name] = standby
+            whole = standby.layout.whole_step()
+            if not self._journal.has(whole.id):
+                self._listener.phase(f"make standby {node.name} of {planned.id} by a base backup")
+                duration_s, size_bytes = standby.back_up(self._listener.progress)
+                if writer is not None:
+                    writer.write_backup(base_backup(planned.id, standby, duration_s, size_bytes))
+                self._journal.record(whole)
+            standby.start(self._settings_of(first, node.name))
+        self.await_standbys(first)
+        self._stop(planned.id)
 
     def _prepare_external(self, planned: PlannedCluster, writer: BundleWriter | None) -> None:
         connection = planned.primary.server.connection

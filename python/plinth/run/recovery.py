@@ -93,7 +93,8 @@ def _remove_lock(layout: ClusterLayout, runner: Runner) -> None:
 
 
 def _remove_unfinished(layout: ClusterLayout, runner: Runner) -> None:
-    """Remove what initdb had begun, and copies of it: as the user whose it is, who can remove nothing else."""
-    paths: Sequence[str] = [str(path) for path in (layout.data_directory, layout.wal_directory) if path is not None]
+    """Remove what initdb or pg_basebackup had begun, and copies of it: as the user whose it is, who can remove nothing else."""
+    made = (layout.data_directory, layout.wal_directory, *(layout.tablespaces.values() if layout.upstream else ()))
+    paths: Sequence[str] = [str(path) for path in made if path is not None]
     runner.run(("rm", "-rf", "--one-file-system", "--", *paths), owner=layout.owner)
     runner.run(remove_copies_command(layout), owner=layout.owner)

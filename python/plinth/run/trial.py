@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +15,7 @@ from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
+from plinth.model.standby import StandbyFacts
 from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
 from plinth.model.units import format_count
 from plinth.model.workload import Driver, WorkloadSpec
@@ -89,6 +90,10 @@ class Provisioned(Protocol):
         """Put the variant's data back to what they were after loading, where that is planned."""
         ...
 
+    def await_standbys(self, variant: Variant) -> Mapping[str, StandbyFacts]:
+        """Wait until the standbys of a variant have replayed all that there is; how each is then, by name."""
+        ...
+
     def restart_cold(self, variant: Variant) -> Topology:
         """The servers of a variant, started again after the page cache was dropped."""
         ...
@@ -116,6 +121,7 @@ class TrialOutput:
     samples: Sequence[Sample] = ()
     events: Sequence[Event] = ()
     server: ServerFacts | None = None
+    standbys: Mapping[str, ServerFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -132,6 +138,7 @@ class _Measured:
     warmup_end: WarmupEnd | None
     failure: str | None
     cache: CacheState | None
+    standbys: Mapping[str, ServerFacts]
     restored: Restored | None = None
 
 
@@ -185,16 +192,16 @@ class TrialRunner:
     def _run_on_server(self, trial: PlannedTrial, variant: Variant) -> _Measured:
         with self._provision.looked_after(variant):
             restored = self._provision.restore(variant)
-            primary = self._provision.activate(variant, self._plan.experiment.measure.fresh_server).primary
-            with self._stall_watch(trial, primary) as stalls:
-                return replace(self._measure(trial, variant, primary, stalls), restored=restored)
+            topology = self._provision.activate(variant, self._plan.experiment.measure.fresh_server)
+            with self._stall_watch(trial, topology.primary) as stalls:
+                return replace(self._measure(trial, variant, topology, stalls), restored=restored)
 
     def _stall_watch(self, trial: PlannedTrial, node: Node) -> StallWatch:
         local = node.postmaster_pid is not None
         return StallWatch(f"trial {trial.number}", node.server.connection, self._listener.note, local=local)
 
-    def _measure(self, trial: PlannedTrial, variant: Variant, primary: Node, stalls: StallWatch) -> _Measured:
-        server = primary.server
+    def _measure(self, trial: PlannedTrial, variant: Variant, topology: Topology, stalls: StallWatch) -> _Measured:
+        server = topology.primary.server
         cluster = next(c for c in self._plan.clusters if c.id == variant.cluster)
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
         devices = devices_of(cluster.primary, self._storages)
@@ -203,7 +210,9 @@ class TrialRunner:
             if variant.workload.keeps_ledger:
                 prepare_ledger_tables(control, variant.workload.clients)
             gaps = _checkpoint(control)
-        primary, cached = self._with_cache(variant, primary, cluster, stalls)
+        topology, cached = self._with_cache(variant, topology, cluster, stalls)
+        primary = topology.primary
+        standbys = self._provision.await_standbys(variant)
         with database_errors("prepare the trial", variant.label), connect(server.connection) as control:
             ended = _ended_transactions(control, variant.workload)
         observer = self._observer(primary, cluster, devices)
@@ -257,21 +266,26 @@ class TrialRunner:
             warmup_end=warmup_end,
             failure=failure,
             cache=cached.state if cached else None,
+            standbys={
+                node.name: node.facts.model_copy(update={"standby": standbys.get(node.name)})
+                for node in topology.nodes
+                if node is not primary
+            },
         )
 
     def _with_cache(
-        self, variant: Variant, primary: Node, cluster: PlannedCluster, stalls: StallWatch
-    ) -> tuple[Node, Prepared | None]:
-        """The primary with its tables and indexes in memory as asked, and what of that was reached."""
+        self, variant: Variant, topology: Topology, cluster: PlannedCluster, stalls: StallWatch
+    ) -> tuple[Topology, Prepared | None]:
+        """The servers, the primary's tables and indexes in memory as asked, and what of that was reached."""
         storages = [self._storages[name] for name in cluster.storages]
         match self._plan.experiment.measure.cache:
             case "as-is":
-                return primary, None
+                return topology, None
             case "warm":
-                return primary, warm(primary, storages, stalls.passing_on(self._listener.progress))
+                return topology, warm(topology.primary, storages, stalls.passing_on(self._listener.progress))
             case "cold":
-                primary = self._provision.restart_cold(variant).primary
-                return primary, verify_cold(primary, storages)
+                topology = self._provision.restart_cold(variant)
+                return topology, verify_cold(topology.primary, storages)
 
     def _observer(self, node: Node, cluster: PlannedCluster, devices: Mapping[str, Sequence[str]]) -> Observer:
         return Observer(
@@ -424,4 +438,4 @@ def _output(
         observer_cpu_ns=observation.cost_cpu_ns,
         observer_ns=observation.duration_ns,
     )
-    return TrialOutput(trial, load, observation.samples, measured.events, measured.server)
+    return TrialOutput(trial, load, observation.samples, measured.events, measured.server, measured.standbys)

@@ -13,6 +13,8 @@ from plinth.server.settings import (
     check_settings,
     describe_settings,
 )
+from plinth.server.standby import Standby, await_caught_up, base_backup, settings_of_standby
+from plinth.server.standby_checks import standby_problems, standbys_of
 from plinth.system.database import connect, database_errors
 
 __all__ = [
@@ -26,7 +28,10 @@ __all__ = [
     "RelationReader",
     "SettingDefinition",
     "SettingsProbe",
+    "Standby",
     "Survey",
+    "await_caught_up",
+    "base_backup",
     "check_settings",
     "connect",
     "copy_steps",
@@ -41,4 +46,7 @@ __all__ = [
     "remove_copies_command",
     "restore_steps",
     "server_step_id",
+    "settings_of_standby",
+    "standby_problems",
+    "standbys_of",
 ]

@@ -50,15 +50,15 @@ class Cluster:
     def __init__(self, layout: ClusterLayout, runner: Runner, journal: Journal) -> None:
         self.layout = layout
         self.settings: dict[str, SettingValue] = {}
-        self._where = str(layout.data_directory)
+        self.where = str(layout.data_directory)
         self._runner = runner
         self._journal = journal
         self._probe = SettingsProbe(layout.installation, layout.owner, runner)
         self._postmaster: Postmaster | None = None
         self._entries: list[Entry] = []
         self._ran_without_fsync = False
-        self._port = layout.spec.port or (SOCKET_PORT if layout.spec.listen == "unix" else port.find_free())
-        self._password = secrets.token_urlsafe(24) if layout.spec.listen == "tcp" else None
+        self.port = layout.spec.port or (SOCKET_PORT if layout.spec.listen == "unix" else port.find_free())
+        self.password = secrets.token_urlsafe(24) if layout.spec.listen == "tcp" else None
 
     @property
     def postmaster_pid(self) -> int | None:
@@ -69,8 +69,8 @@ class Cluster:
     def connection(self) -> Connection:
         """Where the load goes: the socket, or TCP on this host with a password."""
         if self.layout.spec.listen == "unix":
-            return self._control
-        return replace(self._control, host=port.LOCALHOST, password=self._password)
+            return self.control
+        return replace(self.control, host=port.LOCALHOST, password=self.password)
 
     def initdb(self) -> None:
         """Make the data directory."""
@@ -85,7 +85,7 @@ class Cluster:
     def make_tablespaces(self) -> None:
         """Make the tablespaces of a running server whose directories `initdb` has made, and read them back."""
         if self.layout.tablespaces:
-            with database_errors("make the tablespaces", self._where), connect(self._control) as control:
+            with database_errors("make the tablespaces", self.where), connect(self.control) as control:
                 create_tablespaces(control, self.layout)
 
     def start(self, settings: Mapping[str, SettingValue]) -> None:
@@ -133,7 +133,7 @@ class Cluster:
         """Write `settings`, have the server read them, and read them back; those that need a restart are an error."""
         self._write(settings)
         self.settings = dict(settings)
-        with database_errors("reload the configuration", self._where), connect(self._control) as control:
+        with database_errors("reload the configuration", self.where), connect(self.control) as control:
             refused = control.execute(
                 "select name, error from pg_file_settings"
                 " where error is not null and error <> 'setting could not be applied'"
@@ -152,7 +152,7 @@ class Cluster:
                 if monotonic() > deadline:
                     raise RunError(
                         f"the server did not reload its configuration within {RELOAD_TIMEOUT_S:g} s",
-                        where=self._where,
+                        where=self.where,
                         details=self.log_tail(),
                     )
         self._check_taken(settings)
@@ -172,7 +172,7 @@ class Cluster:
             failure = RunError(
                 f"the server had not shut down after {STOP_TIMEOUT_S:g} s and was ended without a checkpoint: "
                 "it will recover at its next start",
-                where=self._where,
+                where=self.where,
                 details=self.log_tail(),
             )
         self._clear_away()
@@ -183,7 +183,7 @@ class Cluster:
         """Wait while the running server recovers from the crash of a process of its own; `lost_backend` is the pid of a session
         that ended with it."""
         conninfo = make_conninfo(
-            host=str(self.layout.socket_directory), port=self._port, user=SUPERUSER, connect_timeout=2
+            host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, connect_timeout=2
         )
         self._running.wait_out_recovery(conninfo, lost_backend)
 
@@ -225,7 +225,7 @@ class Cluster:
 
     def facts(self, asked: Mapping[str, SettingValue] | None = None) -> ServerFacts:
         """The facts that the running server reports; `asked` defaults to the settings last requested."""
-        with database_errors("read the server's facts", self._where), connect(self._control) as control:
+        with database_errors("read the server's facts", self.where), connect(self.control) as control:
             return managed_facts(control, self.layout, self.settings if asked is None else asked)
 
     def log_tail(self, lines: int = TAIL_LINES) -> tuple[str, ...]:
@@ -239,12 +239,13 @@ class Cluster:
     @property
     def _running(self) -> Postmaster:
         if self._postmaster is None:
-            raise RunError("the server has not been started", where=self._where)
+            raise RunError("the server has not been started", where=self.where)
         return self._postmaster
 
     @property
-    def _control(self) -> Connection:
-        return Connection(host=str(self.layout.socket_directory), port=self._port, user=SUPERUSER, database=DATABASE)
+    def control(self) -> Connection:
+        """Where control connections go: the socket, which needs no password."""
+        return Connection(host=str(self.layout.socket_directory), port=self.port, user=SUPERUSER, database=DATABASE)
 
     def _check_nothing_runs(self) -> None:
         ours = self._postmaster is not None
@@ -252,14 +253,14 @@ class Cluster:
             raise Refused(
                 f"{'the server runs already' if ours else 'another server runs in this data directory'} "
                 f"(pid {serving(self.layout.data_directory)[0]})",
-                where=self._where,
+                where=self.where,
                 hint="stop it first",
             )
 
     def _check_port(self) -> None:
         if self.layout.spec.listen == "tcp":
-            port.check_free(self._port)
-        self.layout.check_socket_path(self._port)
+            port.check_free(self.port)
+        self.layout.check_socket_path(self.port)
 
     def _make_directory(self, step: Step, path: Path) -> Entry:
         entry = self._journal.record(step)
@@ -271,32 +272,36 @@ class Cluster:
         return entry
 
     def _write(self, settings: Mapping[str, SettingValue]) -> None:
-        owned: dict[str, SettingValue] = {
+        configuration.write(self.layout.data_directory, self._owned_settings(), settings, self.layout.owner)
+
+    def _owned_settings(self) -> dict[str, SettingValue]:
+        """What Plinth sets itself."""
+        return {
             "listen_addresses": port.LOCALHOST if self.layout.spec.listen == "tcp" else "",
-            "port": self._port,
+            "port": self.port,
             "unix_socket_directories": str(self.layout.socket_directory),
             "log_destination": "stderr",
             "logging_collector": False,
         }
-        configuration.write(self.layout.data_directory, owned, settings, self.layout.owner)
 
     def _set_password(self) -> None:
-        if self._password is None:
+        if self.password is None:
             return
         from psycopg import sql
 
-        with database_errors("set the password for TCP", self._where), connect(self._control) as control:
+        with database_errors("set the password for TCP", self.where), connect(self.control) as control:
+            control.execute("set synchronous_commit = local")  # standbys are started after it
             # Its verifier, since the statement may get into the server's log (log_statement, log_min_duration_statement).
-            password, user = self._password.encode(), SUPERUSER.encode()
+            password, user = self.password.encode(), SUPERUSER.encode()
             verifier = control.pgconn.encrypt_password(password, user, b"scram-sha-256").decode()
             change = sql.SQL("alter role {} password {}")
             control.execute(change.format(sql.Identifier(SUPERUSER), sql.Literal(verifier)))
 
     def _check_taken(self, settings: Mapping[str, SettingValue]) -> None:
-        with database_errors("read the settings back", self._where), connect(self._control) as control:
+        with database_errors("read the settings back", self.where), connect(self.control) as control:
             rows = read_rows(control)
         self._sync_after(fsync=rows["fsync"].setting == "on")
-        check_taken(settings, rows, self._probe, where=f"pg_settings of {self._where}")
+        check_taken(settings, rows, self._probe, where=f"pg_settings of {self.where}")
 
     def _sync_after(self, *, fsync: bool) -> None:
         """With fsync = on, make durable what the server has left in the kernel's page cache while it was off.
@@ -310,7 +315,7 @@ class Cluster:
 
     def _needs_restart(self, changed: tuple[str, ...]) -> bool:
         """A setting that the server does not know yet may come with a library, which is loaded at a start."""
-        with database_errors("read pg_settings", self._where), connect(self._control) as control:
+        with database_errors("read pg_settings", self.where), connect(self.control) as control:
             rows = read_rows(control)
         return any(name not in rows or rows[name].context == "postmaster" for name in changed)
 

@@ -11,9 +11,11 @@ from plinth.system.owner import Owner
 from plinth.system.paths import sync_folder
 
 CONFIGURATION_FILE = "plinth.conf"
+STANDBY_FILE = "standby.signal"
 _HBA = """\
 # Written by Plinth. The socket is in a directory that only its owner may enter.
 local all all trust
+local replication all trust
 host all all 127.0.0.1/32 scram-sha-256
 """
 
@@ -23,6 +25,11 @@ def prepare(data_directory: Path, owner: Owner) -> None:
     main = data_directory / "postgresql.conf"
     _write(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
     _write(data_directory / "pg_hba.conf", _HBA, owner)
+
+
+def mark_standby(data_directory: Path, owner: Owner) -> None:
+    """After a base backup: the server that is started on it is a standby."""
+    _write(data_directory / STANDBY_FILE, "", owner)
 
 
 def write(

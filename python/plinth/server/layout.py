@@ -45,6 +45,10 @@ class ClusterLayout:
     socket_root: Path | None = None
     wal_directory: Path | None = None
     tablespaces: Mapping[str, Path] = field(default_factory=dict)
+    standby: str | None = None
+    """Of a standby its name, which its slot has, too."""
+    upstream: "ClusterLayout | None" = None
+    """Of a standby the node that it streams from."""
 
     @property
     def label(self) -> str:
@@ -65,6 +69,8 @@ class ClusterLayout:
 
     def steps(self) -> tuple[Step, ...]:
         """The steps of making and starting this server, in order."""
+        if self.upstream is not None:
+            return (self.backup_step(self.upstream.spec.port), self.sockets_step(), self.start_step())
         return (
             self.initdb_step(),
             *(self.directory_step(name) for name in self.tablespaces),
@@ -94,6 +100,31 @@ class ClusterLayout:
             argv.append(f"--waldir={self.wal_directory}")
             title += f", its WAL in {self.wal_directory}"
         return self.step("initdb", title, argv)
+
+    def backup_step(self, upstream_port: int | None) -> Step:
+        """Making a standby's data directory from the upstream that listens on this port (None: not known yet); it goes with the
+        storages that it is on."""
+        upstream = self.upstream
+        assert upstream is not None and self.standby is not None, "it is the layout of a standby"
+        if upstream_port is None and upstream.spec.listen == "unix":
+            upstream_port = SOCKET_PORT
+        port = "A_FREE_ONE" if upstream_port is None else upstream_port
+        argv = [
+            f"{self.installation.bindir}/pg_basebackup",
+            f"--pgdata={self.data_directory}",
+            f"--dbname=host={upstream.socket_directory} port={port} user={SUPERUSER}",
+            "--wal-method=stream",
+            "--create-slot",
+            f"--slot={self.standby}",
+            "--checkpoint=fast",
+            "--progress",
+        ]
+        if self.wal_directory is not None:
+            argv.append(f"--waldir={self.wal_directory}")
+        for name, path in self.tablespaces.items():
+            argv.append(f"--tablespace-mapping={_escaped(upstream.tablespaces[name])}={_escaped(path)}")
+        title = f"make standby {self.standby} by a base backup of {upstream.name} through slot {self.standby}"
+        return self.step("backup", title, argv)
 
     def directory_step(self, tablespace: str) -> Step:
         """Making the directory of a tablespace."""
@@ -155,3 +186,8 @@ class ClusterLayout:
             user=None if self.owner.is_current_user else self.owner.name,
             undo=undo,
         )
+
+
+def _escaped(path: Path) -> str:
+    """A path in pg_basebackup's --tablespace-mapping=OLD=NEW."""
+    return str(path).replace("=", "\\=")

@@ -11,6 +11,7 @@ from pathlib import Path
 from plinth.model.errors import MissingCapability
 from plinth.model.experiment import RestoreAsked
 from plinth.model.progress import Progress
+from plinth.model.standby import PRIMARY
 from plinth.model.step import Step
 from plinth.model.trial import Restored
 from plinth.server.layout import ClusterLayout
@@ -93,6 +94,16 @@ class LoadedCopy:
         self._asked: RestoreAsked = asked
         self._runner = runner
         self._journal = journal
+
+    @property
+    def node(self) -> str:
+        """The node of its cluster whose files they are."""
+        return self._layout.standby or PRIMARY
+
+    @property
+    def name(self) -> str:
+        """The name of the server."""
+        return self._layout.name
 
     @property
     def is_whole(self) -> bool:

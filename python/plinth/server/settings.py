@@ -5,7 +5,7 @@ it: units, ranges, enums, aliases and what the build lacks are the server's know
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from plinth.model.base import SettingValue
 from plinth.model.errors import Problem
 from plinth.model.facts import Installation
 from plinth.model.nearest import nearest
+from plinth.model.standby import quorum_of
 from plinth.server.values import setting_text
 from plinth.system.owner import Owner
 from plinth.system.runner import Runner
@@ -97,22 +98,32 @@ class SettingsProbe:
         found = [self._problem(name, value) for name, value in settings.items()]
         return [problem for problem in found if problem is not None]
 
-    def standby_problem(self, settings: Mapping[str, SettingValue]) -> Problem | None:
-        """What is wrong with `settings` together if every commit would wait for a standby forever, since there is none.
+    def standby_problem(self, settings: Mapping[str, SettingValue], standbys: Collection[str] = ()) -> Problem | None:
+        """What is wrong with `settings` together if every commit would wait forever, for more standbys than there are.
 
-        Of settings that `problems` finds nothing wrong with.
+        `standbys` are those that stream from the primary. Of settings that `problems` finds nothing wrong with.
         """
         written = {name.lower(): name for name in settings}
         asked = {key: settings[written[key]] for key in STANDBY_SETTINGS if key in written}
         taken = self.canonical(asked)
         names, commit, senders = map(taken.get, STANDBY_SETTINGS)
-        if not names or commit in _WAITS_FOR_NO_STANDBY or senders == "0":
+        quorum = quorum_of(names or "")
+        if quorum is None or commit in _WAITS_FOR_NO_STANDBY or (senders == "0" and not standbys):
             return None
+        possible = quorum.possible(standbys)
+        if len(possible) >= quorum.needed:
+            return None
+        if standbys:
+            of_them = ", ".join(possible) or "none of them"
+            why = f"it needs {quorum.needed} of {', '.join(standbys)}, and may count {of_them}"
+        else:
+            why = "a server that Plinth starts has no standby but those of [server.standby]"
         return Problem(
             f"synchronous_standby_names = {names!r} with synchronous_commit = {commit or 'on'}: every commit would wait "
-            "forever, because a server that Plinth starts has no standby",
+            f"forever, because {why}",
             path=["server", "settings", written["synchronous_standby_names"]],
-            hint='leave it out, set synchronous_commit to "local" or "off", or measure your own primary: server.connection',
+            hint='name fewer, describe more of them in [server.standby.NAME], set synchronous_commit to "local" or "off", or '
+            "measure your own primary: server.connection",
         )
 
     def lacking(self, settings: Mapping[str, SettingValue]) -> list[Problem]:

@@ -75,6 +75,7 @@ export interface Report {
    * What was loaded into each cluster: time, sizes, depth.
    */
   datasets: LoadedDataset[];
+  standbys: StandbyText[];
   /**
    * The published results that the experiment names, beside ours.
    */
@@ -1342,6 +1343,7 @@ export interface SectionTexts {
   ceilings: SectionText;
   io: SectionText;
   loaded: SectionText;
+  standbys: SectionText;
   endurance: SectionText;
   wear: SectionText;
 }
@@ -1884,6 +1886,25 @@ export interface LoadedIndex {
    * Of a primary key: pages that reading one row by it touches, the row's own among them.
    */
   lookup_buffers: number | null;
+}
+/**
+ * A standby: how it was made, and how it was found before the trials.
+ */
+export interface StandbyText {
+  name: string;
+  /**
+   * The node that it streams from.
+   */
+  upstream: string;
+  storage: string;
+  /**
+   * Size, duration and rate of the base backup that it was made by.
+   */
+  backup: string;
+  /**
+   * Its synchronous state, as its upstream said it, by variant.
+   */
+  states: string;
 }
 /**
  * A published study beside this run.

@@ -9,6 +9,7 @@ import { factList, row } from "./facts";
 import { flushesView } from "./flushes";
 import { ioView } from "./io";
 import { loadedView } from "./loaded";
+import { standbysView } from "./standbys";
 import { wearView } from "./wear";
 
 export function storageView(report: Report): HTMLElement {
@@ -20,6 +21,7 @@ export function storageView(report: Report): HTMLElement {
       ? [h("div", { class: "storages" }, ...report.storages.map((storage) => storageBox(report, storage)))]
       : [h("p", { class: "na" }, "n/a: the storage of an external server cannot be inspected")]),
     loadedView(report),
+    standbysView(report),
     devicesTable(report),
     flushesView(report),
     ioView(report),

@@ -1,0 +1,42 @@
+"""The standbys of a run in words: how each was made, and how it was found before the trials of each variant."""
+
+from plinth.model.contents import BundleContents
+from plinth.model.figures import NOT_AVAILABLE
+from plinth.model.plan import PlannedCluster, PlannedNode
+from plinth.model.report import StandbyText
+from plinth.model.standby import BaseBackup
+from plinth.model.units import format_decimal_size, format_duration
+
+
+def standby_texts(contents: BundleContents) -> tuple[StandbyText, ...]:
+    """Of every standby of every cluster, in the order of the plan."""
+    return tuple(_text(contents, cluster, node) for cluster in contents.plan.clusters for node in cluster.standbys)
+
+
+def standby_sentence(text: StandbyText) -> str:
+    """What the terminal says of one."""
+    return f"from {text.upstream}, on {text.storage}; base backup {text.backup}; {text.states}"
+
+
+def _text(contents: BundleContents, cluster: PlannedCluster, node: PlannedNode) -> StandbyText:
+    made = next((one for one in contents.backups if (one.cluster, one.standby) == (cluster.id, node.name)), None)
+    states: dict[str, list[str]] = {}
+    for variant in contents.plan.variants:
+        found = contents.standbys.get(f"{variant.id}.{node.name}")
+        if found is not None and found.standby is not None:
+            states.setdefault(found.standby.sync_state or NOT_AVAILABLE, []).append(variant.label)
+    shown = "; ".join(f"{state} in {', '.join(labels)}" for state, labels in states.items())
+    return StandbyText(
+        name=f"{node.name} of {cluster.id}",
+        upstream=node.upstream or "",
+        storage=", ".join(f"{storage} ({role})" for role, storage in node.roles.items()),
+        backup=_backup(made),
+        states=shown or f"{NOT_AVAILABLE}: no trial was run with it",
+    )
+
+
+def _backup(made: BaseBackup | None) -> str:
+    if made is None:
+        return f"{NOT_AVAILABLE}: it was not made"
+    rate = f", {format_decimal_size(made.bytes_per_s)}/s" if made.bytes_per_s is not None else ""
+    return f"{format_decimal_size(made.size_bytes)} in {format_duration(round(made.duration_s, 1))}{rate}"

@@ -1,0 +1,17 @@
+// @vitest-environment happy-dom
+import { expect, test } from "vitest";
+import { standbysView } from "../src/views/standbys";
+import { report } from "./sample";
+
+test("a row of each standby, and nothing without one", () => {
+  expect(standbysView(report({}))).toBeNull();
+  const standby = {
+    name: "a of 1-disk",
+    upstream: "primary",
+    storage: "memory (data)",
+    backup: "56 MB in 1 s, 56 MB/s",
+    states: "sync in FIRST 1 (a)",
+  };
+  const text = standbysView(report({ standbys: [standby] }))?.textContent ?? "";
+  for (const value of Object.values(standby)) expect(text).toContain(value);
+});
