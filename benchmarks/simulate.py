@@ -1,6 +1,6 @@
 """Every statistic of a report held against a known truth: coverage of intervals, false alarms, power.
 
-    .venv/bin/python benchmarks/simulate.py [--factor 1.0]
+    .venv/bin/python benchmarks/simulate.py [--factor 1.0] [--only NAME...]
 
 Prints a line for each as it is known, and ends with 1 where a share is outside of what the statistic promises, by more than three
 standard errors of the simulation. `--factor` multiplies the numbers of simulated experiments: 0.1 takes some minutes.
@@ -185,25 +185,31 @@ def _covers(estimate: Estimate, truth: float) -> bool:
     return estimate.interval is not None and estimate.interval.low <= truth <= estimate.interval.high
 
 
+PARTS = {
+    intervals: 10_000,
+    unpaired: 2_000,
+    verdicts: 2_000,
+    adaptive_trials: 10_000,
+    groups: 1_000,
+    effects: 1_000,
+    sweeps: 500,
+    steadiness: 1_000,
+    power_cuts: 20_000,
+}
+"""Each with the number of its simulated experiments."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Simulate everything; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--factor", type=float, default=1.0, help="of the numbers of simulated experiments")
-    factor = parser.parse_args(arguments).factor
-    plan = (
-        (intervals, 10_000),
-        (unpaired, 2_000),
-        (verdicts, 2_000),
-        (adaptive_trials, 10_000),
-        (groups, 1_000),
-        (effects, 1_000),
-        (sweeps, 500),
-        (steadiness, 1_000),
-        (power_cuts, 20_000),
-    )
+    parser.add_argument("--only", nargs="+", choices=[part.__name__ for part in PARTS], help="some of the parts")
+    options = parser.parse_args(arguments)
     failed = 0
-    for simulate, count in plan:
-        for one in simulate(max(100, round(count * factor))):
+    for simulate, count in PARTS.items():
+        if options.only is not None and simulate.__name__ not in options.only:
+            continue
+        for one in simulate(max(100, round(count * options.factor))):
             failed += not one.holds
             low, high = one.bounds
             mark = "ok  " if one.holds else "FAIL"
