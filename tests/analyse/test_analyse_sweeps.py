@@ -234,6 +234,19 @@ def test_two_trials_are_inconclusive_along_a_sweep() -> None:
     assert "Disk: inconclusive along clients: 8 clients ran at" in analysis.answer
 
 
+def test_many_that_are_inconclusive_share_a_sentence() -> None:
+    matrix = {
+        "storage": ["disk", "memory"],
+        "server.settings.synchronous_commit": ["on", "off"],
+        "workload.clients": [1, 2, 4, 8],
+    }
+    answer = analyse(sweep(matrix, lambda variant, block: 1000 * noise(variant, block), repeats=2)).answer
+    together, along, *_ = answer.split(". ")
+    assert together.startswith("Inconclusive at every level: ") and together.count("; ") == 2
+    assert together.count(" ran at ") == 3 and "x disk, synchronous_commit=on" in together
+    assert along.startswith("Inconclusive along clients: ") and along.endswith(" and 1 more")
+
+
 def test_a_fit_is_of_clients_in_a_closed_loop_only() -> None:
 
     def only_curve(factor: str, tps: Callable[[int], float]) -> ScalingCurve:

@@ -8,12 +8,16 @@ from plinth.analyse.scaling import Levels
 from plinth.analyse.wording import NEAR, Side, commits_of, sentence
 from plinth.model.analysis import Comparison, VariantResult, Verdict
 from plinth.model.estimate import Estimate
-from plinth.model.figures import times_of
+from plinth.model.figures import number, times_of
 from plinth.model.labels import levels_label
-from plinth.model.sweep import Sweep
+from plinth.model.sweep import Factor, ScalingCurve, Sweep
+from plinth.model.units import format_count
 
 _MOST_NAMED = 3
 """Levels or curves that are named one by one; the sections of the report have all."""
+_FEW_OPEN = 2
+"""As many that are inconclusive are given with their ratios and intervals; more in one sentence."""
+_OPEN_ALONG = "inconclusive along"
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ def curve_sentence(summary: CurveSummary) -> str:
         above = f" above {labels[summary.held]}," if summary.held else ""
         return f"throughput falls{above} to {times_of(total, labels[0])} at {labels[last]}"
     ratio = "" if total is None else f": {labels[last]} ran at {times_of(total, labels[0])}"
-    return f"inconclusive along {summary.title}{ratio}"
+    return f"{_OPEN_ALONG} {summary.title}{ratio}"
 
 
 def _rise_sentence(summary: CurveSummary, until: int) -> str:
@@ -84,13 +88,26 @@ def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Compari
     numbers = [factor for factor in sweep.factors if factor.unit is not None]
     along = [factor for factor in numbers if factor.name in sweep.compared] or numbers
     for factor in along:
-        curves = [curve for curve in sweep.curves if curve.factor == factor.name]
-        parts += [
-            f"{curve.label}: {curve.sentence}" if curve.label else curve.sentence for curve in curves[:_MOST_NAMED]
-        ]
-        if len(curves) > _MOST_NAMED:
-            parts.append(f"{len(curves) - _MOST_NAMED} more curves of {factor.title} are in the report")
+        parts += _along(factor, [curve for curve in sweep.curves if curve.factor == factor.name])
     return " ".join([*map(sentence, parts), *commits_of(_sides(by_id.values(), sweep))])
+
+
+def _along(factor: Factor, curves: Sequence[ScalingCurve]) -> list[str]:
+    """A sentence for each of the first curves; one for all together that are inconclusive."""
+    still_open = [curve for curve in curves if curve.sentence.startswith(_OPEN_ALONG)]
+    if len(still_open) <= _FEW_OPEN:
+        still_open = []
+    told = [curve for curve in curves if curve not in still_open]
+    parts = [f"{curve.label}: {curve.sentence}" if curve.label else curve.sentence for curve in told[:_MOST_NAMED]]
+    if (left := len(told) - _MOST_NAMED) > 0:
+        parts.append(
+            f"{format_count(left, 'more curve')} of {factor.title} {'is' if left == 1 else 'are'} in the report"
+        )
+    if still_open:
+        named = ", ".join(curve.label for curve in still_open[:_MOST_NAMED])
+        more = f" and {left} more" if (left := len(still_open) - _MOST_NAMED) > 0 else ""
+        parts.append(f"{_OPEN_ALONG} {factor.title}: {named}{more}")
+    return parts
 
 
 def _sides(results: Iterable[VariantResult], sweep: Sweep) -> list[Side]:
@@ -114,6 +131,11 @@ class _LevelComparison:
     is_along_number: bool
     labels: tuple[str, ...]
     comparisons: tuple[Comparison, ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is decided at any level."""
+        return all(one.verdict == "undecided" for one in self.comparisons)
 
     @property
     def largest(self) -> float:
@@ -141,9 +163,30 @@ def _level_comparisons(by_id: dict[str, VariantResult], comparisons: Sequence[Co
         for sides, members in found.items()
     ]
     contests.sort(key=lambda contest: -contest.largest)
-    left = len(contests) - _MOST_NAMED
-    more = [f"{left} more comparisons along the levels are in the report"] if left > 0 else []
-    return [*map(_comparison_sentence, contests[:_MOST_NAMED]), *more]
+    still_open = [contest for contest in contests if contest.is_open]
+    if len(still_open) <= _FEW_OPEN:
+        still_open = []
+    told = [contest for contest in contests if contest not in still_open]
+    left = len(told) - _MOST_NAMED
+    more = f"{format_count(left, 'more comparison')} along the levels {'is' if left == 1 else 'are'} in the report"
+    return [
+        *map(_comparison_sentence, told[:_MOST_NAMED]),
+        *([more] if left > 0 else []),
+        *([_open_sentence(still_open)] if still_open else []),
+    ]
+
+
+def _open_sentence(contests: Sequence[_LevelComparison]) -> str:
+    """Those in which nothing is decided at any level, together: "inconclusive at every level: memory ran at 0.9x to 2.1x disk"."""
+    parts = []
+    for contest in contests[:_MOST_NAMED]:
+        ratios = [one.ratio.value for one in contest.comparisons]
+        low, high = number(min(ratios)), number(max(ratios))
+        ran = f"{low}x {contest.baseline}" if low == high else f"{low}x to {high}x {contest.baseline}"
+        parts.append(f"{contest.at + ', ' if contest.at else ''}{contest.variant} ran at {ran}")
+    if (left := len(contests) - _MOST_NAMED) > 0:
+        parts.append(f"{left} more")
+    return f"inconclusive at every level: {'; '.join(parts)}"
 
 
 _SAID: dict[Verdict, str] = {

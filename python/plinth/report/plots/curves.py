@@ -12,6 +12,7 @@ from plinth.model.analysis import Analysis, VariantResult
 from plinth.model.estimate import Estimate
 from plinth.model.figures import number
 from plinth.model.sweep import Factor, ScalingCurve
+from plinth.model.units import format_count
 from plinth.report.plots.axes import Axis, spans_decade
 from plinth.report.plots.canvas import Canvas
 from plinth.report.plots.glyphs import Glyphs, label_text, one_line
@@ -145,4 +146,7 @@ def _key(curves: Sequence[_Curve], count: int, width: int, glyphs: Glyphs) -> li
         if len(curves) > 1
     ]
     left = count - len(curves)
-    return [*lines, *([Text(f"{left} more curves: see the HTML report", style="dim")] if left > 0 else [])]
+    return [
+        *lines,
+        *([Text(f"{format_count(left, 'more curve')}: see the HTML report", style="dim")] if left > 0 else []),
+    ]
