@@ -1,4 +1,4 @@
-"""`measure.restore`: every trial begins with the data as loaded, on file systems with and without reflinks, also after a kill."""
+"""`measure.restore`: every trial begins with the data as loaded, by copies, reflinks and snapshots, also after a kill."""
 
 import re
 import signal
@@ -14,6 +14,10 @@ LOOPS = {
     "ext4": ('[storage.looped]\nkind = "loop"\nsize = "1GiB"\n', "copy"),
     "xfs": ('[storage.looped]\nkind = "loop"\nfilesystem = "xfs"\nsize = "1GiB"\n', "reflink"),
     "btrfs": ('[storage.looped]\nkind = "loop"\nfilesystem = "btrfs"\nsize = "1GiB"\n', "reflink"),
+    "zfs": (
+        '[storage.part]\nkind = "file"\nsize = "1GiB"\n[storage.looped]\nkind = "zfs"\ndata = ["part"]\n',
+        "snapshot",
+    ),
 }
 EXPERIMENT = """\
 spec = 1
@@ -21,6 +25,8 @@ name = "restored"
 question = "Does each trial begin with the same data?"
 
 STORAGE
+[server]
+storage = "looped"
 [dataset]
 kind = "numbers"
 rows = 500_000
@@ -75,10 +81,20 @@ def check(project, how: str) -> None:
     assert len(sizes) == 3 and len(set(sizes)) == 1, sizes
 
 
-@pytest.mark.parametrize("filesystem", ["ext4", "xfs", pytest.param("btrfs", marks=pytest.mark.long)])
-def test_each_trial_begins_with_what_was_loaded(project, nothing_left, filesystem):
+@pytest.mark.parametrize(
+    ("filesystem", "restore"),
+    [
+        ("ext4", "auto"),
+        ("xfs", "auto"),
+        pytest.param("btrfs", "auto", marks=pytest.mark.long),
+        ("btrfs", "snapshot"),
+        ("zfs", "auto"),
+    ],
+)
+def test_each_trial_begins_with_what_was_loaded(project, nothing_left, filesystem, restore):
     storage, how = LOOPS[filesystem]
-    write(project, storage)
+    how = restore if restore != "auto" else how
+    write(project, storage, ('"auto"', f'"{restore}"'))
     planned = project.plinth("plan", "x.toml")
     assert "put the data of 1-looped back to what it was after loading" in planned.stdout
     done = project.run()
@@ -97,11 +113,18 @@ def test_without_it_a_trial_begins_with_what_others_left(project):
 
 
 @pytest.mark.parametrize(
-    ("filesystem", "number"), [("ext4", signal.SIGINT), ("ext4", signal.SIGKILL), ("xfs", signal.SIGKILL)]
+    ("filesystem", "number", "restore"),
+    [
+        ("ext4", signal.SIGINT, "auto"),
+        ("ext4", signal.SIGKILL, "auto"),
+        ("xfs", signal.SIGKILL, "auto"),
+        ("btrfs", signal.SIGKILL, "snapshot"),
+    ],
 )
-def test_a_restoration_that_is_cut_short_is_undone_and_resumed(project, nothing_left, filesystem, number):
+def test_a_restoration_that_is_cut_short_is_undone_and_resumed(project, nothing_left, filesystem, number, restore):
     storage, how = LOOPS[filesystem]
-    write(project, storage, ("rows = 500_000", "rows = 1_500_000"))
+    how = restore if restore != "auto" else how
+    write(project, storage, ("rows = 500_000", "rows = 1_500_000"), ('"auto"', f'"{restore}"'))
     running = project.start()
     running.wait_for("trial 1 of 3")
     await_restoration(project)
@@ -182,7 +205,20 @@ def orders(project) -> Iterator:
     return project
 
 
-def test_rows_in_a_tablespace_and_wal_elsewhere_are_restored(orders, nothing_left):
+BTRFS = (
+    ('kind = "loop"\nsize = "400MiB"', 'kind = "loop"\nfilesystem = "btrfs"\nsize = "600MiB"'),
+    ('kind = "tmpfs"\nsize = "400MiB"', 'kind = "loop"\nfilesystem = "btrfs"\nsize = "600MiB"'),
+    ('restore = "copy"', 'restore = "snapshot"'),
+)
+
+
+@pytest.mark.parametrize(("how", "changes"), [("copy", ()), ("snapshot", BTRFS)])
+def test_rows_in_a_tablespace_and_wal_elsewhere_are_restored(orders, nothing_left, how, changes):
+    text = ORDERS
+    for change in changes:
+        assert change[0] in text
+        text = text.replace(*change)
+    orders.write(text)
     done = orders.run()
     assert done.returncode in (0, 3), done.stderr
     (log,) = (orders.bundle / "logs").glob("postgresql-*.log")
@@ -190,7 +226,7 @@ def test_rows_in_a_tablespace_and_wal_elsewhere_are_restored(orders, nothing_lef
     assert len(begun) == 3 and set(begun) == {("1000", "500500", begun[0][2])}
     trials = orders.trials()
     assert all(trial["status"] == "complete" and trial["totals"]["done"] > 0 for trial in trials), trials
-    assert trials[0]["restored"]["how"] == {"data": "copy", "WAL": "copy", "tablespace bulk": "copy"}
+    assert trials[0]["restored"]["how"] == {"data": how, "WAL": how, "tablespace bulk": how}
     nothing_left()
 
 
@@ -200,6 +236,47 @@ def test_reflinks_that_are_not_there_are_missed_before_anything_is_loaded(projec
     assert done.returncode == 5, done.stderr
     assert "has no copies that share blocks" in done.stderr and "load numbers" not in done.stderr
     nothing_left()
+
+
+WITH_STANDBY = (("[dataset]", '[server.standby.a]\nstorage = "looped"\n[dataset]'),)
+
+
+@pytest.mark.parametrize(
+    ("storage", "changes", "words"),
+    [
+        (LOOPS["ext4"][0], (), "storage looped (kind loop) has no snapshots"),
+        (
+            LOOPS["zfs"][0],
+            (("[measure]", "[matrix]\ndataset.rows = [1000, 2000]\n[measure]"),),
+            "2 clusters are stored on looped",
+        ),
+        (
+            LOOPS["zfs"][0]
+            + '[storage.inner]\nkind = "file"\non = "looped"\nsize = "64MiB"\n[storage.top]\nkind = "btrfs"\n'
+            'members = ["inner"]\n',
+            (("[measure]", '[matrix]\nstorage = ["looped", "top"]\n[measure]'),),
+            "files of other storages are on looped",
+        ),
+        (LOOPS["btrfs"][0], WITH_STANDBY, "snapshots are taken of servers without standbys only"),
+        (LOOPS["zfs"][0], WITH_STANDBY, "snapshots are taken of servers without standbys only"),
+        (
+            LOOPS["zfs"][0] + '[storage.other]\nkind = "directory"\n',
+            (
+                ("[dataset]", '[server.standby.a]\nstorage = "looped"\n[dataset]'),
+                ("[measure]", '[matrix]\nstorage = ["looped", "other"]\nserver.standbys = [0, 1]\n[measure]'),
+            ),
+            "snapshots are taken of servers without standbys only",
+        ),
+    ],
+)
+def test_snapshots_that_cannot_be_taken_are_refused_by_the_plan(project, storage, changes, words):
+    write(project, storage, ('"auto"', '"snapshot"'), *changes)
+    refused = project.plinth("plan", "x.toml")
+    assert refused.returncode == 2, refused.stdout
+    assert words in refused.stderr and "x.toml" in refused.stderr
+    copied = project.plinth("plan", "x.toml", "--set", 'measure.restore="auto"')
+    assert copied.returncode == 0, copied.stderr
+    assert "keep a copy of its data as loaded" in copied.stdout and "keep a snapshot" not in copied.stdout
 
 
 READ_ONLY = (('script = "wide.sql"', 'builtin = "numbers-select"'),)

@@ -25,7 +25,7 @@ def _restored(one: Measured) -> Iterator[str]:
     if found:
         how = " and ".join(dict.fromkeys(way for restored in found for way in restored.how.values()))
         took_s = median(restored.duration_s for restored in found)
-        sharing = "; the first write to each block goes to a new place" if "reflink" in how else ""
+        sharing = "; the first write to each block goes to a new place" if how != "copy" else ""
         yield (
             f"{one.variant.label}: files restored to what they were after loading before {len(found)} of {len(one.trials)} trials, "
             f"by {how}, in {format_duration(took_s)} (median){sharing}"

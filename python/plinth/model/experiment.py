@@ -94,6 +94,12 @@ class ServerSpec(Frozen):
         examples=["ANY 1 (a, b)"],
     )
 
+    @property
+    def storages(self) -> frozenset[str]:
+        """All storages that it and its standbys name."""
+        of_standbys = (name for one in self.used_standbys.values() for name in (one.storage, one.wal_storage))
+        return frozenset(filter(None, (self.storage, self.wal_storage, *self.tablespaces.values(), *of_standbys)))
+
     @field_validator("tablespaces")
     @classmethod
     def _names_are_free(cls, tablespaces: dict[str, str]) -> dict[str, str]:
@@ -135,7 +141,7 @@ class ServerSpec(Frozen):
 
 
 CacheAsked = Literal["as-is", "cold", "warm"]
-RestoreAsked = Literal["none", "auto", "reflink", "copy"]
+RestoreAsked = Literal["none", "auto", "reflink", "copy", "snapshot"]
 MOST_REPEATS = 1000
 DEFAULT_MOST_TRIALS = 20
 """Of each variant, where measure.target ends the trials."""
@@ -238,8 +244,9 @@ class MeasureSpec(Frozen):
         default="none",
         description="Put the server's files back to what they were after loading, before each trial of a cluster whose workloads "
         "write; the server is stopped for it, and a copy of all its files is kept on the same storages. none: each trial begins with "
-        "what those before it left. copy: a plain copy. reflink: one that shares its blocks (XFS, btrfs). auto: reflink where the "
-        "file system has it, else copy.",
+        "what those before it left. copy: a plain copy. reflink: one that shares its blocks (XFS, btrfs). snapshot: "
+        "one of btrfs or ZFS. auto: a snapshot on ZFS where nothing else is stored there, reflink where the file system has it, "
+        "else copy.",
         examples=["auto"],
     )
     probe_s: DurationS = Field(

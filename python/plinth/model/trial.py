@@ -67,7 +67,7 @@ class WarmupEnd(Frozen):
 class Restored(Frozen):
     """How the server's files were put back to what they were after loading, before a trial."""
 
-    how: dict[str, Literal["reflink", "copy"]] = Field(
+    how: dict[str, Literal["reflink", "copy", "snapshot"]] = Field(
         description="By what is stored there: data, WAL, tablespace NAME."
     )
     duration_s: float = Field(ge=0, description="With writing it back to the storages; the server was stopped.")

@@ -89,7 +89,7 @@ def plan_of_trials(
     places = inputs.places(clusters)
     ballast_bytes = sum(place.ballast_bytes for place in places.values())
     written = estimated_written_bytes(experiment, clusters, trials, ballast_bytes)
-    written += restored_bytes(clusters, experiment.measure, trials, variant_of, places)
+    written += restored_bytes(clusters, trials, variant_of, places)
     load_s = [inputs.dataset_load_s(key.dataset) for key in keys]
     return Plan(
         run_id=inputs.run_id,

@@ -24,8 +24,8 @@ class Place:
     That is another storage (`on`), or a file system or memory, which storages of the same `key` share. It takes
     `takes_bytes` whatever is stored in it, or as much as is stored. `usable_bytes` is what can be stored in it at most.
     `ballast_bytes` of that are written before anything is stored.
-    `pace` is how fast it is, where that is known, as of an emulated disk. `has_reflinks`: its file system is known to
-    copy files by sharing their blocks.
+    `pace` is how fast it is, where that is known, as of an emulated disk. `shares_blocks`: the copy that
+    `measure.restore` asks for is known to share its blocks with the files.
     """
 
     key: str | None = None
@@ -36,7 +36,7 @@ class Place:
     usable_bytes: int | None = None
     ballast_bytes: int = 0
     pace: Pace | None = None
-    has_reflinks: bool = False
+    shares_blocks: bool = False
 
 
 @dataclass

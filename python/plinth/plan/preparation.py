@@ -15,7 +15,8 @@ _READ_BYTES_PER_S = 500e6
 """Bandwidth of pg_prewarm on a common SSD."""
 _COPIED_BYTES_PER_S = 300e6
 """Bandwidth of a copy within a common SSD."""
-_REFLINK_S = 0.5
+_SHARING_S = 0.5
+"""Of a copy by reflinks, and of a snapshot."""
 _PASSES = 2
 _FROM_MEMORY_BYTES_PER_S = 2e9
 
@@ -57,19 +58,18 @@ def bytes_without_copy(cluster: PlannedCluster) -> dict[str, int]:
     return {name: size_bytes // kept for name, size_bytes in cluster.bytes_by_storage.items()}
 
 
-def restore_s(cluster: PlannedCluster, measure: MeasureSpec, places: Mapping[str, Place]) -> float:
+def restore_s(cluster: PlannedCluster, places: Mapping[str, Place]) -> float:
     """Return the time of one copy of a cluster's files, in seconds, either to make it or to restore from it."""
     if not cluster.restored:
         return 0.0
     return sum(
-        _REFLINK_S if _shares_blocks(places[name], measure) else _copy_s(places[name], size_bytes)
+        _SHARING_S if places[name].shares_blocks else _copy_s(places[name], size_bytes)
         for name, size_bytes in bytes_without_copy(cluster).items()
     )
 
 
 def restored_bytes(
     clusters: Sequence[PlannedCluster],
-    measure: MeasureSpec,
     trials: Sequence[PlannedTrial],
     variants: Mapping[str, Variant],
     places: Mapping[str, Place],
@@ -80,12 +80,8 @@ def restored_bytes(
         if cluster.restored:
             copies = 1 + sum(variants[trial.variant].cluster == cluster.id for trial in trials)
             files = bytes_without_copy(cluster)
-            written += copies * sum(files[name] for name in files if not _shares_blocks(places[name], measure))
+            written += copies * sum(files[name] for name in files if not places[name].shares_blocks)
     return written
-
-
-def _shares_blocks(place: Place, measure: MeasureSpec) -> bool:
-    return measure.restore == "reflink" or (measure.restore == "auto" and place.has_reflinks)
 
 
 def _copy_s(place: Place, size_bytes: float) -> float:

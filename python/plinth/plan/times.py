@@ -67,7 +67,7 @@ def estimated_s(
         _INITDB_S * len(cluster.nodes)
         + max(usual_s, _writing_s(cluster, paces[cluster.id]))
         + _updating_s(cluster, paces[cluster.id], memory_bytes)
-        + restore_s(cluster, experiment.measure, places)
+        + restore_s(cluster, places)
         for cluster, usual_s in zip(clusters, load_s, strict=True)
     )
     storages = {storage for cluster in clusters for storage in cluster.storages}
@@ -89,7 +89,7 @@ def estimated_s(
             trial_s
             + _START_STOP_S * len(by_id[variant.cluster].nodes)
             + _checkpoint_s(by_id[variant.cluster], paces[variant.cluster], variant, trial_s)
-            + restore_s(by_id[variant.cluster], measure, places)
+            + restore_s(by_id[variant.cluster], places)
             + _preparing_s(measure, by_id[variant.cluster], paces[variant.cluster])
             for variant in planned
         )

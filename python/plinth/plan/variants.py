@@ -53,7 +53,7 @@ def expand(
     for levels in combinations:
         resolved = Experiment.model_validate(with_levels(document, levels), by_alias=True, by_name=False)
         server = _server(resolved)
-        idle = storages.without_effect(resolved.storage, _used(server))
+        idle = storages.without_effect(resolved.storage, server.storages)
         if any(levels[factor] != baseline[factor] for factor in idle):
             continue  # it would duplicate a variant
         server = _on_concrete(server, storages.of(resolved.storage, levels))
@@ -106,12 +106,6 @@ def _without_settings(server: ServerSpec) -> ServerSpec:
     """What a cluster is made of."""
     standbys = {name: one.model_copy(update={"settings": {}}) for name, one in server.standby.items()}
     return server.model_copy(update={"settings": {}, "standby": standbys, "synchronous_standby_names": None})
-
-
-def _used(server: ServerSpec) -> list[str]:
-    of_standbys = (name for one in server.standby.values() for name in (one.storage, one.wal_storage))
-    named = (server.storage, server.wal_storage, *server.tablespaces.values(), *of_standbys)
-    return [name for name in named if name is not None]
 
 
 def _on_concrete(server: ServerSpec, names: Mapping[str, str]) -> ServerSpec:

@@ -37,8 +37,8 @@ def cut_problems(
                 hint="leave [server.standby] or [durability] out",
             )
             continue
-        names = {cluster.server.storage, cluster.server.wal_storage, *cluster.server.tablespaces.values()} - {None}
-        for storage in context.closure(name for name in names if name is not None):
+        names = cluster.server.storages
+        for storage in context.closure(names):
             if (refusal := storage.power_cut_refusal()) and storage.name in names:
                 found[storage.name] = Problem(
                     f"the power cannot be cut: {refusal}",
@@ -46,7 +46,7 @@ def cut_problems(
                     hint='use kind = "emulated", or leave [durability] out',
                 )
         if durability.atlas:
-            cuttable = sorted(name for name in names if name is not None and name not in found)
+            cuttable = sorted(names - found.keys())
             found |= _of_atlas(durability, [context.storages[name] for name in cuttable], variant.workload)
         if not knows_commits(variant.workload, dataset_of(cluster.dataset)):
             found["workload"] = _unknown_commits(variant.workload)

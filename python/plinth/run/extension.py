@@ -11,6 +11,7 @@ from plinth.observe import host_facts
 from plinth.plan import extended, plan_more
 from plinth.run.context import RunContext
 from plinth.run.plan_inputs import plan_inputs
+from plinth.run.restoring import restoring_of
 from plinth.system.owner import server_owner
 from plinth.system.runner import Runner
 from plinth.workload import dataset_of
@@ -25,7 +26,10 @@ def extended_plan(plan: Plan, repeats: int, bundle: Path) -> Plan:
     context = RunContext.of(plan.storages, plan.run_id, host_facts(), server_owner(), bundle)
     installations = {cluster.id: cluster.installation for cluster in plan.clusters if cluster.installation is not None}
     datasets = partial(dataset_of, files=plan.dataset_files)
-    more = plan_more(plan, repeats, plan_inputs(context, Runner(), datasets, installations, plan.experiment.measure))
+    inputs = plan_inputs(
+        context, Runner(), datasets, installations, plan.experiment.measure, restoring_of(plan, context)
+    )
+    more = plan_more(plan, repeats, inputs)
     return extended(plan, more, time.time_ns())
 
 

@@ -15,11 +15,11 @@ from plinth.model.workload import WorkloadSpec
 from plinth.plan import MEMORY, Place, PlanInputs
 from plinth.run.context import RunContext
 from plinth.run.destroy import destructive_targets
+from plinth.run.restoring import Restoring
 from plinth.run.state_steps import cache_steps, keeping_steps, restoring_steps
 from plinth.run.undo import undo_step
 from plinth.server import external_step, settings_of_standby
 from plinth.storage import Storage
-from plinth.storage.capacity import copies_share_blocks
 from plinth.system.runner import Runner
 from plinth.workload import Dataset
 
@@ -30,11 +30,12 @@ def plan_inputs(
     dataset_of: Callable[[DatasetSpec], Dataset],
     installations: Mapping[str, Installation],
     measure: MeasureSpec,
+    restoring: Restoring,
 ) -> PlanInputs:
     """What is known of the machine, for storages as `context` has them; `installations` are by cluster."""
 
     def provision_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
-        return _provision_steps(context, clusters, dataset_of, measure)
+        return _provision_steps(context, clusters, dataset_of, restoring)
 
     def teardown_steps(clusters: Sequence[PlannedCluster]) -> list[Step]:
         """The steps that the journal undoes at the end, the last first."""
@@ -44,12 +45,14 @@ def plan_inputs(
     return PlanInputs(
         run_id=context.run_id,
         host=context.host,
-        places=lambda clusters: {storage.name: _place(storage) for storage in context.used_storages(clusters)},
+        places=lambda clusters: {
+            storage.name: _place(storage, restoring) for storage in context.used_storages(clusters)
+        },
         installations=installations,
         dataset_size=lambda spec: dataset_of(spec).size(),
         dataset_load_s=lambda spec: dataset_of(spec).load_s(),
         provision_steps=provision_steps,
-        trial_steps=lambda trial, variant, cluster: _trial_steps(context, trial, variant, cluster, measure),
+        trial_steps=lambda trial, variant, cluster: _trial_steps(context, trial, variant, cluster, measure, restoring),
         teardown_steps=teardown_steps,
         destructive_targets=lambda clusters: destructive_targets(context.used_storages(clusters), runner),
     )
@@ -59,7 +62,7 @@ def _provision_steps(
     context: RunContext,
     clusters: Sequence[PlannedCluster],
     dataset_of: Callable[[DatasetSpec], Dataset],
-    measure: MeasureSpec,
+    restoring: Restoring,
 ) -> list[Step]:
     steps = [step for storage in context.used_storages(clusters) for step in storage.steps()]
     for cluster in clusters:
@@ -73,11 +76,11 @@ def _provision_steps(
             )
         for node in cluster.standbys:
             steps += context.layout(cluster, node).steps()
-        steps += keeping_steps(context, cluster, measure)
+        steps += keeping_steps(context, cluster, restoring)
     return steps
 
 
-def _place(storage: Storage) -> Place:
+def _place(storage: Storage, restoring: Restoring) -> Place:
     """How fast a storage is, where its space comes from, and how much of it there is for the server's user."""
     source = storage.needs_from()
     place = Place(
@@ -85,7 +88,7 @@ def _place(storage: Storage) -> Place:
         usable_bytes=storage.usable_bytes(),
         ballast_bytes=storage.ballast_bytes(),
         pace=storage.pace(),
-        has_reflinks=copies_share_blocks(storage.spec),
+        shares_blocks=restoring.shares_blocks(storage),
     )
     match source:
         case None:
@@ -114,7 +117,12 @@ def _driver(workload: WorkloadSpec) -> str:
 
 
 def _trial_steps(
-    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
+    context: RunContext,
+    trial: PlannedTrial,
+    variant: Variant,
+    cluster: PlannedCluster,
+    measure: MeasureSpec,
+    restoring: Restoring,
 ) -> list[Step]:
     workload = variant.workload
     ledger = "ledger of commits, " if workload.keeps_ledger else ""
@@ -136,7 +144,7 @@ def _trial_steps(
     )
     *cache, load_step = steps
     return [
-        *restoring_steps(context, trial, variant, cluster, measure),
+        *restoring_steps(context, trial, variant, cluster, restoring),
         *starts,
         *cache,
         *([caught_up] if cluster.standbys else []),

@@ -21,6 +21,7 @@ from plinth.run.cut_problems import cut_problems
 from plinth.run.interrupt import InterruptGuard
 from plinth.run.load_of import check_load
 from plinth.run.plan_inputs import plan_inputs
+from plinth.run.restoring import Restoring
 from plinth.server import STANDBY_SETTINGS, SettingsProbe, find_installation, standby_problems, standbys_of
 from plinth.storage import check_answers, check_places
 from plinth.system.owner import Owner, server_owner
@@ -78,7 +79,12 @@ class _Planner:
         durability = experiment.durability
         if durability is not None and (problems := cut_problems(durability, context, expanded, self._dataset)):
             raise self.loaded.error([_at_its_factor(problem, experiment.matrix) for problem in problems])
-        if problems := list(restore_problems(experiment.measure, expanded)):
+        restoring = Restoring.of(
+            context,
+            ((key.server.storages, bool(key.server.standby)) for key in expanded.clusters),
+            experiment.measure.restore,
+        )
+        if problems := [*restore_problems(experiment.measure, expanded), *restoring.problems()]:
             raise self.loaded.error(problems)
         lacking = self._check_settings(expanded, installations)
         return build_plan(
@@ -86,7 +92,7 @@ class _Planner:
             expanded,
             (*self.loaded.overrides, *cuts),
             replace(
-                plan_inputs(context, self.runner, self._dataset, installations, experiment.measure),
+                plan_inputs(context, self.runner, self._dataset, installations, experiment.measure, restoring),
                 full=self.loaded.full,
                 lacking=lacking,
                 reference=self.loaded.reference,

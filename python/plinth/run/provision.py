@@ -22,6 +22,7 @@ from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.needs import check_needs
 from plinth.run.power import Power
 from plinth.run.power_cut import CutSubject
+from plinth.run.restoring import restoring_of
 from plinth.run.stall import StallWatch
 from plinth.run.storage_io import StorageIoProbe
 from plinth.run.storage_probe import StorageProbe
@@ -201,8 +202,11 @@ class Provision:
         )
 
     def _loaded_copies(self, planned: PlannedCluster) -> list[LoadedCopy]:
-        asked = self.plan.experiment.measure.restore
-        return [LoadedCopy(layout, asked, self.runner, self._journal) for layout in self.context.layouts(planned)]
+        restoring = restoring_of(self.plan, self.context)
+        return [
+            LoadedCopy(self.context.layout(planned, node), restoring.ways(planned, node), self.runner, self._journal)
+            for node in planned.nodes
+        ]
 
     def restart_cold(self, variant: Variant) -> Topology:
         """Stop the servers of a variant, drop the page cache of the machine, and start them as they were."""

@@ -7,8 +7,9 @@ from plinth.model.plan import Plan
 from plinth.run.context import RunContext
 from plinth.run.health import probe
 from plinth.run.listener import Listener
+from plinth.run.restoring import restoring_of
 from plinth.run.undo import UNDO_HANDLERS
-from plinth.server import ClusterLayout, external_step, remove_copies_command
+from plinth.server import ClusterLayout, CopySteps, external_step, remove_copies_command, remove_snapshot
 from plinth.server.processes import serving
 from plinth.storage import Storage
 from plinth.system.clean import CleanedRun, CleanResult, pending_journals
@@ -68,12 +69,14 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
     managed = [cluster for cluster in plan.clusters if not cluster.is_external]
     kept: list[NotUndone] = []
     for cluster in reversed(managed):
-        for layout in reversed(context.layouts(cluster)):
+        for node in reversed(cluster.nodes):
+            layout = context.layout(cluster, node)
             kept += journal.undo_steps(layout.start_step().id, runner)
             kept += journal.undo_steps(layout.sockets_step().id, runner)
             if not kept and not (journal.has(layout.whole_step().id) and is_resumable(cluster.dataset)):
                 kept += journal.undo_steps(layout.step_id(""), runner)
-                _remove_unfinished(layout, runner)
+                ways = restoring_of(plan, context).ways(cluster, node)
+                _remove_unfinished(CopySteps(layout, ways), runner)
             elif not kept:
                 _remove_lock(layout, runner)
     for cluster in plan.clusters:
@@ -92,9 +95,12 @@ def _remove_lock(layout: ClusterLayout, runner: Runner) -> None:
         runner.run(("rm", "-f", "--", str(layout.data_directory / "postmaster.pid")), owner=layout.owner)
 
 
-def _remove_unfinished(layout: ClusterLayout, runner: Runner) -> None:
+def _remove_unfinished(copy: CopySteps, runner: Runner) -> None:
     """Remove what initdb or pg_basebackup had begun, and copies of it: as the user whose it is, who can remove nothing else."""
+    layout = copy.layout
     made = (layout.data_directory, layout.wal_directory, *(layout.tablespaces.values() if layout.upstream else ()))
     paths: Sequence[str] = [str(path) for path in made if path is not None]
     runner.run(("rm", "-rf", "--one-file-system", "--", *paths), owner=layout.owner)
     runner.run(remove_copies_command(layout), owner=layout.owner)
+    for snapshot in copy.snapshots:
+        remove_snapshot(snapshot, runner)

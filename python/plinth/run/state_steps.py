@@ -6,19 +6,20 @@ from plinth.model.experiment import MeasureSpec
 from plinth.model.plan import PlannedCluster, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.run.context import RunContext
-from plinth.server import copy_steps, restore_steps
+from plinth.run.restoring import Restoring
+from plinth.server import CopySteps
 from plinth.system.page_cache import DROP_COMMAND, write_back_command
 
 
-def keeping_steps(context: RunContext, cluster: PlannedCluster, measure: MeasureSpec) -> list[Step]:
+def keeping_steps(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[Step]:
     """Of `measure.restore`: keeping a copy of a cluster's files as they are after loading."""
     if not cluster.restored:
         return []
-    return [step for layout in context.layouts(cluster) for step in copy_steps(layout, measure.restore)]
+    return [step for copy in _copies(context, cluster, restoring) for step in copy.keeping()]
 
 
 def restoring_steps(
-    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, measure: MeasureSpec
+    context: RunContext, trial: PlannedTrial, variant: Variant, cluster: PlannedCluster, restoring: Restoring
 ) -> list[Step]:
     """Of `measure.restore`: putting the files of a cluster back, while its server is stopped."""
     if not cluster.restored:
@@ -30,9 +31,13 @@ def restoring_steps(
                 "title": f"trial {trial.number}, {variant.label}: {step.title}",
             }
         )
-        for layout in context.layouts(cluster)
-        for step in restore_steps(layout, measure.restore)
+        for copy in _copies(context, cluster, restoring)
+        for step in copy.restoring()
     ]
+
+
+def _copies(context: RunContext, cluster: PlannedCluster, restoring: Restoring) -> list[CopySteps]:
+    return [CopySteps(context.layout(cluster, node), restoring.ways(cluster, node)) for node in cluster.nodes]
 
 
 def cache_steps(

@@ -4,7 +4,7 @@ from plinth.server.cluster import Applied, Cluster
 from plinth.server.external import ExternalServer, external_step, found_before_connecting
 from plinth.server.installations import Survey, find_installation, find_installations, installed_version
 from plinth.server.layout import ClusterLayout, server_step_id
-from plinth.server.loaded_copy import LoadedCopy, copy_steps, remove_copies_command, restore_steps
+from plinth.server.loaded_copy import CopySteps, LoadedCopy, RestoreWay, remove_copies_command, remove_snapshot
 from plinth.server.relations import Relation, RelationReader, relations
 from plinth.server.settings import (
     STANDBY_SETTINGS,
@@ -22,10 +22,12 @@ __all__ = [
     "Applied",
     "Cluster",
     "ClusterLayout",
+    "CopySteps",
     "ExternalServer",
     "LoadedCopy",
     "Relation",
     "RelationReader",
+    "RestoreWay",
     "SettingDefinition",
     "SettingsProbe",
     "Standby",
@@ -34,7 +36,6 @@ __all__ = [
     "base_backup",
     "check_settings",
     "connect",
-    "copy_steps",
     "database_errors",
     "describe_settings",
     "external_step",
@@ -44,7 +45,7 @@ __all__ = [
     "installed_version",
     "relations",
     "remove_copies_command",
-    "restore_steps",
+    "remove_snapshot",
     "server_step_id",
     "settings_of_standby",
     "standby_problems",

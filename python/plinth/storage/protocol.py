@@ -22,6 +22,7 @@ from plinth.system.failures import from_os_error
 from plinth.system.journal import Journal
 from plinth.system.owner import Owner, current_user
 from plinth.system.runner import Runner
+from plinth.system.snapshot import Snapshot
 from plinth.system.undo import UndoHandlers
 
 if TYPE_CHECKING:
@@ -128,6 +129,14 @@ class Storage(ABC, Generic[Spec]):
         is not known."""
         known = [pace for name in self.requires() if (pace := self.other(name).pace())]
         return max(known, default=None, key=lambda pace: pace.flush_s)
+
+    def snapshot(self) -> Snapshot | None:
+        """How a snapshot is taken of everything that is stored on it; None where there is none."""
+        return None
+
+    def has_subvolumes(self) -> bool:
+        """Whether its file system will have subvolumes, each with snapshots of its own: btrfs."""
+        return filesystem_of(self.spec) == "btrfs"
 
     def required(self) -> Requirements:
         """Its requirements with its settings: those of its kind, and those of its parts."""

@@ -1667,7 +1667,7 @@ export interface Restored {
    * By what is stored there: data, WAL, tablespace NAME.
    */
   how: {
-    [k: string]: "reflink" | "copy";
+    [k: string]: "reflink" | "copy" | "snapshot";
   };
   /**
    * With writing it back to the storages; the server was stopped.

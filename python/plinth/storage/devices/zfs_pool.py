@@ -25,7 +25,8 @@ ZFS = KernelFeature(
     "zfs in the kernel, or zfs-fuse",
     hint="zfs-fuse serves without: package zfs-fuse",
 )
-_GONE = ("no such pool", "dataset does not exist")
+GONE = ("no such pool", "dataset does not exist")
+"""Words of zpool and zfs about what is not there."""
 
 
 def kernel_has_zfs() -> bool:
@@ -64,7 +65,7 @@ def _destroy(name: str, point: Path, inside: tuple[str, ...], runner: Runner) ->
     try:
         found = runner.run(asked, timeout_s=_ASK_TIMEOUT_S).stdout.strip()
     except CommandError as error:
-        if any(gone in error.completed.stderr for gone in _GONE):
+        if any(gone in error.completed.stderr for gone in GONE):
             return
         raise
     if found != value:

@@ -8,6 +8,7 @@ from plinth.model.storage import DirectoryStorage
 from plinth.storage.actions import Action, make_labelled
 from plinth.storage.preflight import check_new_directory, nearest_existing
 from plinth.storage.protocol import Storage
+from plinth.system.mounts import mount_of
 from plinth.system.paths import ensure
 from plinth.system.runner import Runner
 
@@ -23,6 +24,10 @@ class Directory(Storage[DirectoryStorage]):
     def needs_from(self) -> Path:
         """The file system that it will be on."""
         return nearest_existing(self._parent)
+
+    def has_subvolumes(self) -> bool:
+        """Whether the file system that it will be on is btrfs."""
+        return mount_of(self.needs_from()).filesystem == "btrfs"
 
     def actions(self) -> list[Action]:
         """Make the directory."""

@@ -24,7 +24,7 @@ from plinth.storage.devices.zfs_fuse import (
     mount_point_in,
     stop_zfs_fuse,
 )
-from plinth.storage.devices.zfs_pool import DATASET, PROPERTY, ZFS, destroy_pool, kernel_has_zfs
+from plinth.storage.devices.zfs_pool import DATASET, GONE, PROPERTY, ZFS, destroy_pool, kernel_has_zfs
 from plinth.storage.folder import FolderStorage
 from plinth.storage.inspect.zfs_facts import with_pool
 from plinth.storage.members import BLANK_MEMBERS, check_blank, sizes_of
@@ -32,6 +32,7 @@ from plinth.storage.requirements import Requirements
 from plinth.system.directory import filesystem_label
 from plinth.system.mounts import mount_of
 from plinth.system.runner import CommandError, Runner
+from plinth.system.snapshot import Snapshot
 from plinth.system.undo import UndoHandler, UndoHandlers
 
 _USES = ("data", "log", "special", "cache")
@@ -126,6 +127,16 @@ class Zfs(FolderStorage[ZfsStorage]):
     def required(self) -> Requirements:
         """ZFS's tools, and what zfs-fuse needs."""
         return self.requirements.plus(Requirements(programs=ZFS_FUSE_PROGRAMS)) if self.by_fuse else self.requirements
+
+    def snapshot(self) -> Snapshot:
+        """Of its dataset."""
+        zfs, name = (*self.inside, "zfs"), f"{self.dataset}@loaded"
+        return Snapshot(
+            (*zfs, "snapshot", name),
+            (*zfs, "rollback", name),
+            (*zfs, "destroy", name),
+            (*GONE, "could not find any snapshots"),
+        )
 
     def power_cut_refusal(self) -> str:
         """The reason: it is not assembled again after a power cut."""
