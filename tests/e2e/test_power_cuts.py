@@ -46,6 +46,7 @@ def test_an_honest_disk_keeps_every_commit_in_every_mode_and_moment(tested):
             "bt_index_parent_check",
             "pg_check_visible",
             "pg_check_frozen",
+            "invariants of the dataset",
             "pg_checksums",
         ]
     assert variants["honest"]["safety"]["grade"] == "keeps"

@@ -8,6 +8,7 @@ import pytest
 
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
+from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.run.cut_check import CutState, Findings, check_recovered
 from plinth.server import Cluster, connect
@@ -30,17 +31,25 @@ VARIANT = Variant(
 class CrashesTheServer(Nothing):
     """A dataset whose backend dies of a signal while its rows are read, as of a page that makes it."""
 
-    def after_cut(self, control: Any, before: dict[str, int], result: LoadResult) -> Survival:
+    def count_commits(self, control: Any, result: LoadResult) -> Survival:
         os.kill(control.info.backend_pid, signal.SIGSEGV)
         control.execute("SELECT pg_sleep(60)")
         raise AssertionError("the server answered")
 
 
-class Whole(Nothing):
-    """A dataset that has lost nothing."""
+class Counted(Nothing):
+    """A dataset of scripts, whose commits are counted."""
 
-    def after_cut(self, control: Any, before: dict[str, int], result: LoadResult) -> Survival:
+    def count_commits(self, control: Any, result: LoadResult) -> Survival:
         return Survival(acknowledged=3, unanswered=0, damage=())
+
+
+class Whole(Counted):
+    """One that has as many rows in the table t as when the load began."""
+
+    def after_cut(self, control: Any, before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
+        (rows,) = control.execute("SELECT count(*) FROM t").fetchone()
+        return [Check(name="rows of t", expected=str(before["rows"]), got=str(rows), ok=rows == before["rows"])]
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +61,17 @@ def cluster():
 def checked(cluster: Cluster, dataset: Nothing) -> Findings:
     with connect(cluster.connection) as control:
         row = control.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
-    found, at_cut = Findings(), CutState({}, LoadResult.model_construct(), None, 0, row[0])
+    found, at_cut = Findings(), CutState({"rows": 3}, LoadResult.model_construct(), None, 0, row[0])
     check_recovered(cluster, cluster.layout.installation, VARIANT, dataset, at_cut, found, Runner())
     return found
+
+
+def checked_with(cluster: Cluster, planted: str, dataset: Nothing | None = None) -> Findings:
+    """What is found after these statements in the server, which is started and stopped."""
+    cluster.start({"fsync": False})
+    with connect(cluster.connection) as control:
+        control.execute(planted.encode())
+    return checked(cluster, Whole() if dataset is None else dataset)
 
 
 def test_a_server_that_crashes_while_it_is_checked_is_a_finding_with_its_log(cluster):
@@ -68,7 +85,25 @@ def test_a_server_that_crashes_while_it_is_checked_is_a_finding_with_its_log(clu
 
 
 def test_a_server_that_answers_has_none(cluster):
-    cluster.start({"fsync": False})
-    found = checked(cluster, Whole())
+    found = checked_with(cluster, "CREATE TABLE t AS SELECT generate_series(1, 3)")
     assert found.damage == [] and found.acknowledged == 3
-    assert len(found.checks) > 3
+    assert "invariants of the dataset" in [check.name for check in found.checks if check.not_run is None]
+
+
+@pytest.mark.parametrize(
+    ("planted", "evidence"),
+    [
+        ("DELETE FROM t WHERE ctid = '(0,1)'", "rows of t: expected 3, got 2"),
+        ("DROP TABLE t", 'relation "t" does not exist'),
+    ],
+)
+def test_an_invariant_of_the_dataset_that_does_not_hold_is_found_after_the_cut(cluster, planted, evidence):
+    found = checked_with(cluster, f"DROP TABLE IF EXISTS t; CREATE TABLE t AS SELECT generate_series(1, 3); {planted}")
+    (damage,) = found.damage
+    assert damage.kind == "invariant broken" and evidence in damage.evidence[0]
+
+
+def test_nothing_is_known_of_tables_that_scripts_make(cluster):
+    found = checked_with(cluster, "SELECT 1", Counted())
+    (check,) = [check for check in found.checks if check.name == "invariants of the dataset"]
+    assert found.damage == [] and check.not_run == "none is known of this dataset and workload"

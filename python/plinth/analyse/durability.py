@@ -27,7 +27,9 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
     trials = _independent(checked)
     damaged_trials = sum(any(cut.damage for cut in cuts) for cuts in trials)
     recoveries = [cut.recovery_s for cut in checked if cut.recovery_s is not None]
-    kinds: Counter[DamageKind] = Counter(damage.kind for cut in checked for damage in cut.damage)
+    kinds: Counter[DamageKind] = Counter()
+    for cut in checked:
+        kinds.update({damage.kind for damage in cut.damage})
     damaged = [cut for cut in checked if cut.damage]
     return DurabilityTest(
         planned=planned,

@@ -65,7 +65,7 @@ class DurabilitySpec(Frozen):
         default=("drop", "subset", "prefix", "torn"),
         min_length=1,
         description="What becomes of the writes that no flush has made durable, in turn: drop, all are lost; subset, each is lost or "
-        "kept at random; prefix, the last ones are lost; torn, as subset, and one is kept in part.",
+        "kept at random; prefix, the last ones are lost; torn, as prefix, and one is kept in part.",
         examples=[["drop", "torn"]],
     )
     moments: tuple[CutMoment, ...] = Field(
@@ -168,6 +168,9 @@ class PowerCut(Frozen):
         default=None, description="When the lost commits, and those around them, were acknowledged; as lost_time_s."
     )
     recovery_s: float | None = Field(description="From the power's return to a server that takes connections.")
+    before: dict[str, int] = Field(
+        default={}, description="Figures of the dataset when the load began, which its invariants are compared with."
+    )
     damage: tuple[Damage, ...] = ()
     checks: tuple[IntegrityCheck, ...] = ()
     failure: str | None = Field(

@@ -16,7 +16,7 @@ from plinth.server.waldump import last_commit_before
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger
 from plinth.workload.dataset import Dataset, Snapshot
-from plinth.workload.survival import surviving_commits
+from plinth.workload.survival import broken_invariants, surviving_commits
 
 if TYPE_CHECKING:
     import psycopg
@@ -35,10 +35,10 @@ _INTACT = ("lost commit", "local-only commit lost", "resurrected abort")
 class CutState(NamedTuple):
     """What was known when the power was cut."""
 
-    before: Snapshot | None
-    """The dataset's state when the load began; None when it is no longer known, and only the ledger shows what is
-    missing."""
+    before: Snapshot
+    """The dataset's figures when the load began."""
     load: LoadResult | None
+    """The answers to clients; None when they are no longer known, and only the ledger shows what is missing."""
     ledger: CommitLedger | None
     """The answers to commits that clients had received by then."""
     cut_ns: int
@@ -59,6 +59,7 @@ class Findings:
     lost_time_s: float | None = None
     lost_wal_bytes: int | None = None
     timeline: CommitTimeline | None = None
+    before: Snapshot = field(default_factory=dict)
     damage: list[Damage] = field(default_factory=list)
     checks: list[IntegrityCheck] = field(default_factory=list)
 
@@ -84,6 +85,7 @@ class Findings:
             lost_wal_bytes=self.lost_wal_bytes,
             timeline=self.timeline,
             recovery_s=self.recovery_s,
+            before=self.before,
             damage=tuple(self.damage),
             checks=tuple(self.checks),
             failure=failure,
@@ -122,6 +124,7 @@ def check_recovered(
     """
     import psycopg
 
+    found.before = at_cut.before
     with database_errors("check what a power cut left", variant.label), connect(cluster.connection) as control:
         backend = control.info.backend_pid
         checksums = control.execute("SHOW data_checksums").fetchone() == ("on",)
@@ -134,6 +137,7 @@ def check_recovered(
                 _add_wal_evidence(recovered_lsn, cluster, installation, at_cut, found, runner)
             found.add(check_unlogged(control))
             found.add(check_database(control, installation.major))
+            _check_invariants(control, variant, dataset, at_cut, found)
         except psycopg.OperationalError as error:
             if not control.closed:
                 raise
@@ -150,9 +154,7 @@ def _check_commits(
     import psycopg
 
     try:
-        survival = surviving_commits(
-            control, variant.workload, dataset, at_cut.before, at_cut.load, at_cut.ledger, at_cut.cut_ns
-        )
+        survival = surviving_commits(control, variant.workload, dataset, at_cut.load, at_cut.ledger, at_cut.cut_ns)
     except psycopg.Error as error:  # such as a table that is not there any more, or a page that cannot be read
         if is_unanswered(control, error):
             raise
@@ -165,6 +167,21 @@ def _check_commits(
         found.timeline = survival.timeline
         if survival.lost_since_ns is not None:
             found.lost_time_s = max(0, at_cut.cut_ns - survival.lost_since_ns) / 1e9
+
+
+def _check_invariants(
+    control: "psycopg.Connection", variant: Variant, dataset: Dataset, at_cut: CutState, found: Findings
+) -> None:
+    import psycopg
+
+    try:
+        broken, check = broken_invariants(control, dataset, at_cut.before, variant.workload)
+    except psycopg.Error as error:
+        if is_unanswered(control, error):
+            raise
+        found.damage.append(Damage(kind="invariant broken", count=1, evidence=(str(error).strip(),)))
+    else:
+        found.add(Integrity(broken, (check,)))
 
 
 def _add_wal_evidence(

@@ -62,7 +62,7 @@ class KeptImage:
     def checked_at(self, points: Sequence[int]) -> Findings:
         """What the checks find in the image after these records."""
         at_ns = self.disks.time_ns(points)
-        at_cut = CutState(None, None, self.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
+        at_cut = CutState(self.cut.before, None, self.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
         found, image = Findings(), self.at(points)
         try:
             check_image(image, self.disks, self.variant, self.installation, self.dataset, at_cut, found, self.runner)

@@ -52,3 +52,11 @@ class Dataset(Protocol):
     ) -> list[Check]:
         """The checks of the database after the trial."""
         ...
+
+    def after_cut(self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec) -> list[Check]:
+        """The invariants: what must hold after a crash, whichever transactions of the workload have committed; none where
+        nothing is known of it.
+
+        `before` is of `before_trial`. Raises psycopg.Error for tables that cannot be read.
+        """
+        ...

@@ -63,3 +63,7 @@ class Generated:
     ) -> list[Check]:
         """No checks: nothing is known about what scripts do."""
         return []
+
+    def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
+        """No invariants: nothing is known about what scripts do."""
+        return []

@@ -11,6 +11,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.server import LoadServer
+from plinth.workload.sql import numbers_of
 from plinth.workload.table import Column, Table
 from plinth.workload.updates import UPDATES_PER_S, update_at_random
 from plinth.workload.written import check_written, rows_written
@@ -84,3 +85,10 @@ class Numbers:
             return []
         written = rows_written(control, "numbers") - before["written"]
         return [check_written("numbers", written, workload.statements, result)]
+
+    def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
+        """The built-in workloads neither insert nor delete rows."""
+        if workload.builtin is None:
+            return []
+        (rows,) = numbers_of(control, "SELECT count(*) FROM numbers")
+        return [Check(name="rows of numbers", expected=str(self.spec.rows), got=str(rows), ok=rows == self.spec.rows)]

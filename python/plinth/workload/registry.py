@@ -66,6 +66,10 @@ class Nothing:
         """No checks: nothing is known about the tables."""
         return []
 
+    def after_cut(self, control: "psycopg.Connection", before: Snapshot, workload: WorkloadSpec) -> list[Check]:
+        """No invariants."""
+        return []
+
 
 def is_resumable(spec: DatasetSpec) -> bool:
     """Whether `load` resumes a load that was killed; the user's own SQL files do not know what is there."""

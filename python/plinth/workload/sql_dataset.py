@@ -108,6 +108,10 @@ class Sql:
         """No checks: nothing is known about what scripts do."""
         return []
 
+    def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
+        """No invariants: nothing is known about what scripts do."""
+        return []
+
     def _statements(self, key: str) -> list[Statement]:
         variables = self.spec.all_variables()
         return [

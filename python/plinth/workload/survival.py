@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from plinth.model.builtin import BUILTINS
 from plinth.model.commit_ledger import CommitTimeline, LedgerCheck
-from plinth.model.durability import Damage, DamageKind
+from plinth.model.durability import Damage, IntegrityCheck
 from plinth.model.load import LoadResult
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.commit_ledger import CommitLedger
@@ -17,10 +17,6 @@ from plinth.workload.ledger_check import compare_ledger, prepare_ledger_tables
 
 if TYPE_CHECKING:
     import psycopg
-
-_COUNTED: tuple[DamageKind, ...] = ("lost commit", "resurrected abort")
-"""Findings that counting makes as well, but a ledger more precisely, including commits acknowledged during the
-cut."""
 
 
 class Survival(NamedTuple):
@@ -39,8 +35,8 @@ class Survival(NamedTuple):
 class CountsCommits(Protocol):
     """A dataset on which some built-in workloads leave a row for each commit."""
 
-    def after_cut(self, control: "psycopg.Connection", before: Snapshot, result: LoadResult) -> Survival:
-        """Compare the recovered database with the answers that clients got; `before` is of `Dataset.before_trial`."""
+    def count_commits(self, control: "psycopg.Connection", result: LoadResult) -> Survival:
+        """Compare the rows of the recovered database with the answers that clients got."""
         ...
 
 
@@ -67,34 +63,23 @@ def surviving_commits(
     control: "psycopg.Connection",
     workload: WorkloadSpec,
     dataset: Dataset,
-    before: "Snapshot | None",
     load: LoadResult | None,
     ledger: CommitLedger | None,
     cut_ns: int,
 ) -> Survival:
-    """Compare a recovered database with the answers that the clients of `load` got; `before` is of `prepare_commits`.
+    """Compare a recovered database with the answers that the clients of `load` got.
 
     `ledger` has the answers they had got when the power was cut, at `cut_ns` of CLOCK_MONOTONIC; None for a workload
-    that keeps none. `before` and `load` may be None beside a ledger: the dataset's own check is left out then. Raises
-    psycopg.Error for tables that cannot be read.
+    that keeps none, and only then `load` is needed. Raises psycopg.Error for tables that cannot be read.
     """
-    counted = None
-    if (
-        before is not None
-        and load is not None
-        and isinstance(dataset, CountsCommits)
-        and counts_commits(workload, dataset)
-    ):
-        counted = dataset.after_cut(control, before, load)
     if ledger is None:
-        assert counted is not None, "the plan was checked for it"
-        return counted
+        assert load is not None and isinstance(dataset, CountsCommits), "the plan was checked for it"
+        return dataset.count_commits(control, load)
     check = compare_ledger(ledger, control, cut_ns=cut_ns)
-    others = () if counted is None else tuple(one for one in counted.damage if one.kind not in _COUNTED)
     return Survival(
         acknowledged=check.acknowledged + check.local_only,
         unanswered=check.indeterminate,
-        damage=(*_damage(check), *others),
+        damage=_damage(check),
         lost_since_ns=check.oldest_lost_ns,
         timeline=check.timeline,
     )
@@ -109,3 +94,17 @@ def _damage(check: LedgerCheck) -> tuple[Damage, ...]:
         )
         for kind, count in check.counts.items()
     )
+
+
+def broken_invariants(
+    control: "psycopg.Connection", dataset: Dataset, before: Snapshot, workload: WorkloadSpec
+) -> tuple[tuple[Damage, ...], IntegrityCheck]:
+    """Check the invariants of a dataset; `before` is of `prepare_commits`.
+
+    Raises psycopg.Error for tables that cannot be read.
+    """
+    checks = dataset.after_cut(control, before, workload)
+    wrong = tuple(f"{check.name}: expected {check.expected}, got {check.got}" for check in checks if not check.ok)
+    unknown = None if checks else "none is known of this dataset and workload"
+    made = IntegrityCheck(name="invariants of the dataset", not_run=unknown)
+    return (Damage(kind="invariant broken", count=len(wrong), evidence=wrong),) if wrong else (), made

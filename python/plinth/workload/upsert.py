@@ -11,6 +11,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.server import LoadServer
+from plinth.workload.sql import numbers_of
 from plinth.workload.table import Column, Table
 from plinth.workload.written import check_written, rows_written
 
@@ -106,3 +107,11 @@ class Upsert:
             return []
         written = rows_written(control, "upserted") - before["written"]
         return [check_written("upserted", written, workload.statements, result)]
+
+    def after_cut(self, control: "psycopg.Connection", before: dict[str, int], workload: WorkloadSpec) -> list[Check]:
+        """The built-in workloads delete no row of those that were loaded."""
+        if workload.builtin is None:
+            return []
+        (rows,) = numbers_of(control, f"SELECT count(*) FROM upserted WHERE id <= {self.spec.rows}")
+        name = f"rows of upserted with an id up to {self.spec.rows}"
+        return [Check(name=name, expected=str(self.spec.rows), got=str(rows), ok=rows == self.spec.rows)]

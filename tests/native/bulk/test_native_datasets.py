@@ -92,6 +92,9 @@ def test_one_stream_freezes_and_gives_the_same_rows_as_several(place: Place) -> 
     assert (place.row(frozen) == (0,)) == (140_000 <= place.control.info.server_version < 160_000)
 
 
+TPCB = {"kind": "tpcb", "scale": 1}
+
+
 def worked(place: Place, dataset: Dataset, load: Load, finished: Finished, **workload: Any) -> Any:
     """The checks of a trial, and its result."""
     spec = WorkloadSpec.model_validate(workload)
@@ -123,6 +126,32 @@ def test_every_acknowledged_update_has_written_its_rows(place: Place, load: Load
     assert moved > 0 and greatest <= 200_000
     checks, result = worked(place, dataset, load, finished, builtin="numbers-select")
     assert (checks, result.totals.done > 0) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "builtin", "planted", "evidence"),
+    [
+        (NUMBERS, "numbers-update", "DELETE FROM numbers WHERE number = 3", "got='249999'"),
+        ({"kind": "upsert", "rows": 2_000}, "upsert", "DELETE FROM upserted WHERE id = 3", "got='1999'"),
+        (TPCB, "tpcb-like", "UPDATE pgbench_tellers SET tbalance = tbalance + 1 WHERE tid = 3", "in tellers"),
+        (TPCB, "simple-update", "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 3", "in accounts"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " not in value else "",
+)
+def test_invariants_hold_whatever_has_committed_and_what_breaks_one_is_named(
+    place: Place, load: Load, finished: Finished, spec: dict[str, Any], builtin: str, planted: str, evidence: str
+) -> None:
+    dataset = place.load(**spec)
+    workload = WorkloadSpec.model_validate({"builtin": builtin})
+    before = dataset.before_trial(place.control)
+    _, result = worked(place, dataset, load, finished, builtin=builtin)
+    assert result.totals.done > 0
+    checks = dataset.after_cut(place.control, before, workload)
+    assert checks and all(check.ok for check in checks)
+    place.control.execute(planted.encode())
+    assert [
+        evidence in repr(check) for check in dataset.after_cut(place.control, before, workload) if not check.ok
+    ] == [True]
 
 
 def test_writes_that_are_lost_fail_the_check(place: Place, load: Load, finished: Finished) -> None:

@@ -615,6 +615,12 @@ export interface PowerCut {
    * From the power's return to a server that takes connections.
    */
   recovery_s: number | null;
+  /**
+   * Figures of the dataset when the load began, which its invariants are compared with.
+   */
+  before: {
+    [k: string]: number;
+  };
   damage: Damage[];
   checks: IntegrityCheck[];
   /**
