@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from plinth.analyse.durability import durability_of, power_cut_sentence, upper_bound, with_test
 from plinth.model.durability import Damage, IntegrityCheck, PowerCut
+from plinth.model.facts import ServerFacts, Setting
 from plinth.model.safety import Safety
 
 KEEPS = Safety(grade="keeps", reasons=("every commit is flushed",))
@@ -101,6 +102,34 @@ def test_the_recovery_point_is_the_worst_cut_that_lost_commits():
     assert test.sentence.endswith(
         "9 of 300 acknowledged commits were lost, up to 7 commits, 640 ms, 1.2 MB of WAL in one cut"
     )
+
+
+def server(**settings: str) -> ServerFacts:
+    return ServerFacts.model_construct(
+        settings=tuple(
+            Setting(name=name, asked=value, value=value, unit=None, source="configuration file")
+            for name, value in settings.items()
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "bound_s", "said"),
+    [
+        ({"synchronous_commit": "off"}, 0.6, "more than the bound of synchronous_commit = off, 3 x wal_writer_delay = 600 ms"),
+        ({"synchronous_commit": "off", "wal_writer_delay": "300"}, 0.9, "within the bound of synchronous_commit = off"),
+        ({"synchronous_commit": "on", "wal_writer_delay": "300"}, None, "in one cut"),
+        ({}, None, "in one cut"),
+    ],
+)  # fmt: skip
+def test_the_lost_time_is_shown_beside_the_bound_of_asynchronous_commits(
+    settings: dict[str, str], bound_s: float | None, said: str
+):
+    cuts = [cut(1, lost(7)).model_copy(update={"lost_time_s": 0.64})]
+    test = durability_of("v", cuts, planned=1, server=server(**settings))
+    assert test is not None
+    assert test.lost_time_bound_s == (None if bound_s is None else pytest.approx(bound_s))
+    assert said in test.sentence and ("bound" in test.sentence) == (bound_s is not None)
 
 
 def test_the_bound_counts_recordings_not_their_images():

@@ -84,7 +84,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
     server = contents.servers.get(variant.id)
     tps, work = measured.tps(seed), measured.work(seed)
     planned_cuts = sum(cut.variant == variant.id for cut in contents.plan.cuts)
-    durability = durability_of(variant.id, contents.cuts, planned_cuts)
+    durability = durability_of(variant.id, contents.cuts, planned_cuts, server)
     return VariantResult(
         id=variant.id,
         label=variant.label,

@@ -7,17 +7,22 @@ from statistics import median
 from plinth.model.analysis import CutCount, DurabilityTest
 from plinth.model.base import Gap
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
+from plinth.model.facts import ServerFacts
 from plinth.model.power_cut import CutMode
 from plinth.model.safety import Safety
 from plinth.model.units import format_count
 
 CONFIDENCE = 0.95
+_WAL_WRITER_DELAY_MS = 200.0
+"""PostgreSQL's default; facts have only settings that were asked for or differ from it."""
 _MOST_SHOWN = 10
 _MOST_NAMED = 3
 
 
-def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> DurabilityTest | None:
-    """The test of a variant for which `planned` cuts were planned; None where none were."""
+def durability_of(
+    variant: str, cuts: Sequence[PowerCut], planned: int, server: ServerFacts | None = None
+) -> DurabilityTest | None:
+    """The test of a variant for which `planned` cuts were planned, with this server; None where none were."""
     if planned == 0:
         return None
     own = [cut for cut in cuts if cut.variant == variant]
@@ -46,6 +51,7 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
         lost_commits=sum(max(cut.lost_commits for cut in cuts) for cuts in trials),
         most_lost_commits=max((cut.lost_commits for cut in checked), default=0),
         most_lost_time_s=max((cut.lost_time_s for cut in losing if cut.lost_time_s is not None), default=None),
+        lost_time_bound_s=_lost_time_bound_s(server),
         most_lost_wal_bytes=max((cut.lost_wal_bytes for cut in losing if cut.lost_wal_bytes is not None), default=None),
         damaged_share_at_most=upper_bound(damaged_trials, len(trials)) if checked else None,
         recovery_median_s=median(recoveries) if recoveries else None,
@@ -58,6 +64,15 @@ def durability_of(variant: str, cuts: Sequence[PowerCut], planned: int) -> Durab
             if cut.failure is not None and not cut.damage
         ),
     )
+
+
+def _lost_time_bound_s(server: ServerFacts | None) -> float | None:
+    """Three times wal_writer_delay: PostgreSQL's manual, Asynchronous Commit."""
+    settings = {} if server is None else {setting.name: setting for setting in server.settings}
+    if "synchronous_commit" not in settings or settings["synchronous_commit"].value != "off":
+        return None
+    delay = settings.get("wal_writer_delay")  # in ms, as pg_settings has it
+    return 3 * (_WAL_WRITER_DELAY_MS if delay is None else float(delay.value)) / 1e3
 
 
 def power_cut_sentence(tests: Sequence[tuple[str, DurabilityTest]]) -> str | None:

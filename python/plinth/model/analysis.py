@@ -58,6 +58,11 @@ class DurabilityTest(Frozen):
         description="How long before a power cut the oldest of its lost commits had been acknowledged, at most; None when none "
         "was lost, and without a ledger of commits.",
     )
+    lost_time_bound_s: float | None = Field(
+        default=None,
+        description="With synchronous_commit = off: three times wal_writer_delay, which PostgreSQL's manual gives as the time whose "
+        "commits a crash may lose. None with another value.",
+    )
     most_lost_wal_bytes: int | None = Field(
         default=None,
         description="WAL inserted before a power cut and not there afterwards, at most, of the cuts that lost commits.",
@@ -113,7 +118,15 @@ class DurabilityTest(Frozen):
             most.append(format_duration(self.most_lost_time_s))
         if self.most_lost_wal_bytes is not None:
             most.append(f"{format_decimal_size(self.most_lost_wal_bytes)} of WAL")
-        return f"up to {', '.join(most)} in one cut"
+        return f"up to {', '.join(most)} in one cut{self._beside_bound}"
+
+    @property
+    def _beside_bound(self) -> str:
+        """The longest time of lost commits beside its bound, for synchronous_commit = off."""
+        if self.lost_time_bound_s is None or self.most_lost_time_s is None:
+            return ""
+        side = "within" if self.most_lost_time_s <= self.lost_time_bound_s else "more than"
+        return f" ({side} the bound of synchronous_commit = off, 3 x wal_writer_delay = {format_duration(self.lost_time_bound_s)})"
 
 
 class TrialWork(Frozen):
