@@ -25,10 +25,7 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
     """Execute the call; returns the exit code. Raises BenchFailure and KeyboardInterrupt."""
     said = err if asked.json == "-" else out  # standard output is then one JSON document
     if asked.initialize:
-        from plinth.bench.initialise import Initialisation  # which no load needs
-
-        with _connect(asked, "initialization", err) as connection:
-            Initialisation(asked, connection, _target(asked), err).run()
+        _initialise(asked, err)
         return 0
     with _connect(asked, "setup", err) as connection:
         if asked.debug:
@@ -57,6 +54,15 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
     elif load.aborted:
         asked.print_message("error: Run was aborted; the above results are incomplete.")
     return 2 if load.aborted else 0
+
+
+def _initialise(asked: BenchOptions, err: TextIO) -> None:
+    from plinth.bench.initialise import Initialisation  # which no load needs
+    from plinth.bench.initialise_tpcc import TpccInitialisation
+
+    make = TpccInitialisation if asked.tpcc else Initialisation
+    with _connect(asked, "initialization", err) as connection:
+        make(asked, connection, _target(asked), err).run()
 
 
 def _banner(connection: LibpqConnection) -> str:

@@ -8,7 +8,8 @@ Usage:
   plinth bench [OPTION]... [DBNAME]
 
 Make the tables:
-  -i, --initialize         make the tables of the built-in scripts, and fill them
+  -i, --initialize         make the tables of the built-in scripts, and fill them; with -b tpcc those of the
+                           TPC-C-derived workload: -s is then warehouses, and large tables have the partitions
   -I, --init-steps=[dtgGvpf]+ (default "dtgvp")
                            the steps and their order: d drops the tables, t creates them, g fills them from
                            here, G fills them inside the server, v vacuums, p makes primary keys, f foreign keys

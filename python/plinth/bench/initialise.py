@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from plinth.bench.failure import BenchFailure
 from plinth.bench.options import BenchOptions
-from plinth.model.generator import TpcbGenerator, as_json
+from plinth.model.generator import Generator, TpcbGenerator, as_json
 from plinth.system.libpq import LibpqConnection, StatementError
 
 if TYPE_CHECKING:
@@ -59,9 +59,12 @@ class Initialisation:
         parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in took)
         self._say(f"done in {sum(seconds for _, seconds in took):.2f} s ({parts}).")
 
+    tables: tuple[str, ...] = _TABLES
+    """The tables, the largest first."""
+
     def _drop(self) -> None:
         self._say("dropping old tables...")
-        self._execute(f"drop table if exists {', '.join(_TABLES)}")
+        self._execute(f"drop table if exists {', '.join(self.tables)}")
 
     def _create(self) -> None:
         self._say("creating tables...")
@@ -116,7 +119,7 @@ class Initialisation:
 
         config = {
             "connection": self._target.for_engine(),
-            "generator": as_json(TpcbGenerator(self._asked.scale)),
+            "generator": as_json(self._generator()),
             "streams": 1,
             "replace": True,
             "freeze": self._may_freeze(),
@@ -144,20 +147,24 @@ class Initialisation:
             raise BenchFailure(f"copy of {first['table']} failed: {first['message']}")
         self._print_rows({"rows_done": result["rows"], "rows_total": result["rows"]}, time.monotonic() - began)
 
+    def _generator(self) -> Generator:
+        return TpcbGenerator(self._asked.scale)
+
     def _may_freeze(self) -> bool:
         """Not into partitions, and as pgbench not before 14, where a frozen page was not marked as all visible."""
-        rows = self._connection.execute("select relkind from pg_class where oid = to_regclass('pgbench_accounts')")
+        rows = self._connection.execute(f"select relkind from pg_class where oid = to_regclass('{self.tables[0]}')")
         return rows == [("r",)] and self._connection.server_version >= 140000
 
     def _print_rows(self, state: dict[str, int], elapsed_s: float) -> None:
-        done, all_rows = state["rows_done"], state["rows_total"]
-        small = all_rows - ACCOUNTS * self._asked.scale
-        done, all_rows = done - small, all_rows - small
+        small = state["rows_total"] - ACCOUNTS * self._asked.scale
+        self._print_share("pgbench_accounts", state["rows_done"] - small, state["rows_total"] - small, elapsed_s)
+
+    def _print_share(self, what: str, done: int, all_rows: int, elapsed_s: float) -> None:
         if done <= 0:
             return
         left_s = (all_rows - done) * elapsed_s / done
         share = f"{done} of {all_rows} tuples ({done * 100 // all_rows}%)"
-        line = f"{share} of pgbench_accounts done (elapsed {elapsed_s:.2f} s, remaining {left_s:.2f} s)"
+        line = f"{share} of {what} done (elapsed {elapsed_s:.2f} s, remaining {left_s:.2f} s)"
         end = "\r" if self._stderr.isatty() and done < all_rows else "\n"
         print(line, end=end, file=self._stderr, flush=True)
 

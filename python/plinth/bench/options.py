@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 INIT_STEPS = "dtgGvpf"
 PROTOCOLS = ("simple", "extended", "prepared")
 DEFAULT_TRANSACTIONS = 10
+MOST_WAREHOUSES = 100_000
 MAX_SCRIPTS = 128
 _NAME = re.compile(r"(?:[a-z_]|[^\x00-\x7f])(?:\w|[^\x00-\x7f])*", re.ASCII | re.IGNORECASE)
 _BENCH, _INIT, _BOTH = "benchmarking", "initialization", "both"
@@ -52,6 +53,8 @@ class BenchOptions:
     unlogged_tables: bool = False
     scripts: list[BenchScript] = field(default_factory=list)
     uses_builtin: bool = False
+    tpcc: bool = False
+    """The TPC-C-derived workload instead of scripts; scale is then a number of warehouses."""
     clients: int = 1
     connect: bool = False
     variables: dict[str, str] = field(default_factory=dict)
@@ -124,6 +127,9 @@ def _add(asked: BenchOptions, script: BenchScript) -> None:
 
 def _builtin(name: str | None) -> Apply:
     def apply(asked: BenchOptions, value: str) -> None:
+        if name is None and value == "tpcc":
+            asked.tpcc = True
+            return
         _add(asked, builtin(name or value))
         asked.uses_builtin = True
 
@@ -240,7 +246,7 @@ def _warmup(asked: BenchOptions, value: str) -> None:
 
 # In pgbench's order, which its complaints about ambiguous names keep.
 OPTIONS = (
-    Option("builtin", "b", True, _BENCH, _builtin(None)),
+    Option("builtin", "b", True, _BOTH, _builtin(None)),
     Option("client", "c", True, _BENCH, _clients),
     Option("connect", "C", False, _BENCH, _flag("connect")),
     Option("dbname", "d", True, _BOTH, _text("dbname")),
@@ -315,6 +321,8 @@ def parse(words: Sequence[str], environment: Mapping[str, str], print_message: C
         option = by_name[found.name]
         option.apply(asked, found.value or "")
         asked.modes.add(option.mode)
+    if asked.tpcc and not asked.initialize:
+        builtin("tpcc")  # which is no script
     if not asked.scripts and not asked.initialize:
         asked.scripts.append(builtin("tpcb-like"))
         asked.uses_builtin = True
@@ -334,7 +342,7 @@ def parse(words: Sequence[str], environment: Mapping[str, str], print_message: C
 
 
 def _complete_initialization(asked: BenchOptions) -> None:
-    if _BENCH in asked.modes:
+    if _BENCH in asked.modes or asked.scripts:
         raise BenchFailure("some of the specified options cannot be used in initialization (-i) mode")
     if asked.partitions == 0 and asked.partition_method is not None:
         raise BenchFailure("--partition-method requires greater than zero --partitions")
@@ -344,6 +352,22 @@ def _complete_initialization(asked: BenchOptions) -> None:
         asked.init_steps = asked.init_steps.replace("v", " ")
     if asked.foreign_keys and "f" not in asked.init_steps:
         asked.init_steps += "f"
+    if asked.tpcc:
+        _check_warehouses(asked)
+
+
+def _check_warehouses(asked: BenchOptions) -> None:
+    if "G" in asked.init_steps:
+        raise BenchFailure(
+            'the initialization step "G" is not there for tpcc', hint="Its rows are made here: take g (-I dtgvp)."
+        )
+    if asked.scale > MOST_WAREHOUSES:
+        raise BenchFailure(f"-s/--scale must be in range 1..{MOST_WAREHOUSES} for tpcc, whose unit is a warehouse")
+    if asked.partition_method == "range" and asked.partitions > asked.scale:
+        raise BenchFailure(
+            f"got {asked.partitions} partitions by ranges of {asked.scale} warehouses",
+            hint="Give at most as many partitions as warehouses, or --partition-method=hash.",
+        )
 
 
 def _complete_benchmark(asked: BenchOptions) -> None:

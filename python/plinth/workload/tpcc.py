@@ -14,7 +14,7 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import DatasetSize
 from plinth.model.progress import Progress, Report
 from plinth.model.step import Step
-from plinth.model.tpcc import TpccSchema, rows_of
+from plinth.model.tpcc_tables import TpccSchema, rows_of
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.loading import Recipe, typical_load_s
@@ -113,7 +113,7 @@ class Tpcc:
             create=tuple(schema.create()),
             counts=rows,
             stores=tuple(part.name for part in parts),
-            keys=schema.keys(),
+            keys=schema.index_stages(),
             foreign_keys=schema.foreign_keys() if spec.foreign_keys else (),
         )
 

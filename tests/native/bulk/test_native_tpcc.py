@@ -12,7 +12,7 @@ from plinth.model.connection import Connection
 from plinth.model.dataset import DatasetSpec, TpccDataset
 from plinth.model.errors import RunError
 from plinth.model.facts import Installation
-from plinth.model.tpcc import SEED_QUERY, seed_comment, seed_in
+from plinth.model.tpcc_tables import SEED_QUERY, seed_comment, seed_in
 from plinth.model.trial import Check
 from plinth.run.loading import LoadSession
 from plinth.system.owner import Owner

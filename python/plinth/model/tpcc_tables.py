@@ -214,7 +214,7 @@ class TpccSchema:
                 parts.append(TpccPart(name, number, first, end - first, row_bytes))
         return tuple(sorted(parts, key=lambda part: -part.rows * part.row_bytes))
 
-    def keys(self) -> tuple[tuple[str, ...], ...]:
+    def index_stages(self) -> tuple[tuple[str, ...], ...]:
         """The statements that make primary keys, and then those of other indexes, in stages. What partitions have becomes the
         table's."""
         place = "" if self.index_tablespace is None else f" USING INDEX TABLESPACE {self.index_tablespace}"
