@@ -27,6 +27,8 @@ pub struct Totals {
     pub serialization_failures: u64,
     /// Failed with a deadlock.
     pub deadlock_failures: u64,
+    /// Done, and rolled back as intended.
+    pub rolled_back: u64,
 }
 
 impl Totals {
@@ -41,6 +43,7 @@ impl Totals {
         self.late += other.late;
         self.serialization_failures += other.serialization_failures;
         self.deadlock_failures += other.deadlock_failures;
+        self.rolled_back += other.rolled_back;
     }
 
     /// Whether the totals add up.

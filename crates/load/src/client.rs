@@ -103,6 +103,8 @@ pub(crate) struct Client {
     failed: Option<(ErrorKind, Place)>,
     /// What it failed with, if such events are asked for.
     failure: Option<Box<Failure>>,
+    /// The transaction under way is rolled back on purpose.
+    rolls_back: bool,
     /// The server has a transaction block open.
     in_block: bool,
     /// Transactions that ended in the measured phase.
@@ -151,6 +153,7 @@ impl Client {
             results_ended: 0,
             failed: None,
             failure: None,
+            rolls_back: false,
             in_block: false,
             measured: 0,
             ledger_number,

@@ -9,6 +9,7 @@ use plinth_script::is_name;
 use serde::Deserialize;
 
 use crate::arrivals::Rate;
+use crate::deck::MOST_CARDS;
 use crate::ledger::LedgerConfig;
 use crate::log::LogConfig;
 use crate::native::NativeWorkload;
@@ -29,6 +30,9 @@ pub struct Config {
     pub protocol: Protocol,
     /// What the clients run, chosen anew for each transaction, by weight.
     pub scripts: Vec<TransactionSource>,
+    /// They are dealt from a deck, without replacement, that has as many cards of each as its weight says.
+    #[serde(default)]
+    pub deck: bool,
     /// Variables set from outside, as text.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
@@ -167,6 +171,11 @@ impl Config {
                 "scripts",
                 "all weights are 0: none would ever be chosen",
             ));
+        }
+        let cards: u64 = self.scripts.iter().map(|one| u64::from(one.weight)).sum();
+        if self.deck && cards > MOST_CARDS {
+            let message = format!("got {cards} cards, at most {MOST_CARDS} are allowed");
+            return Err(ConfigError::new("deck", message));
         }
         if let Some(neither) = self
             .scripts
@@ -312,7 +321,7 @@ mod tests {
     #[test]
     fn wrong_values_name_their_key() {
         let changing = r#"{"stages": [{"from_tps": 1, "to_tps": 2, "duration_s": 1}]}"#;
-        let cases: [(&[(&str, &str)], &str); 18] = [
+        let cases: [(&[(&str, &str)], &str); 19] = [
             (&[("variables", r#"{"1a": "x"}"#)], "variables"),
             (&[("clients", "262144")], "clients"),
             (&[("variables", r#"{"a": "\u0000"}"#)], "variables"),
@@ -322,6 +331,16 @@ mod tests {
             (
                 &[("scripts", r#"[{"name": "a", "source": "", "weight": 0}]"#)],
                 "scripts",
+            ),
+            (
+                &[
+                    (
+                        "scripts",
+                        r#"[{"name": "a", "source": "", "weight": 100001}]"#,
+                    ),
+                    ("deck", "true"),
+                ],
+                "deck",
             ),
             (&[("duration_s", "null")], "duration_s"),
             (&[("transactions_per_client", "1")], "duration_s"),

@@ -12,6 +12,7 @@ use crate::arrivals::Arrivals;
 use crate::clock::Clock;
 use crate::config::ShellUser;
 use crate::control::Control;
+use crate::deck::Deck;
 use crate::events::EventKind;
 use crate::ledger::Ledger;
 use crate::log::Log;
@@ -42,6 +43,8 @@ pub(crate) struct Context<'a> {
     pub(crate) clients_aborted: u64,
     /// Chooses scripts.
     pub(crate) choose: Prng,
+    /// What they are dealt from, if not chosen anew for each transaction.
+    pub(crate) deck: Option<Deck>,
     /// When transactions are due; `None` in a closed loop.
     pub(crate) arrivals: Option<Arrivals>,
     /// `u64::MAX` for none.
@@ -63,6 +66,14 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The script of the next transaction.
+    pub(crate) fn choose_script(&mut self) -> usize {
+        match &mut self.deck {
+            Some(deck) => deck.deal(&mut self.choose),
+            None => plinth_script::choose_script(&self.programs.weights, &mut self.choose),
+        }
+    }
+
     /// A meta command has ended well: times it, if commands are timed.
     pub(crate) fn command_ended(&mut self, script: usize, step: usize, began_ns: u64) {
         if self.recorder.times_commands() {

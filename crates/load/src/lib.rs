@@ -17,6 +17,7 @@ mod connecting;
 mod context;
 mod control;
 mod debugging;
+mod deck;
 mod errors;
 mod events;
 mod gset;

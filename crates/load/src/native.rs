@@ -10,6 +10,7 @@ mod answers;
 mod batch;
 mod keys;
 mod ledger;
+mod tpcc;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ pub(crate) use account_mix::AccountMix;
 pub(crate) use answers::Answers;
 pub(crate) use batch::Batch;
 pub(crate) use ledger::LedgerCommits;
+pub(crate) use tpcc::Tpcc;
 pub(crate) use workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
 
 /// The name of a workload, and its parameters.
@@ -31,22 +33,38 @@ pub enum NativeWorkload {
     AccountMix(AccountMix),
     /// Transactions that the ledger of commits is compared with.
     Ledger(LedgerCommits),
+    /// The transactions of the TPC-C-derived workload.
+    Tpcc(Tpcc),
+}
+
+/// Whether transactions leave rows that a ledger of commits can be compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LedgerRows {
+    Never,
+    IfAsked,
+    Always,
 }
 
 impl NativeWorkload {
-    /// Checks the parameters. `variables` are those of the run, such as `scale`.
+    /// Checks the parameters. `variables` are those of the run, such as `scale`; whether the run has a ledger of commits.
     pub(crate) fn make(
         &self,
         variables: &BTreeMap<String, String>,
+        keeps_ledger: bool,
     ) -> Result<Box<dyn Workload>, ConfigError> {
         match self {
             Self::AccountMix(parameters) => parameters.make(variables),
             Self::Ledger(parameters) => Ok(Box::new(*parameters)),
+            Self::Tpcc(parameters) => parameters.make(variables, keeps_ledger),
         }
     }
 
     /// Whether its transactions leave what a ledger can be compared with.
-    pub(crate) fn writes_ledger_rows(&self) -> bool {
-        matches!(self, Self::Ledger(_))
+    pub(crate) fn ledger_rows(&self) -> LedgerRows {
+        match self {
+            Self::AccountMix(_) => LedgerRows::Never,
+            Self::Ledger(_) => LedgerRows::Always,
+            Self::Tpcc(_) => LedgerRows::IfAsked,
+        }
     }
 }

@@ -181,7 +181,9 @@ impl Programs {
         let first = self.statements.len();
         for (index, statement) in transaction.statements.into_iter().enumerate() {
             let NativeStatement { sql, parameters } = statement;
-            let compiled = Statement::compiled(self.place(index), sql.into_owned(), parameters);
+            let mut place = self.place(index);
+            place.keeps_ledger &= transaction.writes;
+            let compiled = Statement::compiled(place, sql.into_owned(), parameters);
             let statement = compiled.map_err(|source| ScriptError::Statement {
                 file: transaction.name.to_owned(),
                 line: index + 1,

@@ -25,6 +25,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Ended {
     pub(crate) script: usize,
     pub(crate) outcome: Outcome,
+    /// Done, and rolled back on purpose.
+    pub(crate) rolls_back: bool,
     pub(crate) tries: u32,
     pub(crate) intended_ns: u64,
     pub(crate) began_ns: u64,
@@ -198,6 +200,7 @@ impl Recorder {
                 let latency_ns = ended.latency_ns();
                 totals.done += 1;
                 totals.late += u64::from(latency_ns > self.latency_limit_ns);
+                totals.rolled_back += u64::from(ended.rolls_back);
                 aggregates.latencies.record(latency_ns);
                 if let Some(open_loop) = &mut aggregates.open_loop {
                     open_loop.service.record(ended.now_ns - ended.began_ns);
@@ -302,6 +305,7 @@ mod tests {
         Ended {
             script: 0,
             outcome,
+            rolls_back: false,
             tries,
             intended_ns,
             began_ns: intended_ns + lag_ns,

@@ -17,6 +17,7 @@ use crate::client::Client;
 use crate::clock::Clock;
 use crate::connecting::Connected;
 use crate::context::Context;
+use crate::deck::Deck;
 use crate::errors::Place;
 use crate::ledger::{Ledger, NewLedger};
 use crate::log::{Columns, Log};
@@ -164,6 +165,7 @@ impl<'a> Worker<'a> {
             verbose_errors: config.verbose_errors,
             clients_aborted: 0,
             choose: assignment.seeds.choose,
+            deck: config.deck.then(|| Deck::new(&programs.weights)),
             arrivals,
             latency_limit_ns: config.latency_limit_ns(),
             sleepers: BinaryHeap::new(),

@@ -3,7 +3,7 @@
 use plinth_config::ConfigError;
 
 use crate::config::{Config, TransactionSource};
-use crate::native::{NativeWorkload, TransactionType, Workload, WorkloadClient};
+use crate::native::{LedgerRows, NativeWorkload, TransactionType, Workload, WorkloadClient};
 use crate::protocol::Protocol;
 
 /// A transaction of a run: the workload, by its number among those of the run, and its type.
@@ -39,21 +39,28 @@ impl Workloads {
                     "got simple; transactions that are compiled in need extended or prepared";
                 return Err(ConfigError::new("protocol", message));
             }
-            if native.writes_ledger_rows() != config.ledger.is_some() {
-                let message = if config.ledger.is_some() {
-                    "got a ledger with transactions that are compiled in and leave no rows to compare it with; it is kept of \
-                     scripts and of the workload ledger"
-                } else {
-                    "got none; the workload ledger needs one"
-                };
-                return Err(ConfigError::new("ledger", message));
+            let keeps_ledger = config.ledger.is_some();
+            match native.ledger_rows() {
+                LedgerRows::Never if keeps_ledger => {
+                    let message = "got a ledger with transactions that are compiled in and leave no rows to compare it with; \
+                        it is kept of scripts and of the workloads ledger and tpcc";
+                    return Err(ConfigError::new("ledger", message));
+                }
+                LedgerRows::Always if !keeps_ledger => {
+                    return Err(ConfigError::new(
+                        "ledger",
+                        "got none; the workload ledger needs one",
+                    ));
+                }
+                _ => {}
             }
             let known = parameters.iter().position(|known| *known == native);
             let workload = match known {
                 Some(known) => known,
                 None => {
                     parameters.push(native);
-                    made.workloads.push(native.make(&config.variables)?);
+                    made.workloads
+                        .push(native.make(&config.variables, keeps_ledger)?);
                     made.workloads.len() - 1
                 }
             };

@@ -13,6 +13,7 @@ BuiltinName = Literal[
     "upsert-function",
     "upsert",
     "ledger",
+    "tpcc",
 ]
 
 
@@ -29,6 +30,8 @@ class BuiltinTraits(NamedTuple):
     """Whether some of its transactions end with ROLLBACK on purpose, and count as done."""
     is_pgbench: bool = False
     """Whether it is a script of pgbench, which also works on tables that pgbench -i has made."""
+    is_dealt: bool = False
+    """Whether its transactions are dealt from a deck, without replacement, and not drawn anew each time."""
     leaves_history: bool = False
     """Whether each of its commits leaves a row that stays, so that counting them tells how many there are."""
 
@@ -43,4 +46,5 @@ BUILTINS: Mapping[BuiltinName, BuiltinTraits] = {
     "upsert-function": BuiltinTraits("upsert"),
     "upsert": BuiltinTraits("upsert"),
     "ledger": BuiltinTraits("none"),
+    "tpcc": BuiltinTraits("tpcc", writes=None, rolls_back=True, is_dealt=True),
 }

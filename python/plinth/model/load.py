@@ -24,6 +24,10 @@ class Totals(Frozen):
         default=None, description="Of those failed: the ones whose last try failed with SQLSTATE 40001."
     )
     deadlock_failures: int | None = Field(default=None, description="Of those failed: the same with SQLSTATE 40P01.")
+    rolled_back: int | None = Field(
+        default=None,
+        description="Of those done: the ones that were rolled back as intended; None where it is not known.",
+    )
 
 
 class Second(Frozen):

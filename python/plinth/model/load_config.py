@@ -127,6 +127,11 @@ class LoadConfig(Finite):
         json_schema_extra=bounds(min_length=1),
         description="What the clients run, chosen anew for each transaction, by weight.",
     )
+    deck: bool = Field(
+        default=False,
+        description="Deal what the clients run from a deck, without replacement, that has as many cards of each as its weight "
+        "says; one deck for each thread, shuffled anew when all cards are dealt, of at most 100,000 cards.",
+    )
     variables: dict[str, str] = Field(default_factory=dict, description="Set from outside, as pgbench -D.")
     clients: int = Field(
         json_schema_extra=bounds(ge=1, le=MAX_CLIENTS),

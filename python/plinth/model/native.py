@@ -6,6 +6,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen
 from plinth.model.distribution import Distribution
+from plinth.model.tpcc_options import TpccChoices
 
 
 class Keys(Frozen):
@@ -31,7 +32,14 @@ class LedgerCommits(Frozen):
     workload: Literal["ledger"] = "ledger"
 
 
-NativeWorkload = Annotated[AccountMix | LedgerCommits, Field(discriminator="workload")]
+class Tpcc(TpccChoices):
+    """Transactions `new-order`, `payment`, `order-status`, `delivery` and `stock-level` on the dataset tpcc, of which the
+    variables warehouses and seed tell."""
+
+    workload: Literal["tpcc"] = "tpcc"
+
+
+NativeWorkload = Annotated[AccountMix | LedgerCommits | Tpcc, Field(discriminator="workload")]
 """The parameters of a workload."""
 
 

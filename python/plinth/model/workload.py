@@ -12,6 +12,7 @@ from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.distribution import Distribution, check_parameter
 from plinth.model.files import MOST_WEIGHT, Files, weighted
 from plinth.model.load_config import MAX_CLIENTS, MAX_TPS
+from plinth.model.tpcc_options import TpccOptions
 from plinth.model.units import DurationS
 
 
@@ -30,7 +31,7 @@ class RateStage(Frozen):
 Driver = Literal["plinth", "psycopg", "sqlalchemy"]
 
 
-class WorkloadSpec(Frozen):
+class WorkloadSpec(TpccOptions):
     """What the clients do: a built-in workload or script files, by how many clients."""
 
     builtin: BuiltinName | None = Field(
@@ -38,7 +39,8 @@ class WorkloadSpec(Frozen):
         description="A built-in workload. On dataset tpcb, pgbench's scripts, or account-mix, which is compiled into the load "
         "engine: nine lookups of a balance to one transfer, which reads two balances and writes them; on numbers, select or "
         "update a row by its number; on upsert, a function that updates a row or inserts it: upsert-function looks it up first "
-        "and swallows every error, upsert updates first. Without a dataset (kind none): ledger, which is compiled in as well; its "
+        "and swallows every error, upsert updates first; on tpcc, tpcc: the five transactions of the TPC-C-derived workload, "
+        "compiled in. Without a dataset (kind none): ledger, which is compiled in as well; its "
         "transactions insert a row and update one, and every commit is looked for after the trial.",
     )
     keys: Distribution = Field(
@@ -132,6 +134,11 @@ class WorkloadSpec(Frozen):
         return self.ledger or self.builtin == "ledger"
 
     @property
+    def is_dealt(self) -> bool:
+        """Whether its transactions are dealt from a deck, without replacement."""
+        return self.builtin is not None and BUILTINS[self.builtin].is_dealt
+
+    @property
     def rolls_back(self) -> bool:
         """Whether some of its transactions end with ROLLBACK on purpose."""
         return self.builtin is not None and BUILTINS[self.builtin].rolls_back
@@ -183,6 +190,14 @@ class WorkloadSpec(Frozen):
         chosen = [key for key in ("keys", "active_rows") if getattr(self, key) != type(self).model_fields[key].default]
         if self.builtin == "ledger" and chosen:
             raise ValueError(f"{', '.join(chosen)}: the workload ledger inserts rows, and chooses none")
+        if self.builtin == "tpcc" and chosen:
+            raise ValueError(f"{', '.join(chosen)}: the workload tpcc chooses rows as the TPC-C specification says")
+        return self
+
+    @model_validator(mode="after")
+    def _options_of_tpcc(self) -> "WorkloadSpec":
+        if self.builtin != "tpcc" and (given := self.tpcc_keys()):
+            raise ValueError(f'{", ".join(given)}: of builtin = "tpcc" only')
         return self
 
     @model_validator(mode="after")

@@ -42,6 +42,7 @@ def load_of(
         threads=min(workload.threads or min(cores, _MOST_THREADS), workload.clients),
         protocol=workload.protocol,
         scripts=[_configured(one) for one in scripts],
+        deck=workload.is_dealt,
         variables={**variables, **{name: str(value) for name, value in workload.variables.items()}},
         warmup_s=measure.warmup_s,
         warmup_max_s=measure.warmup_max_s,

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.distribution import DEFAULT_PARAMETERS
-from plinth.model.native import AccountMix, Keys, LedgerCommits, NativeTransaction, NativeWorkload
+from plinth.model.native import AccountMix, Keys, LedgerCommits, NativeTransaction, NativeWorkload, Tpcc
 from plinth.model.plan import ScriptText
+from plinth.model.tpcc_options import TpccChoices, TpccMix
 from plinth.model.workload import WorkloadSpec
 
 
@@ -47,7 +48,19 @@ class CompiledTransaction:
         return NativeTransaction(name=self.name, native=self.parameters(spec), weight=self.weight)
 
 
-Builtin = tuple[KeyedScript | CompiledTransaction, ...]
+@dataclass(frozen=True)
+class TpccTransaction:
+    """A transaction of the TPC-C-derived workload."""
+
+    name: str
+
+    def transaction(self, spec: WorkloadSpec) -> NativeTransaction:
+        """With the options of the workload, and as many cards as its mix says."""
+        chosen = {key: getattr(spec, key) for key in TpccChoices.model_fields}
+        return NativeTransaction(name=self.name, native=Tpcc(**chosen), weight=spec.mix.weights()[self.name])
+
+
+Builtin = tuple[KeyedScript | CompiledTransaction | TpccTransaction, ...]
 
 
 def _account_mix(spec: WorkloadSpec) -> AccountMix:
@@ -70,6 +83,7 @@ _OWN: dict[str, Builtin] = {
         CompiledTransaction("transfer", _account_mix),
     ),
     "ledger": (CompiledTransaction("ledger", _ledger),),
+    "tpcc": tuple(map(TpccTransaction, TpccMix().weights())),
     "numbers-select": (
         KeyedScript(
             "numbers-select", "number", ":rows", "SELECT operator, region FROM numbers WHERE number = :number;\n"

@@ -36,10 +36,12 @@ impl Client {
             now_ns,
             len: 0,
             commits: false,
+            rolls_back: false,
             ledger_number: self.ledger_number,
         };
         let added = self.workloads[native.workload].next(&self.answers, &mut batch);
         let (is_over, commits) = (batch.len == 0, batch.commits);
+        self.rolls_back |= batch.rolls_back;
         added.map_err(|error| self.error(context, error))?;
         if is_over {
             self.pipeline.close();

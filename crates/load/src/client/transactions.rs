@@ -28,6 +28,7 @@ impl Client {
             self.emit(EventKind::Retried, context, now_ns);
             self.tries += 1;
             self.random = self.random_at_start;
+            self.rolls_back = false;
             self.step = 0;
             return self.run(context, now_ns);
         }
@@ -81,6 +82,7 @@ impl Client {
         let ended = Ended {
             script: self.script,
             outcome,
+            rolls_back: self.rolls_back,
             tries: self.tries,
             intended_ns: self.intended_ns,
             began_ns: self.began_ns,
@@ -116,7 +118,8 @@ impl Client {
             self.close();
             return Ok(false);
         }
-        self.script = plinth_script::choose_script(&context.programs.weights, &mut context.choose);
+        self.script = context.choose_script();
+        self.rolls_back = false;
         self.step = 0;
         self.tries = 1;
         self.intended_ns = match context.arrivals.as_mut().map(Arrivals::next_ns) {

@@ -64,8 +64,10 @@ impl Workload for Accounts {
             NativeStatement::new("COMMIT", 0),
             NativeStatement::new("ROLLBACK", 0),
         ];
-        let named = |name, statements| TransactionType { name, statements };
-        vec![named("lookup", lookup), named("transfer", transfer)]
+        vec![
+            TransactionType::reading("lookup", lookup),
+            TransactionType::writing("transfer", transfer),
+        ]
     }
 
     fn client(&self, _number: usize) -> Box<dyn WorkloadClient> {
@@ -146,14 +148,11 @@ impl WorkloadClient for AccountsClient {
                 let (first, second) = (balance(1)?, balance(2)?);
                 batch.add(UPDATE, &[Integer(first + transfer.amount), Integer(one)]);
                 batch.add(UPDATE, &[Integer(second - transfer.amount), Integer(other)]);
-                batch.add(
-                    if transfer.is_rolled_back {
-                        ROLLBACK
-                    } else {
-                        COMMIT
-                    },
-                    &[],
-                );
+                if transfer.is_rolled_back {
+                    batch.roll_back(ROLLBACK);
+                } else {
+                    batch.add(COMMIT, &[]);
+                }
                 Next::Over
             }
             Next::Over => Next::Over,

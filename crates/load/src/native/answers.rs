@@ -11,8 +11,14 @@ use thiserror::Error;
 pub(crate) enum AnswerError {
     #[error("statement {statement} of its batch gave {rows} rows; one is needed")]
     NotOneRow { statement: usize, rows: usize },
-    #[error("column {column} of a row is {found}; an integer is needed")]
-    NotInteger { column: usize, found: String },
+    #[error("statement {statement} of its batch gave {rows} rows; none is needed")]
+    NotNone { statement: usize, rows: usize },
+    #[error("column {column} of a row is {found}; {wanted} is needed")]
+    WrongField {
+        column: usize,
+        found: String,
+        wanted: &'static str,
+    },
     #[error(transparent)]
     Row(#[from] RowError),
 }
@@ -66,23 +72,72 @@ impl Answers {
             rows: count,
         })
     }
+
+    /// The row in the middle of those of a statement: of n, number n / 2, rounded up.
+    pub(crate) fn middle_row(&self, statement: usize) -> Result<Row<'_>, AnswerError> {
+        let mut rows = self.rows(statement);
+        let middle = rows.len().saturating_sub(1) / 2;
+        rows.nth(middle)
+            .ok_or(AnswerError::NotOneRow { statement, rows: 0 })
+    }
+
+    /// Checks that a statement gave no row.
+    pub(crate) fn no_row(&self, statement: usize) -> Result<(), AnswerError> {
+        match self.rows(statement).len() {
+            0 => Ok(()),
+            rows => Err(AnswerError::NotNone { statement, rows }),
+        }
+    }
 }
 
 /// A row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a>(&'a [u8]);
 
-impl Row<'_> {
+impl<'a> Row<'a> {
     /// An integer; columns count from 0.
     pub(crate) fn integer(self, column: usize) -> Result<i64, AnswerError> {
-        let field = fields(self.0).nth(column).ok_or(RowError)??;
-        let text = field.map(lossless::from_bytes);
-        let number = text.as_ref().and_then(|text| text.parse().ok());
-        number.ok_or_else(|| AnswerError::NotInteger {
-            column,
-            found: text.map_or_else(|| "null".to_owned(), |text| format!("{text:?}")),
+        self.parsed(column, "an integer", |field| number(field))
+    }
+
+    /// A `numeric` of two decimal places that is not negative, as a number of hundredths.
+    pub(crate) fn cents(self, column: usize) -> Result<i64, AnswerError> {
+        self.parsed(column, "an amount with two decimal places", |field| {
+            let (whole, places) = field.split_at_checked(field.len().checked_sub(3)?)?;
+            let places = places.strip_prefix(b".")?;
+            number(whole)?
+                .checked_mul(100)?
+                .checked_add(number(places)?)
         })
     }
+
+    /// A text.
+    pub(crate) fn text(self, column: usize) -> Result<&'a [u8], AnswerError> {
+        self.parsed(column, "a text", Some)
+    }
+
+    fn parsed<T>(
+        self,
+        column: usize,
+        wanted: &'static str,
+        parse: impl FnOnce(&'a [u8]) -> Option<T>,
+    ) -> Result<T, AnswerError> {
+        let field = fields(self.0).nth(column).ok_or(RowError)??;
+        field
+            .and_then(parse)
+            .ok_or_else(|| AnswerError::WrongField {
+                column,
+                found: field.map_or_else(
+                    || "null".to_owned(),
+                    |field| format!("{:?}", lossless::from_bytes(field)),
+                ),
+                wanted,
+            })
+    }
+}
+
+fn number(text: &[u8]) -> Option<i64> {
+    str::from_utf8(text).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -116,8 +171,45 @@ mod tests {
             let error = AnswerError::NotOneRow { statement, rows };
             assert_eq!(answers.row(statement).unwrap_err(), error);
         }
+        assert_eq!(answers.middle_row(1).unwrap().integer(0), Ok(-7));
+        assert_eq!(answers.middle_row(2).unwrap().integer(0), Ok(8));
+        assert!(answers.middle_row(0).is_err());
+        assert_eq!(answers.no_row(0), Ok(()));
+        let error = AnswerError::NotNone {
+            statement: 1,
+            rows: 1,
+        };
+        assert_eq!(answers.no_row(1), Err(error));
         answers.clear();
         assert_eq!(answers.rows(1).len(), 0);
+    }
+
+    #[test]
+    fn the_row_in_the_middle_is_number_half_rounded_up() {
+        for (rows, middle) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
+            let mut answers = Answers::default();
+            for number in 1..=rows {
+                answers.add_row(&row(&[Some(&number.to_string())]));
+            }
+            answers.end_statement();
+            assert_eq!(answers.middle_row(0).unwrap().integer(0), Ok(middle));
+        }
+    }
+
+    #[test]
+    fn amounts_are_read_exactly() {
+        let mut answers = Answers::default();
+        answers.add_row(&row(&[
+            Some("9999.99"),
+            Some("0.05"),
+            Some("7"),
+            Some("-.05"),
+        ]));
+        answers.end_statement();
+        let of = |column| answers.row(0).unwrap().cents(column);
+        assert_eq!((of(0), of(1)), (Ok(999_999), Ok(5)));
+        assert!(of(2).is_err() && of(3).is_err());
+        assert_eq!(answers.row(0).unwrap().text(2), Ok(&b"7"[..]));
     }
 
     #[test]

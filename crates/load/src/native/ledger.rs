@@ -15,6 +15,19 @@ const INSERT: usize = 1;
 const UPDATE: usize = 2;
 const COMMIT: usize = 3;
 
+/// What each transaction leaves, by the numbers of client and transaction.
+pub(super) fn statements() -> [NativeStatement; 2] {
+    let insert = "INSERT INTO plinth_ledger_commits (client, number) VALUES ($1, $2)";
+    let update = "UPDATE plinth_ledger_clients SET last_number = $2 WHERE client = $1";
+    [insert, update].map(|sql| NativeStatement::new(sql, 2))
+}
+
+/// Adds one of them, at its place among those of the transaction.
+pub(super) fn add(statement: usize, client: usize, batch: &mut Batch<'_>) {
+    let row = [client as i64, batch.ledger_number as i64];
+    batch.add(statement, &row.map(Integer));
+}
+
 /// The parameters of `ledger`: there are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,22 +35,19 @@ pub struct LedgerCommits {}
 
 impl Workload for LedgerCommits {
     fn transactions(&self) -> Vec<TransactionType> {
-        let insert = "INSERT INTO plinth_ledger_commits (client, number) VALUES ($1, $2)";
-        let update = "UPDATE plinth_ledger_clients SET last_number = $2 WHERE client = $1";
-        vec![TransactionType {
-            name: "ledger",
-            statements: vec![
-                NativeStatement::new("BEGIN", 0),
-                NativeStatement::new(insert, 2),
-                NativeStatement::new(update, 2),
-                NativeStatement::new("COMMIT", 0),
-            ],
-        }]
+        let [insert, update] = statements();
+        let statements = vec![
+            NativeStatement::new("BEGIN", 0),
+            insert,
+            update,
+            NativeStatement::new("COMMIT", 0),
+        ];
+        vec![TransactionType::writing("ledger", statements)]
     }
 
     fn client(&self, number: usize) -> Box<dyn WorkloadClient> {
         Box::new(LedgerClient {
-            number: number as i64,
+            number,
             is_over: false,
         })
     }
@@ -45,7 +55,7 @@ impl Workload for LedgerCommits {
 
 #[derive(Debug)]
 struct LedgerClient {
-    number: i64,
+    number: usize,
     is_over: bool,
 }
 
@@ -56,10 +66,9 @@ impl WorkloadClient for LedgerClient {
 
     fn next(&mut self, _answers: &Answers, batch: &mut Batch<'_>) -> Result<(), AnswerError> {
         if !std::mem::replace(&mut self.is_over, true) {
-            let row = [Integer(self.number), Integer(batch.ledger_number as i64)];
             batch.add(BEGIN, &[]);
-            batch.add(INSERT, &row);
-            batch.add(UPDATE, &row);
+            add(INSERT, self.number, batch);
+            add(UPDATE, self.number, batch);
             batch.add(COMMIT, &[]);
         }
         Ok(())

@@ -37,6 +37,30 @@ pub(crate) struct TransactionType {
     pub(crate) name: &'static str,
     /// What it sends: prepared before its first transaction, all at once. A batch names them by their places in this list.
     pub(crate) statements: Vec<NativeStatement>,
+    /// Whether its commits are looked for by a ledger; those of a transaction that writes nothing leave no trace.
+    pub(crate) writes: bool,
+}
+
+impl TransactionType {
+    /// One that writes.
+    pub(crate) fn writing(name: &'static str, statements: Vec<NativeStatement>) -> Self {
+        let writes = true;
+        Self {
+            name,
+            statements,
+            writes,
+        }
+    }
+
+    /// One that only reads.
+    pub(crate) fn reading(name: &'static str, statements: Vec<NativeStatement>) -> Self {
+        let writes = false;
+        Self {
+            name,
+            statements,
+            writes,
+        }
+    }
 }
 
 /// A statement in SQL.

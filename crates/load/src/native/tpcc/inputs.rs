@@ -1,0 +1,232 @@
+//! What terminals enter: clauses 2.4.1, 2.5.1, 2.6.1, 2.7.1 and 2.8.1 of the specification.
+
+use plinth_script::Prng;
+use plinth_script::distributions::uniform;
+use plinth_tpcc::{Constants, DISTRICTS, FEWEST_LINES, ITEMS, MOST_LINES};
+
+use super::options::Home;
+
+const ORDER_LINES: usize = MOST_LINES as usize;
+/// Of customers of a payment or an order status: how many are given by last name.
+const BY_NAME_SHARE: f64 = 0.6;
+/// No item has this number.
+const UNUSED_ITEM: i64 = ITEMS as i64 + 1;
+
+/// How inputs are drawn. All clients have the same constants.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Draws {
+    pub(super) constants: Constants,
+    pub(super) warehouses: i64,
+    pub(super) home: Home,
+    pub(super) remote_line_share: f64,
+    pub(super) remote_payment_share: f64,
+    pub(super) rollback_share: f64,
+}
+
+/// What stays the same for a client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terminal {
+    pub(super) number: usize,
+    warehouse: i64,
+    /// Of its stock levels (clause 2.8.1.1).
+    district: i64,
+}
+
+/// The warehouse, and district of stock levels, of a transaction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct At {
+    warehouse: i64,
+    stock_level_district: i64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Line {
+    pub(super) item: i64,
+    pub(super) supply_warehouse: i64,
+    pub(super) quantity: i64,
+}
+
+/// An order as it is entered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewOrderInput {
+    pub(super) warehouse: i64,
+    pub(super) district: i64,
+    pub(super) customer: i64,
+    pub(super) lines: [Line; ORDER_LINES],
+    pub(super) count: usize,
+    /// Its last line is of an item that there is not.
+    pub(super) is_rolled_back: bool,
+}
+
+/// A customer, by number or by last name.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Customer {
+    Number(i64),
+    /// The name with this number.
+    Name(u64),
+}
+
+impl Customer {
+    /// 0 where only the name is known.
+    pub(super) fn number(self) -> i64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Name(_) => 0,
+        }
+    }
+
+    pub(super) fn is_by_name(self) -> bool {
+        matches!(self, Self::Name(_))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PaymentInput {
+    pub(super) warehouse: i64,
+    pub(super) district: i64,
+    pub(super) customer_warehouse: i64,
+    pub(super) customer_district: i64,
+    pub(super) customer: Customer,
+    pub(super) amount_cents: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OrderStatusInput {
+    pub(super) warehouse: i64,
+    pub(super) district: i64,
+    pub(super) customer: Customer,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DeliveryInput {
+    pub(super) warehouse: i64,
+    pub(super) carrier: i64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StockLevelInput {
+    pub(super) warehouse: i64,
+    pub(super) district: i64,
+    pub(super) threshold: i64,
+}
+
+impl Draws {
+    /// The client's own place: warehouses take turns, then their districts.
+    pub(super) fn terminal(&self, number: usize) -> Terminal {
+        let client = number as i64;
+        Terminal {
+            number,
+            warehouse: client % self.warehouses + 1,
+            district: client / self.warehouses % DISTRICTS as i64 + 1,
+        }
+    }
+
+    pub(super) fn home(&self, terminal: &Terminal, random: &mut Prng) -> At {
+        match self.home {
+            Home::ByClient => At {
+                warehouse: terminal.warehouse,
+                stock_level_district: terminal.district,
+            },
+            Home::Uniform => At {
+                warehouse: uniform(random, 1, self.warehouses),
+                stock_level_district: district(random),
+            },
+        }
+    }
+
+    pub(super) fn new_order(&self, at: At, random: &mut Prng) -> NewOrderInput {
+        let district = district(random);
+        let customer = self.constants.customers().draw(random);
+        let count = uniform(random, FEWEST_LINES as i64, MOST_LINES as i64) as usize;
+        let is_rolled_back = is_chosen(self.rollback_share, random);
+        let mut lines = [Line::default(); ORDER_LINES];
+        for line in &mut lines[..count] {
+            line.item = self.constants.items().draw(random);
+            line.supply_warehouse = if is_chosen(self.remote_line_share, random) {
+                self.other_warehouse(at.warehouse, random)
+            } else {
+                at.warehouse
+            };
+            line.quantity = uniform(random, 1, 10);
+        }
+        if is_rolled_back {
+            lines[count - 1].item = UNUSED_ITEM;
+        }
+        NewOrderInput {
+            warehouse: at.warehouse,
+            district,
+            customer,
+            lines,
+            count,
+            is_rolled_back,
+        }
+    }
+
+    pub(super) fn payment(&self, at: At, random: &mut Prng) -> PaymentInput {
+        let own = district(random);
+        let (customer_warehouse, customer_district) =
+            if is_chosen(self.remote_payment_share, random) {
+                let other = self.other_warehouse(at.warehouse, random);
+                (other, district(random))
+            } else {
+                (at.warehouse, own)
+            };
+        PaymentInput {
+            warehouse: at.warehouse,
+            district: own,
+            customer_warehouse,
+            customer_district,
+            customer: self.customer(random),
+            amount_cents: uniform(random, 100, 500_000),
+        }
+    }
+
+    pub(super) fn order_status(&self, at: At, random: &mut Prng) -> OrderStatusInput {
+        OrderStatusInput {
+            warehouse: at.warehouse,
+            district: district(random),
+            customer: self.customer(random),
+        }
+    }
+
+    pub(super) fn delivery(&self, at: At, random: &mut Prng) -> DeliveryInput {
+        DeliveryInput {
+            warehouse: at.warehouse,
+            carrier: uniform(random, 1, 10),
+        }
+    }
+
+    pub(super) fn stock_level(&self, at: At, random: &mut Prng) -> StockLevelInput {
+        StockLevelInput {
+            warehouse: at.warehouse,
+            district: at.stock_level_district,
+            threshold: uniform(random, 10, 20),
+        }
+    }
+
+    fn customer(&self, random: &mut Prng) -> Customer {
+        if is_chosen(BY_NAME_SHARE, random) {
+            let name = self.constants.last_names_asked().draw(random);
+            Customer::Name(name.cast_unsigned())
+        } else {
+            Customer::Number(self.constants.customers().draw(random))
+        }
+    }
+
+    /// Any warehouse but `home`; `home` where there is no other.
+    fn other_warehouse(&self, home: i64, random: &mut Prng) -> i64 {
+        if self.warehouses == 1 {
+            return home;
+        }
+        let other = uniform(random, 1, self.warehouses - 1);
+        other + i64::from(other >= home)
+    }
+}
+
+fn district(random: &mut Prng) -> i64 {
+    uniform(random, 1, DISTRICTS as i64)
+}
+
+fn is_chosen(share: f64, random: &mut Prng) -> bool {
+    random.next_double() < share
+}
