@@ -357,6 +357,7 @@ mod tests {
             let ended = Ended {
                 script: 0,
                 outcome: Outcome::Done,
+                rolls_back: false,
                 tries: 1,
                 intended_ns: now_ns - 1_000,
                 began_ns: now_ns,
