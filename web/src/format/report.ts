@@ -529,6 +529,10 @@ export interface DurabilityTest {
    */
   most_lost_time_s: number | null;
   /**
+   * With synchronous_commit = off: three times wal_writer_delay, which PostgreSQL's manual gives as the time whose commits a crash may lose. None with another value.
+   */
+  lost_time_bound_s: number | null;
+  /**
    * WAL inserted before a power cut and not there afterwards, at most, of the cuts that lost commits.
    */
   most_lost_wal_bytes: number | null;
