@@ -9,9 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "python" / "plinth"
-MAY_USE_NATIVE = {"run", "bench", "load", "drivers", "probe", "storage", "workload", "analyse"}
+MAY_USE_NATIVE = {"run", "bench", "load", "drivers", "probe", "storage", "workload", "analyse", "network"}
 PURE_CRATES = ("wire", "script")
-PURE_FOLDERS = (*(f"{crate}/src" for crate in PURE_CRATES), "disk/src/model")
+PURE_FOLDERS = (*(f"{crate}/src" for crate in PURE_CRATES), "disk/src/model", "network/src/model")
 IMPURE = re.compile(r"\bstd::(net|fs|thread|process|os|env|time::(Instant|SystemTime))\b")
 
 
@@ -58,7 +58,7 @@ def test_nothing_depends_on_the_native_crate_and_pure_crates_depend_on_none_of_o
         assert not needs[f"plinth-{crate}"] & {"mio", "rustix", "libc", "socket2"}
 
 
-def test_pure_crates_and_the_model_of_the_disk_do_no_io_and_read_no_clock():
+def test_pure_crates_and_the_models_of_disk_and_network_do_no_io_and_read_no_clock():
     for folder in PURE_FOLDERS:
         for path in (ROOT / "crates" / folder).rglob("*.rs"):
             found = IMPURE.search(path.read_text())

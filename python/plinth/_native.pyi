@@ -43,6 +43,14 @@ class ScriptError(EngineError):
     condition: int | None
     """Number of the command, from 1, that has no place among the conditions: pgbench prints it and no line."""
 
+class NetworkError(EngineError):
+    """A network that cannot be emulated or measured."""
+
+    usage: bool
+    path: str | None
+    errno: int | None
+    message: str
+
 class DiskError(EngineError):
     """A disk that cannot be served."""
 
@@ -327,6 +335,34 @@ class DiskServer:
 
         Raises DiskError when it cannot be unmounted.
         """
+
+@final
+class NetworkServer:
+    """An emulated network: TUN devices of network namespaces, joined by a delay line, with a control socket.
+
+    It forwards from threads of its own, which take no signals.
+    """
+
+    def __new__(cls, config_json: str) -> NetworkServer:
+        """Checks the configuration, JSON of `plinth.model.network.NetworkConfig`. Touches nothing.
+
+        Raises ConfigError for JSON that is none, NetworkError for values that make no sense.
+        """
+
+    def start(self) -> None:
+        """Attaches to the devices, forwards, and listens. May be called once. Raises NetworkError; nothing runs then."""
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits until it has ended, at most `timeout_s` seconds; whether it has. Raises NetworkError when an error ended it."""
+
+    def stop(self) -> None:
+        """Ends it: packets in flight are lost."""
+
+def network_round_trips(namespace: str, address: str, count: int, pause_s: float, timeout_s: float) -> list[int | None]:
+    """Round trips from a namespace, given by its file, to `address`, as ping measures them: ns, or None for one that was lost.
+
+    Raises NetworkError when no packets can be sent, ValueError for what is no address of IPv4.
+    """
 
 def fsync_plan(options_json: str) -> str:
     """The cases of the fsync probe for JSON of `plinth.model.probe.FsyncOptions`: a list of `plinth.model.probe.FsyncCase`.

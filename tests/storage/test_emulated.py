@@ -98,7 +98,7 @@ def test_a_daemon_that_died_is_reported_and_everything_is_undone(made) -> None:
 
 def test_a_daemon_that_hangs_is_reported_and_everything_is_undone_in_time(made, monkeypatch) -> None:
     monkeypatch.setattr("plinth.storage.kinds.emulated.ANSWER_TIMEOUT_S", 0.2)
-    monkeypatch.setattr("plinth.storage.devices.disk_daemon.ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("plinth.system.daemon.ANSWER_TIMEOUT_S", 0.2)
     made.prepare(disk())
     storage = made.storages["s"]
     pid = daemon_pid(storage)
@@ -115,7 +115,7 @@ def test_a_daemon_that_hangs_is_reported_and_everything_is_undone_in_time(made, 
 
 
 def test_a_hanging_daemon_keeps_nobody_from_cleaning_up(made, monkeypatch, in_child) -> None:
-    monkeypatch.setattr("plinth.storage.devices.disk_daemon.ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("plinth.system.daemon.ANSWER_TIMEOUT_S", 0.2)
 
     def die() -> None:
         storages = from_toml(disk())

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use plinth_control::{parse, reply};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -74,13 +75,7 @@ pub(crate) struct Control<'a> {
 impl Control<'_> {
     /// The reply to one line, without its newline.
     pub(crate) fn answer(&self, line: &[u8]) -> String {
-        match parse(line).and_then(|command| self.execute(command)) {
-            Ok(mut done) => {
-                done["ok"] = Value::Bool(true);
-                done.to_string()
-            }
-            Err(message) => refusal(&message),
-        }
+        reply(parse(line).and_then(|command| self.execute(command)))
     }
 
     fn execute(&self, command: Command) -> Result<Value, String> {
@@ -180,17 +175,4 @@ impl Control<'_> {
             counters: json!(self.disk.counters.now()),
         })
     }
-}
-
-fn parse(line: &[u8]) -> Result<Command, String> {
-    let value: Value =
-        serde_json::from_slice(line).map_err(|error| format!("not a command: {error}"))?;
-    if !value.is_object() {
-        return Err("not a command: a JSON object is needed".into());
-    }
-    serde_json::from_value(value).map_err(|error| format!("not a command: {error}"))
-}
-
-pub(crate) fn refusal(message: &str) -> String {
-    json!({ "ok": false, "error": message }).to_string()
 }

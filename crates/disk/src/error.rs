@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plinth_control::BindError;
 use thiserror::Error;
 
 use crate::model::{FaultError, PhysicsError};
@@ -63,10 +64,8 @@ pub enum DiskError {
     NoPower,
     #[error("{0} is on the disk itself: a recording needs another place")]
     RecordingOnDisk(PathBuf),
-    #[error("the control socket's path has {0} bytes; a Unix socket's may have 107")]
-    SocketPath(usize),
-    #[error("something answers on the control socket {0} already")]
-    SocketTaken(PathBuf),
+    #[error(transparent)]
+    Control(#[from] BindError),
     #[error("{0}")]
     Serve(io::Error),
 }
@@ -91,13 +90,13 @@ impl DiskError {
             | Self::BackingTaken(path)
             | Self::BackingKind(path)
             | Self::Io { path, .. }
-            | Self::SocketTaken(path)
             | Self::NoRecording(path)
             | Self::RecordingVersion(path, _)
             | Self::RecordingDamaged(path, _)
             | Self::OverlayUsed(path)
             | Self::RecordedAlready(path)
             | Self::RecordingOnDisk(path) => Some(path),
+            Self::Control(error) => error.path(),
             _ => None,
         }
     }
@@ -106,21 +105,24 @@ impl DiskError {
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Io { source, .. } | Self::Serve(source) => source.raw_os_error(),
+            Self::Control(error) => error.errno(),
             _ => None,
         }
     }
 
     /// Whether the one who asked can avoid it by asking for something else.
     pub fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            Self::UnknownProfile(..)
-                | Self::Physics(_)
-                | Self::Fault(_)
-                | Self::Size(_)
-                | Self::RecordingSize { .. }
-                | Self::NoPoint { .. }
-                | Self::SocketPath(_)
-        )
+        match self {
+            Self::Control(error) => error.is_usage(),
+            error => matches!(
+                error,
+                Self::UnknownProfile(..)
+                    | Self::Physics(_)
+                    | Self::Fault(_)
+                    | Self::Size(_)
+                    | Self::RecordingSize { .. }
+                    | Self::NoPoint { .. }
+            ),
+        }
     }
 }

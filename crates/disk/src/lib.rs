@@ -16,9 +16,7 @@ pub mod model;
 mod recording;
 mod replies;
 mod server;
-mod socket;
 mod sparse;
-mod threads;
 
 pub use error::DiskError;
 pub use filesystem::FILE_NAME;

@@ -10,7 +10,6 @@ use std::time::Duration;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
 
 use crate::disk::{Disk, Pending};
-use crate::threads;
 
 /// The end of a wait is spun, not slept: waking up takes about this long.
 const SPIN_NS: u64 = 15_000;
@@ -89,7 +88,7 @@ impl Replies {
             changed: Condvar::new(),
         });
         let sender = Arc::clone(&replies);
-        let thread = threads::spawn("disk-replies", move || sender.run())?;
+        let thread = plinth_thread::spawn_exact("disk-replies", move || sender.run())?;
         Ok((replies, thread))
     }
 

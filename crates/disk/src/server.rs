@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fuser::{MountOption, Session};
+use plinth_control::{ControlSocket, bind};
+use plinth_thread::spawn_exact;
 use rustix::mount::{UnmountFlags, unmount};
 use serde::Deserialize;
 
@@ -18,8 +20,6 @@ use crate::image::ImageConfig;
 use crate::model::{EioFault, Lie, Overrides, PROFILES, Physics, profile};
 use crate::recording::Recording;
 use crate::replies::Replies;
-use crate::socket::{self, ControlSocket};
-use crate::threads;
 
 /// Threads that read requests: enough to work while another waits for the host's disk.
 const READERS: usize = 3;
@@ -124,7 +124,7 @@ impl DiskServer {
         for fault in &config.faults {
             disk.arm(fault.clone())?;
         }
-        let listener = socket::bind(&config.control)?;
+        let listener = bind(&config.control)?;
         let disk = Arc::new(disk);
         let (replies, _) = Replies::start(Arc::clone(&disk)).map_err(DiskError::Serve)?;
         let mut running = Running {
@@ -133,7 +133,7 @@ impl DiskServer {
         };
         let end = Arc::clone(&self.end);
         let served = self.mount(&disk, &running.replies).and_then(|session| {
-            threads::spawn("disk-session", move || end.set(session.run())).map_err(DiskError::Serve)
+            spawn_exact("disk-session", move || end.set(session.run())).map_err(DiskError::Serve)
         });
         if let Err(error) = served {
             running.close();

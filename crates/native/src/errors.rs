@@ -1,7 +1,10 @@
 //! Rust's errors as Python's exceptions, with their parts as attributes.
 
+use std::path::Path;
+
 use plinth_disk::DiskError as EmulatedDiskError;
 use plinth_load::{PrepareError, RunError, ScriptError as LoadScriptError};
+use plinth_network::NetworkError as EmulatedNetworkError;
 use plinth_probe::ProbeError as FsyncError;
 use plinth_script::ParseError;
 use pyo3::prelude::*;
@@ -39,6 +42,13 @@ create_exception!(
     DiskError,
     EngineError,
     "A disk that cannot be served: usage, path, errno, message."
+);
+
+create_exception!(
+    plinth._native,
+    NetworkError,
+    EngineError,
+    "A network that cannot be emulated: usage, path, errno, message."
 );
 
 create_exception!(
@@ -106,12 +116,29 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
 /// A disk that cannot be served.
 pub(crate) fn disk_error(py: Python<'_>, error: &EmulatedDiskError) -> PyErr {
     let exception = DiskError::new_err(error.to_string());
+    daemon_error(py, exception, error.is_usage(), error.path(), error.errno())
+}
+
+/// A network that cannot be emulated.
+pub(crate) fn network_error(py: Python<'_>, error: &EmulatedNetworkError) -> PyErr {
+    let exception = NetworkError::new_err(error.to_string());
+    daemon_error(py, exception, error.is_usage(), error.path(), error.errno())
+}
+
+fn daemon_error(
+    py: Python<'_>,
+    exception: PyErr,
+    usage: bool,
+    path: Option<&Path>,
+    errno: Option<i32>,
+) -> PyErr {
+    let message = exception.value(py).to_string();
     let value = exception.value(py);
     let attributes = value
-        .setattr("usage", error.is_usage())
-        .and_then(|()| value.setattr("path", error.path()))
-        .and_then(|()| value.setattr("errno", error.errno()))
-        .and_then(|()| value.setattr("message", error.to_string()));
+        .setattr("usage", usage)
+        .and_then(|()| value.setattr("path", path))
+        .and_then(|()| value.setattr("errno", errno))
+        .and_then(|()| value.setattr("message", message));
     attributes.err().unwrap_or(exception)
 }
 

@@ -9,6 +9,7 @@ mod errors;
 mod interruptible;
 mod json;
 mod load;
+mod network;
 mod pages;
 mod probe;
 mod script;
@@ -16,7 +17,7 @@ mod text;
 
 use pyo3::prelude::*;
 
-/// The native module: the load engine, the bulk loader, the page writer, the script language, the emulated disk and the fsync probe.
+/// The native module: the load engine, the bulk loader, the page writer, the script language, the emulated disk and network, and the fsync probe.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
@@ -30,6 +31,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pages::PageLoad>()?;
     module.add("DiskError", py.get_type::<errors::DiskError>())?;
     module.add_class::<disk::DiskServer>()?;
+    module.add("NetworkError", py.get_type::<errors::NetworkError>())?;
+    module.add_class::<network::NetworkServer>()?;
+    module.add_function(wrap_pyfunction!(network::network_round_trips, module)?)?;
     module.add_class::<load::LoadRun>()?;
     module.add_class::<draws::ScriptDraws>()?;
     module.add("ProbeError", py.get_type::<errors::ProbeError>())?;

@@ -1,13 +1,13 @@
 """Commands that serve an emulated disk and control one that is being served."""
 
 import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from plinth.cli.changes import parse_changes, parse_value, validated
 from plinth.cli.experiment import AsJson
 from plinth.cli.printing import print_json, print_plain
 from plinth.model.errors import UsageError
@@ -91,12 +91,12 @@ def serve(
     from plinth.model.disk import DiskConfig
     from plinth.storage.devices.disk_server import serve as serve_disk
 
-    config = _validated(
+    config = validated(
         DiskConfig,
         {
             "profile": profile,
             "physics": _physics(changes),
-            "size_bytes": _value(size),
+            "size_bytes": parse_value(size),
             "backing": str(backing.absolute()),
             "mount": str(mount.absolute()),
             "control": str(control.absolute()),
@@ -215,8 +215,8 @@ def fault(
     from plinth.model.disk import Fault, Lie
 
     control = _control(socket)
-    armed = [_validated(Fault, words, {"": "fault"}) for words in faults]
-    reported = None if lie in (None, "none") else _validated(Lie, lie, {"": "--lie"})
+    armed = [validated(Fault, words, {"": "fault"}) for words in faults]
+    reported = None if lie in (None, "none") else validated(Lie, lie, {"": "--lie"})
     if clear:
         control.clear_faults()
     for one in armed:
@@ -288,46 +288,6 @@ def _ready(found: "DiskStatus") -> dict[str, Any]:
 
 
 def _physics(changes: Sequence[str]) -> "Physics":
-    """Parse changes such as "flush_latency=8ms"."""
     from plinth.model.disk import Physics
 
-    parts: dict[str, Any] = {}
-    for change in changes:
-        key, equals, text = change.partition("=")
-        if not equals:
-            raise UsageError(f"{change!r} is not of the form key=value", hint="for example flush_latency=8ms")
-        parts[key.strip()] = _value(text)
-    return _validated(Physics, parts, {})
-
-
-def _value(text: str) -> Any:
-    """Parse a TOML value; other text is taken as a string, so that quotes may be omitted."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text.strip()
-
-
-def _validated(kind: Any, value: Any, names: dict[str, str]) -> Any:
-    """Validate `value` as `kind`, a type known to pydantic; errors use the names that the user typed."""
-    from pydantic import TypeAdapter, ValidationError
-
-    try:
-        return TypeAdapter(kind).validate_python(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0]) if first["loc"] else ""
-        where = names.get(key, key)
-        if first["type"] == "extra_forbidden":
-            known = _keys(kind)
-            raise UsageError(f"unknown key {key!r}; allowed: {', '.join(known)}", hint=nearest(key, known)) from error
-        message = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{where}: got {first['input']!r}: {message}" if where else message) from error
-
-
-def _keys(kind: Any) -> list[str]:
-    from pydantic import BaseModel
-
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return [field.alias or name for name, field in kind.model_fields.items()]
-    return []
+    return validated(Physics, parse_changes(changes), {})

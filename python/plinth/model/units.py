@@ -15,6 +15,7 @@ SIZE_UNITS = {
     **{f"{prefix}B": 1000 ** (power + 1) for power, prefix in enumerate("kMGTP")},
     **{f"{prefix}iB": 1024 ** (power + 1) for power, prefix in enumerate("KMGTP")},
 }
+BIT_UNITS = {f"{prefix}bit": 1000**power for power, prefix in enumerate(("", "k", "M", "G"))}
 LATENCY_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 DURATION_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 MAX_DURATION_S = 366 * DURATION_UNITS["d"]
@@ -88,6 +89,18 @@ def parse_rate(value: object) -> int:
     raise ValueError('expected a rate such as "180MB/s" or a whole number of bytes a second')
 
 
+def parse_bit_rate(value: object) -> int:
+    """Bits a second of a rate such as "100Mbit/s" or of a whole number of bits a second. Raises ValueError."""
+    if isinstance(value, str):
+        amount, slash, second = value.rpartition("/")
+        if not slash or second.strip() != "s":
+            raise ValueError('expected bits a second, such as "100Mbit/s"')
+        return round(_quantity(amount, BIT_UNITS, '"100Mbit/s"'))
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ValueError('expected a rate such as "100Mbit/s" or a whole number of bits a second')
+
+
 def format_size(size_bytes: float) -> str:
     """A size in the largest binary unit that keeps it at one or more: 2147483648 -> "2.0 GiB"."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
@@ -104,6 +117,15 @@ def format_decimal_size(size_bytes: float) -> str:
             return f"{size_bytes:.3g} {unit}"
         size_bytes /= 1000
     return f"{size_bytes:,.3g} PB" if size_bytes < 999.5 else f"{size_bytes:,.0f} PB"
+
+
+def format_bit_rate(bits_per_s: float) -> str:
+    """A rate in bits a second with three significant digits: 100000000 -> "100 Mbit/s"."""
+    for unit in ("bit/s", "kbit/s", "Mbit/s"):
+        if bits_per_s < 999.5:
+            return f"{bits_per_s:.3g} {unit}"
+        bits_per_s /= 1000
+    return f"{bits_per_s:.3g} Gbit/s"
 
 
 def format_count(count: float, singular: str) -> str:
@@ -158,3 +180,10 @@ BytesPerSecond = Annotated[
     WithJsonSchema({"type": ["string", "integer"], "examples": ["180MB/s", "1GiB/s"]}),
 ]
 """A rate in bytes a second; an experiment file may write "180MB/s"."""
+
+BitsPerSecond = Annotated[
+    int,
+    BeforeValidator(parse_bit_rate),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["100Mbit/s", "1Gbit/s"]}),
+]
+"""A rate in bits a second; an experiment file may write "100Mbit/s"."""

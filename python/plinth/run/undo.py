@@ -1,12 +1,13 @@
-"""The registry of undo handlers: those of every kind of storage and of servers, handed to the journal and to `clean`."""
+"""The registry of undo handlers: those of every kind of storage, of servers and of the network, handed to the journal and to `clean`."""
 
 from plinth.model.step import Step
+from plinth.network import NETWORK_UNDO
 from plinth.server.undo import SERVER_UNDO
 from plinth.storage.registry import STORAGE_UNDO
 from plinth.system import undo
 from plinth.system.undo import SYSTEM_UNDO, UndoHandlers
 
-UNDO_HANDLERS: UndoHandlers = {**SYSTEM_UNDO, **STORAGE_UNDO, **SERVER_UNDO}
+UNDO_HANDLERS: UndoHandlers = {**SYSTEM_UNDO, **STORAGE_UNDO, **SERVER_UNDO, **NETWORK_UNDO}
 """The handler of every kind of step that a run records."""
 
 

@@ -1,34 +1,13 @@
 """Steps together with how Plinth does them; every kind of storage is made of these."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from plinth.model.step import Step, Undo
-from plinth.system.directory import label_directory, make_directory
+from plinth.system.action import Action as Action
+from plinth.system.action import make_labelled as make_labelled
+from plinth.system.directory import label_directory
 from plinth.system.failures import from_os_error
 from plinth.system.owner import Owner
-from plinth.system.runner import Runner
-
-
-@dataclass(frozen=True)
-class Action:
-    """A step and how it is done."""
-
-    step: Step
-    do: Callable[[Runner], object]
-    lost_without_power: bool = False
-    """Whether the step must be repeated after a power cut, such as a mount."""
-
-
-def make_labelled(step_id: str, path: Path, label: str, owner: Owner, mode: int = 0o700) -> Action:
-    """Make a new directory with our label in it, for `owner`."""
-    step = Step(
-        id=step_id,
-        title=f"make the directory {path} for user {owner.name}",
-        undo=Undo(kind="remove_directory", path=str(path), label=label),
-    )
-    return Action(step, lambda runner: make_directory(path, label, owner, mode))
 
 
 def make_folder(step_id: str, path: Path) -> Action:

@@ -15,9 +15,9 @@ from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action, make_folder, make_labelled
 from plinth.storage.devices.attach import attach, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.devices.disk_daemon import ANSWER_TIMEOUT_S
 from plinth.storage.devices.disk_start import DISK_FILE, serve_action
 from plinth.storage.filesystem import run_with_kernel_log
+from plinth.system.daemon import ANSWER_TIMEOUT_S
 from plinth.system.journal import Journal
 from plinth.system.owner import current_user
 from plinth.system.runner import Runner

@@ -29,6 +29,7 @@ _DEBIAN_PACKAGES = {
         "e2fsprogs": ("dumpe2fs", "mkfs.ext4"),
         "fio": ("fio",),
         "hdparm": ("hdparm",),
+        "iproute2": ("ip",),
         "kmod": ("modprobe",),
         "lvm2": ("lvcreate", "lvs", "pvremove", "pvs", "vgcreate", "vgremove"),
         "mdadm": ("mdadm",),

@@ -13,7 +13,6 @@ use serde::Serialize;
 use super::format::{BASE, DATA, Header, RECORD_BYTES, RECORDS, Record, Step};
 use crate::error::DiskError;
 use crate::model::Event;
-use crate::threads;
 
 /// What may wait to be written: requests wait when a slow place for the recording lets it grow to this.
 const MAX_QUEUED_BYTES: usize = 64 << 20;
@@ -110,7 +109,7 @@ impl Recorder {
         } = files;
         records.write_all(&header.encode())?; // at once, so that it is a recording when the start is answered
         let (queue, place) = (Arc::clone(&shared), folder.clone());
-        let thread = threads::spawn("disk-recorder", move || {
+        let thread = plinth_thread::spawn_exact("disk-recorder", move || {
             if let Err(error) = queue.write_all(&records, &data) {
                 let place = place.display();
                 queue.fail(format!("cannot write to the recording in {place}: {error}"));

@@ -1,32 +1,29 @@
-"""The client of an emulated disk's control socket: one JSON object a line, each answered by one.
+"""The client of an emulated disk's control socket.
 
-docs/internals/emulated-disk.md has the protocol.
+docs/internals/emulated-disk.md has its commands.
 """
 
-import json
-import socket
 from pathlib import Path
 from typing import Any
 
 from plinth.model.disk import CutReport, DiskStatus, EioFault, FaultState, Lie, Physics
 from plinth.model.disk_recording import RecordingBase, RecordingStatus
-from plinth.model.errors import PlinthError, RunError, UsageError
+from plinth.model.errors import RunError, UsageError
 from plinth.model.power_cut import CutMode
-from plinth.system.unix_socket import check_socket_path
+from plinth.system.daemon_control import DaemonControl
 
 _STOP_TIMEOUT_S = 120.0  # what waits to be written is at most 64 MiB
 
 
-class DiskControl:
+class DiskControl(DaemonControl):
     """Commands to a served disk. Each opens a connection of its own, and is done when it returns.
 
     Every method raises RunError when the daemon is not there, does not answer within `timeout_s`, or cannot execute
     the command, and UsageError when the disk refuses it.
     """
 
-    def __init__(self, path: Path, *, timeout_s: float = 10.0) -> None:
-        self.path = path
-        self.timeout_s = timeout_s
+    served = "emulated disk"
+    hint = "`plinth clean` undoes what a run has left; a disk served by hand is unmounted with umount"
 
     def status(self) -> DiskStatus:
         """The state of the disk."""
@@ -84,43 +81,6 @@ class DiskControl:
         """Make everything durable, even while the disk lies about flushes; returns the number of bytes that were
         volatile."""
         return self._ask("flush-now")["bytes_made_durable"]
-
-    def _ask(self, command: str, timeout_s: float | None = None, **arguments: Any) -> dict[str, Any]:
-        timeout_s = self.timeout_s if timeout_s is None else timeout_s
-        line = json.dumps({"command": command, **arguments}).encode() + b"\n"
-        try:
-            answer = self._exchange(line, timeout_s)
-        except TimeoutError as error:
-            raise self._failure(f"did not answer {command!r} within {timeout_s:g} s: it hangs") from error
-        except (FileNotFoundError, ConnectionRefusedError) as error:
-            raise self._failure("is not running") from error
-        except OSError as error:
-            raise self._failure(f"cannot be asked: {error.strerror or error}") from error
-        if not answer.endswith(b"\n"):
-            raise self._failure(f"went away without an answer to {command!r}")
-        parts = json.loads(answer)
-        if not parts.pop("ok"):
-            raise UsageError(f"the disk refuses {command!r}: {parts['error']}", where=str(self.path))
-        return parts
-
-    def _exchange(self, line: bytes, timeout_s: float) -> bytes:
-        check_socket_path(self.path)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(timeout_s)
-            connection.connect(str(self.path))
-            connection.sendall(line)
-            connection.shutdown(socket.SHUT_WR)
-            received = bytearray()
-            while chunk := connection.recv(65536):
-                received += chunk
-            return bytes(received)
-
-    def _failure(self, what: str) -> PlinthError:
-        return RunError(
-            f"the emulated disk's daemon {what}",
-            where=str(self.path),
-            hint="`plinth clean` undoes what a run has left; a disk served by hand is unmounted with umount",
-        )
 
 
 def _parts(value: Physics | Lie) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from plinth.model.errors import PlinthError
 from plinth.model.facts import StackNode
 from plinth.model.place import EMULATED, MEMORY, NETWORK
 from plinth.storage.devices.disk_control import DiskControl
-from plinth.storage.devices.disk_daemon import Daemon, daemons
+from plinth.storage.devices.disk_daemon import daemons
 from plinth.storage.inspect.block import device_folder, read_device
 from plinth.storage.inspect.btrfs_sysfs import SYSFS, filesystem_of
+from plinth.system.daemon import Daemon
 from plinth.system.mounts import MOUNTINFO, Mount, mount_of
 from plinth.system.readings import Readings
 

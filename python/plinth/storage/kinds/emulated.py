@@ -15,20 +15,20 @@ from plinth.storage.blockstorage import BLOCK_UNDO, BlockStorage
 from plinth.storage.devices.attach import LOOP_REQUIREMENTS, LOOP_UNDO, attach, check_loop_devices, confirm_attached
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import (
-    ANSWER_TIMEOUT_S,
     abort_hung,
     daemons,
     find_hung,
     kill_daemon,
     stop_daemon,
 )
-from plinth.storage.devices.disk_start import DISK_FILE, log_tail, serve_action
+from plinth.storage.devices.disk_start import DISK_FILE, serve_action
 from plinth.storage.devices.fuse import FUSE, FUSE_DEVICE
 from plinth.storage.disk_image import DiskImage, RecordedFilesystem
 from plinth.storage.images import Images
 from plinth.storage.preflight import check_new_directory
 from plinth.storage.protocol import Storage
 from plinth.storage.requirements import Requirements
+from plinth.system.daemon import ANSWER_TIMEOUT_S, log_tail
 from plinth.system.journal import Journal
 from plinth.system.owner import current_user
 from plinth.system.runner import Runner

@@ -1,4 +1,4 @@
-//! The control socket: lines in, lines out, a thread for each client.
+//! The control socket of a daemon: commands in, replies out, each one JSON object on a line; a thread for each client.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use crate::control::refusal;
-use crate::error::DiskError;
-use crate::threads;
+use plinth_thread::spawn_exact;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use thiserror::Error;
 
 /// A longer line is not a command, but a mistake.
 const MAX_LINE_BYTES: u64 = 64 * 1024;
@@ -19,38 +20,124 @@ const MAX_CLIENTS: usize = 32;
 /// The length of `sockaddr_un.sun_path`, less its end.
 const MAX_PATH_BYTES: usize = 107;
 
+/// The reason why a daemon cannot listen.
+#[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum BindError {
+    #[error("the control socket's path has {0} bytes; a Unix socket's may have 107")]
+    Length(usize),
+    #[error("something answers on the control socket {0} already")]
+    Taken(PathBuf),
+    #[error("cannot {doing} {path}: {source}")]
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+}
+
+impl BindError {
+    fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io {
+            doing,
+            path,
+            source,
+        }
+    }
+
+    /// The path that failed, unless it is too long to be one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Length(_) => None,
+            Self::Taken(path) | Self::Io { path, .. } => Some(path),
+        }
+    }
+
+    /// The error of the operating system, if there was one.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    /// Whether the one who asked can mend it by asking for something else.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Length(_))
+    }
+}
+
+/// The command on one line.
+///
+/// # Errors
+/// What is wrong with it, for [`refusal`].
+pub fn parse<C: DeserializeOwned>(line: &[u8]) -> Result<C, String> {
+    let value: Value =
+        serde_json::from_slice(line).map_err(|error| format!("not a command: {error}"))?;
+    if !value.is_object() {
+        return Err("not a command: a JSON object is needed".into());
+    }
+    serde_json::from_value(value).map_err(|error| format!("not a command: {error}"))
+}
+
+/// The reply to a command: what it returned, or why it was refused. `done` holds an object.
+#[must_use]
+pub fn reply(done: Result<Value, String>) -> String {
+    match done {
+        Ok(mut done) => {
+            done["ok"] = Value::Bool(true);
+            done.to_string()
+        }
+        Err(message) => refusal(&message),
+    }
+}
+
+fn refusal(message: &str) -> String {
+    json!({ "ok": false, "error": message }).to_string()
+}
+
 /// A socket that replies until it is closed, which also removes its file.
 #[derive(Debug)]
-pub(crate) struct ControlSocket {
+pub struct ControlSocket {
     path: PathBuf,
     closing: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Binds a listener that only its owner may connect to, replacing the socket file of a daemon that has ended.
-pub(crate) fn bind(path: &Path) -> Result<UnixListener, DiskError> {
+///
+/// # Errors
+/// Why there is no listening there.
+pub fn bind(path: &Path) -> Result<UnixListener, BindError> {
     let length = path.as_os_str().len();
     if length > MAX_PATH_BYTES {
-        return Err(DiskError::SocketPath(length));
+        return Err(BindError::Length(length));
     }
     let is_socket = path
         .symlink_metadata()
         .is_ok_and(|found| found.file_type().is_socket());
     if is_socket {
         if UnixStream::connect(path).is_ok() {
-            return Err(DiskError::SocketTaken(path.into()));
+            return Err(BindError::Taken(path.into()));
         }
-        std::fs::remove_file(path).map_err(DiskError::io("replace the socket", path))?;
+        std::fs::remove_file(path).map_err(BindError::io("replace the socket", path))?;
     }
-    let listener = UnixListener::bind(path).map_err(DiskError::io("bind the socket", path))?;
+    let listener = UnixListener::bind(path).map_err(BindError::io("bind the socket", path))?;
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))
-        .map_err(DiskError::io("close the socket to others", path))?;
+        .map_err(BindError::io("close the socket to others", path))?;
     Ok(listener)
 }
 
 impl ControlSocket {
-    /// Replies to each line of a client with the result of `answer`.
-    pub(crate) fn start(
+    /// Replies to each line of a client with the result of `answer`, which has no newline.
+    ///
+    /// # Errors
+    /// That no thread could be started.
+    pub fn start(
         listener: UnixListener,
         path: PathBuf,
         answer: impl Fn(&[u8]) -> String + Send + Sync + 'static,
@@ -71,17 +158,18 @@ impl ControlSocket {
                     let _ = serve_client(&stream, slot.is_some(), answer.as_ref());
                 };
                 // Without a thread the connection is closed, which tells the client that it is not served.
-                let _ = threads::spawn("disk-client", serve);
+                let _ = spawn_exact("control-client", serve);
             }
         };
         Ok(Self {
             path,
             closing,
-            thread: Some(threads::spawn("disk-control", listen)?),
+            thread: Some(spawn_exact("control", listen)?),
         })
     }
 
-    pub(crate) fn close(&mut self) {
+    /// Stops listening, and removes the socket's file.
+    pub fn close(&mut self) {
         let Some(thread) = self.thread.take() else {
             return;
         };

@@ -1,0 +1,109 @@
+"""The steps of an emulated network: a network namespace with a TUN device for each node, and the daemon that joins them."""
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plinth.model.errors import MissingCapability
+from plinth.model.network import NetworkConfig, NodePlace
+from plinth.model.step import Step, Undo
+from plinth.network.control import NetworkControl
+from plinth.network.server import serve_command
+from plinth.network.undo import NAMESPACES
+from plinth.system.action import Action, make_labelled
+from plinth.system.daemon import start_daemon
+from plinth.system.log_file import LogFile
+from plinth.system.owner import current_user
+from plinth.system.runner import Runner
+from plinth.system.unix_socket import check_socket_path
+
+_ADDRESSES = ipaddress.IPv4Network("10.119.0.0/24")  # seen in the namespaces only: it may be in use outside of them
+_DEVICE = "plinth0"
+_TUN = Path("/dev/net/tun")
+
+
+@dataclass(frozen=True)
+class NetworkLayout:
+    """An emulated network of named nodes. `folder` is made by it, for the control socket and the daemon's log."""
+
+    label: str
+    folder: Path
+    nodes: Sequence[str]
+    seed: int = 1
+
+    @property
+    def places(self) -> tuple[NodePlace, ...]:
+        """Where each node is."""
+        return tuple(
+            NodePlace(
+                name=name,
+                namespace=str(NAMESPACES / f"{self.label}-{name}"),
+                device=_DEVICE,
+                address=str(_ADDRESSES[number]),
+            )
+            for number, name in enumerate(self.nodes, 1)
+        )
+
+    @property
+    def control(self) -> NetworkControl:
+        """The control of its daemon."""
+        return NetworkControl(self.folder / "control")
+
+    def check(self, runner: Runner) -> None:
+        """Raise a PlinthError where this machine cannot emulate a network."""
+        if os.geteuid() != 0:
+            raise MissingCapability("only root can make network namespaces", where="network", hint="run as root")
+        if not _TUN.exists():
+            raise MissingCapability(
+                "this system has no TUN devices, by which the network is emulated",
+                where=str(_TUN),
+                hint="modprobe tun; a container needs --device /dev/net/tun --cap-add NET_ADMIN --cap-add SYS_ADMIN",
+            )
+        runner.require("ip")
+        check_socket_path(self.control.path, hint="set PLINTH_STATE_DIR to a shorter path")
+
+    def actions(self) -> list[Action]:
+        """The steps of making it, in order."""
+        folder = make_labelled("network.folder", self.folder, self.label, current_user())
+        return [folder, *(action for place in self.places for action in self._node(place)), self._serve()]
+
+    def _node(self, place: NodePlace) -> list[Action]:
+        namespace = Path(place.namespace).name
+        within = ("ip", "-n", namespace)
+        address = f"{place.address}/{_ADDRESSES.prefixlen}"
+        made = Step(
+            id=f"network.{place.name}.namespace",
+            title=f"make the network namespace of {place.name}",
+            argv=("ip", "netns", "add", namespace),
+            undo=Undo(kind="delete_network_namespace", path=place.namespace, label=self.label),
+        )
+        commands = {
+            "device": (f"make the TUN device of {place.name}", ("tuntap", "add", "dev", place.device, "mode", "tun")),
+            "address": (f"give {place.name} the address {address}", ("address", "add", address, "dev", place.device)),
+            "loopback": (f"switch on the loopback device of {place.name}", ("link", "set", "lo", "up")),
+            "up": (f"switch on the TUN device of {place.name}", ("link", "set", place.device, "up")),
+        }
+        steps = [made] + [
+            Step(id=f"network.{place.name}.{what}", title=title, argv=(*within, *words))
+            for what, (title, words) in commands.items()
+        ]
+        return [_command(step) for step in steps]
+
+    def _serve(self) -> Action:
+        control = str(self.control.path)
+        argv = serve_command(NetworkConfig(label=self.label, control=control, seed=self.seed, nodes=self.places))
+        step = Step(
+            id="network.serve",
+            title=f"emulate the network between {', '.join(self.nodes)}",
+            argv=argv,
+            undo=Undo(kind="stop_network", path=control, label=self.label),
+        )
+        return Action(step, lambda runner: start_daemon(argv, LogFile(self.folder / "log"), runner))
+
+
+def _command(step: Step) -> Action:
+    argv = step.argv
+    assert argv is not None, "it is a command"
+    return Action(step, lambda runner: runner.run(argv))
