@@ -97,7 +97,7 @@ pub(crate) struct Row<'a>(&'a [u8]);
 impl<'a> Row<'a> {
     /// An integer; columns count from 0.
     pub(crate) fn integer(self, column: usize) -> Result<i64, AnswerError> {
-        self.parsed(column, "an integer", |field| number(field))
+        self.parsed(column, "an integer", number)
     }
 
     /// A `numeric` of two decimal places that is not negative, as a number of hundredths.
