@@ -69,9 +69,13 @@ def _in_a_comment(text: str) -> str:
     return shown(" ".join(text.split("\n"))).encode(errors="replace").decode()
 
 
+_FIRST = ("kind", "builtin")
+"""Keys that say what all others of their table are about."""
+
+
 def _section(header: str, model: type[BaseModel], written: dict[str, object]) -> str:
     lines = [*_comment(model.__doc__ or ""), f"[{header}]"]
-    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] != "kind"):
+    for name, field in sorted(model.model_fields.items(), key=lambda item: item[0] not in _FIRST):
         key = field.alias or name
         lines += _comment(f"{field.description or ''} {_allowed(field.annotation)}")
         value = written.get(key, _shown_value(field))
@@ -101,6 +105,8 @@ def _shown_value(field: FieldInfo) -> object:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, BaseModel):
+        return _toml(value.model_dump(by_alias=True))
     if isinstance(value, dict):
         inside = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items())
         return f"{{ {inside} }}" if inside else "{}"

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, allowed: Iterable[str]) -> str | None:
-    """A hint that names the allowed word closest to `word`, when one is close."""
-    found = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
+    """A hint that names the allowed word closest to `word`, when one is close; before all, one that begins with it."""
+    words = list(allowed)
+    begun = [one for one in words if len(word) > 2 and one.startswith(word)]
+    found = difflib.get_close_matches(word, begun or words, n=1, cutoff=0.6)
     return f"did you mean {found[0]!r}?" if found else None
