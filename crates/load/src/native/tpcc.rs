@@ -91,7 +91,7 @@ enum Transaction {
 
 /// A transaction: which statements it sends in which order, and what it needs of their answers.
 trait Profile {
-    /// What comes next. Answers to all statements before a [`Next::Wait`] have been taken when it goes on.
+    /// What comes next. Answers to all statements before a [`Next::Wait`] have been taken by then.
     fn next_step(&mut self) -> Next;
 
     /// Adds the statement of a step.
@@ -122,32 +122,32 @@ impl WorkloadClient for TpccClient {
             terminal,
             ..
         } = self;
-        let mut go_on = Going {
+        let mut exchange = Exchange {
             sent,
             pipeline: *pipeline,
             client: terminal.number,
         };
         match &mut self.transaction {
             Transaction::None => Ok(()),
-            Transaction::NewOrder(profile) => go_on.with(profile, answers, batch),
-            Transaction::Payment(profile) => go_on.with(profile, answers, batch),
-            Transaction::OrderStatus(profile) => go_on.with(profile, answers, batch),
-            Transaction::Delivery(profile) => go_on.with(profile, answers, batch),
-            Transaction::StockLevel(profile) => go_on.with(profile, answers, batch),
+            Transaction::NewOrder(profile) => exchange.advance(profile, answers, batch),
+            Transaction::Payment(profile) => exchange.advance(profile, answers, batch),
+            Transaction::OrderStatus(profile) => exchange.advance(profile, answers, batch),
+            Transaction::Delivery(profile) => exchange.advance(profile, answers, batch),
+            Transaction::StockLevel(profile) => exchange.advance(profile, answers, batch),
         }
     }
 }
 
-/// What a transaction goes on with.
-struct Going<'a> {
+/// An exchange with the server: the answers to one batch, and the statements of the next.
+struct Exchange<'a> {
     sent: &'a mut Vec<Step>,
     pipeline: bool,
     client: usize,
 }
 
-impl Going<'_> {
+impl Exchange<'_> {
     /// Takes the answers to the batch before, and adds the next statement; with `pipeline`, all that need no further answer.
-    fn with(
+    fn advance(
         &mut self,
         profile: &mut impl Profile,
         answers: &Answers,
