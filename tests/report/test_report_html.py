@@ -125,12 +125,11 @@ class TestInBrowser:
         assert 4 <= found["printed_pages"] <= 10
         assert found["open_after_print"] == 1, "the sections that were folded are folded again"
 
-    def test_sixty_variants_stay_small_and_quick(self, many: Reported, tmp_path: Path) -> None:
+    def test_sixty_variants_stay_small(self, many: Reported, tmp_path: Path) -> None:
         assert len(many.report.trials) == 300
         code, found = check(render_html(many.report), tmp_path)
         assert (code, found["failures"]) == (0, [])
         assert found["size_bytes"] < 5_000_000
-        assert min(found["ready_ms"]) < 5000  # 1 s on a machine that does nothing else
 
     def test_a_run_without_any_trial(self, ramdisk: Reported, tmp_path: Path) -> None:
         """Nothing to draw is a page that says so; the check, which wants charts, says that."""

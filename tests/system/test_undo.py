@@ -316,9 +316,9 @@ KINDS_OF_JOURNAL_3 = {
 def test_every_kind_of_step_has_its_handler() -> None:
     assert set(UNDO_HANDLERS) >= KINDS_OF_JOURNAL_3
     for kind in UNDO_HANDLERS:
-        undoing = undo_step(Step(id="s", title="t", undo=Undo(kind=kind, path="/p", label=LABEL)))
+        undoing = undo_step(Step(id="s", title="t", undo=Undo(kind=kind, path="/of/this-name", label=LABEL)))
         assert undoing is not None
-        assert "/p" in undoing.title or LABEL in undoing.title
+        assert "this-name" in undoing.title or LABEL in undoing.title
 
 
 def test_no_two_declare_a_kind_of_step_differently() -> None:

@@ -1,11 +1,13 @@
 // Opens a report in a real browser, without network, and says what is wrong with it.
 //
-//   node e2e/check.mjs REPORT.html [--screenshots DIRECTORY]
+//   node e2e/check.mjs REPORT.html [--screenshots DIRECTORY] [--max-ready-ms N]
 //
-// Prints findings as JSON; exits with 1 when `failures` is not empty. CHROMIUM names another browser program.
+// With --max-ready-ms the page must be drawn within that time in one of ten loads: other work on the machine only ever adds
+// to what the page needs. Prints findings as JSON; exits with 1 when `failures` is not empty. CHROMIUM names another browser program.
 import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { complaints, withChromium } from "./chromium.mjs";
 import {
   clippedText,
@@ -24,8 +26,6 @@ import {
 } from "./page.mjs";
 
 const MAX_BYTES = 5_000_000;
-const MAX_READY_MS = 1000;
-// The bound is on what the page needs; other work on the machine only ever adds to it.
 const LOADS = 10;
 const VIEWS = [
   { name: "light", width: 1280, height: 900, colorScheme: "light" },
@@ -58,9 +58,9 @@ async function openPage(browser, url, view) {
   return { page, said };
 }
 
-async function loadTime(browser, url) {
+async function loadTime(browser, url, max_ms) {
   const times_ms = [];
-  for (let load = 0; load < LOADS && !times_ms.some((ms) => ms < MAX_READY_MS); load += 1) {
+  for (let load = 0; load < LOADS && !times_ms.some((ms) => ms < max_ms); load += 1) {
     const { page } = await openPage(browser, url, VIEWS[0]);
     times_ms.push(
       await page.evaluate(() => Math.round(performance.getEntriesByName("plinth-ready")[0].startTime)),
@@ -68,8 +68,7 @@ async function loadTime(browser, url) {
     await page.context().close();
   }
   findings.ready_ms = times_ms;
-  if (Math.min(...times_ms) >= MAX_READY_MS)
-    fail(`ready after ${times_ms.join(", ")} ms; at most ${MAX_READY_MS}`);
+  if (Math.min(...times_ms) >= max_ms) fail(`ready after ${times_ms.join(", ")} ms; at most ${max_ms}`);
 }
 
 async function checkCharts(page) {
@@ -202,13 +201,13 @@ async function screenshots(page, view, directory) {
   await page.screenshot({ path: join(directory, `${view.name}.png`), fullPage: true });
 }
 
-async function check(file, directory) {
+async function check(file, directory, maxReady_ms) {
   const url = pathToFileURL(resolve(file)).href;
   await withChromium(async (browser) => {
     findings.file = resolve(file);
     findings.size_bytes = (await stat(file)).size;
     if (findings.size_bytes > MAX_BYTES) fail(`${findings.size_bytes} bytes; at most ${MAX_BYTES}`);
-    await loadTime(browser, url);
+    await loadTime(browser, url, maxReady_ms);
     for (const view of VIEWS) {
       const { page, said } = await openPage(browser, url, view);
       await page.evaluate(() => window.plinth.charts());
@@ -230,13 +229,17 @@ async function check(file, directory) {
   });
 }
 
-const [file, option, directory] = process.argv.slice(2);
-if (!file || (option && (option !== "--screenshots" || !directory))) {
-  console.error("usage: node e2e/check.mjs REPORT.html [--screenshots DIRECTORY]");
+const { values: options, positionals } = parseArgs({
+  options: { screenshots: { type: "string" }, "max-ready-ms": { type: "string", default: "Infinity" } },
+  allowPositionals: true,
+});
+const maxReady_ms = Number(options["max-ready-ms"]);
+if (positionals.length !== 1 || Number.isNaN(maxReady_ms)) {
+  console.error("usage: node e2e/check.mjs REPORT.html [--screenshots DIRECTORY] [--max-ready-ms N]");
   process.exit(2);
 }
 try {
-  await check(file, directory);
+  await check(positionals[0], options.screenshots, maxReady_ms);
 } catch (error) {
   fail(`the check broke off: ${error.message}`);
 }
