@@ -7,10 +7,10 @@ use plinth_control::{parse, reply};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::config::{Node, direction};
 use crate::error::NetworkError;
 use crate::forwarder::{Lateness, Shared};
 use crate::model::{Changes, Counters, LinkSettings, Star};
-use crate::server::{Node, direction};
 
 /// A command: one JSON object on a line.
 #[derive(Debug, Deserialize)]

@@ -6,6 +6,7 @@
 //! [`round_trips`] measures what became of it.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod config;
 mod control;
 mod error;
 mod forwarder;
@@ -15,6 +16,7 @@ mod probe;
 mod server;
 mod tun;
 
+pub use config::{Config, Node};
 pub use error::NetworkError;
 pub use probe::{Pings, round_trips};
-pub use server::{Config, NetworkServer, Node};
+pub use server::NetworkServer;

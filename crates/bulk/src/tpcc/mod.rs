@@ -18,8 +18,8 @@ use serde::Deserialize;
 use crate::table::Table;
 use customers::{Customers, History};
 use items::{Items, Stock};
-use order_lines::{LineCounts, OrderLines};
-use orders::{NewOrders, Orders};
+use order_lines::OrderLines;
+use orders::{LineCounts, NewOrders, Orders};
 use warehouses::{Districts, Warehouses};
 
 /// Some 9 TB.

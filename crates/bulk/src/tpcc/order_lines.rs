@@ -3,39 +3,12 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use plinth_tpcc::{DISTRICTS, FEWEST_LINES, FIRST_UNDELIVERED, ITEMS, MOST_LINES, mix, scaled};
+use plinth_tpcc::{DISTRICTS, FIRST_UNDELIVERED, ITEMS};
 
 use super::RowSeeds;
 use super::line::Line;
-use super::orders::{OF_DISTRICT, append_entered};
+use super::orders::{LineCounts, OF_DISTRICT, append_entered};
 use crate::table::Table;
-
-/// How many lines each order has, a function of its row.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LineCounts {
-    base: u64,
-}
-
-impl LineCounts {
-    pub(super) fn new(seed: u64) -> Self {
-        Self {
-            base: RowSeeds::new(seed, 8).base,
-        }
-    }
-
-    /// From 5 to 15, each as likely as any other.
-    pub(super) fn of(self, order_row: u64) -> u64 {
-        let random = mix(self.base.wrapping_add(order_row));
-        FEWEST_LINES + scaled(random, MOST_LINES - FEWEST_LINES + 1)
-    }
-
-    /// Of the orders of some warehouses, which are numbered from 0 on.
-    pub(super) fn sum(self, warehouses: Range<u64>) -> u64 {
-        let first = |warehouse| warehouse * DISTRICTS * OF_DISTRICT;
-        let orders = first(warehouses.start)..first(warehouses.end);
-        orders.map(|row| self.of(row)).sum()
-    }
-}
 
 /// Orders whose lines are counted together.
 const ORDERS_AT_ONCE: u64 = 250;

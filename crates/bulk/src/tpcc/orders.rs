@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use plinth_tpcc::{CUSTOMERS, DISTRICTS, FIRST_UNDELIVERED, mix};
+use plinth_tpcc::{CUSTOMERS, DISTRICTS, FEWEST_LINES, FIRST_UNDELIVERED, MOST_LINES, mix, scaled};
 
 use super::RowSeeds;
 use super::line::{Line, append_padded};
-use super::order_lines::LineCounts;
 use crate::table::Table;
 
 /// Orders of a district at first: one for each customer.
@@ -21,6 +20,33 @@ pub(super) fn append_entered(order: u64, out: &mut Vec<u8>) {
     append_padded(order / 60 % 60, 10, out);
     out.push(b':');
     append_padded(order % 60, 10, out);
+}
+
+/// How many lines each order has, a function of its row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineCounts {
+    base: u64,
+}
+
+impl LineCounts {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            base: RowSeeds::new(seed, 8).base,
+        }
+    }
+
+    /// From 5 to 15, each as likely as any other.
+    pub(super) fn of(self, order_row: u64) -> u64 {
+        let random = mix(self.base.wrapping_add(order_row));
+        FEWEST_LINES + scaled(random, MOST_LINES - FEWEST_LINES + 1)
+    }
+
+    /// Of the orders of some warehouses, which are numbered from 0 on.
+    pub(super) fn sum(self, warehouses: Range<u64>) -> u64 {
+        let first = |warehouse| warehouse * DISTRICTS * OF_DISTRICT;
+        let orders = first(warehouses.start)..first(warehouses.end);
+        orders.map(|row| self.of(row)).sum()
+    }
 }
 
 #[derive(Debug)]
