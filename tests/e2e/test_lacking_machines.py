@@ -80,7 +80,7 @@ def test_no_fuse_and_no_loop_device_left(project) -> None:
         dev_without("fuse", "loop[0-9]*")
         storages = '[storage.served]\nkind = "emulated"\nprofile = "ideal"\nsize = "400MiB"\n'
         storages += '[storage.looped]\nkind = "loop"\nsize = "400MiB"\n'
-        lost = {"served": Lost(5, "this system has no FUSE"), "looped": Lost(5, "no loop device can be had")}
+        lost = {"served": Lost(5, "this system has no FUSE"), "looped": Lost(5, "no loop device is available")}
         lost_but_the_rest_continues(project, storages, lost)
 
     in_private_mounts(attempt)

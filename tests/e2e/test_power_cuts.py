@@ -135,13 +135,13 @@ SELECT_ONLY = TPCB[0], 'builtin = "select-only"'
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (experiment(load=SELECT_ONLY, honest=""), "nobody could tell which commits of select-only are there"),
+        (experiment(load=SELECT_ONLY, honest=""), "it could not be determined which commits of select-only are there"),
         (experiment(load=SELECT_ONLY, honest=""), "set workload.ledger = true"),
         (
             experiment(honest="").replace(
                 'kind = "emulated"\nprofile = "sata-ssd"\nsize = "512MiB"', 'kind = "directory"'
             ),
-            "honest is of kind directory: nobody can cut the power of its disk by a command",
+            "honest is of kind directory: the power of its disk cannot be cut by software",
         ),
         (experiment(cuts=0, honest=""), "cuts"),
         (experiment(durability='modes = ["all"]', honest=""), "modes"),

@@ -100,7 +100,7 @@ def test_no_loop_device_left(undone) -> None:
     failed = in_private_mounts(without)
     assert (failed.kind, failed.exit_code, failed.left) == (MissingCapability, 5, [])
     assert "storage s: attach " in failed.message
-    assert "no loop device can be had" in failed.message
+    assert "no loop device is available" in failed.message
     assert any("losetup" in line for line in failed.details)
 
 

@@ -86,7 +86,7 @@ def test_without_the_word_nothing_is_touched(state_dir: Path, scratch: Path) -> 
             return f"{refused.value.message}; {refused.value.hint}"
 
     reported = in_private_mounts(attempt)
-    assert "nobody has said on the command line" in reported
+    assert "the command line does not say that" in reported
     assert f"--destroy {WORD}" in reported
 
 

@@ -200,7 +200,7 @@ def test_what_libpq_does_not_take(string: str, words: str) -> None:
 def test_what_is_not_spoken(string: str) -> None:
     with pytest.raises(MissingCapability) as caught:
         resolve(string)
-    assert caught.value.hint == "see docs/guides/connections.md for what is spoken"
+    assert caught.value.hint == "see docs/guides/connections.md for what is supported"
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ class Place:
             assert load.poll() is None, load.communicate()
             return self.witness.knows(self._rounds) > commits
 
-        wait_until(is_known, f"the witness knows of {commits} commits", 60)
+        wait_until(is_known, f"the witness has recorded {commits} commits", 60)
 
     @contextlib.contextmanager
     def recovered(self) -> Iterator[None]:

@@ -241,7 +241,7 @@ def test_a_folder_without_a_commit_has_nothing_to_verify(witness: WitnessHere, s
         with pytest.raises(RunError, match="cannot make the tables of the ledger"):
             complete(witness, connection(server, user=role))
     until(lambda: round_json(witness.folder.path)["end"] == "load failed")
-    with pytest.raises(RunError, match="knows of no acknowledged commit"):
+    with pytest.raises(RunError, match="recorded no acknowledged commit"):
         verify_last_round(witness.folder.path, connection(server))
     complete(witness, connection(server))
 

@@ -58,7 +58,7 @@ WRONG = [
     ("SELECT 1;\n/* /* */", 2, "a comment begins here and does not end", None),
     ("DO $x$ BEGIN\nEND $$;", 1, "a quotation begins here and does not end: $x$", None),
     ("\n\nSELECT :row;", 3, ":row is no variable; there are: rows, scale", "dataset.variables"),
-    ("SELECT 1;\nCOPY t TO stdout;", 2, "nobody reads what COPY ... TO stdout gives", None),
+    ("SELECT 1;\nCOPY t TO stdout;", 2, "the output of COPY ... TO stdout would not be read", None),
     ("COPY t FROM stdin;\n1\n", 1, "have no end", "a backslash and a dot"),
 ]
 

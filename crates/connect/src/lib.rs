@@ -1,6 +1,6 @@
 //! Opens sessions: finds the server, connects and logs in by libpq's rules, without ever blocking.
 //!
-//! A [`Target`] is what libpq's parameters come to. A [`Dialer`] makes it ready once; an [`Opening`] is one session being
+//! A [`Target`] is what libpq's parameters resolve to. A [`Dialer`] makes it ready once; an [`Opening`] is one session being
 //! opened, driven by the readiness of its socket; [`Dialer::open`] drives one to its end. What the load engine and the
 //! bulk loader do with the [`Stream`] afterwards is their own affair.
 #![cfg_attr(test, allow(clippy::unwrap_used))]

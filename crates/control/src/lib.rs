@@ -64,7 +64,7 @@ impl BindError {
         }
     }
 
-    /// Whether the one who asked can mend it by asking for something else.
+    /// Whether another request of the caller could succeed.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Length(_))

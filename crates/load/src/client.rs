@@ -99,7 +99,7 @@ pub(crate) struct Client {
     command_began_ns: u64,
     /// Results of the statement under way that have ended; the simple protocol may bring several.
     results_ended: u32,
-    /// A statement under way failed, how, and where: the client may have come to `\endpipeline` since it was sent.
+    /// A statement under way failed, how, and where: the client may have reached `\endpipeline` since it was sent.
     failed: Option<(ErrorKind, Place)>,
     /// What it failed with, if such events are asked for.
     failure: Option<Box<Failure>>,

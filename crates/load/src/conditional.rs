@@ -1,4 +1,4 @@
-//! `\if` and its kin: which step is next.
+//! `\if`, `\elif`, `\else` and `\endif`: which step is next.
 
 use plinth_script::{Command, EvalError, Expr, Value};
 

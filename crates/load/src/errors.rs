@@ -17,7 +17,7 @@ pub enum ErrorKind {
     Timeout,
     /// The connection ended: the server closed it, said FATAL, or vanished.
     ConnectionLost,
-    /// The server sent what is not the protocol, or what is not spoken here, such as COPY.
+    /// The server sent what is not the protocol, or what the engine does not support, such as COPY.
     Protocol,
     /// The script cannot continue.
     Script,

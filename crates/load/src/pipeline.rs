@@ -90,7 +90,7 @@ impl Pipeline {
         }
     }
 
-    /// `ReadyForQuery`: the server has come to the end of a part, and has left out what followed an error in it.
+    /// `ReadyForQuery`: the server has reached the end of a part, and has left out what followed an error in it.
     /// `false` when no such end was to come.
     #[must_use]
     pub(crate) fn synced(&mut self) -> bool {

@@ -396,7 +396,7 @@ impl<'a> Worker<'a> {
         self.spare_turns = turns;
     }
 
-    /// Heeds a stop, and cuts off who has not come to an end in time after it.
+    /// Obeys a stop, and closes the connections of clients that have not finished in time after it.
     fn watch_for_the_end(&mut self) {
         let now_ns = self.last_ns;
         let is_new = self.cut_off_ns == u64::MAX && self.clients_open > 0;

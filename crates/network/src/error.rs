@@ -75,7 +75,7 @@ impl NetworkError {
         }
     }
 
-    /// Whether the one who asked can mend it by asking for something else.
+    /// Whether another request of the caller could succeed.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {

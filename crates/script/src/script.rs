@@ -19,7 +19,7 @@ pub struct Script {
     /// Every place where a variable is read, in order.
     pub reads: Vec<Read>,
     /// The first name in `\set` or `\setshell`, or prefix in `\gset` or `\aset`, that no variable can have. As in pgbench, it
-    /// ends the clients that come to it.
+    /// ends the clients that reach it.
     pub invalid_name: Option<ParseError>,
 }
 

@@ -63,7 +63,7 @@ def _of_run(contents: BundleContents) -> Iterator[str]:
 
 
 def _missing(contents: BundleContents) -> Iterator[str]:
-    """A run that has come to its end has every trial, failed ones too: what is not there was taken out of the bundle."""
+    """A run that has finished has every trial, failed ones too: what is not there was taken out of the bundle."""
     there = {one.trial.number for one in contents.trials}
     missing = [
         f"{planned.number} ({planned.variant})" for planned in contents.expected_trials if planned.number not in there

@@ -8,7 +8,7 @@ nominal levels (Jennison and Turnbull 2000, section 11.5), gave up to 6.5 % fals
 series of t. The intervals are repeated confidence intervals (Jennison and Turnbull 1989): those of all looks hold the truth
 together 95 times in 100. docs/concepts/statistics.md has the shares that were found in simulation.
 
-A decision depends on the trials alone, in the order of their blocks. So it is never stored: a resumed run comes to the same one.
+A decision depends on the trials alone, in the order of their blocks. So it is never stored: a resumed run makes the same one.
 """
 
 import math

@@ -73,7 +73,7 @@ _WHOLE = "empty command list"
 
 
 def _check(script: BenchScript) -> None:
-    """Raise BenchFailure for a script that cannot be parsed. A variable that nothing sets ends the client that comes to it."""
+    """Raise BenchFailure for a script that cannot be parsed. A variable that nothing sets ends the client that reaches it."""
     from plinth._native import ScriptError, parse_script
 
     try:

@@ -186,7 +186,7 @@ def load(
 
     def show(state: "LoadState") -> None:
         progress.show(
-            f"round {state.round}, {state.elapsed_s:.0f} s: {state.done:,} commits, the witness knows of {state.known:,}"
+            f"round {state.round}, {state.elapsed_s:.0f} s: {state.done:,} commits, the witness has recorded {state.known:,}"
         )
 
     with _ProgressLine() as progress:
@@ -281,7 +281,7 @@ class _ProgressLine:
 def _show_end(ended: "LoadEnded") -> int:
     from plinth.cli.exits import INTERRUPTED
 
-    known = f"the witness knows of {ended.known:,} acknowledged commits"
+    known = f"the witness has recorded {ended.known:,} acknowledged commits"
     if ended.end == "complete":
         print_plain(f"round {ended.round}: its duration is over without a power cut; {known}")
         return 0

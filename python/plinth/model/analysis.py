@@ -159,7 +159,7 @@ class GroupIo(Frozen):
     group: str = Field(description="backends, checkpointer, walwriter, ..., load engine, observer.")
     read_bytes_per_s: Estimate
     written_bytes_per_s: Estimate = Field(
-        description="Given to write() and its kin, whether or not it has reached storage."
+        description="Given to write() and similar calls, whether or not it has reached storage."
     )
 
 
@@ -312,7 +312,7 @@ class VariantResult(Frozen):
     open_loop: OpenLoop | None = None
     engine_cpu_ns_per_transaction: float | None = None
     bottleneck: VariantBottleneck | None = Field(
-        default=None, description="What most of its counted trials were held back by; None when none counts."
+        default=None, description="The bottleneck of most of its counted trials; None when none counts."
     )
     waits: tuple[WaitShare, ...] = Field(
         default=(), description="The wait profile of the counted trials, commonest first; empty when it was not read."

@@ -62,7 +62,7 @@ class LedgerCheck(Frozen):
     indeterminate_there: int = Field(description="Of the indeterminate ones, those that have committed.")
     unheard_there: int = Field(
         default=0,
-        description="Rows of transactions that were sent after the last of their client that a witness heard of: as good as "
+        description="Rows of transactions that were sent after the last of their client that a witness recorded: as good as "
         "indeterminate.",
     )
     rows: int = Field(description="Rows that were found.")

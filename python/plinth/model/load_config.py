@@ -189,7 +189,7 @@ class LoadConfig(Finite):
     check_variables: bool = Field(
         default=True,
         description="A variable that nothing sets, or a name that no variable can have, is an error before anything begins; "
-        "else of the client that comes to it.",
+        "else of the client that reaches it.",
     )
     exit_on_abort: bool = Field(default=False, description="A client that ends before its time ends the run.")
     verbose_errors: bool = Field(default=False, description="Tell every error in the progress.")

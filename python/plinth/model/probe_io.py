@@ -77,7 +77,7 @@ class IoProbe(Frozen):
     facts: StorageFacts
     fio_version: str
     file_bytes: int
-    duration_s: float = Field(description="For which each job runs, unless it comes to its end before.")
+    duration_s: float = Field(description="For which each job runs, unless it finishes earlier.")
     kind: IoProbeKind
     results: tuple[IoResult, ...]
     notes: tuple[str, ...] = Field(default=(), description="What the place means for what was measured.")

@@ -15,7 +15,7 @@ _ARC = ("size", "c", "c_max", "hits", "misses", "demand_data_hits", "demand_data
 _ARC_SIZES = {"size": "size_bytes", "c": "target_bytes", "c_max": "most_bytes"}
 _FUSE = "fuse.zfs"
 _NO_KSTAT_OF_FUSE = "zfs-fuse publishes no kstat but in /zfs-kstat, on the host's root, where it is not let mount"
-# zpool-iostat(8) of zfs-fuse gives averages since the pool's import, in three digits: no counter can be had from it.
+# zpool-iostat(8) of zfs-fuse gives averages since the pool's import, in three digits: it offers no counter.
 _FILES_UNCOUNTED = "the kernel counts the I/O of block devices; that of the file system below is in source device"
 _ZIL = (
     *("zil_commit_count", "zil_commit_writer_count", "zil_itx_count"),

@@ -48,7 +48,7 @@ class Session:
 
     The server counts our transactions too. So the connection is to another database than the load's: in
     `postgres`, or in `template1` of a cluster that is ours alone (`local`), since it keeps others from creating
-    databases. Where neither can be had, `shares_database` is true. What can be seen from the load's own database only
+    databases. Where neither is available, `shares_database` is true. What can be seen from the load's own database only
     is read by a session `within` it, whose transactions are rolled back and so are not among the commits.
     """
 

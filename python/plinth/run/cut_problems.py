@@ -80,7 +80,7 @@ def _of_atlas(durability: DurabilitySpec, storages: Sequence[Storage], workload:
 def _unknown_commits(workload: WorkloadSpec) -> Problem:
     counted = [name for name, traits in BUILTINS.items() if traits.leaves_history]
     return Problem(
-        f"after a power cut nobody could tell which commits of {workload.builtin or 'a script'} are there",
+        f"after a power cut it could not be determined which commits of {workload.builtin or 'a script'} are there",
         path=["workload", "builtin" if workload.builtin else "script"],
         hint=f"with [durability], set workload.ledger = true, or builtin to one of {', '.join([*counted, 'ledger'])}",
     )

@@ -27,7 +27,7 @@ def check_destroy(targets: Collection[DestructiveTarget], destroy: Collection[st
         )
     if missing := [device for device in targets if device.word not in destroy]:
         raise Refused(
-            "this would destroy what is on a disk, and nobody has allowed it on the command line",
+            "this would destroy what is on a disk, and the command line does not allow it",
             where=", ".join(f"storage.{device.storage}" for device in missing),
             hint="if it may go: " + " ".join(f"--destroy {device.word}" for device in missing),
             details=[

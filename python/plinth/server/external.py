@@ -40,7 +40,7 @@ class ExternalServer:
         Each of a run's clusters has a schema of its own, for they may be on the same server.
 
         Raises RunError when there is no connecting, UsageError for a string that libpq does not take, MissingCapability
-        for a way to connect that is not spoken, and for a server that is too old.
+        for a way to connect that is not supported, and for a server that is too old.
         """
         self._run_id, self._name = run_id, name
         self._label = _label(run_id, name)

@@ -1,4 +1,4 @@
-"""TCP ports of this host: whether one can be had, and a free one."""
+"""TCP ports of this host: whether one is free, and a free one."""
 
 import socket
 

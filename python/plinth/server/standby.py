@@ -97,7 +97,7 @@ class Standby(Cluster):
         return duration_s, sum(map(_size_bytes, self.layout.directories.values()))
 
     def _drop_slot(self) -> None:
-        """Of a backup that did not come to its end."""
+        """The figures of a backup that did not finish."""
         with (
             database_errors("drop a slot that is left", self.upstream.where),
             connect(self.upstream.control) as control,
@@ -185,7 +185,7 @@ def _caught_up(standby: Standby, target: str, report: Callable[[Progress], None]
         while True:
             facts, behind_bytes = _look(standby, control, upstream, target, time.monotonic() - began)
             if not facts.in_recovery:
-                raise RunError(f"{standby.name} is not in recovery: it follows nobody", where=standby.where)
+                raise RunError(f"{standby.name} is not in recovery: it follows no server", where=standby.where)
             if behind_bytes <= 0 and facts.slot_active and facts.sync_state is not None:
                 return facts
             if least_behind is None or behind_bytes < least_behind:

@@ -168,7 +168,7 @@ class Storage(ABC, Generic[Spec]):
     def power_cut_refusal(self) -> str | None:
         """Why its power cannot be cut; None when it can: when all that it is built on are emulated disks, or memory."""
         if not self.requires():
-            return f"{self.name} is of kind {self.spec.kind}: nobody can cut the power of its disk by a command"
+            return f"{self.name} is of kind {self.spec.kind}: the power of its disk cannot be cut by software"
         return next(filter(None, (self.other(name).power_cut_refusal() for name in self.requires())), None)
 
     def disks(self) -> "Sequence[DiskControl]":

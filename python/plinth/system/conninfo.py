@@ -176,23 +176,23 @@ def _refuse(found: Mapping[str, str], where: str) -> None:
     """Raise MissingCapability for parameters that libpq supports and Plinth does not."""
     wanted = {name: found.get(name, "") for name in ("gssencmode", "sslcertmode")}
     reasons = {
-        "gssencmode=require": wanted["gssencmode"] == "require" and "GSSAPI is not spoken",
+        "gssencmode=require": wanted["gssencmode"] == "require" and "GSSAPI is not supported",
         "sslcertmode=require": wanted["sslcertmode"] == "require"
         and "whether the server asks for a certificate is not checked",
         "replication": found.get("replication", "false") not in ("false", "off", "no", "0")
         and "a load is no replication",
-        "min_protocol_version": found.get("min_protocol_version", "3.0") != "3.0" and "protocol 3.0 is spoken",
+        "min_protocol_version": found.get("min_protocol_version", "3.0") != "3.0" and "protocol 3.0 is used",
         "scram_client_key": "scram_client_key" in found and "a password is needed",
         "sslkeylogfile": "sslkeylogfile" in found and "keys are shown to nobody",
         "ssl_max_protocol_version": found.get("ssl_max_protocol_version") in _OLD_TLS
-        and "TLS before 1.2 is not spoken",
+        and "TLS before 1.2 is not supported",
     }
     for name, reason in reasons.items():
         if reason:
             raise MissingCapability(
                 f"the connection asks for {name}, which Plinth does not do: {reason}",
                 where=where,
-                hint="see docs/guides/connections.md for what is spoken",
+                hint="see docs/guides/connections.md for what is supported",
             )
 
 

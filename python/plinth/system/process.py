@@ -47,7 +47,7 @@ class Child:
     """A process that we started and left running.
 
     The kernel is asked, not Popen: the lock of Popen.poll and Popen.wait stays held forever when a signal's handler
-    raises within them, and the next caller waits in vain.
+    raises within them, and the next caller waits forever.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -96,7 +96,7 @@ def arguments(process: Path, uid: int = _ROOT) -> list[str]:
             return []
         deadline = monotonic() + _EXEC_TIMEOUT_S
         while not (words := (process / "cmdline").read_text(errors="replace")):
-            # In the midst of exec it has left its former arguments, and its new ones are not there yet.
+            # In the middle of exec it has left its former arguments, and its new ones are not there yet.
             if _has_no_arguments(process) or monotonic() > deadline:
                 return []
             cancel.sleep(_EXEC_LOOK_AGAIN_S)

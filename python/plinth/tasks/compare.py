@@ -41,7 +41,7 @@ def save_baseline(bundle: Path, path: Path, allowed: Iterable[Allowance]) -> Non
 
 
 def _read(bundle: Path | BundleFolder) -> "Run":
-    """A bundle's figures. One that is sealed must be as its run left it; one that is not did not come to its end."""
+    """A bundle's figures. One that is sealed must be as its run left it; one that is not did not finish."""
     from plinth.analyse.between_runs import Run
     from plinth.analyse.run_figures import run_figures
 

@@ -111,7 +111,7 @@ def _last_round(path: Path) -> tuple[WitnessFolder, WitnessRound, CommitLedger]:
     ledger = folder.ledger(last)
     if ledger is None or not len(ledger.of_class("acknowledged")):
         raise RunError(
-            f"round {last.number} cannot be verified: the witness knows of no acknowledged commit",
+            f"round {last.number} cannot be verified: the witness has recorded no acknowledged commit",
             where=str(path),
             hint="start the load again, and let it run for a few seconds before you pull the plug",
         )

@@ -109,7 +109,7 @@ class _Splitter:
         if self._start is not None:
             text, line = "".join(self._parts).rstrip(), self._line(self._start)
             if _TO_STDOUT.match(text):
-                raise self._wrong("nobody reads what COPY ... TO stdout gives", self._start)
+                raise self._wrong("the output of COPY ... TO stdout would not be read", self._start)
             rows = self._rows(line) if _FROM_STDIN.match(text) else None
             self._found.append(Statement(self._file, line, text, rows))
         self._begin()

@@ -191,7 +191,7 @@ export interface VariantResult {
   open_loop: OpenLoop | null;
   engine_cpu_ns_per_transaction: number | null;
   /**
-   * What most of its counted trials were held back by; None when none counts.
+   * The bottleneck of most of its counted trials; None when none counts.
    */
   bottleneck: VariantBottleneck | null;
   /**

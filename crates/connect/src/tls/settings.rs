@@ -29,9 +29,9 @@ pub struct Tls {
     pub sslcrldir: Option<PathBuf>,
     /// Whether the host's name is sent to the server (SNI).
     pub sslsni: bool,
-    /// Oldest version that is spoken.
+    /// Oldest version that is accepted.
     pub ssl_min_protocol_version: Option<TlsVersion>,
-    /// Newest version that is spoken.
+    /// Newest version that is accepted.
     pub ssl_max_protocol_version: Option<TlsVersion>,
 }
 

@@ -76,7 +76,7 @@ def _attach(argv: tuple[str, ...], runner: Runner) -> Path:
         said = error.completed.stderr
         if any(words in said for words in _NONE_LEFT):
             raise MissingCapability(
-                "no loop device can be had",
+                "no loop device is available",
                 where=" ".join(argv),
                 details=error.details,
                 hint="losetup -l shows who has them; a container also needs their nodes in /dev, as --privileged and "

@@ -84,7 +84,7 @@ def _added_since(before: list[str], undo_state: Path) -> str | None:
         raise Refused(
             f"one of these unused zram devices is ours, but which is not known: {', '.join(new)}",
             where=str(undo_state),
-            hint=f"remove those that nobody wants: echo NUMBER > {CONTROL}/hot_remove",
+            hint=f"remove those that are no longer needed: echo NUMBER > {CONTROL}/hot_remove",
         )
     return new[0] if new else None
 

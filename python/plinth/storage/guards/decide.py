@@ -159,7 +159,7 @@ def _not_asked_for(requested: RequestedDevice, destroy: Collection[str]) -> list
     return [
         Reason(
             "word",
-            f"nobody has said on the command line that it may be destroyed{given}",
+            f"the command line does not say that it may be destroyed{given}",
             f"if everything on it may go: --destroy {word}",
         )
     ]

@@ -113,7 +113,7 @@ def _check_unused(fd: int, device: Path) -> None:
     while found := opened_by({device_number(os.fstat(fd).st_rdev): device.name})[0]:
         if monotonic() > deadline:
             raise Refused(
-                f"not written to: since it was checked, it has come to be in use: {found[0].by}",
+                f"not written to: since it was checked, it is in use now: {found[0].by}",
                 where=str(device),
                 hint="end that use, then run again",
             )
