@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import plinth
-from plinth.model.errors import Interrupted, RunError, StorageBroken
+from plinth.model.errors import Interrupted, PlinthError, RunError, StorageBroken
 from plinth.system import cancel
 from plinth.system.process import ENDED, SESSION, STATE, stat_fields
 from plinth.system.runner import CommandError, Runner
@@ -30,15 +30,50 @@ def test_without_a_token_nothing_is_raised():
     assert cancel.poll({}, 0) == {}
 
 
-def test_a_reason_is_raised_once_and_only_the_first_counts():
-    with cancel.scope() as token:
+def test_only_the_first_reason_is_raised():
+    with pytest.raises(Interrupted, match="first"), cancel.scope() as token:
         token.cancel(Interrupted("first"))
         token.cancel(Interrupted("second"))
-        with pytest.raises(Interrupted, match="first"):
-            cancel.check()
         cancel.check()
-        cancel.sleep(0.001)
     assert token.is_cancelled
+
+
+def test_the_way_out_may_wait():
+    waited = []
+    with pytest.raises(Interrupted, match="enough"), cancel.scope() as token, contextlib.ExitStack() as left:
+        left.callback(lambda: waited.append(cancel.sleep(0.001)))
+        token.cancel(Interrupted("enough"))
+        try:
+            cancel.check()
+        except Interrupted as error:
+            cancel.sleep(0.001)
+            with pytest.raises(RunError):
+                raise RunError("of the way out") from error
+            cancel.sleep(0.001)
+            raise
+        finally:
+            cancel.sleep(0.001)
+    assert waited == [None]
+
+
+def test_work_that_took_the_reason_for_an_error_of_what_it_tried_is_ended_at_its_next_wait():
+    with pytest.raises(StorageBroken), cancel.scope() as token:
+        token.cancel(StorageBroken("slow", "its daemon died"))
+        with contextlib.suppress(PlinthError):
+            cancel.check()
+        cancel.sleep(60)
+        pytest.fail("the work went on")
+
+
+def test_work_that_took_the_reason_for_an_error_and_waits_no_more_is_ended_where_its_scope_ends():
+    with pytest.raises(StorageBroken), cancel.scope() as token:
+        token.cancel(StorageBroken("slow", "its daemon died"))
+        with contextlib.suppress(PlinthError):
+            cancel.check()
+
+
+def test_an_interrupt_is_no_error_of_what_is_tried():
+    assert not issubclass(Interrupted, PlinthError)
 
 
 def test_the_work_around_cancels_the_work_within():
@@ -69,26 +104,26 @@ def test_an_error_of_the_work_is_not_hidden_by_a_reason():
 
 
 def test_masked_work_is_not_cancelled_but_what_follows_is():
-    with cancel.scope() as token:
+    with pytest.raises(Interrupted), cancel.scope() as token:
         token.cancel(Interrupted("enough"))
         with cancel.masked():
             cancel.sleep(0.001)
-        with pytest.raises(Interrupted):
-            cancel.check()
+        cancel.sleep(60)
 
 
 def test_a_wait_for_a_descriptor_ends_by_either():
     ours, theirs = os.pipe()
     try:
-        with cancel.scope() as token:
+        with pytest.raises(Interrupted), cancel.scope() as token:
             os.write(theirs, b"x")
             assert cancel.poll({ours: select.POLLIN}, 60) == {ours: select.POLLIN}
             os.read(ours, 1)
             timer = after(0.01, token, Interrupted("enough"))
-            with pytest.raises(Interrupted):
+            try:
                 cancel.poll({ours: select.POLLIN}, None)
-            timer.join()
-            assert cancel.poll({ours: select.POLLIN}, 0.001) == {}
+            finally:
+                timer.join()
+                assert cancel.poll({ours: select.POLLIN}, 0.001) == {}
     finally:
         os.close(ours)
         os.close(theirs)

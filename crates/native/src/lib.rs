@@ -10,7 +10,6 @@ mod interruptible;
 mod json;
 mod load;
 mod network;
-mod pages;
 mod probe;
 mod script;
 mod text;
@@ -28,7 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScriptError", py.get_type::<errors::ScriptError>())?;
     module.add_class::<bulk::BulkLoad>()?;
     module.add_function(wrap_pyfunction!(bulk::tpcc_order_lines, module)?)?;
-    module.add_class::<pages::PageLoad>()?;
+    module.add_class::<bulk::PageLoad>()?;
     module.add("DiskError", py.get_type::<errors::DiskError>())?;
     module.add_class::<disk::DiskServer>()?;
     module.add("NetworkError", py.get_type::<errors::NetworkError>())?;

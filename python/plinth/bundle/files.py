@@ -216,7 +216,7 @@ class BundleFolder:
         try:
             self.write(partial, content)
             self.rename(partial, name)
-        except PlinthError:
+        except BaseException:
             self._drop(partial)
             raise
 

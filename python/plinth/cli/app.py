@@ -11,7 +11,7 @@ from plinth.cli.console import error_console
 from plinth.cli.exits import INTERRUPTED
 from plinth.cli.help import HelpFormatter
 from plinth.cli.printing import print_plain
-from plinth.model.errors import ExperimentError, PlinthError
+from plinth.model.errors import ExperimentError, Reported
 
 USAGE = 2
 
@@ -40,7 +40,7 @@ def call(words: list[str]) -> int:
     except CycloptsError as error:
         _show_usage_error(error)
         return USAGE
-    except PlinthError as error:
+    except Reported as error:
         show_error(error)
         return error.exit_code
     except KeyboardInterrupt:
@@ -48,7 +48,7 @@ def call(words: list[str]) -> int:
         return INTERRUPTED
 
 
-def show_error(error: PlinthError) -> None:
+def show_error(error: Reported) -> None:
     """Print an error to stderr: what failed, where, got and allowed, then a hint."""
     console = error_console(soft_wrap=True)
     console.print("error: ", style="bold red", end="")

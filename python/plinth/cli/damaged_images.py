@@ -86,8 +86,6 @@ def _mount(served: "ServerImage") -> None:
     try:
         served.mount()
         served.relocate()
-    except Interrupted:
-        raise
     except PlinthError as error:
         error.hint = error.hint or "the power cut damaged the file system itself"
         raise
@@ -99,8 +97,6 @@ def _start(served: "ServerImage", kept: "KeptImage") -> None:
     cluster = served.cluster
     try:
         cluster.start(kept.variant.settings)
-    except Interrupted:
-        raise
     except PlinthError as error:
         print_plain(f"the server does not start: {error.message}")
         for line in error.details:

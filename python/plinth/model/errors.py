@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Self
 
 
-class PlinthError(Exception):
-    """Anything that Plinth reports to its user as an error.
+class Reported(Exception):
+    """What ends a command and is shown to its user: an error, or that the work was interrupted.
 
     `message` says what failed and what was got; `where` names file, key, line or command; `hint` says what to do;
     `details` are further lines, such as the last lines of a server's log.
@@ -27,6 +27,10 @@ class PlinthError(Exception):
         self.message = f"{step}: {self.message}"
         self.args = (self.message,)
         return self
+
+
+class PlinthError(Reported):
+    """Anything that Plinth reports to its user as an error."""
 
 
 class RunError(PlinthError):
@@ -97,8 +101,11 @@ class MissingCapability(PlinthError):
     exit_code = 5
 
 
-class Interrupted(PlinthError):
-    """Ended by Ctrl-C or SIGTERM; results so far are kept."""
+class Interrupted(Reported):
+    """Ended by Ctrl-C or SIGTERM; results so far are kept.
+
+    No PlinthError: code that handles an error of what it tried must not take an interrupt for one and continue.
+    """
 
     exit_code = 130
 

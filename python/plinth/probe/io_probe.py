@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from plinth.model.base import Gap
-from plinth.model.errors import Interrupted, PlinthError
+from plinth.model.errors import PlinthError
 from plinth.model.facts import StorageFacts
 from plinth.model.place import meanings
 from plinth.model.probe_io import IoJob, IoProbe, IoProbeKind, IoResult
@@ -80,8 +80,6 @@ def _of_file(job: IoJob, file: OwnFile, runner: Runner) -> tuple[IoResult, str |
         result = run_job(job, file.path, runner)
         if file.restored() and job.target == "file":
             result = _beyond(job, file.size_bytes)
-    except Interrupted:
-        raise
     except PlinthError as error:
         return result or IoResult(job=job, unavailable=error.message), error.message
     return result, None

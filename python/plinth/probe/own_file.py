@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plinth.model.errors import Interrupted, MissingCapability, PlinthError, RunError
+from plinth.model.errors import MissingCapability, PlinthError, RunError
 from plinth.model.units import format_size
 from plinth.system.failures import from_os_error
 from plinth.system.timeout import statvfs_with_timeout
@@ -91,8 +91,6 @@ def own_file(directory: Path, size_bytes: int) -> Iterator[OwnFile]:
     finally:
         try:
             file.remove()
-        except Interrupted:
-            raise
         except PlinthError as error:
             file.left = error.message
 

@@ -170,8 +170,6 @@ class Atlas:
         found.after_s = (at_ns - recorded.first_ns) / 1e9
         try:
             check_image(image, recorded.disks, one.variant, one.installation, one.dataset, at_cut, found, one.runner)
-        except Interrupted:
-            raise
         except PlinthError as error:
             failure = reason_of(error)
         finally:
@@ -203,7 +201,7 @@ def check_image(
     try:
         image.mount()
         image.relocate()
-    except (Interrupted, Refused):  # Plinth did not try
+    except Refused:  # Plinth did not try
         raise
     except PlinthError as error:
         found.refuse((error.message, *error.details))

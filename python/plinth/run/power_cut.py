@@ -170,8 +170,6 @@ class _Cut:
         """Returns whether every file system could be mounted again; a failure is a finding."""
         try:
             self.power.restore()
-        except Interrupted:
-            raise
         except PlinthError as error:
             self.found.refuse((error.message, *error.details))
             return False
@@ -182,8 +180,6 @@ def start_server(cluster: Cluster, settings: Mapping[str, SettingValue], found: 
     """Start a server that has to recover, and return whether it started; a failure is a finding."""
     try:
         cluster.start(settings)
-    except Interrupted:
-        raise
     except PlinthError as error:
         fatal = [line for line in error.details if "PANIC:" in line or "FATAL:" in line]
         found.refuse((": ".join([error.message, *fatal[:1]]), *error.details[-10:]))

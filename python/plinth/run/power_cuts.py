@@ -9,7 +9,7 @@ from typing import Protocol
 
 from plinth.load import LoadDriver
 from plinth.model.durability import PlannedCut, PowerCut, cuts_left
-from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
+from plinth.model.errors import PlinthError, StorageBroken, UsageError
 from plinth.model.plan import Plan, Variant
 from plinth.model.progress import Progress
 from plinth.model.units import format_count
@@ -137,7 +137,7 @@ class PowerCuts:
         else:
             try:
                 self._make(planned, variant, found)
-            except (Interrupted, UsageError, StorageBroken):
+            except (UsageError, StorageBroken):
                 raise
             except PlinthError as error:
                 failure = reason_of(error)
@@ -164,7 +164,7 @@ class PowerCuts:
         else:
             try:
                 self._record_and_check(planned, variant)
-            except (Interrupted, UsageError, StorageBroken):
+            except (UsageError, StorageBroken):
                 raise
             except PlinthError as error:
                 failure = reason_of(error)

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 
 from plinth.bundle import BundleWriter, read_loaded
 from plinth.model.base import Gap, SettingValue
-from plinth.model.errors import Interrupted, MissingCapability, PlinthError, StorageBroken, UsageError
+from plinth.model.errors import MissingCapability, PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import PRIMARY, Plan, PlannedCluster, Variant
 from plinth.model.probe_io import IoMoment
@@ -308,8 +308,6 @@ class Provision:
         """End one thing; what goes wrong with it must not keep the rest from being undone."""
         try:
             ending()
-        except Interrupted:
-            raise
         except PlinthError as error:
             self._listener.note(f"{error.message} ({error.where})")
 
@@ -352,7 +350,7 @@ class Provision:
                     self._prepare_external(planned, writer)
                 else:
                     self._prepare_managed(planned, first, writer)
-        except (Interrupted, UsageError):
+        except UsageError:
             raise
         except PlinthError as error:
             self._lose_cluster(planned, error)

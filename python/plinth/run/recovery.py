@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plinth.model.errors import Interrupted, PlinthError
+from plinth.model.errors import PlinthError
 from plinth.model.plan import Plan
 from plinth.run.context import RunContext
 from plinth.run.health import probe
@@ -55,8 +55,6 @@ def _why_not(storage: Storage, runner: Runner) -> str | None:
             storage.confirm()
             if not storage.is_raw and found_label(storage.mount_point) != storage.label:
                 failure = f"{storage.mount_point} does not have our label any more"
-    except Interrupted:
-        raise
     except PlinthError as error:
         failure = error.message
     except OSError as error:

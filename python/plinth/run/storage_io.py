@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from plinth.bundle import BundleWriter, read_io
-from plinth.model.errors import Interrupted, PlinthError, StorageBroken
+from plinth.model.errors import PlinthError, StorageBroken
 from plinth.model.plan import Plan
 from plinth.model.probe_io import IoMoment, StorageIo
 from plinth.model.storage import EmulatedStorage
@@ -34,7 +34,7 @@ class StorageIoProbe:
         self._listener.phase(f"probe the I/O of storage {storage.name}, {moment}")
         try:
             found = self._measured(moment, storage)
-        except (Interrupted, StorageBroken):
+        except StorageBroken:
             raise
         except PlinthError as error:
             found = StorageIo(storage=storage.name, moment=moment, probe=None, unavailable=error.message)

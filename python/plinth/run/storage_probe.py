@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plinth.bundle import BundleWriter, read_probes
 from plinth.model.base import Gap
-from plinth.model.errors import Interrupted, PlinthError, StorageBroken
+from plinth.model.errors import PlinthError, StorageBroken
 from plinth.model.facts import StorageFacts
 from plinth.model.plan import Plan
 from plinth.model.probe import FsyncCase, FsyncOptions, FsyncProbe, Plausibility
@@ -39,7 +39,7 @@ class StorageProbe:
         self._listener.phase(f"probe storage {storage.name}")
         try:
             found = self._measured(storage, facts, duration_s)
-        except (Interrupted, StorageBroken):
+        except StorageBroken:
             raise
         except PlinthError as error:
             found = _nothing(facts, duration_s, error.message)

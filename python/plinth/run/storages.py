@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageError
+from plinth.model.errors import PlinthError, StorageBroken, UsageError
 from plinth.model.facts import StorageFacts
 from plinth.model.step import Step
 from plinth.run.context import RunContext
@@ -51,7 +51,7 @@ class Storages:
             else:
                 facts = storage.prepare(self._runner, self._journal, report=self._listener.progress)
                 self._journal.record(made)
-        except (Interrupted, UsageError):
+        except UsageError:
             raise
         except PlinthError as error:
             self.mark_failed(storage.name, error)
@@ -109,8 +109,6 @@ class Storages:
             del self._made[storage.name]
             try:
                 storage.force_detach(self._runner)
-            except Interrupted:
-                raise
             except PlinthError as error:
                 self._listener.note(f"{error.message} ({error.where})")
         return failed

@@ -173,7 +173,7 @@ class TrialRunner:
         try:
             measured = self._run_on_server(trial, variant)
             failure = measured.failure
-        except (Interrupted, UsageError):
+        except UsageError:
             raise
         except PlinthError as error:
             # Also what the operating system refuses, such as a file system that has become read-only.

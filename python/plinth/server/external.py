@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.connection import Connection
-from plinth.model.errors import MissingCapability, PlinthError
+from plinth.model.errors import MissingCapability, PlinthError, Reported
 from plinth.model.facts import ServerFacts
 from plinth.model.libpq import make_conninfo
 from plinth.model.step import Step, Undo
@@ -80,7 +80,7 @@ class ExternalServer:
                 return True
             try:
                 make_schema(control, self._label)
-            except PlinthError:
+            except Reported:
                 if not control.closed:  # the server itself said no, and has rolled back
                     journal.mark_undone(self._entry)
                     self._entry = None

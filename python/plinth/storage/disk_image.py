@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plinth.model.disk import DiskConfig
 from plinth.model.disk_recording import ImageSource
-from plinth.model.errors import Interrupted, PlinthError, Refused
+from plinth.model.errors import PlinthError, Refused
 from plinth.model.step import Step, Undo
 from plinth.model.storage import FilesystemName
 from plinth.storage.actions import Action, make_folder, make_labelled
@@ -84,8 +84,6 @@ class DiskImage:
                     _do(action, runner, journal)
                 for config, link in zip(self._configs(), self.devices, strict=True):
                     confirm_attached(Path(config.mount) / DISK_FILE, link, self.size_bytes, direct_io=True)
-            except Interrupted:
-                raise  # the run as a whole is undone
             except PlinthError as error:
                 error.details += tuple(ended)
                 journal.undo_steps(self.step_prefix, runner)

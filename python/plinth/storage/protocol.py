@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
-from plinth.model.errors import Interrupted, MissingCapability, PlinthError
+from plinth.model.errors import MissingCapability, PlinthError
 from plinth.model.facts import HostFacts, StorageFacts
 from plinth.model.plan import Pace
 from plinth.model.progress import Report
@@ -231,8 +231,6 @@ class Storage(ABC, Generic[Spec]):
     def _do(self, action: Action, runner: Runner) -> None:
         try:
             action.do(runner)
-        except Interrupted:
-            raise
         except PlinthError as error:
             raise error.during(f"storage {self.name}: {action.step.title}") from None
 
@@ -276,8 +274,6 @@ class Storage(ABC, Generic[Spec]):
         with journal.ending_hung_daemons() as ended:
             try:
                 return self._make(runner, journal, tell or (lambda step: None))
-            except Interrupted:
-                raise  # the run as a whole is undone
             except PlinthError as error:
                 if ended:
                     error.details += tuple(ended)

@@ -2,8 +2,9 @@
 
 A `CancelToken` is an event with a file descriptor. Code that wants work to end (a signal's handler, a thread that watches a
 storage) cancels the token. Code that waits (for a process, a socket, some time) waits for the token, too, by `sleep` and `poll`
-of this module, and long work that does not wait calls `check` now and then. The reason is raised there, once: what follows
-is the way out, which may wait itself.
+of this module, and long work that does not wait calls `check` now and then. The reason is raised there. While that exception is
+propagated or handled nothing is raised: the way out may wait itself. Work that caught it as if it were an error of what it
+tried, and continues, is ended at its next wait.
 
 The token that applies is a matter of the thread: a thread has none until it enters `scope`, so that threads which observe or
 clean up end by means of their own.
@@ -11,13 +12,14 @@ clean up end by means of their own.
 
 import os
 import select
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from math import ceil
 from time import monotonic
 
-from plinth.model.errors import PlinthError
+from plinth.model.errors import Reported
 
 
 class CancelToken:
@@ -31,14 +33,13 @@ class CancelToken:
         self._event, self.wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         """`wakeup` is for signal.set_wakeup_fd: the handler that is to cancel may run only once a wait has returned."""
         # Appending to a list needs no lock, which a signal handler could not take.
-        self._reasons: list[PlinthError] = []
-        self._is_raised = False
+        self._reasons: list[Reported] = []
 
     def __del__(self) -> None:
         os.close(self._event)
         os.close(self.wakeup)
 
-    def cancel(self, reason: PlinthError) -> None:
+    def cancel(self, reason: Reported) -> None:
         """Have `reason` raised where the work next waits or checks. Only the first reason counts."""
         self._reasons.append(reason)
         with suppress(BlockingIOError):  # full, and therefore readable
@@ -50,9 +51,8 @@ class CancelToken:
         return bool(self._reasons) or (self._within is not None and self._within.is_cancelled)
 
     def check(self) -> None:
-        """Raise the reason, once, if the token was cancelled."""
+        """Raise the reason if the token was cancelled, unless that is what is being handled already."""
         if self.is_pending:
-            self._is_raised = True
             raise self._reasons[0]
         if self._within is not None:
             self._within.check()
@@ -65,14 +65,22 @@ class CancelToken:
             self._within.drain()
 
     def descriptors(self) -> list[int]:
-        """Return the descriptors that become readable on cancellation, except of tokens whose reason was raised."""
+        """Return the descriptors that become readable on cancellation, except of tokens whose reason is being handled."""
         outer = [] if self._within is None else self._within.descriptors()
-        return outer if self._is_raised else [self._event, *outer]
+        return outer if self._reasons and not self.is_pending else [self._event, *outer]
 
     @property
     def is_pending(self) -> bool:
-        """Whether the token has a reason of its own that was not yet raised."""
-        return bool(self._reasons) and not self._is_raised
+        """Whether the token has a reason of its own that is still to be raised here."""
+        return bool(self._reasons) and not _is_handled(self._reasons[0])
+
+
+def _is_handled(reason: Reported) -> bool:
+    """Whether this thread is in an `except`, `finally` or `__exit__` on account of `reason`, or of an error that came of it."""
+    error = sys.exception()
+    while error is not None and error is not reason:
+        error = error.__context__
+    return error is reason
 
 
 _current: ContextVar[CancelToken | None] = ContextVar("cancel token", default=None)

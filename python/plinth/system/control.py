@@ -11,7 +11,7 @@ from psycopg.abc import RV, AdaptContext, Buffer, PQGen, PQGenConn
 from psycopg.adapt import Loader
 from psycopg.pq.abc import PGconn
 
-from plinth.model.errors import PlinthError
+from plinth.model.errors import Reported
 from plinth.system import cancel
 
 # psycopg logs errors that it ignores while another is raised, and Python prints unhandled log records on stderr.
@@ -72,7 +72,7 @@ class ControlConnection(psycopg.Connection[tuple[Any, ...]]):
         """Wait for the server. When the work is cancelled, so is what the server does for it."""
         try:
             return super().wait(_cancellable(gen), *limits, **named_limits)
-        except PlinthError:
+        except Reported:
             with cancel.masked(), contextlib.suppress(psycopg.Error):  # a server that has ended does no work
                 self.cancel_safe(timeout=_CANCEL_TIMEOUT_S)
             raise

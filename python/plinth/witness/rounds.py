@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from plinth.bundle import BundleFolder
 from plinth.model.commit_ledger import COMMIT_CLASSES
-from plinth.model.errors import MissingCapability, PlinthError, Refused, RunError, UsageError
+from plinth.model.errors import MissingCapability, Refused, RunError, UsageError
 from plinth.model.witness import POSSIBLE_CUTS, Hello, RoundEnd, VerifiedRound, WitnessRound
 from plinth.system.failures import from_os_error
 from plinth.system.lock import DirectoryLock, is_locked
@@ -128,7 +128,7 @@ class WitnessFolder:
             self._files.write_durably(f"{name}/round.json", begun.model_dump_json(indent=1))
             _sync_names(self.path)
             return RoundWriter(self.path / name, self._files, begun, max_bytes)
-        except PlinthError:
+        except BaseException:
             self._files.remove_tree(name)  # a round that has not begun, and takes room on a disk that may be full
             raise
 

@@ -196,7 +196,7 @@ class Emulated(BlockStorage[EmulatedStorage]):
             for control, into in zip(self.disks(), self.recording_folders(place), strict=True):
                 into.mkdir(mode=0o700)
                 bases.append(control.start_recording(into))
-        except PlinthError:
+        except BaseException:
             for control in self.disks()[: len(bases)]:
                 control.stop_recording()
             journal.undo_steps(folder.step.id, runner)
