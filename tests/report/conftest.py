@@ -3,6 +3,7 @@
 import pytest
 
 import report_bundles
+import tpcc_bundles
 from reported import Reported, reported
 
 
@@ -28,6 +29,12 @@ def probed() -> Reported:
 def mixed() -> Reported:
     """The same of two types of transactions, lookup and transfer."""
     return reported(report_bundles.with_types(report_bundles.ramdisk()))
+
+
+@pytest.fixture(scope="session")
+def new_orders() -> Reported:
+    """The same of the TPC-C-derived workload."""
+    return reported(tpcc_bundles.of_tpcc())
 
 
 @pytest.fixture(scope="session")

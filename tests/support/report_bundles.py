@@ -76,14 +76,14 @@ PACES = {"disk": Pace(1240.0, 0.05, 1.0), "memory": Pace(3890.0, 0.03, 0.0)}
 
 def ramdisk(*, repeats: int = 5, seconds: int = 30, trouble: bool = False) -> BundleContents:
     """Two storages and the A/A twin. With `trouble` one trial failed, one is excluded, and a source has a gap."""
-    contents = _contents(RAMDISK.format(warmup=5, seconds=seconds, repeats=repeats))
+    contents = synthetic(RAMDISK.format(warmup=5, seconds=seconds, repeats=repeats))
     return with_trouble(contents) if trouble else contents
 
 
 def many(*, variants: int = 60, repeats: int = 5, seconds: int = 60) -> BundleContents:
     """`variants` variants, half of them in memory."""
     delays = [100 * step for step in range(variants // 2)]
-    return _contents(MANY.format(warmup=5, seconds=seconds, repeats=repeats, delays=delays))
+    return synthetic(MANY.format(warmup=5, seconds=seconds, repeats=repeats, delays=delays))
 
 
 def with_reference(contents: BundleContents, reference: Reference | None = None) -> BundleContents:
@@ -229,7 +229,8 @@ def with_trouble(contents: BundleContents) -> BundleContents:
     return replace(contents, trials=tuple(trials))
 
 
-def _contents(toml: str) -> BundleContents:
+def synthetic(toml: str) -> BundleContents:
+    """A run of this experiment on the invented machine."""
     experiment = Experiment.model_validate(tomllib.loads(toml), by_alias=True, by_name=False)
     variants, keys, storages = expand(
         experiment, lambda workload, dataset: (ScriptText(name="tpcb-like", source="-- synthetic"),)

@@ -7,7 +7,7 @@ import { percentilesOption, variantCurves } from "./charts/percentiles";
 import { OUTCOMES, powerCutOption } from "./charts/power_cut";
 import { hockeyStickOption, scalingOption } from "./charts/scaling";
 import { type Theme, themeOf, withTheme } from "./charts/theme";
-import { trialsOption } from "./charts/trials";
+import { hasNewOrders, type Measure, trialsOption } from "./charts/trials";
 import { parseReport } from "./format/read";
 import type { Report, ReportTrial } from "./format/report";
 import { paletteColour } from "./model/colours";
@@ -36,7 +36,9 @@ function draw(json: string): string {
   const report = parseReport(json);
   const theme = { ...themeOf(lightColour), font: "Inter, system-ui, sans-serif" };
   const all = drawings(report).map((each) => ({ ...each, title: capitalised(each.title) }));
-  return JSON.stringify(all.map((each) => ({ title: each.title, svg: drawn(each, theme) })));
+  return JSON.stringify(
+    all.map((each) => ({ title: each.title, svg: drawn(each, theme, report.tpcc?.notice) })),
+  );
 }
 
 function capitalised(title: string): string {
@@ -49,12 +51,12 @@ function lightColour(name: string): string {
   return new RegExp(`--${name}:\\s*([^;]+);`).exec(light)?.[1]?.trim() ?? "";
 }
 
-function drawn({ title, key, option, height }: Drawing, theme: Theme): string {
+function drawn({ title, key, option, height }: Drawing, theme: Theme, notice: string | undefined): string {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
   chart.setOption(withTheme(option(theme), theme));
   const svg = chart.renderToSVGString();
   chart.dispose();
-  return framed({ title, key, svg, height }, theme);
+  return framed({ title, key, svg, height, notice }, theme);
 }
 
 function drawings(report: Report): Drawing[] {
@@ -98,14 +100,14 @@ function tradeOffs(report: Report): Drawing[] {
 function trials(report: Report): Drawing[] {
   if (report.analysis.trials_counted === 0) return [];
   const colours = colourPlaces(report.analysis, []);
-  return [
-    {
-      title: "Every trial, tps",
-      key: colourKey(report.analysis, colours),
-      height: TALL,
-      option: (theme) => trialsOption({ report, measure: "tps", colours }, theme),
-    },
-  ];
+  const drawing = (measure: Measure, unit: string): Drawing => ({
+    title: `Every trial, ${unit}`,
+    key: colourKey(report.analysis, colours),
+    height: TALL,
+    option: (theme) => trialsOption({ report, measure, colours }, theme),
+  });
+  const newOrders = hasNewOrders(report) ? [drawing("nopm", "new orders per minute")] : [];
+  return [drawing("tps", "tps"), ...newOrders];
 }
 
 function powerCut(report: Report): Drawing[] {

@@ -20,6 +20,7 @@ import { enduranceView } from "./views/endurance";
 import { latencyView } from "./views/latency";
 import { machineView } from "./views/machine";
 import { evidence, masthead } from "./views/masthead";
+import { newOrdersView } from "./views/new_orders";
 import { objectivesView } from "./views/objectives";
 import { publishedView } from "./views/published";
 import { rankingView } from "./views/ranking";
@@ -46,6 +47,7 @@ function page(report: Report): HTMLElement[] {
     focus && trialsView(report, focus),
     focus && timelineView(report, focus),
     focus && latencyView(report, focus),
+    newOrdersView(report),
     transactionsView(report),
     bottlenecksView(report),
     settingsView(report),

@@ -21,6 +21,8 @@ export function variant(id: string, tps: number | null, changes: Partial<Variant
     is_aa_twin: false,
     tps: tps === null ? null : estimate(tps),
     latency: null,
+    nopm: null,
+    efficiency: null,
     transactions: [],
     statements: [],
     failed: 0,
@@ -115,6 +117,7 @@ export function point(
     bottleneck: null,
     work: null,
     transactions: [],
+    nopm: null,
     observer_cores: null,
     ...changes,
   };
@@ -210,6 +213,7 @@ export function report(changes: Partial<Report> = {}): Report {
       effects: text("Effects of factors"),
       durability: text("Power cuts"),
       published: text("Study"),
+      new_orders: text("New orders"),
       transactions: text("Types"),
       bottlenecks: text("Bottlenecks"),
       server_work: text("Work"),
@@ -260,6 +264,7 @@ export function report(changes: Partial<Report> = {}): Report {
     published: null,
     datasets: [],
     standbys: [],
+    tpcc: null,
     host: {
       cores: 2,
       memory_total_bytes: 1,

@@ -96,6 +96,7 @@ def _result(measured: Measured, contents: BundleContents, seed: int, letters: Ma
         tps=tps,
         latency=measured.latency(),
         transactions=measured.transactions(seed),
+        nopm=measured.nopm(seed),
         statements=measured.statements(),
         failed=measured.failed(),
         retried=measured.retried(),

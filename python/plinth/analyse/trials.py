@@ -10,6 +10,7 @@ from plinth.analyse.attribution import attribute, wait_shares
 from plinth.analyse.bootstrap import estimate, stated
 from plinth.analyse.ceiling import commit_ceiling
 from plinth.analyse.latency import Latency, merge, merge_scope, merge_statements, merge_transactions
+from plinth.analyse.new_orders import nopm_of, trial_nopm
 from plinth.analyse.postgres_writes import SOURCES as WRITES_SOURCES
 from plinth.analyse.postgres_writes import PostgresWrites, postgres_writes
 from plinth.analyse.process_io import process_io
@@ -56,6 +57,7 @@ class JudgedTrial:
     work: TrialWork | None
     writes: PostgresWrites | None
     transactions: tuple[TrialTransactions, ...]
+    nopm: float | None
 
     @property
     def number(self) -> int:
@@ -87,6 +89,7 @@ class JudgedTrial:
             bottleneck=self.bottleneck,
             work=self.work,
             transactions=self.transactions,
+            nopm=self.nopm,
             observer_cores=trial.observer_cpu_ns / trial.observer_ns
             if trial.observer_ns and trial.observer_cpu_ns is not None
             else None,
@@ -123,6 +126,10 @@ class Measured:
     def transactions(self, seed: int) -> tuple[TransactionResult, ...]:
         """Each type of transaction, where the workload has several."""
         return transaction_results([judged.contents for judged in self.counted], self.variant, seed)
+
+    def nopm(self, seed: int) -> Estimate | None:
+        """New orders committed a minute; None of other workloads than tpcc."""
+        return nopm_of((judged.nopm for judged in self.counted), seed)
 
     def statements(self) -> tuple[StatementLatency, ...]:
         """The same for each statement."""
@@ -239,6 +246,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         work,
         writes,
         trial_transactions(contents, variant),
+        trial_nopm(trial, workload),
     )
 
 

@@ -207,6 +207,10 @@ class TrialPoint(Frozen):
     transactions: tuple[TrialTransactions, ...] = Field(
         default=(), description="Of a workload of several types of transactions, each type."
     )
+    nopm: float | None = Field(
+        default=None,
+        description="New orders committed a minute; None of other workloads than tpcc, and where it is not known.",
+    )
     observer_cores: float | None = Field(
         default=None, description="CPU time of the observation, in cores; None where it is not known."
     )
@@ -305,6 +309,15 @@ class VariantResult(Frozen):
     transactions: tuple[TransactionResult, ...] = Field(
         default=(),
         description="Of a workload of several types of transactions, each type; else empty, and in analyses by earlier versions.",
+    )
+    nopm: Estimate | None = Field(
+        default=None,
+        description="New orders committed a minute, the median of the counted trials; None of other workloads than tpcc.",
+    )
+    efficiency: Estimate | None = Field(
+        default=None,
+        description="nopm in parts of 12.86 for each warehouse, the most that the TPC-C specification's pacing allows; None "
+        "without that pacing.",
     )
     statements: tuple[StatementLatency, ...] = ()
     failed: int = 0

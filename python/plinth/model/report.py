@@ -262,6 +262,20 @@ class PublishedBeside(Frozen):
     )
 
 
+class TpccDeviation(Frozen):
+    """How the workload differs from the TPC-C specification."""
+
+    text: str = Field(description="Without a full stop.")
+    variants: tuple[str, ...] = Field(description="Labels of the variants that it is of; empty: of all.")
+
+
+class TpccTexts(Frozen):
+    """What has to be said beside figures of the TPC-C-derived workload."""
+
+    notice: str
+    deviations: tuple[TpccDeviation, ...] = Field(description="From the options in force.")
+
+
 class Version(Frozen):
     """Version of something that took part."""
 
@@ -374,6 +388,7 @@ class SectionTexts(Frozen):
     sweep: SectionText
     effects: SectionText
     durability: SectionText
+    new_orders: SectionText
     transactions: SectionText
     bottlenecks: SectionText
     server_work: SectionText
@@ -422,6 +437,7 @@ class Report(Frozen):
         default=(), description="What was loaded into each cluster: time, sizes, depth."
     )
     standbys: tuple[StandbyText, ...] = ()
+    tpcc: TpccTexts | None = Field(default=None, description="Of the TPC-C-derived workload.")
     published: PublishedBeside | None = Field(
         default=None, description="The published results that the experiment names, beside ours."
     )

@@ -14,9 +14,6 @@ Home = Literal["by-client", "uniform"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Cards = Annotated[int, Field(ge=0, le=10_000)]
 
-NEW_ORDER = "new-order"
-"""The transaction that NOPM counts."""
-
 
 class TpccMix(Frozen):
     """Cards of each type in the deck that transactions are dealt from, without replacement (clause 5.2.4.2)."""

@@ -7,6 +7,7 @@ from plinth.report.build import build_report
 from plinth.report.html import render_html
 from plinth.report.io import io_figures
 from plinth.report.markdown import render_markdown
+from plinth.report.new_orders import tpcc_texts
 from plinth.report.plots import render_plots
 from plinth.report.published import published_beside
 from plinth.report.standbys import standby_texts
@@ -23,4 +24,5 @@ __all__ = [
     "render_plots",
     "render_terminal",
     "standby_texts",
+    "tpcc_texts",
 ]

@@ -9,6 +9,7 @@ from plinth.report.markdown_text import bullets as _list
 from plinth.report.markdown_text import plain as _text
 from plinth.report.markdown_text import section as _section
 from plinth.report.markdown_text import table as _table
+from plinth.report.new_orders import NEW_ORDER_HEADS, deviation_texts, new_order_rows
 from plinth.report.objectives import OBJECTIVE_HEADS, outcome_text
 from plinth.report.pareto import PARETO_HEADS
 from plinth.report.sweep import CURVE_HEADS, EFFECT_HEADS
@@ -55,6 +56,7 @@ def render_markdown(report: Report) -> str:
         _section("Differences between variants", _differences(report)),
         _section(titles.durability.title, _durability(report)),
         _section("State at the beginning of the trials", _list(analysis.preparations)),
+        _section(titles.new_orders.title, _new_orders(report)),
         _section(titles.transactions.title, _transactions(report)),
         _section(titles.bottlenecks.title, _bottlenecks(report)),
         _section(titles.server_work.title, _work(report)),
@@ -209,6 +211,16 @@ def _durability(report: Report) -> str:
         for damage in cut.damage
     ]
     return "\n\n".join(filter(None, (_table(heads, rows), _list(examples))))
+
+
+def _new_orders(report: Report) -> str:
+    """NOPM of the TPC-C-derived workload, the notice and the deviations."""
+    if report.tpcc is None:
+        return ""
+    rows = [(variant_name(variant), nopm, part) for variant, nopm, part in new_order_rows(report.analysis)]
+    figures = f"{_table(NEW_ORDER_HEADS, rows)}\n\n{_text(report.sections.new_orders.note)}" if rows else ""
+    listed = f"Deviations from the specification, by the options of this run:\n\n{_list(deviation_texts(report.tpcc))}"
+    return "\n\n".join(filter(None, (figures, _text(report.tpcc.notice), listed)))
 
 
 def _transactions(report: Report) -> str:

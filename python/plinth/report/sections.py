@@ -38,6 +38,11 @@ SECTIONS = SectionTexts(
         "every acknowledged commit was looked for, then every table, index and page was checked. The bound is the exact one of "
         "Clopper and Pearson.",
     ),
+    new_orders=SectionText(
+        title="New orders per minute",
+        note="NOPM: new orders that were committed, a minute of the measured phase; those that are rolled back on purpose are not "
+        "counted. The median of the trials with its 95 % interval.",
+    ),
     transactions=SectionText(
         title="Transactions by type",
         note="Share: of all transactions done, beside the share that the workload asks for. Throughput is the median of the trials "

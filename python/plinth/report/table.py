@@ -5,6 +5,7 @@ import io
 
 from plinth.model.report import Report
 from plinth.model.shown import shown
+from plinth.report.new_orders import notice_of
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TRIAL_COLUMNS = (
@@ -32,6 +33,7 @@ _TRIAL_COLUMNS = (
     "group",
 )
 
+_TPCC_COLUMNS = ("nopm", "notice", "deviations")
 _TYPE_COLUMNS = ("tps", "done", "failed", "retried", "latency_p50_ns", "latency_p99_ns")
 
 
@@ -39,16 +41,18 @@ def render_csv(report: Report) -> str:
     """Return one row per trial in order of execution, including excluded and failed ones. Empty fields are not available.
 
     Each factor has a further column, named `factor:NAME`; each type of transaction of a workload of several has one for
-    each of its figures, named `FIGURE:TYPE`.
+    each of its figures, named `FIGURE:TYPE`. Trials of the TPC-C-derived workload have three more.
     """
     factors = list(dict.fromkeys(name for variant in report.variants for name in variant.levels))
     results = {variant.id: variant for variant in report.analysis.variants}
     points = {point.number: point for variant in results.values() for point in variant.trials}
     types = list(dict.fromkeys(one.name for point in points.values() for one in point.transactions))
     by_type = [f"{figure}:{name}" for name in types for figure in _TYPE_COLUMNS]
+    of_tpcc = _TPCC_COLUMNS if report.tpcc else ()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_cell(name) for name in (*_TRIAL_COLUMNS, *(f"factor:{name}" for name in factors), *by_type))
+    by_factor = (f"factor:{name}" for name in factors)
+    writer.writerow(_cell(name) for name in (*_TRIAL_COLUMNS, *by_factor, *by_type, *of_tpcc))
     for trial in report.trials:
         variant, point = results[trial.variant], points[trial.number]
         work, transactions = point.work, {one.name: one for one in point.transactions}
@@ -77,6 +81,7 @@ def render_csv(report: Report) -> str:
                 variant.group,
                 *(_field(variant.levels.get(name)) for name in factors),
                 *(getattr(transactions.get(name), figure, None) for name in types for figure in _TYPE_COLUMNS),
+                *((point.nopm, *notice_of(report.tpcc, variant.label)) if report.tpcc else ()),
             )
         )
     return text.getvalue()

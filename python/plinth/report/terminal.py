@@ -11,10 +11,11 @@ from rich.text import Text
 from plinth.model.analysis import Analysis, Comparison, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
 from plinth.model.objective import Outcome
-from plinth.model.report import IoFigure, PublishedBeside, SectionText, StandbyText
+from plinth.model.report import IoFigure, PublishedBeside, SectionText, StandbyText, TpccTexts
 from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.io import io_lines
+from plinth.report.new_orders import deviation_texts, new_order_sentence
 from plinth.report.objectives import objective_sentence, objective_texts
 from plinth.report.pareto import pareto_sentences
 from plinth.report.sections import SECTIONS
@@ -103,8 +104,9 @@ def render_terminal(
     beside: PublishedBeside | None = None,
     probed: Sequence[IoFigure] = (),
     standbys: Sequence[StandbyText] = (),
+    tpcc: TpccTexts | None = None,
 ) -> str:
-    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys and warnings.
+    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys, notices and warnings.
 
     The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
     """
@@ -124,6 +126,7 @@ def render_terminal(
             *_scaling(analysis),
             *_trade_offs(analysis),
             *_durability(analysis),
+            *_new_orders(analysis, tpcc),
             *_transactions(analysis),
             *_bottlenecks(analysis),
             *_written(analysis),
@@ -195,6 +198,19 @@ def _durability(analysis: Analysis) -> list[Text]:
         for label, test in tested[:_MAX_VARIANTS]
     ]
     return [_title(SECTIONS.durability), *lines, *_more(len(tested))] if lines else []
+
+
+def _new_orders(analysis: Analysis, tpcc: TpccTexts | None) -> list[Text]:
+    """NOPM of each variant of the TPC-C-derived workload, then the notice and every deviation."""
+    if tpcc is None:
+        return []
+    variants = [variant for variant in analysis.variants if variant.nopm is not None and not variant.is_aa_twin]
+    lines = [
+        Text.assemble((f"{variant.label}: ", "bold"), new_order_sentence(variant))
+        for variant in variants[:_MAX_VARIANTS]
+    ]
+    said = (tpcc.notice, f"Deviations: {'; '.join(deviation_texts(tpcc))}.")
+    return [_title(SECTIONS.new_orders), *lines, *_more(len(variants)), *(Text(text, style="dim") for text in said)]
 
 
 def _transactions(analysis: Analysis) -> list[Text]:

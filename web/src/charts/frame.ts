@@ -9,6 +9,8 @@ const MARGIN = 24;
 const TITLE_PX = 16;
 const KEY_PX = 12;
 const ROW = 20;
+const NOTICE_PX = 10;
+const NOTICE_ROW = 14;
 /** Letters of a label at most; longer ones would leave no room for others. */
 const MOST_LETTERS = 70;
 /** Mean width of a letter, in parts of the size of the type; a little more than it is. */
@@ -25,14 +27,17 @@ export interface Framed {
   /** The chart, WIDTH wide. */
   readonly svg: string;
   readonly height: number;
+  /** What must stand below every chart of the report. */
+  readonly notice?: string | undefined;
 }
 
 /** The whole SVG document. A key of one entry says nothing and is left out. */
-export function framed({ title, key, svg, height }: Framed, theme: Theme): string {
+export function framed({ title, key, svg, height, notice }: Framed, theme: Theme): string {
   const rows = key.length > 1 ? keyRows(key) : [];
   const top = MARGIN + TITLE_PX + 10;
   const head = top + rows.length * ROW + 4;
-  const whole = head + height;
+  const below = noticeLines(notice ?? "");
+  const whole = head + height + below.length * NOTICE_ROW + (below.length > 0 ? 8 : 0);
   const texts = rows.flatMap((row, at) => row.map((entry) => keyEntry(entry, top + at * ROW, theme)));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${whole}" viewBox="0 0 ${WIDTH} ${whole}" role="img" font-family="${format.encodeHTML(theme.font)}">`,
@@ -47,8 +52,23 @@ export function framed({ title, key, svg, height }: Framed, theme: Theme): strin
     ),
     ...texts,
     `<svg y="${head}" width="${WIDTH}" height="${height}">${svg}</svg>`,
+    ...below.map((line, at) =>
+      text(line, MARGIN, head + height + (at + 1) * NOTICE_ROW - 4, NOTICE_PX, theme.muted),
+    ),
     "</svg>",
   ].join("\n");
+}
+
+/** A text in lines that fit between the margins, broken at spaces. */
+function noticeLines(notice: string): string[] {
+  const most = Math.floor((WIDTH - 2 * MARGIN) / (NOTICE_PX * LETTER));
+  const lines: string[] = [];
+  for (const word of notice.split(" ").filter(Boolean)) {
+    const longer = `${lines.at(-1) ?? ""} ${word}`.trim();
+    if (lines.length > 0 && longer.length <= most) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 interface PlacedEntry extends KeyEntry {

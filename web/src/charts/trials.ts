@@ -7,14 +7,15 @@ import { latency, number } from "../model/units";
 import type { EChartsOption, ScatterSeriesOption } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
 
-/** Absolute throughput, or relative to the median of the trial's variant, which shows drift. */
-export type Measure = "tps" | "relative";
+/** Absolute throughput; relative to the median of the trial's variant, which shows drift; or new orders per minute. */
+export type Measure = "tps" | "relative" | "nopm";
 
 /** What a dot says of its trial. */
 export type PointOfTrial = Pick<
   TrialPoint,
   "number" | "block" | "tps" | "latency_p50_ns" | "latency_p99_ns" | "excluded" | "failure"
->;
+> &
+  Partial<Pick<TrialPoint, "nopm">>;
 
 /** A variant with its trials. */
 export interface VariantOfTrials extends Pick<VariantResult, "id" | "label" | "is_aa_twin"> {
@@ -45,6 +46,11 @@ export interface TrialsChart {
 /** Why a trial does not count; null when it does. */
 export function reasonOut(point: PointOfTrial): string | null {
   return point.failure ?? point.excluded;
+}
+
+/** Whether trials have new orders per minute, which only the workload tpcc counts. */
+export function hasNewOrders(report: AllTrials): boolean {
+  return report.analysis.variants.some(({ trials }) => trials.some(({ nopm }) => nopm != null));
 }
 
 /** The dots of each variant, in the order of the chart's series and their points. */
@@ -104,13 +110,14 @@ function dotsOf(variant: VariantOfTrials, measure: Measure): Dot[] {
   const median = variant.tps?.value ?? null;
   return variant.trials.flatMap((point) => {
     if (measure === "tps") return [{ value: [point.number, point.tps ?? 0], point, variant } satisfies Dot];
+    if (measure === "nopm") return [{ value: [point.number, point.nopm ?? 0], point, variant } satisfies Dot];
     if (point.tps === null || !median) return [];
     return [{ value: [point.number, (point.tps / median - 1) * 100], point, variant } satisfies Dot];
   });
 }
 
 function range(values: readonly number[], measure: Measure) {
-  if (measure === "tps") {
+  if (measure !== "relative") {
     const { max, step } = linearAxis(Math.max(0, ...values), 5);
     return { min: 0, max, interval: step };
   }
@@ -127,7 +134,7 @@ function look(measure: Measure, theme: Theme) {
       color: theme.muted,
       fontSize: 11,
       formatter: (value: number) =>
-        measure === "tps" ? number(value) : `${value > 0 ? "+" : ""}${number(value)} %`,
+        measure !== "relative" ? number(value) : `${value > 0 ? "+" : ""}${number(value)} %`,
     },
   };
 }
@@ -174,6 +181,7 @@ export function describe({ point, variant }: Dot): string {
   const lines = [
     `<b>Trial ${point.number}</b>, block ${point.block}: ${format.encodeHTML(variant.label)}`,
     point.tps === null ? "tps: n/a" : `${number(point.tps)} tps`,
+    point.nopm == null ? "" : `${number(point.nopm)} NOPM`,
     point.latency_p99_ns === null
       ? ""
       : `p50 ${latency(point.latency_p50_ns ?? 0)}, p99 ${latency(point.latency_p99_ns)}`,

@@ -77,6 +77,10 @@ export interface Report {
   datasets: LoadedDataset[];
   standbys: StandbyText[];
   /**
+   * Of the TPC-C-derived workload.
+   */
+  tpcc: TpccTexts | null;
+  /**
    * The published results that the experiment names, beside ours.
    */
   published: PublishedBeside | null;
@@ -185,6 +189,14 @@ export interface VariantResult {
    * Of a workload of several types of transactions, each type; else empty, and in analyses by earlier versions.
    */
   transactions: TransactionResult[];
+  /**
+   * New orders committed a minute, the median of the counted trials; None of other workloads than tpcc.
+   */
+  nopm: Estimate | null;
+  /**
+   * nopm in parts of 12.86 for each warehouse, the most that the TPC-C specification's pacing allows; None without that pacing.
+   */
+  efficiency: Estimate | null;
   statements: StatementLatency[];
   failed: number;
   retried: number;
@@ -846,6 +858,10 @@ export interface TrialPoint {
    */
   transactions: TrialTransactions[];
   /**
+   * New orders committed a minute; None of other workloads than tpcc, and where it is not known.
+   */
+  nopm: number | null;
+  /**
    * CPU time of the observation, in cores; None where it is not known.
    */
   observer_cores: number | null;
@@ -1346,6 +1362,7 @@ export interface SectionTexts {
   sweep: SectionText;
   effects: SectionText;
   durability: SectionText;
+  new_orders: SectionText;
   transactions: SectionText;
   bottlenecks: SectionText;
   server_work: SectionText;
@@ -1915,6 +1932,29 @@ export interface StandbyText {
    * Its synchronous state, as its upstream said it, by variant.
    */
   states: string;
+}
+/**
+ * What has to be said beside figures of the TPC-C-derived workload.
+ */
+export interface TpccTexts {
+  notice: string;
+  /**
+   * From the options in force.
+   */
+  deviations: TpccDeviation[];
+}
+/**
+ * How the workload differs from the TPC-C specification.
+ */
+export interface TpccDeviation {
+  /**
+   * Without a full stop.
+   */
+  text: string;
+  /**
+   * Labels of the variants that it is of; empty: of all.
+   */
+  variants: string[];
 }
 /**
  * A published study beside this run.

@@ -1,6 +1,6 @@
 /** Every trial as a dot; for trials that are not counted, the reason. */
 import type { Theme } from "../charts/theme";
-import { type Measure, reasonOut, trialDots, trialsOption } from "../charts/trials";
+import { hasNewOrders, type Measure, reasonOut, trialDots, trialsOption } from "../charts/trials";
 import type { Report } from "../format/report";
 import type { Focus, Store } from "../model/focus";
 import { colourPlaces } from "../model/variants";
@@ -37,14 +37,14 @@ export function trialsView(report: Report, focus: Store<Focus>): HTMLElement {
     "trials",
     "Every trial",
     "In the order in which they ran, block by block, which shows drift and outliers. Select a dot to see that trial second by second below.",
-    h("div", { class: "controls" }, measureChoice(choose), key),
+    h("div", { class: "controls" }, measureChoice(choose, hasNewOrders(report)), key),
     holder,
     outs(report),
     preparationsView(report),
   );
 }
 
-function measureChoice(choose: (measure: Measure) => void): HTMLElement {
+function measureChoice(choose: (measure: Measure) => void, withNewOrders: boolean): HTMLElement {
   const option = (measure: Measure, text: string, checked: boolean) => {
     const input = h("input", { type: "radio", name: "measure", value: measure, checked });
     input.addEventListener("change", () => choose(measure));
@@ -56,6 +56,7 @@ function measureChoice(choose: (measure: Measure) => void): HTMLElement {
     h("legend", {}, "Throughput"),
     option("tps", "tps", true),
     option("relative", "relative to the variant's median", false),
+    withNewOrders && option("nopm", "new orders per minute", false),
   );
 }
 

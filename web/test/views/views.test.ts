@@ -11,6 +11,7 @@ import { enduranceView } from "../../src/views/endurance";
 import { latencyView } from "../../src/views/latency";
 import { loadedView } from "../../src/views/loaded";
 import { evidence, masthead } from "../../src/views/masthead";
+import { newOrdersView } from "../../src/views/new_orders";
 import { picker } from "../../src/views/picker";
 import { preparationsView } from "../../src/views/preparations";
 import { rankingView } from "../../src/views/ranking";
@@ -194,6 +195,40 @@ describe("transactions by type", () => {
 
   test("have no section where every workload is of one type", () => {
     expect(transactionsView(report())).toBeNull();
+  });
+});
+
+describe("new orders per minute", () => {
+  const tpcc = {
+    notice: "Derived <b>from</b> it.",
+    deviations: [
+      { text: "no pacing", variants: [] },
+      { text: "read committed", variants: ["disk", "<i>"] },
+    ],
+  };
+
+  test("have a row for each variant that has them, the notice and every deviation, as text", () => {
+    const all = withVariants(({ id }) =>
+      id === "memory"
+        ? { nopm: estimate(12000), efficiency: estimate(0.5) }
+        : id === "disk"
+          ? { nopm: estimate(6000) }
+          : {},
+    );
+    const view = newOrdersView({ ...all, tpcc }) as HTMLElement;
+    expect(texts(tableOf(view, "New orders"))).toEqual([
+      ["memory", "12,000 [11,400, 12,600]", "50.0 % [47.5 %, 52.5 %]"],
+      ["disk", "6,000 [5,700, 6,300]", "n/a: not paced"],
+    ]);
+    expect(view.textContent).toContain(tpcc.notice);
+    expect([...view.querySelectorAll("li")].map((item) => item.textContent)).toEqual([
+      "no pacing",
+      "read committed (disk, <i>)",
+    ]);
+  });
+
+  test("have no section where no variant has that workload", () => {
+    expect(newOrdersView(report())).toBeNull();
   });
 });
 

@@ -9,6 +9,7 @@ from plinth.model.analysis import Analysis, LatencyPercentiles, VariantResult
 from plinth.model.contents import BundleContents, TrialContents
 from plinth.model.figures import NOT_AVAILABLE, number
 from plinth.model.terminal import text_console
+from plinth.model.tpcc_notice import NOTICE
 from plinth.report.plots.axes import decades
 from plinth.report.plots.curves import STYLES, curve_plots
 from plinth.report.plots.glyphs import Glyphs, bar, glyphs_for, label_text, resampled, sparkline
@@ -24,7 +25,7 @@ _MANY_VARIANTS = 4
 def render_plots(
     contents: BundleContents, analysis: Analysis, *, width: int, color: bool, encoding: str | None = "utf-8"
 ) -> str:
-    """Render the curves of a sweep, throughput over time and latency percentiles by variant.
+    """Render the curves of a sweep, throughput over time, latency percentiles and new orders per minute by variant.
 
     The result is at most `width` but at least 40 columns wide, in ASCII if `encoding` lacks blocks and braille, and has
     ANSI colours with `color`.
@@ -39,6 +40,7 @@ def render_plots(
             *_over_time(shown, contents.trials, console.width, glyphs),
             Text(""),
             *_percentiles(shown, console.width, glyphs),
+            *_new_orders(shown, console.width, glyphs),
         ):
             console.print(line)
         if (left := len(variants) - len(shown)) > 0:
@@ -115,6 +117,24 @@ def _percentiles(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) 
             label = label_text(variant.label, of_label, glyphs)
             lines.append(Text.assemble(label, "  ", (f"{NOT_AVAILABLE}: no trial counts", "dim")))
     return lines
+
+
+def _new_orders(variants: Sequence[VariantResult], width: int, glyphs: Glyphs) -> list[Text]:
+    """Return a bar from 0 for each variant's new orders per minute, and the notice; nothing of other workloads than tpcc."""
+    figures = {variant.id: variant.nopm.value for variant in variants if variant.nopm is not None}
+    if not figures:
+        return []
+    highest = max(figures.values()) or 1.0
+    of_label = _label_width(variants, width, glyphs)
+    of_figure = max(len(number(figure)) for figure in figures.values())
+    room = max(8, width - of_label - of_figure - 3)
+    lines = [Text(""), Text("New orders per minute", style="bold"), Text("NOPM, from 0.", style="dim")]
+    for place, variant in enumerate(variants):
+        if (figure := figures.get(variant.id)) is not None:
+            drawn = (bar(figure / highest, room, glyphs), STYLES[place % len(STYLES)])
+            label = label_text(variant.label, of_label, glyphs)
+            lines.append(Text.assemble(label, "  ", drawn, f" {number(figure):>{of_figure}}"))
+    return [*lines, Text(NOTICE, style="dim")]
 
 
 def _figures(percentiles: LatencyPercentiles, *, is_short: bool) -> dict[str, int]:
