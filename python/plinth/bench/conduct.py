@@ -1,10 +1,12 @@
 """One call of `plinth bench` after its options are parsed: connect, prepare, run, report."""
 
 import getpass
+import json
 import os
 import pwd
 import warnings
-from typing import TextIO
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
 
 from plinth import __version__
 from plinth.bench.failure import INTERRUPTED, BenchFailure
@@ -12,11 +14,15 @@ from plinth.bench.load import BenchLoad
 from plinth.bench.options import BenchOptions
 from plinth.bench.results import json_file, report
 from plinth.bench.tables import TableInfo, read_tables
+from plinth.bench.tpcc import TpccTables, closing_lines, figures, read_warehouses, vacuums
 from plinth.model.connection import Connection
 from plinth.model.errors import PlinthError
 from plinth.model.libpq import ConninfoError, make_conninfo, parameters
 from plinth.system.conninfo import resolve
 from plinth.system.libpq import ConnectError, LibpqConnection, StatementError
+
+if TYPE_CHECKING:
+    from plinth.model.load import LoadResult
 
 _SMALL_TABLES = ("vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history")
 
@@ -31,21 +37,22 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
         if asked.debug:
             asked.print_message(_debug_line(asked, connection))
         print(_banner(connection), file=said, flush=True)
-        tables = read_tables(connection) if asked.uses_builtin else TableInfo(asked.scale)
-        if asked.uses_builtin and asked.scale_given:
-            asked.print_message(
-                f"warning: scale option ignored, using count from pgbench_branches table ({tables.scale})"
-            )
+        warehouses = read_warehouses(connection) if asked.tpcc else None
+        tables = _tables(asked, connection, warehouses)
         if not asked.no_vacuum:
             _vacuum(asked, connection, err)
-    load = BenchLoad(asked, tables, _target(asked), err)
+    variables = {"scale": str(tables.scale)} if warehouses is None else warehouses.variables
+    load = BenchLoad(asked, variables, _target(asked), err)
     with json_file(asked.json, out) as everything:
         outcome = load.run()
         gives_up = asked.exit_on_abort and load.aborted
         if not gives_up:
             print(report(asked, tables, outcome), end="", file=said, flush=True)
+            if warehouses is not None:
+                print("\n".join(closing_lines(asked, warehouses, load.result)), file=said, flush=True)
         if everything is not None:
-            print(load.result.model_dump_json(indent=1), file=everything)
+            of_tpcc = {} if warehouses is None else {"tpcc": figures(asked, warehouses, load.result)}
+            print(_as_json(load.result, of_tpcc), file=everything)
     if load.interrupted:
         asked.print_message("error: Run was interrupted; the above results are incomplete.")
         return INTERRUPTED
@@ -54,6 +61,25 @@ def conduct(asked: BenchOptions, out: TextIO, err: TextIO) -> int:
     elif load.aborted:
         asked.print_message("error: Run was aborted; the above results are incomplete.")
     return 2 if load.aborted else 0
+
+
+def _as_json(result: "LoadResult", more: Mapping[str, object]) -> str:
+    if not more:
+        return result.model_dump_json(indent=1)
+    return json.dumps({**result.model_dump(mode="json"), **more}, indent=1, ensure_ascii=False)
+
+
+def _tables(asked: BenchOptions, connection: LibpqConnection, warehouses: TpccTables | None) -> TableInfo:
+    """What the report says of the tables, with a warning where -s is not what they are."""
+    if warehouses is not None:
+        counted, tables = "warehouse", warehouses.info
+    elif asked.uses_builtin:
+        counted, tables = "pgbench_branches", read_tables(connection)
+    else:
+        return TableInfo(asked.scale)
+    if asked.scale_given:
+        asked.print_message(f"warning: scale option ignored, using count from {counted} table ({tables.scale})")
+    return tables
 
 
 def _initialise(asked: BenchOptions, err: TextIO) -> None:
@@ -79,10 +105,10 @@ def _debug_line(asked: BenchOptions, connection: LibpqConnection) -> str:
 def _vacuum(asked: BenchOptions, connection: LibpqConnection, err: TextIO) -> None:
     """As in pgbench, errors here, such as missing tables or privileges, are printed and ignored."""
     print("starting vacuum...", end="", file=err, flush=True)
-    for statement in _SMALL_TABLES:
+    for statement in vacuums(everything=asked.vacuum_all) if asked.tpcc else _SMALL_TABLES:
         _try(connection, statement, err)
     print("end.", file=err)
-    if asked.vacuum_all:
+    if asked.vacuum_all and not asked.tpcc:
         print("starting vacuum pgbench_accounts...", end="", file=err, flush=True)
         _try(connection, "vacuum analyze pgbench_accounts", err)
         print("end.", file=err)

@@ -27,7 +27,8 @@ Make the tables:
   --unlogged-tables        make the tables unlogged
 
 What to run:
-  -b, --builtin=NAME[@W]   a built-in script, with weight W (default: 1); "-b list" lists them
+  -b, --builtin=NAME[@W]   a built-in script, with weight W (default: 1); "-b list" lists them; tpcc: the five
+                           transactions of the TPC-C-derived workload, alone
   -f, --file=FILENAME[@W]  a script file, with weight W (default: 1); "-" is standard input
   -N, --skip-some-updates  as -b simple-update
   -S, --select-only        as -b select-only
@@ -67,7 +68,11 @@ Extensions to pgbench (names in full):
                            a rate that steps and ramps: 100:30,100..500:60,500
   --arrivals=poisson|uniform
                            with -R: at random intervals (default), or evenly spaced
+  --isolation=read-committed|repeatable-read|serializable
+                           with -b tpcc: of every transaction (default: read-committed); see --max-tries
   --json=FILE              everything that was measured, as JSON; "-" is standard output, the report then goes to stderr
+  --mix=N,N,N,N,N          with -b tpcc: cards of new-order, payment, order-status, delivery and stock-level in
+                           the deck that is dealt (default: 45,43,4,4,4)
   --percentiles=P,P,...    latencies at these percentiles, such as 50,95,99.9, from HDR histograms
   --warmup=SECONDS         run this long before measuring
   with -R: latency counts from the intended start, so that a stall is seen in all that it delays

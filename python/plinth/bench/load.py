@@ -14,7 +14,7 @@ from plinth.bench.lossless import raw_of, text_of
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import CommandOutcome, Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.progress import Progress
-from plinth.bench.tables import TableInfo
+from plinth.bench.scripts import BenchScript
 from plinth.system.owner import SHELL_COMMANDS, shell_user
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class BenchLoad:
     interrupted = False
     """By Ctrl-C."""
 
-    def __init__(self, asked: BenchOptions, tables: TableInfo, target: "Connection", err: TextIO) -> None:
+    def __init__(self, asked: BenchOptions, variables: dict[str, str], target: "Connection", err: TextIO) -> None:
         self._asked = asked
-        self._tables = tables
+        self._variables = variables
         self._target = target
         self._err = err
-        self._commands = [_commands_of(script.description, script.source) for script in asked.scripts]
+        self._commands = [_commands_of(script) for script in asked.scripts]
         self._events = EventPrinter(asked, [[command["name"] for command in each] for each in self._commands])
 
     def run(self) -> Outcome:
@@ -91,11 +91,9 @@ class BenchLoad:
             "clients": asked.clients,
             "threads": asked.jobs,
             "protocol": asked.protocol,
-            "scripts": [
-                {"name": script.description, "source": script.source, "weight": script.weight}
-                for script in asked.scripts
-            ],
-            "variables": {"scale": str(self._tables.scale)} | asked.variables,
+            "scripts": [_configured(script) for script in asked.scripts],
+            "deck": asked.tpcc,
+            "variables": self._variables | asked.variables,
             "warmup_s": asked.warmup_s,
             "duration_s": float(min(asked.time_s, _FOR_EVER_S)) if asked.time_s else None,
             "transactions_per_client": None if asked.time_s else asked.transactions,
@@ -188,6 +186,7 @@ class BenchLoad:
             other_failures=totals.failed - serialization - deadlock if self._asked.continue_on_error else 0,
             retried=totals.retried,
             retries=totals.retries,
+            rolled_back=totals.rolled_back or 0,
             latency=sum((_latency(one) for one in own if one.scope == "transaction"), Latency()),
         )
         commands = self._command_outcomes(index, script.name, own) if self._asked.report_per_command else ()
@@ -195,6 +194,8 @@ class BenchLoad:
 
     def _command_outcomes(self, index: int, name: str, own: "list[Histogram]") -> tuple[CommandOutcome, ...]:
         """A line may have several statements, which have numbers, and only one meta command."""
+        if self._asked.scripts[index].native is not None:
+            return self._native_outcomes(name, own)
         latencies = {(one.statement, one.line): _latency(one) for one in own if one.scope in ("statement", "command")}
         errors = [error for error in self.result.errors if error.script == name]
         numbers = itertools.count()
@@ -205,6 +206,17 @@ class BenchLoad:
             failures = sum(error.count - (error.retried or 0) for error in here)
             retries = sum(error.retried or 0 for error in here)
             outcomes.append(CommandOutcome(_shown(command), latencies.get(where, Latency()), failures, retries))
+        return tuple(outcomes)
+
+    def _native_outcomes(self, name: str, own: "list[Histogram]") -> tuple[CommandOutcome, ...]:
+        """The statements of a transaction that is compiled in, those that were sent."""
+        errors = [error for error in self.result.errors if error.script == name]
+        outcomes = []
+        for sent in sorted((one for one in own if one.scope == "statement"), key=lambda one: one.statement or 0):
+            here = [error for error in errors if error.statement == sent.statement]
+            failures = sum(error.count - (error.retried or 0) for error in here)
+            retries = sum(error.retried or 0 for error in here)
+            outcomes.append(CommandOutcome(sent.text or "", _latency(sent), failures, retries))
         return tuple(outcomes)
 
     def _percentile_us(self, percentile: float) -> float:
@@ -222,10 +234,18 @@ class BenchLoad:
         return 0.0
 
 
-def _commands_of(name: str, source: str) -> list[dict[str, Any]]:
+def _configured(script: BenchScript) -> dict[str, Any]:
+    what = {"source": script.source} if script.native is None else {"native": script.native}
+    return {"name": script.description, "weight": script.weight, **what}
+
+
+def _commands_of(script: BenchScript) -> list[dict[str, Any]]:
+    """The commands of a script; none of a transaction that is compiled in, whose statements the results name."""
     from plinth._native import parse_script
 
-    return json.loads(parse_script(name, source, None))["commands"]
+    if script.native is not None:
+        return []
+    return json.loads(parse_script(script.description, script.source, None))["commands"]
 
 
 def _shown(command: dict[str, Any]) -> str:

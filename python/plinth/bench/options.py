@@ -15,11 +15,13 @@ from plinth.bench.numbers import INT_MAX, leading_float, leading_int, option_int
 from plinth.bench.rate import read_rate
 from plinth.bench.scripts import BenchScript, ListRequested, builtin, script_file, show
 from plinth.bench.seed import read_seed
+from plinth.bench.tpcc import read_mix, tpcc_scripts
 
 if TYPE_CHECKING:
     from plinth.model.load_config import Arrivals, Rate
 
 INIT_STEPS = "dtgGvpf"
+ISOLATIONS = ("read-committed", "repeatable-read", "serializable")
 PROTOCOLS = ("simple", "extended", "prepared")
 DEFAULT_TRANSACTIONS = 10
 MOST_WAREHOUSES = 100_000
@@ -55,6 +57,8 @@ class BenchOptions:
     uses_builtin: bool = False
     tpcc: bool = False
     """The TPC-C-derived workload instead of scripts; scale is then a number of warehouses."""
+    tpcc_options: dict[str, object] = field(default_factory=dict)
+    """Its options that were given, by the names of TpccOptions."""
     clients: int = 1
     connect: bool = False
     variables: dict[str, str] = field(default_factory=dict)
@@ -63,6 +67,7 @@ class BenchOptions:
     log_prefix: str | None = None
     latency_limit_ms: float | None = None
     protocol: str = "simple"
+    protocol_given: bool = False
     progress_s: int = 0
     progress_timestamp: bool = False
     report_per_command: bool = False
@@ -127,13 +132,37 @@ def _add(asked: BenchOptions, script: BenchScript) -> None:
 
 def _builtin(name: str | None) -> Apply:
     def apply(asked: BenchOptions, value: str) -> None:
-        if name is None and value == "tpcc":
-            asked.tpcc = True
+        if name is None and value.partition("@")[0] == "tpcc":
+            _tpcc(asked, value)
             return
         _add(asked, builtin(name or value))
         asked.uses_builtin = True
 
     return apply
+
+
+def _tpcc(asked: BenchOptions, value: str) -> None:
+    if "@" in value:
+        raise BenchFailure(
+            f"-b {value}: tpcc has no weight, for it cannot be mixed with other scripts",
+            hint="Its own types have cards of a deck that is dealt whole: --mix=45,43,4,4,4.",
+        )
+    asked.tpcc = True
+
+
+def _tpcc_option(key: str, values: Sequence[str]) -> Apply:
+    """An option of tpcc with these values."""
+
+    def apply(asked: BenchOptions, value: str) -> None:
+        if value not in values:
+            raise BenchFailure(f'invalid {key}: "{value}"', detail=f"Expecting one of: {', '.join(values)}.")
+        asked.tpcc_options[key] = value
+
+    return apply
+
+
+def _mix(asked: BenchOptions, value: str) -> None:
+    asked.tpcc_options["mix"] = read_mix(value)
 
 
 def _clients(asked: BenchOptions, value: str) -> None:
@@ -174,7 +203,7 @@ def _init_steps(asked: BenchOptions, value: str) -> None:
 def _protocol(asked: BenchOptions, value: str) -> None:
     if value not in PROTOCOLS:
         raise BenchFailure(f'invalid query mode (-M): "{value}"')
-    asked.protocol = value
+    asked.protocol, asked.protocol_given = value, True
 
 
 def _partition_method(asked: BenchOptions, value: str) -> None:
@@ -294,7 +323,9 @@ OPTIONS = (
 OURS = (
     Option("arrivals", None, True, _BENCH, _arrivals),
     Option("continue-on-error", None, False, _BENCH, _flag("continue_on_error")),
+    Option("isolation", None, True, _BENCH, _tpcc_option("isolation", ISOLATIONS)),
     Option("json", None, True, _BENCH, _text("json")),
+    Option("mix", None, True, _BENCH, _mix),
     Option("percentiles", None, True, _BENCH, _percentiles),
     Option("warmup", None, True, _BENCH, _warmup),
 )
@@ -322,7 +353,7 @@ def parse(words: Sequence[str], environment: Mapping[str, str], print_message: C
         option.apply(asked, found.value or "")
         asked.modes.add(option.mode)
     if asked.tpcc and not asked.initialize:
-        builtin("tpcc")  # which is no script
+        _complete_tpcc(asked)
     if not asked.scripts and not asked.initialize:
         asked.scripts.append(builtin("tpcb-like"))
         asked.uses_builtin = True
@@ -368,6 +399,25 @@ def _check_warehouses(asked: BenchOptions) -> None:
             f"got {asked.partitions} partitions by ranges of {asked.scale} warehouses",
             hint="Give at most as many partitions as warehouses, or --partition-method=hash.",
         )
+
+
+def _complete_tpcc(asked: BenchOptions) -> None:
+    """Raises BenchFailure for what the TPC-C-derived workload cannot do."""
+    if asked.scripts:
+        raise BenchFailure(
+            "-b tpcc cannot be mixed with other scripts: its transactions are dealt from a deck of their own, whose mix is exact",
+            hint="Run both at the same time, each in a database of its own.",
+        )
+    if asked.variables:
+        raise BenchFailure("-D/--define sets variables of scripts, and tpcc is none")
+    if asked.protocol_given and asked.protocol == "simple":
+        raise BenchFailure(
+            "-M simple: the statements of tpcc have parameters, which only extended and prepared can send",
+            hint="Leave -M out for prepared.",
+        )
+    if not asked.protocol_given:
+        asked.protocol = "prepared"
+    asked.scripts = tpcc_scripts(asked)
 
 
 def _complete_benchmark(asked: BenchOptions) -> None:
@@ -418,6 +468,10 @@ def _contradictions(asked: BenchOptions, defaulted: bool) -> Iterable[tuple[bool
     yield (
         asked.progress_timestamp and asked.progress_s == 0,
         "--progress-timestamp is allowed only under --progress",
+    )
+    yield (
+        bool(asked.tpcc_options) and not asked.tpcc,
+        f"{', '.join(f'--{key}' for key in asked.tpcc_options)}: allowed only under -b tpcc",
     )
     yield (
         asked.arrivals is not None and asked.rate is None,

@@ -54,6 +54,8 @@ class Counts:
     other_failures: int = 0
     retried: int = 0
     retries: int = 0
+    rolled_back: int = 0
+    """Of those done: the ones that were rolled back on purpose."""
     latency: Latency = field(default_factory=Latency)
 
     @property
@@ -75,6 +77,7 @@ class Counts:
             self.other_failures + other.other_failures,
             self.retried + other.retried,
             self.retries + other.retries,
+            self.rolled_back + other.rolled_back,
             self.latency + other.latency,
         )
 

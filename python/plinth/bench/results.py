@@ -10,6 +10,7 @@ from plinth.bench.lossless import file_name
 from plinth.bench.options import BenchOptions
 from plinth.bench.outcome import Counts, Latency, Outcome, ScriptOutcome
 from plinth.bench.tables import TableInfo
+from plinth.bench.tpcc import DESCRIPTION as TPCC
 
 
 def report(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> str:
@@ -66,8 +67,7 @@ def _lines(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> Iterator
 
 
 def _parameters(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> Iterator[str]:
-    only = outcome.scripts[0].description if len(outcome.scripts) == 1 else "multiple scripts"
-    yield f"transaction type: {only}"
+    yield f"transaction type: {_type(asked, outcome)}"
     yield f"scaling factor: {tables.scale}"
     if tables.partition_method is not None:
         yield f"partition method: {tables.partition_method}"
@@ -77,6 +77,12 @@ def _parameters(asked: BenchOptions, tables: TableInfo, outcome: Outcome) -> Ite
     yield f"number of threads: {asked.jobs}"
     if asked.max_tries:
         yield f"maximum number of tries: {asked.max_tries}"
+
+
+def _type(asked: BenchOptions, outcome: Outcome) -> str:
+    if asked.tpcc:
+        return TPCC
+    return outcome.scripts[0].description if len(outcome.scripts) == 1 else "multiple scripts"
 
 
 def _failures(asked: BenchOptions, counts: Counts, prefix: str) -> Iterator[str]:
@@ -127,6 +133,11 @@ def _script(asked: BenchOptions, outcome: Outcome, number: int, script: ScriptOu
         tps = counts.done / (outcome.duration_us / 1e6)
         yield f" - number of transactions actually processed: {counts.done} (tps = {tps:.6f})"
         yield from _failures(asked, counts, " - number of ")
+        if counts.rolled_back:
+            yield (
+                f" - number of transactions rolled back on purpose: {counts.rolled_back} "
+                f"({_percent(counts.rolled_back, counts.done):.3f}%)"
+            )
     yield from _latency(" - latency", counts.latency)
 
 

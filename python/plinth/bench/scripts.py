@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from plinth.bench.failure import BenchFailure
 from plinth.bench.lossless import file_name, text_of
@@ -24,11 +24,13 @@ class ListRequested(Exception):
 
 
 class BenchScript(NamedTuple):
-    """A script to run: what reports call it, its text, and its share among the scripts."""
+    """A script to run: what reports call it, its text, and its share among the scripts. `native` are the parameters of a
+    transaction that is compiled into the load engine, whose name is the description and whose text is empty."""
 
     description: str
     source: str
     weight: int
+    native: dict[str, Any] | None = None
 
 
 def builtin(asked: str) -> BenchScript:

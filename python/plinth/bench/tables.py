@@ -18,7 +18,7 @@ _PARTITIONS = """
     limit 1
 """
 _METHODS = {"r": "range", "h": "hash", None: None}
-_UNDEFINED_TABLE = "42P01"
+UNDEFINED_TABLE = "42P01"
 
 
 class TableInfo(NamedTuple):
@@ -38,7 +38,7 @@ def read_tables(connection: LibpqConnection) -> TableInfo:
     try:
         (scale,) = connection.execute("select count(*) from pgbench_branches")[0]
     except StatementError as error:
-        missing = error.sqlstate == _UNDEFINED_TABLE
+        missing = error.sqlstate == UNDEFINED_TABLE
         raise BenchFailure(f"could not count number of branches: {error}", hint=hint if missing else None) from error
     rows = connection.execute(_PARTITIONS)
     if not rows:

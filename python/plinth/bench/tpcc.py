@@ -1,0 +1,153 @@
+"""`plinth bench -b tpcc`: the options, tables, transactions and figures of the TPC-C-derived workload."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from plinth.bench.failure import BenchFailure
+from plinth.bench.scripts import BenchScript
+from plinth.bench.tables import UNDEFINED_TABLE, TableInfo
+from plinth.model.tpcc_notice import NEW_ORDER, NOTICE, TpccConduct, deviations, new_orders_per_minute
+from plinth.model.tpcc_tables import SEED_QUERY, TABLES, seed_in
+from plinth.system.libpq import LibpqConnection, StatementError
+
+if TYPE_CHECKING:
+    from plinth.bench.options import BenchOptions
+    from plinth.model.load import LoadResult
+    from plinth.model.tpcc_options import TpccOptions
+
+DESCRIPTION = "<builtin: TPC-C-derived>"
+_TYPES = ("new_order", "payment", "order_status", "delivery", "stock_level")
+_MOST_CARDS = 10_000
+_SMALL_TABLES = ("warehouse", "district", "new_order")
+_KEYS_AND_KIND = """
+    select exists (select from pg_catalog.pg_constraint where conrelid = c.oid and contype = 'f'), c.relpersistence = 'u'
+    from pg_catalog.pg_class c where c.oid = to_regclass('orders')
+"""
+
+
+class TpccTables(NamedTuple):
+    """The tables that a run found."""
+
+    warehouses: int
+    seed: int
+    foreign_keys: bool
+    unlogged: bool
+
+    @property
+    def info(self) -> TableInfo:
+        """As the report takes them: the scale is the number of warehouses."""
+        return TableInfo(self.warehouses)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the transactions need to know of them."""
+        return {"scale": str(self.warehouses), "warehouses": str(self.warehouses), "seed": str(self.seed)}
+
+
+def read_mix(value: str) -> dict[str, int]:
+    """Cards of each type from "45,43,4,4,4": new-order, payment, order-status, delivery, stock-level."""
+    parts = value.split(",")
+    if len(parts) != len(_TYPES) or not all(part.isascii() and part.isdigit() for part in parts):
+        raise _bad_mix(value)
+    cards = [int(part) for part in parts]
+    if not any(cards) or max(cards) > _MOST_CARDS:
+        raise _bad_mix(value)
+    return dict(zip(_TYPES, cards, strict=True))
+
+
+def _bad_mix(value: str) -> BenchFailure:
+    return BenchFailure(
+        f'invalid mix: "{value}"',
+        detail=f"Expecting cards of {', '.join(_TYPES)}, whole numbers up to {_MOST_CARDS} and not all 0: "
+        '"45,43,4,4,4".'.replace("_", "-"),
+    )
+
+
+def tpcc_scripts(asked: "BenchOptions") -> list[BenchScript]:
+    """The five types of transactions, each with its cards of the deck."""
+    from plinth.model.native import Tpcc  # pydantic, which other loads need not wait for
+    from plinth.model.tpcc_options import TpccChoices
+
+    options = tpcc_options(asked)
+    chosen = {key: getattr(options, key) for key in TpccChoices.model_fields}
+    native = Tpcc(**chosen).model_dump(mode="json")
+    return [BenchScript(name, "", cards, native) for name, cards in options.mix.weights().items()]
+
+
+def tpcc_options(asked: "BenchOptions") -> "TpccOptions":
+    """The options of the workload, with those of the command line."""
+    from plinth.model.tpcc_options import TpccOptions
+
+    return TpccOptions.model_validate(asked.tpcc_options)
+
+
+def read_warehouses(connection: LibpqConnection) -> TpccTables:
+    """What the tables tell of themselves. Raises BenchFailure where they are not there, or not Plinth's."""
+    hint = f'Perhaps you need to do initialization ("plinth bench -i -b tpcc -s WAREHOUSES") in database "{connection.database}".'
+    try:
+        ((warehouses,),) = connection.execute("select count(*) from warehouse")
+        ((foreign_keys, unlogged),) = connection.execute(_KEYS_AND_KIND)
+    except StatementError as error:
+        missing = error.sqlstate == UNDEFINED_TABLE
+        raise BenchFailure(f"could not count the warehouses: {error}", hint=hint if missing else None) from error
+    except ValueError as error:
+        raise BenchFailure('there is no table "orders" beside "warehouse"', hint=hint) from error
+    ((comment,),) = connection.execute(SEED_QUERY)
+    seed = seed_in(comment)
+    if seed is None:
+        raise BenchFailure(
+            "the table warehouse was not made by Plinth: its comment has no seed, on which the non-uniform random numbers depend",
+            hint=hint,
+        )
+    if not int(warehouses or 0):
+        raise BenchFailure("the table warehouse is empty", hint=hint)
+    return TpccTables(int(warehouses or 0), seed, foreign_keys == "t", unlogged == "t")
+
+
+def vacuums(*, everything: bool) -> list[str]:
+    """The statements before a run: the small tables, whose rows are updated all the time; with -v all nine."""
+    small = [f"vacuum {table}" for table in _SMALL_TABLES]
+    return [*small, *(f"vacuum analyze {table.name}" for table in TABLES)] if everything else small
+
+
+def nopm_of(result: "LoadResult") -> float | None:
+    """New orders committed a minute of the measured phase."""
+    orders = next(one.measured for one in result.scripts if one.name == NEW_ORDER)
+    return new_orders_per_minute(orders.done, orders.rolled_back, result.measured_ns)
+
+
+def deviations_of(asked: "BenchOptions", tables: TpccTables) -> tuple[str, ...]:
+    """How the run differs from the specification, by its options and by what its tables are."""
+    options = tpcc_options(asked)
+    conduct = TpccConduct(
+        clients=asked.clients,
+        warehouses=tables.warehouses,
+        mix=options.mix.weights(),
+        isolation=options.isolation,
+        home=options.home,
+        remote_line_share=options.remote_line_share,
+        remote_payment_share=options.remote_payment_share,
+        rollback_share=options.rollback_share,
+        measured_s=asked.time_s or None,
+        foreign_keys=tables.foreign_keys,
+        rate=asked.rate is not None,
+        unlogged=tables.unlogged,
+        checks=False,
+    )
+    return deviations(conduct)
+
+
+def closing_lines(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> list[str]:
+    """The end of the report: NOPM, the notice and the deviations."""
+    nopm = nopm_of(result)
+    figure = [] if nopm is None else [f"new orders per minute (NOPM) = {nopm:.3f}"]
+    return [*figure, NOTICE, *(f"deviation: {text}" for text in deviations_of(asked, tables))]
+
+
+def figures(asked: "BenchOptions", tables: TpccTables, result: "LoadResult") -> dict[str, object]:
+    """The same for --json."""
+    return {
+        "warehouses": tables.warehouses,
+        "nopm": nopm_of(result),
+        "notice": NOTICE,
+        "deviations": list(deviations_of(asked, tables)),
+    }
