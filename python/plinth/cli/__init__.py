@@ -5,27 +5,37 @@
 
 import os
 import sys
+from textwrap import wrap
 
 from plinth import __version__
 from plinth.cli.commands import COMMANDS, Command
 
-_HEAD = "Plinth: how fast is PostgreSQL on this storage, how safe is it there, and which one should I choose?"
+_HEAD = """\
+Plinth: how fast is PostgreSQL on this storage, how safe is it there, and which
+one should I choose?"""
 _TAIL = """\
 Start here:
-  plinth init experiment.toml    a commented experiment that compares disk and memory
-  plinth plan experiment.toml    what will be done, how long it takes, what it needs
-  plinth run experiment.toml     do it; a table, a verdict and an HTML report
+  plinth init experiment.toml  a commented experiment: compares disk and memory
+  plinth plan experiment.toml  what will be done, the time and space it needs
+  plinth run experiment.toml   do it; a table, a verdict and an HTML report
 
-`plinth COMMAND --help` explains a command. Results go to stdout, progress and errors to stderr.
-Exit codes: 0 ok; 1 a run failed; 2 bad usage or experiment file; 3 measured but undecided; 4 refused for safety;
-5 a needed capability is missing; 99 a finding of --fail-on, or damage found by `durability verify`; 130 interrupted
-(results are kept)."""
+`plinth COMMAND --help` explains a command. Results go to stdout, progress and
+errors to stderr.
+
+Exit codes: 0 ok; 1 a run failed; 2 bad usage or experiment file; 3 measured but
+undecided; 4 refused for safety; 5 a needed capability is missing; 99 a finding
+of --fail-on, or damage found by `durability verify`; 130 interrupted (results
+are kept)."""
+_WIDTH = 80
 
 
 def help_text() -> str:
-    """Return the overview of all commands."""
-    width = max(len(command.name) for command in COMMANDS)
-    rows = [f"  {command.name:<{width}}  {command.help}" for command in COMMANDS]
+    """Return the overview of all commands, for a terminal of 80 columns."""
+    width = max(len(command.name) for command in COMMANDS) + 4
+    rows = []
+    for command in COMMANDS:
+        first, *more = wrap(command.help, _WIDTH - width)
+        rows += [f"  {command.name}".ljust(width) + first, *(" " * width + line for line in more)]
     return "\n".join([_HEAD, "", "Usage: plinth COMMAND [ARGUMENTS]", "", "Commands:", *rows, "", _TAIL])
 
 

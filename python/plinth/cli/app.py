@@ -2,18 +2,40 @@
 
 import shlex
 import sys
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from plinth import __version__
 from plinth.cli.commands import COMMANDS
-from plinth.cli.console import error_console
 from plinth.cli.exits import INTERRUPTED
-from plinth.cli.help import HelpFormatter
 from plinth.cli.printing import print_plain
 from plinth.model.errors import ExperimentError, Reported
 
+if TYPE_CHECKING:
+    from cyclopts.help import HelpPanel
+    from rich.console import Console, ConsoleOptions
+
+    from plinth.cli.help import HelpFormatter
+
 USAGE = 2
+
+
+class _HelpFormatter:
+    """`plinth.cli.help.HelpFormatter`, imported when help is printed."""
+
+    @cached_property
+    def _formatter(self) -> "HelpFormatter":
+        from plinth.cli.help import HelpFormatter
+
+        return HelpFormatter()
+
+    def __call__(self, console: "Console", options: "ConsoleOptions", panel: "HelpPanel") -> None:
+        self._formatter(console, options, panel)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._formatter, name)
 
 
 def application() -> App:
@@ -22,7 +44,7 @@ def application() -> App:
         name="plinth",
         version=__version__,
         help_format="plaintext",
-        help_formatter=HelpFormatter(),
+        help_formatter=_HelpFormatter(),
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -50,6 +72,8 @@ def call(words: list[str]) -> int:
 
 def show_error(error: Reported) -> None:
     """Print an error to stderr: what failed, where, got and allowed, then a hint."""
+    from plinth.cli.console import error_console
+
     console = error_console(soft_wrap=True)
     console.print("error: ", style="bold red", end="")
     if isinstance(error, ExperimentError):

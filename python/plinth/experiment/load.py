@@ -4,7 +4,7 @@ import tomllib
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -20,10 +20,12 @@ from plinth.experiment.secrets import SecretsTaken
 from plinth.experiment.text_files import UnreadableFile, read_text
 from plinth.experiment.toml_document import NotADocument, parse_toml
 from plinth.experiment.toml_text import toml_text
+from plinth.model.dataset import DatasetSpec
 from plinth.model.errors import ExperimentError, Problem, UsageError
-from plinth.model.experiment import Experiment, factor_path
+from plinth.model.experiment import Experiment, ServerSpec, factor_path
 from plinth.model.published import Reference
 from plinth.model.secrets import may_hold_secrets
+from plinth.model.storage import SPECS
 
 _QUOTES_HINT = 'text needs quotes, as in name = "ramdisk"; true, false and numbers do not'
 _TWICE = ("immutable namespace", "Cannot overwrite a value")
@@ -74,6 +76,13 @@ def load_experiment(path: Path, overrides: tuple[str, ...] = (), full: bool = Fa
     return load_text(text, str(path), path.parent, overrides, full)
 
 
+def _complete_specs() -> None:
+    """Let pydantic make the schemas that experiment, clusters and plan contain once: it makes that of an incomplete class anew
+    for each class that contains it."""
+    for spec in (*SPECS.values(), *get_args(get_args(DatasetSpec)[0]), ServerSpec):
+        spec.model_rebuild()
+
+
 def load_text(
     text: str, file: str, folder: Path, overrides: tuple[str, ...] = (), full: bool = False
 ) -> LoadedExperiment:
@@ -89,6 +98,7 @@ def load_text(
     removed_factors = tuple(apply_overrides(document, overrides))
     document = flatten(document, "matrix")
     problems: list[Problem] = []
+    _complete_specs()
     try:
         experiment = Experiment.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:

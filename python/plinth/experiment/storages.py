@@ -2,16 +2,24 @@
 reported with all others."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from plinth.model.errors import Problem
 from plinth.model.nearest import nearest
-from plinth.model.storage import MEMBER_KINDS, CountedStorage, FormattedStorage, Reference, StorageSpec, count_of
+from plinth.model.storage import (
+    MEMBER_KINDS,
+    SPECS,
+    CountedStorage,
+    FormattedStorage,
+    Reference,
+    StorageSpec,
+    count_of,
+)
 from plinth.model.storage_graph import raw_storages
 
-_SPEC: TypeAdapter[StorageSpec] = TypeAdapter(StorageSpec)
 _OF_A_FILESYSTEM = ("filesystem", "mkfs_options", "mount_options", "fill")
 
 
@@ -19,10 +27,11 @@ def valid_storages(tables: dict[str, Any]) -> dict[str, StorageSpec]:
     """Return the storages of [storage] that are valid separately; others are reported by the validation."""
     specs = {}
     for name, table in tables.items():
-        try:
-            specs[name] = _SPEC.validate_python(table, by_alias=True, by_name=False)
-        except ValidationError:
-            continue
+        kind = table.get("kind") if isinstance(table, dict) else None
+        spec = SPECS.get(kind) if isinstance(kind, str) else None
+        if spec is not None:
+            with suppress(ValidationError):
+                specs[name] = spec.model_validate(table, by_alias=True, by_name=False)
     return specs
 
 

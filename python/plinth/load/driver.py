@@ -1,16 +1,18 @@
 """The interface of load drivers, and the registry of drivers by the values of `workload.driver`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from plinth.load.drivers import DriverLoad, check_driver
+from plinth.load import drivers
 from plinth.load.engine import Load
-from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
 from plinth.model.plan import TransactionText
 from plinth.model.workload import Driver, WorkloadSpec
 from plinth.system.log_file import LogFile
 from plinth.system.runner import Runner
+
+if TYPE_CHECKING:
+    from plinth.model.load import LoadProgress, LoadResult
 
 
 class LoadDriver(Protocol):
@@ -25,7 +27,7 @@ class LoadDriver(Protocol):
         """Connect all clients and return when the load runs. Raises RunError if no client connects."""
         ...
 
-    def progress(self) -> LoadProgress:
+    def progress(self) -> "LoadProgress":
         """Return the progress, and the seconds and errors since the last call."""
         ...
 
@@ -42,7 +44,7 @@ class LoadDriver(Protocol):
         """Stop the load and return at once. Running transactions may finish within `stop_timeout_s` of the configuration."""
         ...
 
-    def result(self) -> LoadResult:
+    def result(self) -> "LoadResult":
         """Return the results. Raises RunError while the load runs."""
         ...
 
@@ -77,8 +79,8 @@ def _check_engine(
 
 def _python(driver: Driver) -> _Entry:
     return _Entry(
-        lambda config, runner, log: DriverLoad(driver, config, runner, log),
-        lambda workload, scripts, variables, config: check_driver(workload, scripts, variables),
+        lambda config, runner, log: drivers.DriverLoad(driver, config, runner, log),
+        lambda workload, scripts, variables, config: drivers.check_driver(workload, scripts, variables),
     )
 
 

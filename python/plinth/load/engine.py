@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from plinth.model.errors import Interrupted, RunError, UsageError
-from plinth.model.load import Histogram, LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig, LoadScript
 from plinth.model.shown import bytes_shown_in_json
 from plinth.system import cancel
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from plinth.model.load import Histogram, LoadProgress, LoadResult
 
 _POLL_S = 0.1
 _GRACE_S = 5.0
@@ -26,7 +26,7 @@ class Latencies:
     """A histogram as arrays: `values_ns[i]` (int64, ascending) is the highest latency of a bucket, `counts[i]` (int64) how
     many fell there. What it is of is in `of`, with count, sum, shortest and longest, which are exact."""
 
-    of: Histogram
+    of: "Histogram"
     values_ns: "NDArray[np.int64]"
     counts: "NDArray[np.int64]"
 
@@ -47,7 +47,7 @@ class Latencies:
 class LoadOutcome:
     """The results of a load: all of them as a model, and series and histograms as arrays that share the engine's memory."""
 
-    result: LoadResult
+    result: "LoadResult"
     _columns: dict[str, bytes]
     _buckets: list[tuple[bytes, bytes]]
 
@@ -122,8 +122,10 @@ class Load:
         with _plinth_errors():
             self._run.start(cancel.check)
 
-    def progress(self) -> LoadProgress:
+    def progress(self) -> "LoadProgress":
         """Return the progress, and the seconds and errors since the last call."""
+        from plinth.model.load import LoadProgress
+
         return LoadProgress.model_validate_json(bytes_shown_in_json(self._run.progress()))
 
     def wait(self, timeout_s: float) -> bool:
@@ -141,12 +143,14 @@ class Load:
         """Stop the load and return at once. Running transactions may finish within `stop_timeout_s`."""
         self._run.stop()
 
-    def result(self) -> LoadResult:
+    def result(self) -> "LoadResult":
         """Return the results as a model. Raises RunError while the load runs."""
         return self.outcome().result
 
     def outcome(self) -> LoadOutcome:
         """Return the results. Raises RunError while the load runs."""
+        from plinth.model.load import LoadResult
+
         with _plinth_errors():
             result = LoadResult.model_validate_json(bytes_shown_in_json(self._run.result()))
             columns, buckets = self._run.arrays()
@@ -154,7 +158,7 @@ class Load:
 
 
 def run(
-    config: LoadConfig, on_progress: Callable[[LoadProgress], object] | None = None, *, poll_s: float = _POLL_S
+    config: LoadConfig, on_progress: "Callable[[LoadProgress], object] | None" = None, *, poll_s: float = _POLL_S
 ) -> LoadOutcome:
     """Run a load to its end. `on_progress` is called every `poll_s` seconds, and once at the end.
 

@@ -215,7 +215,7 @@ class DiskConfig(Frozen):
     """The disk to serve, and where: the arguments of `plinth disk serve`."""
 
     profile: str
-    physics: Physics = Physics()
+    physics: Physics = Field(default_factory=Physics)
     size_bytes: SizeBytes
     backing: str = Field(description="The sparse file of the data; made when it is not there.")
     mount: str = Field(description="The directory to mount on.")

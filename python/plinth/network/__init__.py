@@ -1,5 +1,13 @@
 """The emulated network: network namespaces, the delay line between them, and how they are undone."""
 
-from plinth.network.control import NetworkControl as NetworkControl
-from plinth.network.layout import NetworkLayout as NetworkLayout
-from plinth.network.undo import NETWORK_UNDO as NETWORK_UNDO
+from typing import TYPE_CHECKING
+
+from plinth.model.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from plinth.network.control import NetworkControl
+    from plinth.network.layout import NetworkLayout
+    from plinth.network.undo import NETWORK_UNDO
+
+__getattr__ = lazy_exports(__name__, {"NETWORK_UNDO": "undo", "NetworkControl": "control", "NetworkLayout": "layout"})
+__all__ = ["NETWORK_UNDO", "NetworkControl", "NetworkLayout"]

@@ -48,7 +48,13 @@ for one that reads tables and statements, whose transactions are rolled back.
 Events: checkpoint_start, checkpoint_end, checkpoint_warning, gap, gap_end.
 """
 
-from plinth.observe.host_facts import host_facts
-from plinth.observe.observer import Observation, Observer
+from typing import TYPE_CHECKING
 
+from plinth.model.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from plinth.observe.facts import host_facts
+    from plinth.observe.observer import Observation, Observer
+
+__getattr__ = lazy_exports(__name__, {"Observation": "observer", "Observer": "observer", "host_facts": "facts"})
 __all__ = ["Observation", "Observer", "host_facts"]

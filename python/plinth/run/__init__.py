@@ -6,8 +6,9 @@ with `actions`; of what fails `watch`, `stall`, `health`, `failures`; of a run t
 What is named here is imported when it is asked for: who only plans does not wait for what runs and analyses.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from plinth.model.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from plinth.run.conduct import RunStatus, run_plan
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
     from plinth.run.planning import make_plan
     from plinth.run.resume import resume_bundle
 
-_HOMES = {
-    "Listener": "listener",
-    "LiveSecond": "listener",
-    "RunStatus": "conduct",
-    "make_plan": "planning",
-    "resume_bundle": "resume",
-    "run_plan": "conduct",
-}
-
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Listener": "listener",
+        "LiveSecond": "listener",
+        "RunStatus": "conduct",
+        "make_plan": "planning",
+        "resume_bundle": "resume",
+        "run_plan": "conduct",
+    },
+)
 __all__ = [
     "Listener",
     "LiveSecond",
@@ -32,10 +35,3 @@ __all__ = [
     "resume_bundle",
     "run_plan",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """One of the names above. Raises AttributeError for any other, as a module does."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

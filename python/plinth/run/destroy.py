@@ -7,13 +7,17 @@ from plinth.model.errors import Refused, UsageError
 from plinth.model.plan import DestructiveTarget
 from plinth.model.units import format_size
 from plinth.storage import Storage
-from plinth.storage.kinds.device import Device
 from plinth.system.runner import Runner
 
 
 def destructive_targets(storages: Iterable[Storage[Any]], runner: Runner) -> list[DestructiveTarget]:
     """The disks that these storages destroy, as found now."""
-    return [storage.destructive_target(runner) for storage in storages if isinstance(storage, Device)]
+    devices = [storage for storage in storages if storage.spec.kind == "device"]
+    if not devices:
+        return []
+    from plinth.storage.kinds.device import Device
+
+    return [storage.destructive_target(runner) for storage in devices if isinstance(storage, Device)]
 
 
 def check_destroy(targets: Collection[DestructiveTarget], destroy: Collection[str]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from plinth import server
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
@@ -18,7 +19,6 @@ from plinth.run.destroy import destructive_targets
 from plinth.run.restoring import Restoring
 from plinth.run.state_steps import cache_steps, keeping_steps, restoring_steps
 from plinth.run.undo import undo_step
-from plinth.server import external_step, settings_of_standby
 from plinth.storage import Storage
 from plinth.system.runner import Runner
 from plinth.workload import Dataset
@@ -67,7 +67,7 @@ def _provision_steps(
     steps = [step for storage in context.used_storages(clusters) for step in storage.steps()]
     for cluster in clusters:
         if cluster.is_external:
-            steps.append(external_step(context.run_id, cluster.id_of(cluster.primary)))
+            steps.append(server.external_step(context.run_id, cluster.id_of(cluster.primary)))
         else:
             steps += context.layout(cluster, cluster.primary).steps()
         for step in dataset_of(cluster.dataset).steps():
@@ -157,7 +157,7 @@ def _start_step(
 ) -> Step:
     settings = variant.settings
     if node.upstream is not None:
-        settings = settings_of_standby(
+        settings = server.settings_of_standby(
             variant.settings, variant.standby_settings.get(node.name, {}), [variant.settings]
         )
     shown = ", ".join(f"{name} = {value}" for name, value in settings.items()) or "defaults"

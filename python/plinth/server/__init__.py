@@ -1,21 +1,59 @@
 """The server under test: installations, managed clusters, external servers, and settings that are read back."""
 
-from plinth.server.cluster import Applied, Cluster
-from plinth.server.external import ExternalServer, external_step, found_before_connecting
-from plinth.server.installations import Survey, find_installation, find_installations, installed_version
-from plinth.server.layout import ClusterLayout, server_step_id
-from plinth.server.loaded_copy import CopySteps, LoadedCopy, RestoreWay, remove_copies_command, remove_snapshot
+from typing import TYPE_CHECKING
+
+from plinth.model.lazy import lazy_exports
 from plinth.server.relations import Relation, RelationReader, relations
-from plinth.server.settings import (
-    STANDBY_SETTINGS,
-    SettingDefinition,
-    SettingsProbe,
-    check_settings,
-    describe_settings,
-)
-from plinth.server.standby import Standby, await_caught_up, base_backup, settings_of_standby
-from plinth.server.standby_checks import standby_problems, standbys_of
 from plinth.system.database import connect, database_errors
+
+if TYPE_CHECKING:
+    from plinth.server.cluster import Applied, Cluster
+    from plinth.server.external import ExternalServer, external_step, found_before_connecting
+    from plinth.server.installations import Survey, find_installation, find_installations, installed_version
+    from plinth.server.layout import ClusterLayout, server_step_id
+    from plinth.server.loaded_copy import CopySteps, LoadedCopy, RestoreWay, remove_copies_command, remove_snapshot
+    from plinth.server.settings import (
+        STANDBY_SETTINGS,
+        SettingDefinition,
+        SettingsProbe,
+        check_settings,
+        describe_settings,
+    )
+    from plinth.server.standby import Standby, await_caught_up, base_backup, settings_of_standby
+    from plinth.server.standby_checks import standby_problems, standbys_of
+
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Applied": "cluster",
+        "Cluster": "cluster",
+        "ClusterLayout": "layout",
+        "CopySteps": "loaded_copy",
+        "ExternalServer": "external",
+        "LoadedCopy": "loaded_copy",
+        "RestoreWay": "loaded_copy",
+        "STANDBY_SETTINGS": "settings",
+        "SettingDefinition": "settings",
+        "SettingsProbe": "settings",
+        "Standby": "standby",
+        "Survey": "installations",
+        "await_caught_up": "standby",
+        "base_backup": "standby",
+        "check_settings": "settings",
+        "describe_settings": "settings",
+        "external_step": "external",
+        "find_installation": "installations",
+        "find_installations": "installations",
+        "found_before_connecting": "external",
+        "installed_version": "installations",
+        "remove_copies_command": "loaded_copy",
+        "remove_snapshot": "loaded_copy",
+        "server_step_id": "layout",
+        "settings_of_standby": "standby",
+        "standby_problems": "standby_checks",
+        "standbys_of": "standby_checks",
+    },
+)
 
 __all__ = [
     "STANDBY_SETTINGS",

@@ -1,42 +1,67 @@
 """The registry: the table of all kinds of storage, what makes one, and how the steps of all are undone."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from plinth.model.facts import HostFacts
 from plinth.model.storage import StorageSpec
 from plinth.model.storage_graph import in_order, raw_storages
-from plinth.storage.kinds.btrfs import Btrfs
-from plinth.storage.kinds.device import Device
-from plinth.storage.kinds.directory import Directory
-from plinth.storage.kinds.emulated import Emulated
-from plinth.storage.kinds.file import Files
-from plinth.storage.kinds.loop import Loop
-from plinth.storage.kinds.lvm import Lvm
-from plinth.storage.kinds.md import Md
-from plinth.storage.kinds.tmpfs import Tmpfs
-from plinth.storage.kinds.zfs import Zfs
-from plinth.storage.kinds.zram import Zram
 from plinth.storage.protocol import Storage, StorageContext
 from plinth.system.owner import Owner
-from plinth.system.undo import UndoHandlers
+from plinth.system.undo import UndoHandler, UndoHandlers
 
-KINDS: Mapping[str, type[Storage[Any]]] = {
-    "directory": Directory,
-    "tmpfs": Tmpfs,
-    "loop": Loop,
-    "file": Files,
-    "emulated": Emulated,
-    "zram": Zram,
-    "device": Device,
-    "btrfs": Btrfs,
-    "md": Md,
-    "lvm": Lvm,
-    "zfs": Zfs,
+_CLASSES = {
+    "directory": "directory.Directory",
+    "tmpfs": "tmpfs.Tmpfs",
+    "loop": "loop.Loop",
+    "file": "file.Files",
+    "emulated": "emulated.Emulated",
+    "zram": "zram.Zram",
+    "device": "device.Device",
+    "btrfs": "btrfs.Btrfs",
+    "md": "md.Md",
+    "lvm": "lvm.Lvm",
+    "zfs": "zfs.Zfs",
 }
-STORAGE_UNDO: UndoHandlers = {name: handler for kind in KINDS.values() for name, handler in kind.undo_handlers.items()}
+
+
+class _Kinds(Mapping[str, type[Storage[Any]]]):
+    """The class of each kind. A kind's module is imported when it is looked up: a plan needs few of them."""
+
+    def __getitem__(self, name: str) -> type[Storage[Any]]:
+        module, _, class_name = _CLASSES[name].partition(".")
+        return getattr(import_module(f"plinth.storage.kinds.{module}"), class_name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_CLASSES)
+
+    def __len__(self) -> int:
+        return len(_CLASSES)
+
+
+class _Undo(Mapping[str, UndoHandler]):
+    """The undo handlers of all kinds, which are imported when one is looked up."""
+
+    @cached_property
+    def _handlers(self) -> UndoHandlers:
+        return {name: handler for kind in KINDS.values() for name, handler in kind.undo_handlers.items()}
+
+    def __getitem__(self, name: str) -> UndoHandler:
+        return self._handlers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handlers)
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+
+KINDS = _Kinds()
+STORAGE_UNDO = _Undo()
 """How every step of every kind is undone."""
 
 

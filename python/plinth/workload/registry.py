@@ -22,13 +22,7 @@ from plinth.model.step import Step
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.workload.dataset import Dataset, Snapshot
-from plinth.workload.generated import Generated
-from plinth.workload.numbers import Numbers
 from plinth.workload.server import LoadServer
-from plinth.workload.sql_dataset import Sql
-from plinth.workload.tpcb import Tpcb
-from plinth.workload.tpcc import Tpcc
-from plinth.workload.upsert import Upsert
 
 if TYPE_CHECKING:
     import psycopg
@@ -82,19 +76,34 @@ def load_settings(spec: DatasetSpec) -> dict[str, SettingValue]:
 
 
 def dataset_of(spec: DatasetSpec, files: Mapping[str, str] | None = None) -> Dataset:
-    """The dataset that a specification asks for; `files` are the texts of the SQL files that it names, by path as written."""
+    """The dataset that a specification asks for; `files` are the texts of the SQL files that it names, by path as written.
+
+    Imports the modules of that kind only, since they are many.
+    """
     match spec:
         case TpcbDataset():
+            from plinth.workload.tpcb import Tpcb
+
             return Tpcb(spec)
         case TpccDataset():
+            from plinth.workload.tpcc import Tpcc
+
             return Tpcc(spec)
         case NumbersDataset():
+            from plinth.workload.numbers import Numbers
+
             return Numbers(spec)
         case UpsertDataset():
+            from plinth.workload.upsert import Upsert
+
             return Upsert(spec)
         case GeneratedDataset():
+            from plinth.workload.generated import Generated
+
             return Generated(spec)
         case SqlDataset():
+            from plinth.workload.sql_dataset import Sql
+
             return Sql(spec, files or {})
         case NoDataset():
             return Nothing()

@@ -7,7 +7,13 @@ aggregates.py   the clients' reports as series, histograms and totals
 check.py        what drivers need and do not take
 """
 
-from plinth.load.drivers.check import check_driver
-from plinth.load.drivers.load import DriverLoad
+from typing import TYPE_CHECKING
 
+from plinth.model.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from plinth.load.drivers.check import check_driver
+    from plinth.load.drivers.load import DriverLoad
+
+__getattr__ = lazy_exports(__name__, {"DriverLoad": "load", "check_driver": "check"})
 __all__ = ["DriverLoad", "check_driver"]
