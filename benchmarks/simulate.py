@@ -99,6 +99,9 @@ def adaptive_trials(count: int) -> Iterator[Result]:
     """Of trials that end once they have decided: equal variants until the last trial, then a difference of 5 %."""
     for most, family in ((20, 1), (60, 1), (20, 5)):
         rule = sequential.Rule(0.001, most, family)
+        share, many = noise.sequential_false_alarms(rule, 100 * count, 15), 100 * count
+        statistic = f"critical values of adaptive trials, at most {most}, {family} compared"
+        yield Result(statistic, share, many, (0.0, 0.05 / family))
         for name, one in noise.NOISES.items():
             share = noise.differences_shown(noise.sequential_decisions(one, rule, 1.0, count, 11))
             statistic = f"adaptive trials of equal variants, at most {most}, {family} compared, {name}"

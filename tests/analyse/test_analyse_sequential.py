@@ -24,6 +24,13 @@ def test_looks_after_every_block_give_no_more_false_alarms_than_one_look_would(n
     assert share(found, "difference") <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / replicas)
 
 
+@pytest.mark.parametrize(("most", "family"), [(4, 1), (12, 1), (20, 1), (20, 5)])
+def test_the_critical_values_spend_no_more_than_they_may(most: int, family: int) -> None:
+    replicas, allowed = 300_000, 0.05 / family
+    found = simulation.sequential_false_alarms(Rule(0.001, most, family), replicas, seed=46)
+    assert 0.9 * allowed < found <= allowed + math.sqrt(allowed * (1 - allowed) / replicas)
+
+
 def test_five_comparisons_share_the_false_alarms() -> None:
     found = simulation.sequential_decisions(EMULATED_DISK, Rule(0.001, 20, 5), 1.0, 1500, seed=42)
     assert share(found, "difference") <= 0.01 + 2 * math.sqrt(0.01 * 0.99 / 1500)

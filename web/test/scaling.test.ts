@@ -1,8 +1,13 @@
 /** Curves of a sweep: their panels, axes, published figures, and the heat map. */
 import { describe, expect, test } from "vitest";
+import type { EChartsOption, LineSeriesOption } from "../src/charts/echarts";
+import { hockeyStickOption, scalingOption } from "../src/charts/scaling";
+import { themeOf } from "../src/charts/theme";
 import type { Factor, Report, ScalingCurve } from "../src/format/report";
 import { curvePanels, heatMap, isLogarithmic } from "../src/model/scaling";
 import { report, variant } from "./sample";
+
+const THEME = themeOf(() => "#777777");
 
 function factor(name: string, values: readonly (number | string)[]): Factor {
   const isNumeric = values.every((value) => typeof value === "number");
@@ -36,6 +41,7 @@ function curve(
     knee_missing: "too few",
     fit: null,
     fit_missing: null,
+    schedule: null,
     sentence: "",
   };
 }
@@ -74,6 +80,34 @@ describe("panels", () => {
     const made = swept([factor("clients", [1, 2])], [curve("clients", "", {}, ["one", "gone"])], { one: {} });
     expect(curvePanels(made)[0]?.curves[0]?.levels.map(({ x, tps }) => [x, tps])).toEqual([[1, 100]]);
   });
+});
+
+test("an open loop is drawn beside its schedule, and its latencies bear their rates", () => {
+  const factors = [factor("workload.rate", [1, 2])];
+  const made = swept(factors, [curve("workload.rate", "", {}, ["slow", "fast"])], { slow: {}, fast: {} });
+  const [whole] = curvePanels(made);
+  if (!whole) throw new Error("no panel");
+  const curves = whole.curves.map((each) => ({
+    ...each,
+    levels: each.levels.map((level) => ({ ...level, p99_ns: 1_000_000 })),
+  }));
+  const panel = { ...whole, curves };
+  const series = (option: EChartsOption) => (option.series ?? []) as LineSeriesOption[];
+  const [asked] = series(scalingOption(panel, THEME));
+  expect([asked?.name, asked?.data]).toEqual([
+    "as scheduled",
+    [
+      [1, 1],
+      [2, 2],
+    ],
+  ]);
+  const [stick] = series(hockeyStickOption(panel, THEME));
+  expect(stick?.label?.show).toBe(true);
+  const clients = swept([factor("clients", [1, 2])], [curve("clients", "", {}, ["one"])], { one: {} });
+  const closed = curvePanels(clients)[0];
+  expect(closed && series(scalingOption(closed, THEME)).map(({ name }) => name)).not.toContain(
+    "as scheduled",
+  );
 });
 
 test("an axis is logarithmic over more than a decade, and never with a 0", () => {

@@ -15,6 +15,7 @@ from plinth.analyse.objectives import judge_objectives
 from plinth.analyse.pareto import pareto_fronts
 from plinth.analyse.preparation import preparations
 from plinth.analyse.safety import judge
+from plinth.analyse.schedule import latency_ratio
 from plinth.analyse.sweep_wording import sweep_answer
 from plinth.analyse.trials import Measured, ceiling_of, judge_trials
 from plinth.model.analysis import Analysis, Comparison, NoiseFloor, VariantResult
@@ -38,7 +39,8 @@ def analyse(contents: BundleContents) -> Analysis:
     noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     outcomes = _outcomes(contents, measured, design, noise)
     target = contents.plan.experiment.measure.target
-    comparisons = _compare({result.id: result for result in results}, outcomes, noise, target)
+    latencies = {pair: latency_ratio(*(measured[id_] for id_ in pair), seed) for pair in outcomes}
+    comparisons = _compare({result.id: result for result in results}, outcomes, latencies, noise, target)
     sweep = _sweep(design, measured, seed)
     return Analysis(
         run_id=contents.manifest.run_id,
@@ -168,7 +170,11 @@ def _outcomes(
 
 
 def _compare(
-    by_id: dict[str, VariantResult], outcomes: Mapping[Pair, Outcome], noise: NoiseFloor | None, target: float | None
+    by_id: dict[str, VariantResult],
+    outcomes: Mapping[Pair, Outcome],
+    latencies: Mapping[Pair, Estimate | None],
+    noise: NoiseFloor | None,
+    target: float | None,
 ) -> list[Comparison]:
     """Verdicts and sentences, in the order of the results."""
     places = {id_: place for place, id_ in enumerate(by_id)}
@@ -176,8 +182,12 @@ def _compare(
     for pair in sorted(outcomes, key=lambda pair: places[pair[0]]):
         outcome, (result, baseline) = outcomes[pair], (by_id[id_] for id_ in pair)
         variant_side, baseline_side = (wording.Side(side.label, side.safety.grade) for side in (result, baseline))
-        sentence = wording.comparison_sentence(
-            outcome.verdict, outcome.ratio, variant_side, baseline_side, noise, outcome.more_trials, target
+        sides = (variant_side, baseline_side)
+        latency = latencies[pair]
+        sentence = (
+            wording.scheduled_sentence([(variant_side.label, latency)], baseline_side.label, sides)
+            if latency
+            else wording.comparison_sentence(outcome.verdict, outcome.ratio, *sides, noise, outcome.more_trials, target)
         )
         comparisons.append(
             Comparison(
@@ -188,6 +198,7 @@ def _compare(
                 p_value=outcome.permutation_p_value,
                 verdict=outcome.verdict,
                 more_trials=outcome.more_trials,
+                latency_p99=latency,
                 note=_beside_medians(outcome.ratio, result, baseline),
                 sentence=sentence,
             )
@@ -220,6 +231,8 @@ def _answer(
     """The effect and its interval, what a sweep shows along its levels, and what becomes of an acknowledged commit."""
     if sweep is not None and (comparisons or sweep.curves):
         return sweep_answer(results, comparisons, sweep)
+    if len(comparisons) > 1 and all(one.latency_p99 for one in comparisons):
+        return _scheduled_answer(results, comparisons)
     if len(comparisons) > 1:
         return wording.ranking_answer(results, comparisons, groups[0] if groups else None, target)
     if comparisons:
@@ -230,3 +243,12 @@ def _answer(
     missing = [result.label for result in results if result.tps is None and not result.is_aa_twin]
     compared = f" No trial of {', '.join(missing)} counts, so nothing is compared." if missing else ""
     return wording.single_sentence(fastest, fastest.tps) + compared
+
+
+def _scheduled_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison]) -> str:
+    """Of open loops that all keep up with their schedule: p99 latency, the lowest first."""
+    labels = {result.id: result.label for result in results}
+    latencies = [(labels[one.variant], one.latency_p99) for one in comparisons if one.latency_p99 is not None]
+    latencies.sort(key=lambda pair: pair[1].value)
+    sides = [wording.Side(one.label, one.safety.grade) for one in results if not one.is_aa_twin]
+    return wording.scheduled_sentence(latencies, labels[comparisons[0].baseline], sides)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from plinth.analyse.adaptive import Adaptive
 from plinth.analyse.bootstrap import MIN_TRIALS
 from plinth.analyse.preparation import not_reached, not_steady_after_warmup
+from plinth.analyse.schedule import keeps_up
 from plinth.analyse.trials import JudgedTrial, Measured, name_trials
 from plinth.analyse.wording import commit_clause
 from plinth.model.analysis import NoiseFloor, VariantResult
@@ -17,8 +18,6 @@ from plinth.model.trial import Trial
 from plinth.model.units import format_duration
 
 MANY_FAILURES = 0.01
-MANY_MISSED = 0.01
-"""Share of an open loop's schedule that may be missed before the server is said not to keep up."""
 BUSY_ENGINE = 0.9
 """Share of its threads' time that the load engine may use before it, and not the server, sets the pace."""
 
@@ -217,8 +216,7 @@ def _schedules(measured: dict[str, Measured]) -> Iterator[str]:
         loop = one.open_loop()
         if loop is None or not loop.scheduled:
             continue
-        missed = loop.skipped + loop.open
-        if missed > MANY_MISSED * loop.scheduled:
+        if not keeps_up(loop, len(one.counted) * one.variant.workload.clients):
             yield (
                 f"{one.variant.label} did not keep up with the schedule: of {loop.scheduled:,} transactions due, "
                 f"{loop.skipped:,} were skipped as too late and {loop.open:,} left waiting at the end"

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Sequence
 
 from plinth.analyse.scaling import Levels, gains_end, holds_end, knee, scalability
+from plinth.analyse.schedule import schedule_limit
 from plinth.analyse.sweep_wording import CurveSummary, curve_sentence
 from plinth.analyse.trials import Measured
 from plinth.model.factors import Design
-from plinth.model.labels import levels_label
+from plinth.model.labels import RATE, levels_label
 from plinth.model.level import Level, level_text
 from plinth.model.sweep import Factor, Knee, ScalabilityFit, ScalingCurve, ScalingPoint
 
 CLIENTS = "workload.clients"
+NO_KNEE = "of an open loop the schedule shows from which rate on the server does not keep up"
 MOST_LEVELS = 20
 """Of a curve that is analysed: the work grows with the square of its levels."""
 
@@ -52,8 +54,10 @@ def _curve(factor: Factor, members: Sequence[Measured], seed: int) -> ScalingCur
     fixed: dict[str, Level] = {name: level for name, level in members[0].variant.levels.items() if name != factor.name}
     too_many = f"not looked for: {len(there)} levels are more than {MOST_LEVELS}" if len(there) > MOST_LEVELS else None
     gained, held = (None, None) if too_many else (gains_end(levels), holds_end(levels))
-    bend = too_many or knee(levels)
     fit = (too_many or _fit(members, levels)) if factor.name == CLIENTS else None
+    schedule = schedule_limit([(level.label, one) for level, one in there], seed) if factor.name == RATE else None
+    bend = too_many or (NO_KNEE if schedule else knee(levels))
+    summary = CurveSummary(factor.title, tuple(level.label for level, _ in there), levels, gained, held)
     return ScalingCurve(
         factor=factor.name,
         label=levels_label(fixed),
@@ -67,9 +71,8 @@ def _curve(factor: Factor, members: Sequence[Measured], seed: int) -> ScalingCur
         knee_missing=bend if isinstance(bend, str) else None,
         fit=fit if isinstance(fit, ScalabilityFit) else None,
         fit_missing=fit if isinstance(fit, str) else None,
-        sentence=curve_sentence(
-            CurveSummary(factor.title, tuple(level.label for level, _ in there), levels, gained, held)
-        ),
+        schedule=schedule,
+        sentence=schedule.sentence if schedule else curve_sentence(summary),
     )
 
 

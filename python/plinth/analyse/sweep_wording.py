@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from plinth.analyse.scaling import Levels
-from plinth.analyse.wording import NEAR, Side, commits_of, sentence
+from plinth.analyse.wording import NEAR, Side, commits_of, latency_of, sentence
 from plinth.model.analysis import Comparison, VariantResult, Verdict
 from plinth.model.estimate import Estimate
 from plinth.model.figures import number, times_of
-from plinth.model.labels import levels_label
+from plinth.model.labels import RATE, levels_label
 from plinth.model.sweep import Factor, ScalingCurve, Sweep
 from plinth.model.units import format_count
 
@@ -81,14 +81,18 @@ def _excludes_one(ratio: Estimate) -> bool:
 
 def sweep_answer(results: Sequence[VariantResult], comparisons: Sequence[Comparison], sweep: Sweep) -> str:
     """The answer of a sweep: how the compared levels rank along the others, then how throughput goes along the
-    numbers."""
+    numbers; of an open loop first up to which rate the server keeps up."""
     by_id = {result.id: result for result in results}
     compares_names = any(factor.unit is None for factor in sweep.factors if factor.name in sweep.compared)
-    parts = _level_comparisons(by_id, comparisons, sweep) if compares_names else []
+    compared = _level_comparisons(by_id, comparisons, sweep) if compares_names else []
     numbers = [factor for factor in sweep.factors if factor.unit is not None]
     along = [factor for factor in numbers if factor.name in sweep.compared] or numbers
-    for factor in along:
-        parts += _along(factor, [curve for curve in sweep.curves if curve.factor == factor.name])
+    found = {factor.name: [curve for curve in sweep.curves if curve.factor == factor.name] for factor in along}
+    rates, others = (
+        [part for factor in along if (factor.name == RATE) is is_rate for part in _along(factor, found[factor.name])]
+        for is_rate in (True, False)
+    )
+    parts = [*rates, *compared, *others]
     return " ".join([*map(sentence, parts), *commits_of(_sides(by_id.values(), sweep))])
 
 
@@ -135,7 +139,7 @@ class _LevelComparison:
     @property
     def is_open(self) -> bool:
         """Whether nothing is decided at any level."""
-        return all(one.verdict == "undecided" for one in self.comparisons)
+        return all(one.verdict == "undecided" and one.latency_p99 is None for one in self.comparisons)
 
     @property
     def largest(self) -> float:
@@ -199,9 +203,12 @@ _SAID: dict[Verdict, str] = {
 
 def _comparison_sentence(contest: _LevelComparison) -> str:
     """ "memory wins from 4 clients on: 2.1x disk (95 % CI 1.9 to 2.3) at 4 clients, ...; it is inconclusive up to 2 clients"."""
-    parts: list[str] = []
+    scheduled = [place for place, one in enumerate(contest.comparisons) if one.latency_p99 is not None]
+    parts = [_scheduled_part(contest, scheduled)] if scheduled else []
     for verdict, words in _SAID.items():
-        places = [place for place, one in enumerate(contest.comparisons) if one.verdict == verdict]
+        places = [
+            place for place, one in enumerate(contest.comparisons) if one.verdict == verdict and place not in scheduled
+        ]
         if not places:
             continue
         text = f"{words} {_where(places, contest)}"
@@ -209,11 +216,22 @@ def _comparison_sentence(contest: _LevelComparison) -> str:
             by_size = sorted(places, key=lambda place: contest.comparisons[place].ratio.value)
             named = sorted({by_size[0], by_size[-1]})
             text += ": " + ", ".join(
-                f"{times_of(contest.comparisons[place].ratio, contest.baseline)} at {contest.labels[place]}"
+                times_of(contest.comparisons[place].ratio, contest.baseline)
+                + (f" at {contest.labels[place]}" if len(places) > 1 else "")
                 for place in named
             )
         parts.append(text)
     return f"{contest.at + ': ' if contest.at else ''}{contest.variant} {'; it '.join(parts)}"
+
+
+def _scheduled_part(contest: _LevelComparison, places: Sequence[int]) -> str:
+    """Where both keep up with the schedule of an open loop: p99 latency at the first and the last of these levels."""
+    ratios = [
+        latency_of(ratio, contest.baseline) + (f" at {contest.labels[place]}" if len(places) > 1 else "")
+        for place in sorted({places[0], places[-1]})
+        if (ratio := contest.comparisons[place].latency_p99) is not None
+    ]
+    return f"keeps up with the schedule as {contest.baseline} does {_where(places, contest)}: p99 latency {', '.join(ratios)}"
 
 
 def _where(places: Sequence[int], contest: _LevelComparison) -> str:

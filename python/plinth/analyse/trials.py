@@ -114,6 +114,12 @@ class Measured:
         done = ((judged.contents.trial.block, judged.contents.trial.tps) for judged in self.counted)
         return {block: math.log(tps) for block, tps in done if tps}
 
+    @cached_property
+    def log_p99(self) -> dict[int, float]:
+        """log(p99 latency in ns) of the counted trials, by block."""
+        known = ((one.contents.trial.block, one.latency) for one in self.counted if one.latency)
+        return {block: math.log(max(latency.percentile_ns(990), 1)) for block, latency in known}
+
     def tps(self, seed: int) -> Estimate | None:
         """Median of the counted trials with its interval."""
         return stated(*estimate(list(self.log_tps.values()), seed, "median of the trials")) if self.counted else None

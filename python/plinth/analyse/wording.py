@@ -98,6 +98,22 @@ def comparison_sentence(
     return " ".join([*said, *commits_of([variant, baseline])])
 
 
+def latency_of(ratio: Estimate, baseline: str) -> str:
+    """p99 latency beside the baseline's: "0.31x disk's (95 % CI 0.28 to 0.35)"."""
+    return times_of(ratio, f"{baseline}'{'' if baseline.endswith('s') else 's'}")
+
+
+def scheduled_sentence(latencies: Sequence[tuple[str, Estimate]], baseline: str, sides: Sequence[Side]) -> str:
+    """The result for open loops that keep up with their schedule, of which only latency differs: labels and p99 over the baseline's."""
+    who = "both" if len(latencies) == 1 else "all"
+    named = "; ".join(f"{label} {latency_of(ratio, baseline)}" for label, ratio in latencies[:_MOST_NAMED])
+    more = f"; {left} more in the report" if (left := len(latencies) - _MOST_NAMED) > 0 else ""
+    said = sentence(
+        f"{who} keep up with the schedule, so that their throughput is what was asked for; p99 latency: {named}{more}"
+    )
+    return " ".join([said, *commits_of(sides)])
+
+
 def single_sentence(result: VariantResult, tps: Estimate) -> str:
     """The answer where there is nothing to compare with."""
     few = f" ({tps.note})" if tps.note else ""

@@ -361,6 +361,11 @@ class Comparison(Frozen):
     more_trials: int | None = Field(
         default=None, description="About how many more trials a variant would decide, when undecided."
     )
+    latency_p99: Estimate | None = Field(
+        default=None,
+        description="p99 latency over the baseline's, below 1 is faster: median of the ratios within blocks. Of open loops in which both "
+        "keep up with the schedule, where throughput is what was asked for; None of all others.",
+    )
     note: str | None = Field(
         default=None,
         description="Why the ratio is not the quotient of the two medians of tps, where they are more than 5 % apart.",

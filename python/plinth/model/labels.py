@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
+from plinth.model.figures import number
 from plinth.model.level import Level, level_text
+
+RATE = "workload.rate"
 
 _PREFIXES = {
     "server.version": "PostgreSQL",
@@ -26,7 +29,9 @@ def levels_label(levels: Mapping[str, Level]) -> str:
 
 
 def level_label(factor: str, level: Level) -> str:
-    """One level, so that it says by itself what it is of: "16 clients", "shared_buffers=1GB", "memory"."""
+    """One level, so that it says by itself what it is of: "16 clients", "shared_buffers=1GB", "4,000/s", "memory"."""
+    if factor == RATE and isinstance(level, int | float):
+        return f"{number(level)}/s"
     if factor in _UNITS:
         return f"{level} {_UNITS[factor]}" if level == 1 else f"{level} {_UNITS[factor]}s"
     if factor.startswith("server.settings."):

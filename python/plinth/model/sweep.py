@@ -76,6 +76,42 @@ class ScalingPoint(Frozen):
     value: float = Field(description="Of the factor, in its unit.")
 
 
+class ScheduleLevel(Frozen):
+    """A rate of an open loop, and how many of its counted trials kept up with the schedule."""
+
+    variant: str
+    label: str
+    trials: int = Field(description="Counted trials of which the transactions due are known.")
+    kept: int = Field(
+        description="Those in which at most 1 % of the transactions due were skipped, or left waiting for a client at the end."
+    )
+    p99_ns: int | None = Field(description="p99 latency from when a transaction was due, of all counted trials.")
+    tps: float | None = Field(description="Median of the counted trials.")
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether every trial kept up."""
+        return self.trials > 0 and self.kept == self.trials
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether no trial kept up."""
+        return self.trials > 0 and self.kept == 0
+
+
+class ScheduleLimit(Frozen):
+    """Up to which rate of an open loop the server keeps up with the schedule."""
+
+    levels: tuple[ScheduleLevel, ...] = Field(description="Ascending.")
+    kept_until: str | None = Field(
+        description="Label of the highest rate that is kept, with all lower ones, in every trial; None where the lowest is not."
+    )
+    missed_from: str | None = Field(
+        description="Label of the lowest rate that is missed, with all higher ones, in every trial; None where the highest is not."
+    )
+    sentence: str
+
+
 class ScalingCurve(Frozen):
     """Throughput over the levels of a numeric factor, at one combination of levels of all others."""
 
@@ -90,6 +126,9 @@ class ScalingCurve(Frozen):
     knee_missing: str | None = Field(description="Why no knee is given.")
     fit: ScalabilityFit | None = Field(description="Of clients in a closed loop only.")
     fit_missing: str | None = Field(description="Why there is no fit; None of factors other than clients.")
+    schedule: ScheduleLimit | None = Field(
+        default=None, description="Of workload.rate only: up to which rate the server keeps up."
+    )
     sentence: str = Field(description="What the curve shows, with a ratio and its interval.")
 
 

@@ -151,7 +151,8 @@ SPARE_CONNECTIONS = 20
 
 
 def _slug(label: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")[:60].strip("-") or "variant"
+    plain = re.sub(r"(?<=\d),(?=\d)", "", label.lower())
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60].strip("-") or "variant"
 
 
 def _unique(slug: str, taken: list[str]) -> str:

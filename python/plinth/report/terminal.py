@@ -157,9 +157,11 @@ def _objectives(analysis: Analysis) -> list[Text]:
 
 
 def _scaling(analysis: Analysis) -> list[Text]:
-    """Knee and fitted law of the curves of a sweep; the trend of throughput is in the answer.
+    """Knee and fitted law of the curves of a sweep; the trend of throughput is in the answer, and all there is of an open loop.
     Then the main effects of the factors."""
-    curves = curve_texts(analysis.sweep)
+    sweep = analysis.sweep
+    texts = zip(sweep.curves, curve_texts(sweep), strict=True) if sweep else ()
+    curves = [text for curve, text in texts if curve.schedule is None]
     lines = [
         Text.assemble(
             (f"{one.name}: ", "bold"), f"knee {one.knee}", (f"; scalability law {one.law}" if one.law else "", "dim")

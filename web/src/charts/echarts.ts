@@ -9,10 +9,19 @@ import {
   type TooltipComponentOption,
 } from "echarts/components";
 import * as echarts from "echarts/core";
+import { LabelLayout } from "echarts/features";
 import { SVGRenderer } from "echarts/renderers";
 import type { TooltipComponentFormatterCallbackParams } from "echarts/types/dist/option";
 
-echarts.use([LineChart, ScatterChart, GridComponent, MarkAreaComponent, TooltipComponent, SVGRenderer]);
+echarts.use([
+  LineChart,
+  ScatterChart,
+  GridComponent,
+  MarkAreaComponent,
+  TooltipComponent,
+  LabelLayout,
+  SVGRenderer,
+]);
 
 /** What the option of a chart may hold: a part that is not used above is an error of the compiler. */
 export type EChartsOption = echarts.ComposeOption<

@@ -2,13 +2,14 @@
 import { format } from "echarts/core";
 import { linearAxis, logAxis } from "../model/axis";
 import { paletteColour } from "../model/colours";
-import { type CurvePanel, type DrawnCurve, isLogarithmic } from "../model/scaling";
+import { type CurvePanel, type DrawnCurve, isLogarithmic, isOpenLoop } from "../model/scaling";
 import { interval, latency, number, tick } from "../model/units";
 import type { EChartsOption, LineSeriesOption } from "./echarts";
 import { type Theme, tooltipLook } from "./theme";
 
 /** The option of a panel of curves: lines through the medians, their intervals, published figures dashed, knees shaded. */
-export function scalingOption({ factor, curves }: CurvePanel, theme: Theme): EChartsOption {
+export function scalingOption(panel: CurvePanel, theme: Theme): EChartsOption {
+  const { factor, curves } = panel;
   const levels = curves.flatMap((curve) => curve.levels);
   const highs = levels.flatMap(({ tps, interval: bounds, published }) => [
     bounds?.high ?? tps,
@@ -42,8 +43,23 @@ export function scalingOption({ factor, curves }: CurvePanel, theme: Theme): ECh
       },
     },
     yAxis: rateAxis(highs, theme),
-    series: curves.flatMap((curve) => curveSeries(curve, texts, theme)),
+    series: [
+      ...(isOpenLoop(panel) ? [askedFor(ticks, theme)] : []),
+      ...curves.flatMap((curve) => curveSeries(curve, texts, theme)),
+    ],
   } satisfies EChartsOption;
+}
+
+/** Throughput as the schedule of an open loop asks for it: a curve leaves the line where the server does not keep up. */
+function askedFor(rates: readonly number[], theme: Theme): LineSeriesOption {
+  return {
+    type: "line",
+    name: "as scheduled",
+    silent: true,
+    showSymbol: false,
+    lineStyle: { color: theme.muted, width: 1, type: "dotted" },
+    data: rates.map((rate) => [rate, rate]),
+  };
 }
 
 function curveSeries(
@@ -109,9 +125,10 @@ function curveSeries(
   return [median, ...(whiskers.data?.length ? [whiskers] : []), ...(theirs.length ? [published] : [])];
 }
 
-/** p99 over the throughput that was reached, level after level: the knee of an open loop. */
+/** p99 over the throughput that was reached, level after level, each with its rate: the knee of an open loop. */
 export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme): EChartsOption {
   const texts = new Map(factor.levels.map(({ value, text }) => [value, text]));
+  const levelText = (x: number) => texts.get(x) ?? number(x);
   const known = curves.map((curve) => ({
     ...curve,
     levels: curve.levels.flatMap((level) =>
@@ -153,10 +170,18 @@ export function hockeyStickOption({ factor, curves }: CurvePanel, theme: Theme):
         symbolSize: 7,
         lineStyle: { color: paint, width: 1.75 },
         itemStyle: { color: paint },
+        label: {
+          show: true,
+          position: "right" as const,
+          fontSize: 10,
+          color: theme.muted,
+          formatter: ({ dataIndex }) => levelText(own[dataIndex]?.x ?? Number.NaN),
+        },
+        labelLayout: { hideOverlap: true },
         data: own.map(({ x, tps, p99_ns }) => ({
           value: [tps, p99_ns],
           name: format.encodeHTML(
-            `${name}, ${factor.title} ${texts.get(x) ?? number(x)}: ${number(tps)} tps, p99 ${latency(p99_ns)}`,
+            `${name}, ${factor.title} ${levelText(x)}: ${number(tps)} tps, p99 ${latency(p99_ns)}`,
           ),
         })),
       };

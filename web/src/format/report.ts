@@ -925,6 +925,10 @@ export interface Comparison {
    */
   more_trials: number | null;
   /**
+   * p99 latency over the baseline's, below 1 is faster: median of the ratios within blocks. Of open loops in which both keep up with the schedule, where throughput is what was asked for; None of all others.
+   */
+  latency_p99: Estimate | null;
+  /**
    * Why the ratio is not the quotient of the two medians of tps, where they are more than 5 % apart.
    */
   note: string | null;
@@ -1132,6 +1136,10 @@ export interface ScalingCurve {
    */
   fit_missing: string | null;
   /**
+   * Of workload.rate only: up to which rate the server keeps up.
+   */
+  schedule: ScheduleLimit | null;
+  /**
    * What the curve shows, with a ratio and its interval.
    */
   sentence: string;
@@ -1244,6 +1252,47 @@ export interface Estimate6 {
    * Where there are not enough trials for an interval: about how many more it takes.
    */
   more_trials: number | null;
+}
+/**
+ * Up to which rate of an open loop the server keeps up with the schedule.
+ */
+export interface ScheduleLimit {
+  /**
+   * Ascending.
+   */
+  levels: ScheduleLevel[];
+  /**
+   * Label of the highest rate that is kept, with all lower ones, in every trial; None where the lowest is not.
+   */
+  kept_until: string | null;
+  /**
+   * Label of the lowest rate that is missed, with all higher ones, in every trial; None where the highest is not.
+   */
+  missed_from: string | null;
+  sentence: string;
+}
+/**
+ * A rate of an open loop, and how many of its counted trials kept up with the schedule.
+ */
+export interface ScheduleLevel {
+  variant: string;
+  label: string;
+  /**
+   * Counted trials of which the transactions due are known.
+   */
+  trials: number;
+  /**
+   * Those in which at most 1 % of the transactions due were skipped, or left waiting for a client at the end.
+   */
+  kept: number;
+  /**
+   * p99 latency from when a transaction was due, of all counted trials.
+   */
+  p99_ns: number | null;
+  /**
+   * Median of the counted trials.
+   */
+  tps: number | null;
 }
 /**
  * Main effects and interactions of the factors, where every combination of their levels was measured.

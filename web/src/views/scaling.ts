@@ -32,11 +32,11 @@ export function scalingView(report: Report): HTMLElement | null {
       h(
         "p",
         { class: "footnote" },
-        `${note} Lines: 95 % intervals. Shaded: the interval of a knee's place. Dashed: published.`,
+        `${note} Lines: 95 % intervals. Shaded: the interval of a knee's place. Dashed: published.${panels.some(isOpenLoop) ? " Dotted: as scheduled." : ""}`,
       ),
     heat && heatTable(heat),
     ...tables,
-    panels.length > 0 && scrolling("Curves in words", dataTable(COLUMNS, report.curves)),
+    panels.length > 0 && scrolling("Curves in words", dataTable(curveColumns(report.curves), report.curves)),
   );
 }
 
@@ -79,12 +79,16 @@ function effects({ effects, effects_missing, sections }: Report): HTMLElement[] 
   ];
 }
 
-const COLUMNS: readonly Column<CurveText>[] = [
-  { head: "Curve", cell: (row) => row.name },
-  { head: "Throughput", cell: (row) => row.throughput },
-  { head: "Knee (95 % CI)", cell: (row) => row.knee },
-  { head: "Scalability law", cell: (row) => row.law },
-];
+/** The scalability law is of clients only, and has no column where they are not varied. */
+function curveColumns(curves: readonly CurveText[]): Column<CurveText>[] {
+  const columns: Column<CurveText>[] = [
+    { head: "Curve", cell: (row) => row.name },
+    { head: "Throughput", cell: (row) => row.throughput },
+    { head: "Knee (95 % CI)", cell: (row) => row.knee },
+  ];
+  if (curves.some(({ law }) => law)) columns.push({ head: "Scalability law", cell: (row) => row.law });
+  return columns;
+}
 
 function charts(panel: CurvePanel, place: number): HTMLElement[] {
   const over = panelTitle(panel);
