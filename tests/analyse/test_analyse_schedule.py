@@ -88,7 +88,7 @@ def test_a_server_that_keeps_up_with_everything_or_nothing_is_said_to() -> None:
 
 def test_a_rate_that_some_trials_keep_up_with_is_not_decided() -> None:
     def sometimes(variant: Variant, block: int) -> float:
-        rate = variant.workload.rate or 0
+        rate = float(str(variant.levels["workload.rate"]))
         return 0.3 if rate > 2000 or (rate == 2000 and block < 3) else 0.0
 
     assert analyse(scheduled(RATES, sometimes)).answer.startswith(

@@ -39,7 +39,7 @@ def analyse(contents: BundleContents) -> Analysis:
     noise_missing = None if noise else comparison.why_no_floor(pair, has_twin=any(r.is_aa_twin for r in results))
     outcomes = _outcomes(contents, measured, design, noise)
     target = contents.plan.experiment.measure.target
-    latencies = {pair: latency_ratio(*(measured[id_] for id_ in pair), seed) for pair in outcomes}
+    latencies = {(of, to): latency_ratio(measured[of], measured[to], seed) for of, to in outcomes}
     comparisons = _compare({result.id: result for result in results}, outcomes, latencies, noise, target)
     sweep = _sweep(design, measured, seed)
     return Analysis(

@@ -1,8 +1,10 @@
 """Latency percentile curves from merged histograms."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
+
+import numpy as np
 
 from plinth.model.load import Histogram
 from plinth.model.report import CurvePoint
@@ -14,7 +16,7 @@ POINTS_PER_NINE = 12
 def latency_curve(histograms: Iterable[Histogram]) -> tuple[CurvePoint, ...]:
     """Return latency by quantile of all transactions."""
     return percentile_curve(
-        bucket for histogram in histograms if histogram.scope == "transaction" for bucket in histogram.buckets
+        chain.from_iterable(histogram.buckets for histogram in histograms if histogram.scope == "transaction")
     )
 
 
@@ -23,18 +25,17 @@ def percentile_curve(buckets: Iterable[tuple[int, int]]) -> tuple[CurvePoint, ..
 
     Quantile q is the lowest latency that a share of at least q does not exceed, as HdrHistogram defines it.
     """
-    counts: Counter[int] = Counter()
-    for latency_ns, count in buckets:
-        counts[latency_ns] += count
-    total = counts.total()
+    pairs = np.fromiter(chain.from_iterable(buckets), dtype=np.int64).reshape(-1, 2)
+    latencies_ns, place = np.unique(pairs[:, 0], return_inverse=True)
+    counts = np.zeros(len(latencies_ns), dtype=np.int64)
+    np.add.at(counts, place, pairs[:, 1])
+    total = int(counts.sum())
     if not total:
         return ()
     steps = math.floor(math.log10(total) * POINTS_PER_NINE)
     wanted = [1 - 10 ** (-step / POINTS_PER_NINE) for step in range(steps + 1)] + [1.0]
-    points: list[CurvePoint] = []
-    reached = 0
-    for latency_ns in sorted(counts):
-        reached += counts[latency_ns]
-        while len(points) < len(wanted) and reached >= wanted[len(points)] * total:
-            points.append(CurvePoint(quantile=round(wanted[len(points)], 9), latency_ns=latency_ns))
-    return tuple(points)
+    reached = np.searchsorted(np.cumsum(counts), [quantile * total for quantile in wanted])
+    return tuple(
+        CurvePoint(quantile=round(quantile, 9), latency_ns=int(latencies_ns[place]))
+        for quantile, place in zip(wanted, reached, strict=True)
+    )

@@ -94,15 +94,17 @@ def _read_storages(contents: BundleContents, variant: Variant) -> dict[str, Stor
 
 
 def _tracks(trial: TrialContents, storages: Mapping[str, StorageFacts]) -> TrialTracks:
-    rows: dict[Reading, list[tuple[int, float]]] = {}
-    for sample in trial.read_samples(frozenset(PANEL_SOURCES.values())):
-        reading = Reading(sample.source, sample.object, sample.metric)
-        if reading in rows or is_drawn(reading):
-            rows.setdefault(reading, []).append((sample.t_ns, sample.value))
+    samples = trial.read_samples(frozenset(PANEL_SOURCES.values()))
+    drawn = {key: is_drawn(Reading(*key)) for key in {sample[1:4] for sample in samples}}
+    rows: dict[tuple[str, str, str], list[tuple[int, float]]] = {key: [] for key, is_ in drawn.items() if is_}
+    for sample in samples:
+        pairs = rows.get(sample[1:4])
+        if pairs is not None:
+            pairs.append((sample.t_ns, sample.value))
     tracks = {}
-    for reading, pairs in rows.items():
+    for key, pairs in rows.items():
         table = np.array(sorted(pairs), dtype=float)
-        tracks[reading] = Track(table[:, 0] / 1e9, table[:, 1])
+        tracks[Reading(*key)] = Track(table[:, 0] / 1e9, table[:, 1])
     return TrialTracks(trial, storages, tracks)
 
 
