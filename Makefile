@@ -11,7 +11,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 WEB_SOURCES := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print)
 VIEWER := python/plinth/report/viewer.html
 
-.PHONY: help try build test test-long check fmt bench bench-load simulate fuzz clean test-deps
+.PHONY: help try build test test-long check fmt bench bench-load bench-tpcc simulate fuzz clean test-deps
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -81,6 +81,9 @@ simulate: build ## every statistic of a report against a known truth, some minut
 
 bench-load: build ## loading beside pgbench -i and COPY, into benchmarks/runs/; takes hours: ROWS=2000000 scales down
 	$(BIN)/python benchmarks/loading.py $(if $(ROWS),--rows=$(ROWS))
+
+bench-tpcc: build ## the TPC-C-derived workload: time to load, client CPU a transaction; says which peers cannot be had
+	$(BIN)/python benchmarks/tpcc_vs_peers.py
 
 clean: ## delete what was built
 	rm -rf .venv target web/node_modules $(VIEWER) python/plinth/report/charts.js python/plinth/serve/live.js python/plinth/serve/live.css

@@ -24,7 +24,7 @@ def main() -> None:
     text = run.result()
     after, peak_kib = getrusage(RUSAGE_SELF), peak_memory_kib()
     result = json.loads(text)
-    (latencies,) = [one for one in result["histograms"] if one["scope"] == "transaction"]
+    latencies = [one for one in result["histograms"] if one["scope"] == "transaction"]
     measured = result["measured"]
     figures = {
         "transactions": measured["done"],
@@ -33,7 +33,7 @@ def main() -> None:
         "tps": measured["done"] / (result["measured_ns"] / 1e9),
         "user_s": after.ru_utime - before.ru_utime,
         "system_s": after.ru_stime - before.ru_stime,
-        "latency_mean_us": latencies["sum_ns"] / 1e3 / latencies["count"],
+        "latency_mean_us": sum(one["sum_ns"] for one in latencies) / 1e3 / sum(one["count"] for one in latencies),
         "peak_memory_kib": peak_kib,
         "statements_recorded": sum(one["count"] for one in result["histograms"] if one["scope"] == "statement"),
         "seconds_recorded": len(result["series"]),
