@@ -341,7 +341,7 @@ def test_a_planned_trial_that_is_gone_is_missed_although_the_seal_was_made_anew(
     verify_bundle(tmp_path / "b")
     shutil.rmtree(tmp_path / "b" / "trials" / "0002-disk")
     seal_bundle(BundleFolder(tmp_path / "b"))
-    with pytest.raises(RunError, match="1 trials missing") as error:
+    with pytest.raises(RunError, match="1 trial missing") as error:
         verify_bundle(tmp_path / "b")
     assert error.value.details == ("planned, but not in the bundle: trial 2 of disk",)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from plinth.bundle.files import BundleFolder, Entry, folder_of
 from plinth.bundle.reader import read_manifest, read_plan
 from plinth.model.errors import RunError
+from plinth.model.units import format_count
 
 SEAL = "SHA256SUMS"
 _UNSEALED = {"derived"}  # rebuilt at will
@@ -59,7 +60,8 @@ def verify_bundle(bundle: Path | BundleFolder) -> int:
     findings += [f"changed: {name}" for name in changed]
     lost = _missing_trials(folder) if {"manifest.json", "plan.json"} <= present.difference(changed) else []
     if findings or lost:
-        counted = [f"{len(found)} {what}" for found, what in ((findings, "files"), (lost, "trials missing")) if found]
+        counted = [format_count(len(findings), "file")] if findings else []
+        counted += [f"{format_count(len(lost), 'trial')} missing"] if lost else []
         raise RunError(
             f"the bundle was changed after its run: {', '.join(counted)}",
             where=str(folder.path),
