@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import socket
+from contextlib import ExitStack, suppress
 from html import escape
 
 import pytest
@@ -222,6 +223,23 @@ def test_a_damaged_request_ends_only_itself(server):
         answer = server.send(request, ends=True)
         assert not answer or answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 421 "))
     assert server.ask("/")[0] == 200
+
+
+def test_connections_without_a_whole_request_are_closed_and_keep_nobody_out(server):
+    """Any user of the machine can open them. The limit of connections is 200; they are closed after 3 s."""
+    begun = (b"", b"GET / HTTP/1.1\r\nHost: ", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\n")
+    with ExitStack() as held:
+        opened = [
+            held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60)) for _ in range(210)
+        ]
+        for number, connection in enumerate(opened):
+            connection.sendall(begun[number % len(begun)])
+        assert server.ask("/")[0] == 503
+        for connection in opened:
+            with suppress(ConnectionResetError):
+                while connection.recv(65536):
+                    pass
+        assert server.ask("/")[0] == 200
 
 
 def test_without_the_token_nothing_is_shown(server):

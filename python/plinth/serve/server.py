@@ -17,6 +17,7 @@ from plinth.model.errors import UsageError
 from plinth.run.interrupt import InterruptGuard
 from plinth.serve.app import Pages
 from plinth.serve.catalogue import Catalogue
+from plinth.serve.connection import TimedConnection
 from plinth.serve.guard import Guard
 from plinth.system import cancel
 
@@ -40,7 +41,7 @@ def serve(directory: Path, port: int, announce: Callable[[str], None]) -> None:
             uvicorn.Config(
                 guard,
                 loop="asyncio",
-                http="h11",
+                http=TimedConnection,
                 ws="none",
                 lifespan="off",
                 log_config=None,
