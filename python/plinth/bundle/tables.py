@@ -10,6 +10,7 @@ opened beneath the bundle's folder. To make a connection takes longer than to re
 DuckDB and numpy are slow to load, and most commands need no table: so they are imported where they are used.
 """
 
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -208,7 +209,9 @@ class Tables:
         try:
             yield self._connection
         except duckdb.Error as error:
-            raise RunError(f"cannot {doing} a table of the bundle: {error}", where=self._where(names)) from error
+            # What follows the first line is the query, and the descriptor's path names no file that a reader could look at.
+            reason = re.sub(r" ?'?/proc/self/fd/\d+'?", "", str(error).partition("\n")[0])
+            raise RunError(f"cannot {doing} a table of the bundle: {reason}", where=self._where(names)) from error
 
     @contextmanager
     def _valid(self, name: str) -> Iterator[None]:
