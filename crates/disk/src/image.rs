@@ -24,6 +24,9 @@ pub struct ImageConfig {
     pub mode: CutMode,
     /// The seed of its random choices.
     pub seed: u64,
+    /// A torn write is torn at a multiple of this, where it is more than the atomic unit of the disk.
+    #[serde(default)]
+    pub tear_bytes: u64,
 }
 
 /// The content that the overlay does not hold.

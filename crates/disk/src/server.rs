@@ -161,7 +161,7 @@ impl DiskServer {
                 disk: *size_bytes,
             });
         }
-        let image = recording.image(config.point, config.mode, config.seed)?;
+        let image = recording.image(config)?;
         let state = ImageState {
             config: config.clone(),
             cut: image.report,

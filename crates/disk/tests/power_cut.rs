@@ -186,12 +186,17 @@ impl Bench {
     /// What a recording says that a cut would leave.
     fn image(&self, mode: CutMode, seed: u64, atomic_write_bytes: u64) -> (Vec<u8>, CutReport) {
         let mut replay = self.replay.clone();
+        // The greater of the disk's unit and the image's counts.
+        let (of_disk, of_image) = match seed % 2 {
+            0 => (atomic_write_bytes, SECTOR_BYTES),
+            _ => (SECTOR_BYTES, atomic_write_bytes),
+        };
         let settings = Settings {
             capacity_bytes: self.volatile.capacity_bytes(),
-            atomic_write_bytes,
+            atomic_write_bytes: of_disk,
         };
         replay.apply(&Event::Settings(settings), 0);
-        let (content, report) = replay.cut(mode, seed);
+        let (content, report) = replay.cut(mode, seed, of_image);
         let mut image = Vec::new();
         for (range, source) in content {
             assert_eq!(
@@ -433,7 +438,13 @@ fn a_torn_write_is_torn_between_its_units_and_one_within_a_unit_is_not() {
                 let report = Bench::run(ROOMY, &write)
                     .cut_in_units(CutMode::Torn, seed, unit_bytes)
                     .1;
-                (report.writes_torn == 1).then_some(report.sectors_kept)
+                report.torn_write.map(|torn| {
+                    let sectors = |bytes| bytes / SECTOR_BYTES;
+                    assert_eq!(report.writes_torn, 1);
+                    assert_eq!((sectors(torn.offset), sectors(torn.length)), (first, 16));
+                    assert_eq!(sectors(torn.kept), report.sectors_kept);
+                    report.sectors_kept
+                })
             })
             .collect();
         assert_eq!(

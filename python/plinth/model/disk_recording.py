@@ -6,6 +6,15 @@ from pydantic import Field
 
 from plinth.model.base import Frozen
 from plinth.model.power_cut import CutMode
+from plinth.model.units import SizeBytes
+
+
+class TornWrite(Frozen):
+    """The write that a power cut tore."""
+
+    offset: int = Field(description="Where it begins on the disk.")
+    length: int
+    kept: int = Field(description="How many bytes of it, from its beginning, were kept; the rest is as before it.")
 
 
 class CutEffect(Frozen):
@@ -20,6 +29,7 @@ class CutEffect(Frozen):
     sectors_kept: int
     bytes_dropped: int
     bytes_kept: int
+    torn_write: TornWrite | None = None
 
 
 class ImageSource(Frozen):
@@ -29,6 +39,11 @@ class ImageSource(Frozen):
     point: int = Field(ge=0, lt=2**63, description="How many records of it come before the cut.")
     mode: CutMode = "drop"
     seed: int = Field(default=0, ge=0, lt=2**63, description="Of the cut's choices.")
+    tear_bytes: SizeBytes = Field(
+        default=0,
+        ge=0,
+        description="A torn write is torn at a multiple of this, where it is more than the disk's atomic unit.",
+    )
 
 
 class ImageStatus(ImageSource):

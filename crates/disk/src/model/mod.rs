@@ -22,7 +22,7 @@ pub use prediction::DepthOne;
 pub use profiles::{PROFILES, Profile, profile};
 pub use replay::{Content, Piece, Replay, Source};
 pub use timing::{Operation, Timing};
-pub use volatile::{Cut, CutMode, CutReport, Old, Previous, Sequence, Volatile};
+pub use volatile::{Cut, CutMode, CutReport, Old, Previous, Sequence, TornWrite, Volatile};
 
 /// An upper limit for the requests that a kernel's queue has in flight.
 const MAX_CHANNELS: u32 = 1024;

@@ -86,12 +86,13 @@ impl Replay {
         self.set(extent, source);
     }
 
-    /// The content after a power cut at this point.
-    pub fn cut(mut self, mode: CutMode, seed: u64) -> (Content, CutReport) {
+    /// The content after a power cut at this point. A torn write is torn at a multiple of `tear_bytes`, where that is
+    /// more than the atomic unit of the disk.
+    pub fn cut(mut self, mode: CutMode, seed: u64, tear_bytes: u64) -> (Content, CutReport) {
         let (restores, report) = self.volatile.cut(Cut {
             mode,
             seed,
-            atomic_write_bytes: self.atomic_write_bytes,
+            atomic_write_bytes: self.atomic_write_bytes.max(tear_bytes),
         });
         self.restore(&restores);
         (self.content, report)

@@ -112,6 +112,18 @@ pub struct CutReport {
     pub sectors_kept: u64,
     pub bytes_dropped: u64,
     pub bytes_kept: u64,
+    pub torn_write: Option<TornWrite>,
+}
+
+/// The write that a cut tore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TornWrite {
+    /// Where it begins on the disk.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// How many of its bytes survive, at its beginning; the rest is as it was before the write.
+    pub kept: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -376,7 +388,14 @@ impl CutReport {
         match kept_bytes {
             0 => self.writes_dropped += 1,
             _ if whole => self.writes_kept += 1,
-            _ => self.writes_torn += 1,
+            _ => {
+                self.writes_torn += 1;
+                self.torn_write = Some(TornWrite {
+                    offset: change.extent.offset,
+                    length: change.extent.length,
+                    kept: kept_bytes,
+                });
+            }
         }
         let kept = Extent {
             offset: change.extent.offset,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::format::{BASE, DATA, Header, HeaderError, RECORD_BYTES, RECORDS, Record, Step};
 use crate::error::DiskError;
-use crate::model::{Content, CutMode, CutReport, Replay};
+use crate::image::ImageConfig;
+use crate::model::{Content, CutReport, Replay};
 
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -154,17 +155,17 @@ impl Recording {
             .map(|record| (record.time_ns, record.step.kind()))
     }
 
-    /// The content of the disk after a power cut that follows its first `point` records.
+    /// The content of the disk after a power cut that follows some of its records.
     ///
     /// # Errors
     /// That there are fewer records, or the file that cannot be opened.
-    pub(crate) fn image(&self, point: u64, mode: CutMode, seed: u64) -> Result<Image, DiskError> {
-        let records = usize::try_from(point)
+    pub(crate) fn image(&self, of: &ImageConfig) -> Result<Image, DiskError> {
+        let records = usize::try_from(of.point)
             .ok()
             .and_then(|point| self.records.get(..point))
             .ok_or(DiskError::NoPoint {
                 folder: self.folder.clone(),
-                point,
+                point: of.point,
                 points: self.records.len(),
             })?;
         let header = &self.header;
@@ -174,7 +175,7 @@ impl Recording {
                 replay.apply(&event, record.position);
             }
         }
-        let (content, report) = replay.cut(mode, seed);
+        let (content, report) = replay.cut(of.mode, of.seed, of.tear_bytes);
         Ok(Image {
             content,
             report,

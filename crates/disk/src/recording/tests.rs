@@ -1,7 +1,7 @@
 //! Recordings of disks at work: an image is what a cut of the power would have left, byte for byte.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -11,6 +11,7 @@ use super::{Recording, RecordingStatus};
 use crate::backing::Backing;
 use crate::disk::{Disk, Pending};
 use crate::error::DiskError;
+use crate::image::ImageConfig;
 use crate::model::{
     CutMode, EioFault, Extent, FaultOperation, Lie, Overrides, SECTOR_BYTES, profile,
 };
@@ -205,11 +206,22 @@ impl Bench {
     }
 }
 
+/// The image that a cut leaves after `point` records.
+fn after(point: u64, mode: CutMode, seed: u64) -> ImageConfig {
+    ImageConfig {
+        recording: PathBuf::new(),
+        point,
+        mode,
+        seed,
+        tear_bytes: 0,
+    }
+}
+
 /// What an image holds, whose overlay is at `overlay`.
 fn image(recording: &Path, overlay: &Path, point: u64, mode: CutMode, seed: u64) -> Backing {
     let image = Recording::open(recording)
         .unwrap()
-        .image(point, mode, seed)
+        .image(&after(point, mode, seed))
         .unwrap();
     Backing::of_image(overlay, SIZE_BYTES, image).unwrap()
 }
@@ -253,7 +265,7 @@ proptest! {
         let recording = Recording::open(&bench.recording()).unwrap();
         prop_assert!(recording.is_complete());
         recording.verify().unwrap();
-        let found = recording.image(point, mode, seed).unwrap();
+        let found = recording.image(&after(point, mode, seed)).unwrap();
         if let Some(report) = report {
             prop_assert_eq!(found.report, report);
         }
@@ -414,7 +426,7 @@ fn what_is_damaged_or_something_else_is_refused() {
 fn a_point_that_is_not_there_and_an_overlay_that_is_used_are_refused() {
     let bench = recorded();
     let recording = Recording::open(&bench.recording()).unwrap();
-    let error = recording.image(5, CutMode::Drop, 0).unwrap_err();
+    let error = recording.image(&after(5, CutMode::Drop, 0)).unwrap_err();
     assert!(
         error
             .to_string()
@@ -423,7 +435,7 @@ fn a_point_that_is_not_there_and_an_overlay_that_is_used_are_refused() {
     );
     let overlay = bench.folder.path().join("overlay");
     std::fs::write(&overlay, vec![1; SIZE_BYTES as usize]).unwrap();
-    let image = recording.image(4, CutMode::Drop, 0).unwrap();
+    let image = recording.image(&after(4, CutMode::Drop, 0)).unwrap();
     let error = Backing::of_image(&overlay, SIZE_BYTES, image).unwrap_err();
     assert!(matches!(error, DiskError::OverlayUsed(_)), "{error}");
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from plinth import _native
 from plinth.model.disk_recording import ImageSource
 from plinth.model.power_cut import CutMode
-from plinth.storage.devices.disk_server import as_plinth_error
+from plinth.storage.devices.disk_process import as_plinth_error
 
 if TYPE_CHECKING:  # numpy takes a while, and most runs record nothing
     import numpy as np
@@ -60,9 +60,9 @@ class Recording(NamedTuple):
 
         return np.flatnonzero(np.isin(self.kinds, (_WRITE, _DISCARD, _DISCARD_AT_ONCE))) + 1
 
-    def image(self, point: int, mode: CutMode = "drop", seed: int = 0) -> ImageSource:
+    def image(self, point: int, mode: CutMode = "drop", seed: int = 0, tear_bytes: int = 0) -> ImageSource:
         """The image that a power cut at a point leaves."""
-        return ImageSource(recording=str(self.folder), point=point, mode=mode, seed=seed)
+        return ImageSource(recording=str(self.folder), point=point, mode=mode, seed=seed, tear_bytes=tear_bytes)
 
 
 def read_recording(folder: Path, *, verify: bool = True) -> Recording:
