@@ -16,7 +16,8 @@ from typing import Any
 from plinth.model.disk import DiskConfig
 from plinth.storage.devices.disk_control import DiskControl
 from plinth.storage.devices.disk_daemon import kill_daemon
-from plinth.storage.devices.disk_server import FILE_NAME, serve_command
+from plinth.storage.devices.disk_process import FILE_NAME
+from plinth.storage.devices.disk_server import serve_command
 from plinth.system.mounts import mounts, mounts_within
 
 MIB = 2**20

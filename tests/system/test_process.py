@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plinth.storage.devices.disk_daemon import daemons
+from plinth.storage.devices.disk_daemon import SERVE_MODULE, daemons
 from plinth.system.ending import kill_all
 from plinth.system.log_file import LogFile
 from plinth.system.process import Child, ProcessMark, arguments, boot_id, started_ticks
@@ -74,7 +74,7 @@ def test_a_process_may_call_itself_anything() -> None:
 @pytest.mark.parametrize(("user", "found"), [(None, True), ("nobody", False)])
 def test_a_daemon_of_ours_is_known_by_its_arguments_and_its_user(user: str | None, found: bool) -> None:
     """A process that hangs under the name of ours would have ours killed."""
-    words = ["disk", "serve", "--mount", "/mnt/no-such", "--control", "/no-such", "--label", "plinth-x"]
+    words = [SERVE_MODULE, "--mount", "/mnt/no-such", "--control", "/no-such", "--label", "plinth-x"]
     command = ["sh", "-c", "echo; read end", *words]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=user) as process:
         assert process.stdout is not None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -15,7 +15,7 @@ from plinth.model.nearest import nearest
 from plinth.model.power_cut import CutMode
 
 if TYPE_CHECKING:
-    from plinth.model.disk import DiskStatus, Physics
+    from plinth.model.disk import Physics
 
 _EXAMPLE = """
 Example for a shell (as root), with D=/tmp/disk:
@@ -83,13 +83,16 @@ def serve(
     point: Annotated[int, Parameter(help="Records before that cut: see `plinth disk points`.")] = 0,
     cut: Annotated[CutMode, Parameter(help="What that cut left of unflushed writes.")] = "drop",
     cut_seed: Annotated[int, Parameter(help="Of its choices.")] = 0,
+    tear: Annotated[
+        str, Parameter(help="It tears a write at a multiple of this, where that is more than the disk's atomic unit.")
+    ] = "512",
 ) -> int:
     """Serve a disk in the foreground, until it is unmounted or SIGTERM or Ctrl-C arrives.
 
     One line of JSON on stdout says that it is ready. With --lie, the disk lies from the start.
     """
     from plinth.model.disk import DiskConfig
-    from plinth.storage.devices.disk_server import serve as serve_disk
+    from plinth.storage.devices.disk_process import serve as serve_disk
 
     config = validated(
         DiskConfig,
@@ -106,11 +109,17 @@ def serve(
             "faults": faults,
             "image": None
             if recording is None
-            else {"recording": str(recording.absolute()), "point": point, "mode": cut, "seed": cut_seed},
+            else {
+                "recording": str(recording.absolute()),
+                "point": point,
+                "mode": cut,
+                "seed": cut_seed,
+                "tear_bytes": parse_value(tear),
+            },
         },
         {"size_bytes": "--size", "label": "--label", "seed": "--seed", "lie": "--lie", "faults": "--fault"},
     )
-    serve_disk(config, lambda status: print_json(json.dumps(_ready(status)), flush=True))
+    serve_disk(config.model_dump(mode="json"), lambda ready: print_json(json.dumps(ready), flush=True))
     return 0
 
 
@@ -281,10 +290,6 @@ def _control(socket: Path):
     from plinth.storage.devices.disk_control import DiskControl
 
     return DiskControl(socket)
-
-
-def _ready(found: "DiskStatus") -> dict[str, Any]:
-    return {"ready": True} | found.model_dump(include={"pid", "label", "mount", "control", "size_bytes", "profile"})
 
 
 def _physics(changes: Sequence[str]) -> "Physics":

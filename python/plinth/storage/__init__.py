@@ -1,8 +1,31 @@
-"""Storages: places where a data directory can be stored. One module a kind, behind one protocol."""
+"""Storages: places where a data directory can be stored. One module a kind, behind one protocol.
 
-from plinth.storage.inspect.describe import describe
-from plinth.storage.preflight import check_answers, check_places
-from plinth.storage.protocol import Storage
-from plinth.storage.registry import make
+What is named here is imported when it is asked for: the daemon of an emulated disk needs none of it, and is started
+thousands of times by an atlas.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plinth.storage.inspect.describe import describe
+    from plinth.storage.preflight import check_answers, check_places
+    from plinth.storage.protocol import Storage
+    from plinth.storage.registry import make
+
+_HOMES = {
+    "Storage": "protocol",
+    "check_answers": "preflight",
+    "check_places": "preflight",
+    "describe": "inspect.describe",
+    "make": "registry",
+}
 
 __all__ = ["Storage", "check_answers", "check_places", "describe", "make"]
+
+
+def __getattr__(name: str) -> Any:
+    """One of the names above. Raises AttributeError for any other, as a module does."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -20,14 +20,15 @@ from plinth.system.process import all_exit
 from plinth.system.runner import Runner
 from plinth.system.undo import HungDaemon
 
-_SERVE = ("disk", "serve")
+SERVE_MODULE = "plinth.cli.serve_disk"
+"""What such a process runs; `plinth disk serve` is the same for people."""
 _END_TIMEOUT_S = 10.0
 _UNMOUNT_TIMEOUT_S = 60.0  # of the file that is served: nothing of it is kept in memory
 
 
 def daemons(mount: Path, label: str | None = None) -> list[Daemon]:
     """The processes that were started to serve a disk on `mount` (with `label`, if one is given)."""
-    return find_daemons(_SERVE, {"--mount": str(mount)} | ({} if label is None else {"--label": label}))
+    return find_daemons((SERVE_MODULE,), {"--mount": str(mount)} | ({} if label is None else {"--label": label}))
 
 
 def abort_hung(mount: Path, label: str) -> None:
