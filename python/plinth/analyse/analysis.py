@@ -7,6 +7,7 @@ from plinth.analyse.adaptive import Adaptive, Pair
 from plinth.analyse.caveats import caveats
 from plinth.analyse.comparison import Outcome, Ratio
 from plinth.analyse.curves import curves_of
+from plinth.analyse.cut_controls import controls_of
 from plinth.analyse.durability import durability_of, power_cut_sentence, with_test
 from plinth.analyse.effects import effects_of
 from plinth.analyse.endurance import stated_rating, variant_endurance, written_by_block
@@ -59,6 +60,7 @@ def analyse(contents: BundleContents) -> Analysis:
         ),
         sweep=sweep,
         objectives=judge_objectives(contents, measured, results, seed),
+        cut_controls=controls_of(contents, results),
         noise=noise,
         noise_missing=noise_missing,
         rating=stated_rating(contents),

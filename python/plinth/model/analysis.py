@@ -6,6 +6,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.bottleneck import Bottleneck, VariantBottleneck, WaitShare
+from plinth.model.cut_controls import CutControls
 from plinth.model.drive import Rating
 from plinth.model.durability import CutMoment, DamageKind, PowerCut
 from plinth.model.endurance import VariantEndurance
@@ -411,6 +412,9 @@ class Analysis(Frozen):
     )
     objectives: tuple[ObjectiveResult, ...] = Field(
         default=(), description="Each objective for each of its variants; the A/A twin has none of its own."
+    )
+    cut_controls: CutControls | None = Field(
+        default=None, description="Whether the run's power cuts find what must be found; None where no power was cut."
     )
     noise: NoiseFloor | None
     noise_missing: str | None = Field(default=None, description="Why the noise floor is not known, where it is not.")

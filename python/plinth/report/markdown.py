@@ -210,7 +210,8 @@ def _durability(report: Report) -> str:
         for cut in variant.durability.examples
         for damage in cut.damage
     ]
-    return "\n\n".join(filter(None, (_table(heads, rows), _list(examples))))
+    controls = "" if report.analysis.cut_controls is None else _text(report.analysis.cut_controls.sentence)
+    return "\n\n".join(filter(None, (_table(heads, rows), controls, _list(examples))))
 
 
 def _new_orders(report: Report) -> str:

@@ -199,7 +199,8 @@ def _durability(analysis: Analysis) -> list[Text]:
         )
         for label, test in tested[:_MAX_VARIANTS]
     ]
-    return [_title(SECTIONS.durability), *lines, *_more(len(tested))] if lines else []
+    controls = [] if analysis.cut_controls is None else [Text(analysis.cut_controls.sentence)]
+    return [_title(SECTIONS.durability), *lines, *_more(len(tested)), *controls] if lines else []
 
 
 def _new_orders(analysis: Analysis, tpcc: TpccTexts | None) -> list[Text]:
