@@ -75,3 +75,27 @@ def test_files_stay_about_one_thing():
         if path.name not in generated and (lines := path.read_text().count("\n")) > 500
     }
     assert not long
+
+
+def strings_but_docstrings(path: Path) -> set[str]:
+    """The text of every string of a file that is a value."""
+    tree = ast.parse(path.read_text())
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents
+    }
+
+
+def test_no_server_is_brought_up_by_pg_resetwal_or_zeroed_pages():
+    """A server that does not recover is a result of a power cut. cut_problems.py refuses the settings by their names."""
+    hiding = re.compile(r"pg_resetwal|zero_damaged_pages|ignore_checksum_failure|ignore_invalid_pages")
+    users = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if any(hiding.search(text) for text in strings_but_docstrings(path))
+    }
+    assert users == {"run/cut_problems.py"}
+    crates = [path for path in (ROOT / "crates").rglob("*.rs") if hiding.search(path.read_text())]
+    assert crates == []

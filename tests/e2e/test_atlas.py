@@ -11,7 +11,8 @@ from power_cut_experiment import TPCB, TPCB_WITH_LEDGER, experiment
 
 ATLAS = experiment(
     cuts=0,
-    durability='atlas = 6\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nstop_after = 9',
+    durability='atlas = 6\nrecordings = 2\nrecord = "1s"\nmodes = ["drop", "torn"]\nmoments = ["load", "checkpoint"]\n'
+    'points = ["change"]\ntear_sizes = [512]\nstop_after = 9',
     load=TPCB_WITH_LEDGER,
     data="",
     wal='filesystem = "btrfs"',  # of which one image at a time can be mounted

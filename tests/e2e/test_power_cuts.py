@@ -79,6 +79,18 @@ def test_every_form_of_the_report_has_the_cuts(tested):
     assert "no power cut was made" not in markdown
 
 
+def test_every_form_of_the_report_says_what_became_of_the_controls(tested):
+    project, _, done = tested
+    said = "Controls, which must lose commits: damage was found in 5 of 5 power cuts"
+    assert said in " ".join(done.stdout.split())
+    assert said in project.plinth("report", project.bundle, "--markdown").stdout
+    analysis = json.loads(project.plinth("report", project.bundle, "--json").stdout)["analysis"]
+    expected = {one["variant"]: one["expected"] for one in analysis["cut_controls"]["controls"]}
+    assert set(expected) == {*(name.replace("_", "-") for name in CONTROLS), "memory"}
+    assert expected["late"] == "late is told to lie about flushes: late-flush=20"
+    assert said in (project.bundle / "derived" / "report.html").read_text()
+
+
 def test_a_run_that_is_interrupted_between_cuts_makes_the_rest_when_resumed(project, nothing_left):
     project.write(experiment(cuts=3, durability='moments = ["load"]\nmodes = ["drop"]', honest=""))
     run = project.start("--yes")
@@ -142,6 +154,10 @@ SELECT_ONLY = TPCB[0], 'builtin = "select-only"'
                 'kind = "emulated"\nprofile = "sata-ssd"\nsize = "512MiB"', 'kind = "directory"'
             ),
             "honest is of kind directory: the power of its disk cannot be cut by software",
+        ),
+        (
+            experiment(honest="").replace("[dataset]", "[server.settings]\nzero_damaged_pages = true\n[dataset]"),
+            "zero_damaged_pages = on hides the damage",
         ),
         (experiment(cuts=0, honest=""), "cuts"),
         (experiment(durability='modes = ["all"]', honest=""), "modes"),

@@ -43,7 +43,7 @@ def test_a_round_is_the_same_for_every_variant_and_rounds_differ():
     assert all(len(one) == 1 for one in rounds)
     assert len({cut.seed for cut in cuts}) == 24
     kinds = [(cut.mode, cut.moment) for cut in cuts[::2]]
-    assert {kinds.count(kind) for kind in kinds} == {2}, "twelve kinds, each twice"
+    assert {kinds.count(kind) for kind in kinds} == {1}, "four modes at six moments, each once"
 
 
 def test_the_order_depends_on_the_seed_only():
@@ -59,7 +59,8 @@ def test_damage_ends_the_cuts_of_its_variant(stop_after: int | None, left: list[
 
 
 def test_images_are_spread_over_recordings_each_with_every_mode_and_moment():
-    cuts = order(atlas=16, recordings=2, modes=["drop", "torn"])
+    moments = ["load", "checkpoint", "recovery"]
+    cuts = order(atlas=16, recordings=2, modes=["drop", "torn"], moments=moments, points=["change"], tear_sizes=[512])
     variants = [one.id for one in VARIANTS if not one.is_aa_twin]
     assert [cut.number for cut in cuts] == list(range(1, 16 * len(variants) + 1))
     assert [(cut.recording, cut.variant) for cut in cuts][::8] == [(n, one) for n in (1, 2) for one in variants]
@@ -69,6 +70,26 @@ def test_images_are_spread_over_recordings_each_with_every_mode_and_moment():
         kinds = {(cut.mode, cut.moment) for cut in group}
         assert kinds == {(mode, moment) for mode in ("drop", "torn") for moment in ("load", "checkpoint")}
     assert len({cut.seed for cut in cuts}) == 16
+
+
+def test_images_are_taken_at_flushes_and_at_changes_and_tear_at_each_size():
+    cuts = [cut for cut in order(atlas=7, recordings=1, moments=["load"]) if cut.variant == VARIANTS[0].id]
+    assert [(cut.point, cut.mode, cut.tear_bytes) for cut in cuts] == [
+        ("flush", "drop", 0),
+        ("change", "drop", 0),
+        ("change", "subset", 0),
+        ("change", "prefix", 0),
+        ("change", "torn", 512),
+        ("change", "torn", 4096),
+        ("change", "torn", 8192),
+    ]
+    only = order(atlas=9, recordings=3, points=["flush"])
+    assert {(cut.point, cut.mode) for cut in only} == {("flush", "drop")}
+
+
+def test_few_images_of_many_recordings_have_every_kind_in_turn():
+    cuts = [cut for cut in order(atlas=35, recordings=35) if cut.variant == VARIANTS[0].id]
+    assert len({(cut.moment, cut.point, cut.mode, cut.tear_bytes) for cut in cuts}) == 35
 
 
 def test_live_cuts_come_before_images_and_more_recordings_than_images_are_none():

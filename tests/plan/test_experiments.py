@@ -94,14 +94,14 @@ def test_a_curated_experiment_is_shown_beside_its_study_at_either_size(file: Pat
     """Every factor's published levels have a place here, and something that was published is of a variant."""
     loaded = load_experiment(file, ())
     experiment = loaded.experiment
-    if experiment.full:
-        full = load_experiment(file, (), full=True).experiment
-        assert {factor: len(levels) for factor, levels in full.matrix.items()} == {
-            factor: len(levels) for factor, levels in experiment.matrix.items()
-        }
+    full = load_experiment(file, (), full=bool(experiment.full)).experiment
     assert (experiment.reference is None) == (loaded.reference is None)
     if loaded.reference is None:
         return
+    if experiment.full:
+        assert {factor: len(levels) for factor, levels in full.matrix.items()} == {
+            factor: len(levels) for factor, levels in experiment.matrix.items()
+        }
     beside = published_beside(make_plan(loaded, run_id="curated", bundle=Path("bundle")), nothing_measured(experiment))
     assert beside is not None
     rows = [*beside.figures, *beside.ratios]

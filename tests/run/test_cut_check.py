@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from plinth.model.errors import RunError
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.model.trial import Check
 from plinth.model.workload import WorkloadSpec
 from plinth.run.cut_check import CutState, Findings, check_recovered
+from plinth.run.power_cut import start_server
 from plinth.server import Cluster, connect
 from plinth.system.runner import Runner
 from plinth.workload.registry import Nothing
@@ -107,3 +109,29 @@ def test_nothing_is_known_of_tables_that_scripts_make(cluster):
     found = checked_with(cluster, "SELECT 1", Counted())
     (check,) = [check for check in found.checks if check.name == "invariants of the dataset"]
     assert found.damage == [] and check.not_run == "none is known of this dataset and workload"
+
+
+def test_a_recovery_that_takes_too_long_is_neither_damage_nor_a_clean_result(cluster):
+    found = Findings()
+    with pytest.raises(RunError, match="the recovery took longer than 1 us, and was ended") as error:
+        start_server(cluster, {"fsync": False}, found, limit_s=1e-6)
+    assert found.damage == [] and error.value.hint == "raise durability.recovery_limit"
+    assert not cluster.alive()
+
+
+def test_a_server_that_does_not_recover_is_a_result_with_the_last_lines_of_its_log(cluster):
+    """Its WAL is gone, and nothing is done to bring it up all the same."""
+    cluster.start({"fsync": False})
+    with connect(cluster.connection) as control:
+        control.execute("CREATE TABLE left_in_wal AS SELECT 1")
+    cluster.kill()
+    wal = cluster.layout.data_directory / "pg_wal"
+    segments = [path for path in wal.iterdir() if len(path.name) == 24]
+    for path in segments:
+        path.unlink()
+    found = Findings()
+    assert not start_server(cluster, {"fsync": False}, found)
+    (damage,) = found.damage
+    assert segments and damage.kind == "recovery refused"
+    assert "PANIC:  could not locate a valid checkpoint record" in damage.evidence[0]
+    assert not found.is_intact and not [path for path in wal.iterdir() if len(path.name) == 24]

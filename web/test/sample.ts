@@ -172,6 +172,7 @@ export function report(changes: Partial<Report> = {}): Report {
       answer: "!",
       variants,
       sweep: null,
+      cut_controls: null,
       groups: [],
       pareto: [],
       objectives: [],

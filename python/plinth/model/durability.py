@@ -8,14 +8,16 @@ from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen
 from plinth.model.commit_ledger import CommitTimeline, FindingKind
-from plinth.model.disk import CutReport
+from plinth.model.disk import AtomicWriteBytes, CutReport
 from plinth.model.power_cut import CutMode
 from plinth.model.units import DurationS
 
 POWER_CUT_VERSION = 1
-CutMoment = Literal["load", "checkpoint", "recovery"]
-"""What the server does when the power is cut: it serves the load, also writes a checkpoint, or recovers from the cut
-before."""
+CutMoment = Literal["load", "checkpoint", "recovery", "extension", "segment-switch", "control-file"]
+"""What the server does when the power is cut: it serves the load; beside the load it writes a checkpoint, extends a table,
+switches to the next WAL segment, or has just written pg_control; or it recovers from the cut before."""
+CutPoint = Literal["flush", "change"]
+"""Where an image of a recording is taken: just after a flush was answered, or just after any write, discard or flush."""
 DamageKind = Literal[
     FindingKind,
     "invariant broken",
@@ -23,6 +25,7 @@ DamageKind = Literal[
     "index and heap disagree",
     "visibility map wrong",
     "checksum failure",
+    "torn page",
     "unlogged table not reset",
     "server crashed",
     "recovery refused",
@@ -69,11 +72,27 @@ class DurabilitySpec(Frozen):
         examples=[["drop", "torn"]],
     )
     moments: tuple[CutMoment, ...] = Field(
-        default=("load", "checkpoint", "recovery"),
+        default=("load", "checkpoint", "recovery", "extension", "segment-switch", "control-file"),
         min_length=1,
-        description="When the power goes, in turn: load, at a random moment of the load; checkpoint, in a checkpoint beside the load; "
-        "recovery, once more while the server recovers from a cut in the load.",
+        description="When the power goes, in turn: load, at a random moment of the load; beside the load, checkpoint, in a checkpoint, "
+        "extension, while a table is extended, segment-switch, while WAL goes on to the next segment, control-file, when a checkpoint "
+        "has just written pg_control; recovery, once more while the server recovers from a cut in the load (live cuts only).",
         examples=[["load"]],
+    )
+    points: tuple[CutPoint, ...] = Field(
+        default=("flush", "change"),
+        min_length=1,
+        description="Where the images of an atlas are taken, in turn: flush, just after a flush was answered, with all that no flush had "
+        "made durable lost: at every one of a recording where there are as many images, otherwise at a seeded sample; change, just "
+        "after a write, discard or flush, at random, with what `modes` say lost.",
+        examples=[["flush"]],
+    )
+    tear_sizes: tuple[AtomicWriteBytes, ...] = Field(
+        default=(512, 4096, 8192),
+        min_length=1,
+        description="At multiples of which bytes the images of mode torn tear a write, in turn; at those of the drive's atomic unit where "
+        "that is more. 512 and 4096 tear pages, 8192 tears between the pages of one write.",
+        examples=[["4KiB"]],
     )
     disks: Literal["all", "one"] = Field(
         default="all",
@@ -86,6 +105,14 @@ class DurabilitySpec(Frozen):
         gt=0,
         description="The power goes at a random moment of this time, which begins with the first acknowledged transaction.",
         examples=["5s"],
+    )
+    recovery_limit_s: DurationS = Field(
+        default=300.0,
+        alias="recovery_limit",
+        gt=0,
+        description="How long a recovery may take. One that takes longer is ended; nothing was learned then, and such a cut counts "
+        "neither way. Default: 5 min.",
+        examples=["20min"],
     )
     stop_after: int | None = Field(
         default=3,
@@ -111,6 +138,10 @@ class PlannedCut(Frozen):
     recording: int | None = Field(
         default=None,
         description="The recording of the variant whose image it is, from 1; None for a live cut of the disks themselves.",
+    )
+    point: CutPoint | None = Field(default=None, description="Where the image is taken; None for a live cut.")
+    tear_bytes: int = Field(
+        default=0, ge=0, description="Of an image of mode torn: the write is torn at a multiple of this."
     )
 
 
@@ -142,6 +173,10 @@ class PowerCut(Frozen):
     moment: CutMoment
     recording: int | None = Field(
         default=None, description="The recording of which it is an image; None for a live cut."
+    )
+    point: CutPoint | None = Field(default=None, description="Where the image is taken; None for a live cut.")
+    tear_bytes: int = Field(
+        default=0, ge=0, description="Of an image of mode torn: the write is torn at a multiple of this."
     )
     points: tuple[int, ...] = Field(
         default=(),

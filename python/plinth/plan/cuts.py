@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from plinth.model.durability import CutMoment, DurabilitySpec, PlannedCut
+from plinth.model.durability import CutMoment, CutPoint, DurabilitySpec, PlannedCut
 from plinth.model.experiment import Experiment
 from plinth.model.plan import Variant
 from plinth.model.power_cut import CutMode
@@ -12,6 +12,8 @@ from plinth.model.units import format_count, format_duration
 
 _SEED_STRIDE = 1_000_033
 _LOAD: CutMoment = "load"
+_ImageKind = tuple[CutPoint, CutMode, int]
+"""Where an image is taken, what is lost, and at multiples of how many bytes a write is torn."""
 
 
 def order_cuts(variants: Sequence[Variant], durability: DurabilitySpec | None, seed: int) -> list[PlannedCut]:
@@ -38,11 +40,13 @@ def _images(variants: Sequence[str], durability: DurabilitySpec, seed: int, firs
     """Yield the images of each recording consecutively, with every mode at every moment in turn."""
     # Only live cuts can be followed by a second cut during recovery.
     moments: list[CutMoment] = [moment for moment in durability.moments if moment != "recovery"]
-    kinds: list[tuple[CutMoment, CutMode]] = list(product(moments or [_LOAD], durability.modes))
+    kinds: list[tuple[_ImageKind, CutMoment]] = list(product(_image_kinds(durability), moments or [_LOAD]))
     number = first
     for recording, variant in product(range(1, durability.recordings + 1), variants):
-        for place, image in enumerate(range(recording - 1, durability.atlas, durability.recordings)):
-            moment, mode = kinds[(place + recording - 1) % len(kinds)]
+        images = range(recording - 1, durability.atlas, durability.recordings)
+        before = (recording - 1) * len(range(0, durability.atlas, durability.recordings))
+        for place, image in enumerate(images, start=before):
+            (point, mode, tear_bytes), moment = kinds[place % len(kinds)]
             yield PlannedCut(
                 number=number,
                 variant=variant,
@@ -50,8 +54,24 @@ def _images(variants: Sequence[str], durability: DurabilitySpec, seed: int, firs
                 mode=mode,
                 moment=moment,
                 recording=recording,
+                point=point,
+                tear_bytes=tear_bytes,
             )
             number += 1
+
+
+def _image_kinds(durability: DurabilitySpec) -> list[_ImageKind]:
+    """Each point with its modes, and the mode torn with each size at which it tears."""
+    kinds: list[_ImageKind] = []
+    for point in durability.points:
+        if point == "flush":  # the flush covers all that was sent before it: there is next to nothing to choose from
+            kinds.append(("flush", "drop", 0))
+            continue
+        for mode in durability.modes:
+            sizes: tuple[int, ...] = durability.tear_sizes if mode == "torn" else (0,)
+            for size in sizes:
+                kinds.append(("change", mode, size))
+    return kinds
 
 
 def _seed(of_experiment: int, cut: int) -> int:

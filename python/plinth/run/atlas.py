@@ -7,7 +7,7 @@ answers that clients had received by then: the records of the disks and of the l
 import os
 import random
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plinth.load import LoadDriver
-from plinth.model.durability import PlannedCut, PowerCut
+from plinth.model.durability import CutMoment, CutPoint, PlannedCut, PowerCut
 from plinth.model.errors import Interrupted, PlinthError, Refused, RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
-from plinth.run.cut_check import CutState, Findings, check_recovered
+from plinth.run.cut_check import CutState, Findings, check_recovered, name_torn_pages
+from plinth.run.cut_moments import Window, moments_beside_load, prepare_moment, windows_of
 from plinth.run.failures import reason_of
 from plinth.run.load_of import STOP_TIMEOUT_S
-from plinth.run.power import PowerLoss
 from plinth.run.power_cut import CutSubject, await_first_commit, run_for, start_server
 from plinth.run.recorded import (
     ImageCut,
@@ -61,18 +61,46 @@ class RecordedLoad:
     load: LoadResult
     ledger: CommitLedger
     first_ns: int
-    checkpoint_ns: tuple[int, int]
+    windows: Mapping[CutMoment, Window]
+    """When the server did what it was made to do beside the load."""
     changes_ns: "NDArray[np.int64]"
     """When something was written, discarded or flushed, of any disk, while the load ran."""
+    flushes_ns: "NDArray[np.int64]"
+    """When a flush was answered, of any disk, while the load ran."""
 
-    def moment(self, planned: PlannedCut) -> int:
-        """When the power is cut: just after a write, a discard or a flush of some disk, at random among those of its
-        moment."""
-        begun, ended = self.checkpoint_ns
-        is_within = (self.changes_ns >= begun) & (self.changes_ns <= ended)
-        chosen = self.changes_ns[is_within == (planned.moment == "checkpoint")]
-        chosen = chosen if len(chosen) else self.changes_ns
-        return int(chosen[random.Random(planned.seed).randrange(len(chosen))])
+    def cut_times_ns(self, images: Sequence[PlannedCut]) -> dict[int, int]:
+        """When the power is cut for each image, by its number: just after a flush, or any change, of some disk.
+
+        Those of one moment and point are at different times, in an order by the seed of the first, until there is no other.
+        """
+        groups: dict[tuple[CutMoment, CutPoint | None], list[PlannedCut]] = {}
+        for image in images:
+            groups.setdefault((image.moment, image.point), []).append(image)
+        times: dict[int, int] = {}
+        for (moment, point), group in groups.items():
+            candidates = self._candidates_ns(moment, point)
+            order = random.Random(group[0].seed).sample(range(len(candidates)), len(candidates))
+            for place, image in enumerate(group):
+                times[image.number] = int(candidates[order[place % len(order)]])
+        return times
+
+    def _candidates_ns(self, moment: CutMoment, point: CutPoint | None) -> "NDArray[np.int64]":
+        for times in (self.flushes_ns, self.changes_ns) if point == "flush" else (self.changes_ns,):
+            chosen = times[self._is_in(times, moment)]
+            if len(chosen):
+                return chosen
+        return self.changes_ns
+
+    def _is_in(self, times: "NDArray[np.int64]", moment: CutMoment) -> "NDArray[np.bool_]":
+        import numpy as np
+
+        if moment in self.windows:
+            begun, ended = self.windows[moment]
+            return (times >= begun) & (times <= ended)
+        outside = np.ones(len(times), np.bool_)
+        for begun, ended in self.windows.values():
+            outside &= (times < begun) | (times > ended)
+        return outside
 
 
 @dataclass(frozen=True)
@@ -85,22 +113,25 @@ class Atlas:
     place: Path
     """Where recordings are made, beside one another; not on the disks."""
 
-    def record(self, load: LoadDriver, ledger: Path, record_s: float) -> RecordedLoad:
-        """Run a load for `record_s`, with a checkpoint in the middle of it, and stop the server once all is
-        recorded."""
+    def record(self, load: LoadDriver, ledger: Path, record_s: float, moments: Collection[CutMoment]) -> RecordedLoad:
+        """Run a load for `record_s`, with what the server does in `moments` in the midst of it, and stop the server once all
+        is recorded."""
         one = self.subject
+        beside = moments_beside_load(moments)
+        windows: dict[CutMoment, Window] = {}
         with database_errors("prepare a recording", one.variant.label), connect(one.cluster.connection) as control:
             before = prepare_commits(control, one.variant.workload, one.dataset)
+            for moment in beside:
+                prepare_moment(control, moment)
             control.execute("CHECKPOINT")
             with recording(self.storages, self.place, one.runner, self.journal):
                 try:
                     load.start()
                     await_first_commit(load)
                     first_ns = time.monotonic_ns()
-                    run_for(load, record_s / 2)
-                    begun_ns = time.monotonic_ns()
-                    control.execute("CHECKPOINT")
-                    checkpoint_ns = (begun_ns, time.monotonic_ns())
+                    for moment in beside:
+                        run_for(load, record_s / (len(beside) + 1))
+                        windows |= windows_of(moment, one.cluster)
                     run_for(load, max(0.0, record_s - (time.monotonic_ns() - first_ns) / 1e9))
                     last_ns = time.monotonic_ns()
                 finally:
@@ -108,8 +139,10 @@ class Atlas:
                     load.wait(STOP_TIMEOUT_S)
         one.cluster.stop()
         disks = read_recorded(self.storages, self.place)
-        changes_ns = disks.change_times_ns()
-        changes_ns = changes_ns[(changes_ns >= first_ns) & (changes_ns <= last_ns)]
+        changes_ns, flushes_ns = (
+            times[(times >= first_ns) & (times <= last_ns)]
+            for times in (disks.change_times_ns(), disks.flush_times_ns())
+        )
         if not len(changes_ns):
             raise RunError("nothing was written to the disks while they were recorded")
         return RecordedLoad(
@@ -118,8 +151,9 @@ class Atlas:
             load=load.result(),
             ledger=read_commit_ledger(ledger),
             first_ns=first_ns,
-            checkpoint_ns=checkpoint_ns,
+            windows=windows,
             changes_ns=changes_ns,
+            flushes_ns=flushes_ns,
         )
 
     def keep(self, folder: Path) -> None:
@@ -141,7 +175,10 @@ class Atlas:
         affected = [storage for storage in self.storages if storage.spec.filesystem == "btrfs"]
         with self._detached(affected):
             at_once = 1 if affected else at_once
-            yield from _each_at_once(lambda planned: self._image(planned, recorded), images, at_once)
+            times_ns = recorded.cut_times_ns(images)
+            yield from _each_at_once(
+                lambda planned: self._image(planned, times_ns[planned.number], recorded), images, at_once
+            )
 
     @contextmanager
     def _detached(self, affected: Sequence[Emulated]) -> Iterator[None]:
@@ -153,15 +190,14 @@ class Atlas:
             for storage in affected:
                 storage.attach(self.subject.runner, self.journal)
 
-    def _image(self, planned: PlannedCut, recorded: RecordedLoad) -> PowerCut:
+    def _image(self, planned: PlannedCut, at_ns: int, recorded: RecordedLoad) -> PowerCut:
         one, found, failure = self.subject, Findings(), None
         started_unix_ns = time.time_ns()
-        at_ns = recorded.moment(planned)
         points = recorded.disks.points_at(at_ns)
         image = ServerImage(
             f"image-{planned.number}",
             recorded.disks,
-            ImageCut(points, planned.mode, planned.seed),
+            ImageCut(points, planned.mode, planned.seed, planned.tear_bytes),
             one.cluster.layout,
             one.runner,
             self.journal,
@@ -169,7 +205,16 @@ class Atlas:
         at_cut = CutState(recorded.before, recorded.load, recorded.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
         found.after_s = (at_ns - recorded.first_ns) / 1e9
         try:
-            check_image(image, recorded.disks, one.variant, one.installation, one.dataset, at_cut, found, one.runner)
+            check_image(
+                image,
+                one.variant,
+                one.installation,
+                one.dataset,
+                at_cut,
+                found,
+                one.runner,
+                recovery_limit_s=one.recovery_limit_s,
+            )
         except PlinthError as error:
             failure = reason_of(error)
         finally:
@@ -185,19 +230,20 @@ class Atlas:
 
 def check_image(
     image: ServerImage,
-    disks: RecordedDisks,
     variant: Variant,
     installation: Installation,
     dataset: Dataset,
     at_cut: CutState,
     found: Findings,
     runner: Runner,
+    *,
+    recovery_limit_s: float,
 ) -> None:
     """Serve an image, let its server recover and check it; the findings are added to `found`. The caller removes the
     image."""
     started_s = time.monotonic()
     image.attach()
-    found.lost = PowerLoss(tuple(storage.name for storage in disks.storages), image.effects())
+    found.lost = image.effects()
     try:
         image.mount()
         image.relocate()
@@ -209,9 +255,10 @@ def check_image(
     except OSError as error:
         found.refuse((f"the data directory cannot be read: {error}",))
         return
-    if start_server(image.cluster, variant.settings, found):
+    if start_server(image.cluster, variant.settings, found, recovery_limit_s):
         found.recovery_s = time.monotonic() - started_s
         check_recovered(image.cluster, installation, variant, dataset, at_cut, found, runner)
+    name_torn_pages(found, image.cluster, variant)
 
 
 def images_at_once(cluster: Cluster) -> int:

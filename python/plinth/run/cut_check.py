@@ -11,7 +11,15 @@ from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
 from plinth.run.power import PowerLoss
 from plinth.server import Cluster, connect, database_errors
-from plinth.server.integrity import Integrity, check_checksums, check_database, check_unlogged, is_unanswered
+from plinth.server.integrity import (
+    CHECKSUMS,
+    Integrity,
+    check_checksums,
+    check_database,
+    check_unlogged,
+    is_unanswered,
+)
+from plinth.server.torn_pages import torn_pages, with_torn_pages
 from plinth.server.waldump import last_commit_before
 from plinth.system.runner import Runner
 from plinth.workload.commit_ledger import CommitLedger
@@ -146,6 +154,19 @@ def check_recovered(
             found.damage.append(Damage(kind="server crashed", count=1, evidence=evidence))
     cluster.stop()
     found.add(check_checksums(cluster.layout, installation, runner, checksums))
+
+
+def name_torn_pages(found: Findings, cluster: Cluster, variant: Variant) -> None:
+    """Tell torn pages from the other damage that was found; the server is stopped, and its files are there."""
+    if not found.damage or not found.lost.torn:
+        return
+    unverified = any(check.name == CHECKSUMS and check.not_run is not None for check in found.checks)
+    found.damage = with_torn_pages(
+        found.damage,
+        torn_pages(cluster.layout.data_directory, found.lost.torn),
+        checksums=not unverified,
+        full_page_writes=str(variant.settings.get("full_page_writes", "on")).lower() not in ("off", "false", "no", "0"),
+    )
 
 
 def _check_commits(

@@ -13,6 +13,8 @@ from plinth.storage import Storage
 from plinth.workload import Dataset
 from plinth.workload.survival import knows_commits
 
+_HIDE_DAMAGE = ("zero_damaged_pages", "ignore_checksum_failure", "ignore_invalid_pages")
+
 
 def cut_problems(
     durability: DurabilitySpec,
@@ -44,6 +46,13 @@ def cut_problems(
                     f"the power cannot be cut: {refusal}",
                     path=["storage", storage.name],
                     hint='use kind = "emulated", or leave [durability] out',
+                )
+        for setting in _HIDE_DAMAGE:
+            if str(variant.settings.get(setting, "off")).lower() in ("on", "true", "yes", "1"):
+                found[setting] = Problem(
+                    f"{setting} = on hides the damage that power cuts are to find",
+                    path=["server", "settings", setting],
+                    hint="leave it out: a server that does not recover is a result",
                 )
         if durability.atlas:
             cuttable = sorted(names - found.keys())

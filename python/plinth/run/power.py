@@ -2,11 +2,15 @@
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from plinth.model.disk import CutReport
+from plinth.model.disk_recording import CutEffect
 from plinth.model.power_cut import CutMode
+from plinth.server.torn_pages import TornPlace
 from plinth.storage import Storage
+from plinth.storage.kinds.emulated import Emulated
 from plinth.system.journal import Journal
 from plinth.system.runner import Runner
 
@@ -16,6 +20,18 @@ class PowerLoss(NamedTuple):
 
     disks: tuple[str, ...]
     reports: tuple[CutReport, ...]
+    torn: tuple[TornPlace, ...] = ()
+    """The writes that were torn on disks whose file system can tell what is there."""
+
+
+def torn_place(storage: Storage[Any], effect: CutEffect, mount_point: Path) -> TornPlace | None:
+    """The write that a cut tore on a disk of `storage`, mounted at `mount_point`; None where nothing was torn, and where the
+    file system does not have places on one disk: on btrfs, and below arrays."""
+    if effect.torn_write is None or not isinstance(storage, Emulated) or storage.is_raw:
+        return None
+    if len(storage.configs) > 1 or storage.spec.filesystem == "btrfs":
+        return None
+    return TornPlace(mount_point, effect.torn_write)
 
 
 class Power:
@@ -48,7 +64,15 @@ class Power:
             storage.name if len(storage.disks()) == 1 else f"{storage.name} {index + 1}" for storage, index in disks
         ]
         memory = [storage.name for storage in self._storages if not storage.requires() and not storage.disks()]
-        return PowerLoss((*names, *(memory if self._which == "all" else ())), tuple(reports))
+        torn = (
+            torn_place(storage, report, storage.mount_point)
+            for (storage, _), report in zip(disks, reports, strict=True)
+        )
+        return PowerLoss(
+            (*names, *(memory if self._which == "all" else ())),
+            tuple(reports),
+            tuple(place for place in torn if place is not None),
+        )
 
     def restore(self) -> None:
         """Restore the power: file systems are unmounted while nothing can be written, then attached and mounted

@@ -2,11 +2,9 @@
 
 import contextlib
 import random
-import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +16,13 @@ from plinth.model.errors import Interrupted, PlinthError, RunError
 from plinth.model.facts import Installation
 from plinth.model.load import LoadResult
 from plinth.model.plan import Variant
-from plinth.run.cut_check import CutState, Findings, check_recovered, inserted_lsn
+from plinth.model.units import format_duration
+from plinth.run.cut_check import CutState, Findings, check_recovered, inserted_lsn, name_torn_pages
+from plinth.run.cut_moments import in_the_midst, is_beside_load, prepare_moment
 from plinth.run.load_of import STOP_TIMEOUT_S
 from plinth.run.power import Power, PowerLoss
 from plinth.server import Cluster, connect, database_errors
+from plinth.server.postmaster import START_TIMEOUT_S, StartTooLong
 from plinth.system import cancel
 from plinth.system.failures import from_os_error
 from plinth.system.runner import Runner
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.01
 _FIRST_COMMIT_TIMEOUT_S = 60.0
-_WITHIN_CHECKPOINT_S = 0.2
 _WITHIN_RECOVERY_S = 0.5
 
 
@@ -47,6 +47,7 @@ class CutSubject:
     dataset: Dataset
     cluster: Cluster
     runner: Runner
+    recovery_limit_s: float
 
 
 def make_cut(
@@ -82,6 +83,7 @@ class _Cut:
         if self._recovers():
             one = self.subject
             check_recovered(one.cluster, one.installation, one.variant, one.dataset, at_cut, self.found, one.runner)
+        name_torn_pages(self.found, self.subject.cluster, self.subject.variant)
 
     def _prepare(self) -> Snapshot:
         """Prepare the dataset as for a trial, and make it durable."""
@@ -91,6 +93,7 @@ class _Cut:
             connect(self.subject.cluster.connection) as control,
         ):
             before = prepare_commits(control, variant.workload, self.subject.dataset)
+            prepare_moment(control, self.planned.moment)
             control.execute("CHECKPOINT")
         return before
 
@@ -103,9 +106,8 @@ class _Cut:
                 await_first_commit(load)
                 first_ns = time.monotonic_ns()
                 run_for(load, self.chance.uniform(0, within_s))
-                if self.planned.moment == "checkpoint":
-                    with _checkpoint_beside(cluster):
-                        run_for(load, self.chance.uniform(0, _WITHIN_CHECKPOINT_S))
+                if is_beside_load(self.planned.moment):
+                    with in_the_midst(self.planned.moment, cluster, load, self.chance):
                         cut_ns, lsn = self._cut_now(control)
                 else:
                     cut_ns, lsn = self._cut_now(control)
@@ -153,7 +155,7 @@ class _Cut:
                 pass  # as it must be when the disk goes away; whether the server can recover is seen at its next start
             again = cutting.result()
         one.cluster.lose_power()
-        found.lost = PowerLoss(found.lost.disks, (*found.lost.reports, *again.reports))
+        found.lost = PowerLoss(found.lost.disks, (*found.lost.reports, *again.reports), (*found.lost.torn, *again.torn))
         return True
 
     def _recovers(self) -> bool:
@@ -161,7 +163,8 @@ class _Cut:
         started_s = time.monotonic()
         if not self._restored():
             return False
-        if not start_server(self.subject.cluster, self.subject.variant.settings, self.found):
+        one = self.subject
+        if not start_server(one.cluster, one.variant.settings, self.found, one.recovery_limit_s):
             return False
         self.found.recovery_s = time.monotonic() - started_s
         return True
@@ -176,10 +179,22 @@ class _Cut:
         return True
 
 
-def start_server(cluster: Cluster, settings: Mapping[str, SettingValue], found: Findings) -> bool:
-    """Start a server that has to recover, and return whether it started; a failure is a finding."""
+def start_server(
+    cluster: Cluster, settings: Mapping[str, SettingValue], found: Findings, limit_s: float = START_TIMEOUT_S
+) -> bool:
+    """Start a server that has to recover, and return whether it started; a failure is a finding.
+
+    Raises RunError when it still recovers after `limit_s`, which says nothing about what is there.
+    """
     try:
-        cluster.start(settings)
+        cluster.start(settings, limit_s)
+    except StartTooLong as error:
+        raise RunError(
+            f"the recovery took longer than {format_duration(limit_s)}, and was ended: nothing was learned",
+            where=error.where,
+            details=error.details,
+            hint="raise durability.recovery_limit",
+        ) from error
     except PlinthError as error:
         fatal = [line for line in error.details if "PANIC:" in line or "FATAL:" in line]
         found.refuse((": ".join([error.message, *fatal[:1]]), *error.details[-10:]))
@@ -209,26 +224,3 @@ def run_for(load: LoadDriver, seconds: float) -> None:
         cancel.check()
         if load.wait(min(left_s, 0.1)):
             raise RunError("the load ended before its power was cut")
-
-
-@contextmanager
-def _checkpoint_beside(cluster: Cluster) -> Iterator[None]:
-    """Runs a checkpoint meanwhile; it ends with the server."""
-    import psycopg
-
-    def work(control: "psycopg.Connection[Any]") -> None:
-        with contextlib.suppress(psycopg.Error):  # the power is cut while it runs
-            control.execute("CHECKPOINT")
-
-    control = connect(cluster.connection)
-    thread = threading.Thread(target=work, args=(control,), daemon=True)
-    thread.start()
-    try:
-        yield
-    except BaseException:
-        with contextlib.suppress(psycopg.Error):  # the server may have ended
-            control.cancel()
-        raise
-    finally:
-        thread.join()
-        control.close()

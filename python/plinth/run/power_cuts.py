@@ -183,7 +183,9 @@ class PowerCuts:
         at_once = images_at_once(subject.cluster)
         atlas = self._machine.atlas_of(variant, subject)
         self._progress(f"recording {first.recording}: {label}")
-        recorded = atlas.record(self._load(first, subject, ledger), ledger, durability.record_s)
+        recorded = atlas.record(
+            self._load(first, subject, ledger), ledger, durability.record_s, {cut.moment for cut in planned}
+        )
         damaged = False
         with contextlib.closing(atlas.check(planned, recorded, at_once)) as cuts:
             for cut in cuts:
@@ -202,8 +204,15 @@ class PowerCuts:
         cluster = self._clusters[variant.cluster]
         assert cluster.installation is not None, "the plan was checked for a managed server"
         dataset = dataset_of(cluster.dataset, self._plan.dataset_files)
+        durability = self._plan.experiment.durability
+        assert durability is not None, "cuts are planned"
         return CutSubject(
-            variant, cluster.installation, dataset, self._machine.server_of(variant), self._machine.runner
+            variant,
+            cluster.installation,
+            dataset,
+            self._machine.server_of(variant),
+            self._machine.runner,
+            durability.recovery_limit_s,
         )
 
     def _load(self, planned: PlannedCut, subject: CutSubject, ledger: Path | None) -> LoadDriver:

@@ -11,6 +11,7 @@ from plinth.model.disk import CutReport
 from plinth.model.disk_recording import ImageSource
 from plinth.model.errors import PlinthError
 from plinth.model.power_cut import CutMode
+from plinth.run.power import PowerLoss, torn_place
 from plinth.server import Cluster, ClusterLayout
 from plinth.storage.devices.disk_recording import Recording, read_recording
 from plinth.storage.kinds.emulated import Emulated
@@ -41,12 +42,16 @@ class RecordedDisks:
         """When each write, discard and flush of any disk was made, in order."""
         import numpy as np
 
-        times = [
-            recording.times_ns[points - 1]
-            for recording in self._each()
-            for points in (recording.change_points(), recording.flush_points())
-        ]
-        return np.unique(np.concatenate(times))
+        changes = [recording.times_ns[recording.change_points() - 1] for recording in self._each()]
+        return np.unique(np.concatenate([*changes, self.flush_times_ns()]))
+
+    def flush_times_ns(self) -> "NDArray[np.int64]":
+        """When each flush of any disk was answered, in order."""
+        import numpy as np
+
+        return np.unique(
+            np.concatenate([recording.times_ns[recording.flush_points() - 1] for recording in self._each()])
+        )
 
     def time_ns(self, points: Sequence[int]) -> int:
         """When the last of these records, one of each recording, was made, by CLOCK_MONOTONIC."""
@@ -56,7 +61,7 @@ class RecordedDisks:
         """The images of one storage; every disk of all has a seed of its own."""
         names = [name for name, recordings in self.recordings.items() for _ in recordings]
         return [
-            recording.image(point, cut.mode, cut.seed + at)
+            recording.image(point, cut.mode, cut.seed + at, cut.tear_bytes)
             for at, (name, recording, point) in enumerate(zip(names, self._each(), cut.points, strict=True))
             if name == storage.name
         ]
@@ -127,6 +132,7 @@ class ImageCut(NamedTuple):
     points: tuple[int, ...]
     mode: CutMode
     seed: int
+    tear_bytes: int = 0
 
 
 class ServerImage:
@@ -147,6 +153,7 @@ class ServerImage:
         self._images = {
             storage.mount_point: storage.image(name, disks.sources(storage, cut)) for storage in disks.storages
         }
+        self._storages = disks.storages
         self._recorded = layout
         self._runner = runner
         self._journal = journal
@@ -191,12 +198,17 @@ class ServerImage:
                 link.unlink()
                 link.symlink_to(target)
 
-    def effects(self) -> tuple[CutReport, ...]:
+    def effects(self) -> PowerLoss:
         """What the cut took from each disk."""
-        statuses = (disk.status().image for image in self._images.values() for disk in image.disks())
-        return tuple(
-            CutReport(**status.cut.model_dump(), requests_failed=0) for status in statuses if status is not None
-        )
+        reports, torn = [], []
+        for storage, image in zip(self._storages, self._images.values(), strict=True):
+            for disk in image.disks():
+                status = disk.status().image
+                assert status is not None, "an image is served"
+                reports.append(CutReport(**status.cut.model_dump(), requests_failed=0))
+                torn.append(torn_place(storage, status.cut, image.mount_point))
+        names = tuple(storage.name for storage in self._storages)
+        return PowerLoss(names, tuple(reports), tuple(place for place in torn if place is not None))
 
     def remove(self) -> None:
         """End the server, unmount, and end the disks. Raises the first error; what is left stays in the journal."""

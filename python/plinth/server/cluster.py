@@ -19,7 +19,7 @@ from plinth.server.external_paths import check_wal_directory, create_tablespaces
 from plinth.server.facts import managed_facts
 from plinth.server.layout import DATABASE, SOCKET_PORT, SUPERUSER, ClusterLayout
 from plinth.server.log import TAIL_LINES
-from plinth.server.postmaster import Postmaster
+from plinth.server.postmaster import START_TIMEOUT_S, Postmaster
 from plinth.server.processes import IMMEDIATE, KILL, end_server, kill_processes, serving
 from plinth.server.readback import check_taken, read_rows
 from plinth.server.settings import SettingsProbe
@@ -88,11 +88,11 @@ class Cluster:
             with database_errors("make the tablespaces", self.where), connect(self.control) as control:
                 create_tablespaces(control, self.layout)
 
-    def start(self, settings: Mapping[str, SettingValue]) -> None:
+    def start(self, settings: Mapping[str, SettingValue], limit_s: float = START_TIMEOUT_S) -> None:
         """Start with `settings`, wait until connections are taken, and read the settings back.
 
-        Raises RunError with the log's last lines when the server does not come up, and for settings that it
-        does not know or did not take; nothing is left running then.
+        Raises RunError with the log's last lines when the server does not come up, StartTooLong when it does not within
+        `limit_s`, and RunError for settings that it does not know or did not take; nothing is left running then.
         """
         self._check_nothing_runs()
         self._clear_away()
@@ -102,7 +102,7 @@ class Cluster:
             self._write(settings)
             self._entries.append(self._journal.record(self.layout.start_step()))
             self._postmaster = Postmaster(self.layout, self._runner)
-            self._postmaster.wait_until_ready()
+            self._postmaster.wait_until_ready(limit_s)
             self._set_password()
             self._check_taken(settings)
         except BaseException:

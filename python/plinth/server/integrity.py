@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import psycopg
     from psycopg.rows import TupleRow
 
+CHECKSUMS = "pg_checksums"
+"""The name of the check of all checksums."""
 _MOST_EVIDENCE = 10
 _FIRST_WITH_HEAP_CHECK = 14
 _FIRST_WITH_UNIQUE_CHECK = 17
@@ -77,7 +79,7 @@ def check_unlogged(control: "psycopg.Connection[TupleRow]") -> Integrity:
 
 def check_checksums(layout: ClusterLayout, installation: Installation, runner: Runner, enabled: bool) -> Integrity:
     """Verify the checksum of every page of a stopped cluster; without data checksums, a check that was not run."""
-    name = "pg_checksums"
+    name = CHECKSUMS
     if not enabled:
         return Integrity((), (IntegrityCheck(name=name, not_run="the cluster was made without data checksums"),))
     argv = (f"{installation.bindir}/pg_checksums", "--check", f"--pgdata={layout.data_directory}")

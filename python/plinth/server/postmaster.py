@@ -17,6 +17,10 @@ _LOOK_AGAIN_S = 0.02
 _STATUS_LINE = 7  # of postmaster.pid: LOCK_FILE_LINE_PM_STATUS of miscadmin.h, counted from 0
 
 
+class StartTooLong(RunError):
+    """A server that does not take connections in time, though it runs: as one whose recovery has much to read."""
+
+
 class Postmaster:
     """A postmaster that has been started; `log` begins with this start."""
 
@@ -43,14 +47,16 @@ class Postmaster:
         if not self.alive():
             raise self._failed(self._ending())
 
-    def wait_until_ready(self) -> None:
-        """Wait until connections are taken. Raises RunError when it ends before, or takes too long."""
-        deadline = monotonic() + START_TIMEOUT_S
+    def wait_until_ready(self, limit_s: float = START_TIMEOUT_S) -> None:
+        """Wait until connections are taken. Raises RunError when it ends before, StartTooLong when it takes longer than
+        `limit_s`."""
+        deadline = monotonic() + limit_s
         while not self._says_ready():
             if not self._runs_on():
                 raise self._failed(f"did not come up: it {self._ending()}")
             if monotonic() > deadline:
-                raise self._failed(f"did not come up within {START_TIMEOUT_S:g} s")
+                failed = self._failed(f"did not come up within {limit_s:g} s")
+                raise StartTooLong(failed.message, where=failed.where, details=failed.details, hint=failed.hint)
 
     def wait_out_recovery(self, conninfo: str, lost_backend: int | None = None) -> None:
         """Wait while no connections are taken since the server recovers, as from a backend that has crashed; not indefinitely.

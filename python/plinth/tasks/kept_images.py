@@ -47,13 +47,14 @@ class KeptImage:
     layout: ClusterLayout
     runner: Runner
     journal: Journal
+    recovery_limit_s: float
 
     def at(self, points: Sequence[int]) -> ServerImage:
         """The image that the same cut leaves after other records of the disks. Touches nothing."""
         return ServerImage(
             f"image-{self.cut.number}",
             self.disks,
-            ImageCut(tuple(points), self.cut.mode, self.cut.seed),
+            ImageCut(tuple(points), self.cut.mode, self.cut.seed, self.cut.tear_bytes),
             self.layout,
             self.runner,
             self.journal,
@@ -65,7 +66,16 @@ class KeptImage:
         at_cut = CutState(self.cut.before, None, self.ledger.as_of(at_ns), at_ns, inserted_lsn=None)
         found, image = Findings(), self.at(points)
         try:
-            check_image(image, self.disks, self.variant, self.installation, self.dataset, at_cut, found, self.runner)
+            check_image(
+                image,
+                self.variant,
+                self.installation,
+                self.dataset,
+                at_cut,
+                found,
+                self.runner,
+                recovery_limit_s=self.recovery_limit_s,
+            )
         finally:
             with cancel.masked():
                 image.remove()
@@ -98,7 +108,7 @@ def kept_image(bundle: Path, number: int, tell: Callable[[str], None]) -> Iterat
     verify_bundle(folder)
     variant = next(one for one in plan.variants if one.id == cut.variant)
     cluster = next(one for one in plan.clusters if one.id == variant.cluster)
-    assert cluster.installation is not None, "a managed server: its disks were recorded"
+    assert cluster.installation is not None and plan.experiment.durability is not None, "its disks were recorded"
     owner, runner = server_owner(), Runner()
     context = RunContext.of(plan.storages, plan.run_id, host_facts(), owner, bundle)
     storages = [storage for storage in context.closure(cluster.storages) if isinstance(storage, Emulated)]
@@ -115,6 +125,7 @@ def kept_image(bundle: Path, number: int, tell: Callable[[str], None]) -> Iterat
                 context.layout(cluster, cluster.primary),
                 runner,
                 journal,
+                plan.experiment.durability.recovery_limit_s,
             )
         finally:
             with guard.shielded():

@@ -141,6 +141,10 @@ export interface Analysis {
    * Each objective for each of its variants; the A/A twin has none of its own.
    */
   objectives: ObjectiveResult[];
+  /**
+   * Whether the run's power cuts find what must be found; None where no power was cut.
+   */
+  cut_controls: CutControls | null;
   noise: NoiseFloor | null;
   /**
    * Why the noise floor is not known, where it is not.
@@ -568,7 +572,7 @@ export interface DurabilityTest {
  * The outcomes of the cuts of one mode at one moment.
  */
 export interface CutCount {
-  moment: "load" | "checkpoint" | "recovery";
+  moment: "load" | "checkpoint" | "recovery" | "extension" | "segment-switch" | "control-file";
   mode: "drop" | "subset" | "prefix" | "torn";
   /**
    * Those of which something was learned.
@@ -585,11 +589,19 @@ export interface PowerCut {
   variant: string;
   seed: number;
   mode: "drop" | "subset" | "prefix" | "torn";
-  moment: "load" | "checkpoint" | "recovery";
+  moment: "load" | "checkpoint" | "recovery" | "extension" | "segment-switch" | "control-file";
   /**
    * The recording of which it is an image; None for a live cut.
    */
   recording: number | null;
+  /**
+   * Where the image is taken; None for a live cut.
+   */
+  point: ("flush" | "change") | null;
+  /**
+   * Of an image of mode torn: the write is torn at a multiple of this.
+   */
+  tear_bytes: number;
   /**
    * Of an image: the records of each disk that come before the cut (docs/internals/disk-recording.md).
    */
@@ -657,10 +669,25 @@ export interface CutReport {
   sectors_kept: number;
   bytes_dropped: number;
   bytes_kept: number;
+  torn_write: TornWrite | null;
   /**
    * Requests that had not ended, and got EIO.
    */
   requests_failed: number;
+}
+/**
+ * The write that a power cut tore.
+ */
+export interface TornWrite {
+  /**
+   * Where it begins on the disk.
+   */
+  offset: number;
+  length: number;
+  /**
+   * How many bytes of it, from its beginning, were kept; the rest is as before it.
+   */
+  kept: number;
 }
 /**
  * Acknowledged commits by when they were acknowledged, in bins of one width of which the last one ends at the power cut.
@@ -693,6 +720,7 @@ export interface Damage {
     | "index and heap disagree"
     | "visibility map wrong"
     | "checksum failure"
+    | "torn page"
     | "unlogged table not reset"
     | "server crashed"
     | "recovery refused";
@@ -1378,6 +1406,38 @@ export interface ObjectiveResult {
    * Why it is inconclusive or not measured.
    */
   reason: string | null;
+}
+/**
+ * The controls of a run with power cuts.
+ */
+export interface CutControls {
+  /**
+   * None where the run has no variant that must lose commits.
+   */
+  controls: CutControl[];
+  /**
+   * What they found, or that they were not run.
+   */
+  sentence: string;
+}
+/**
+ * A variant that must lose commits, by facts, settings or a disk that lies, and what its power cuts found.
+ */
+export interface CutControl {
+  variant: string;
+  label: string;
+  /**
+   * Why it must lose commits.
+   */
+  expected: string;
+  /**
+   * Power cuts of which something was learned.
+   */
+  made: number;
+  /**
+   * Those of them that found damage.
+   */
+  damaged: number;
 }
 /**
  * What the A/A pair shows: the smallest ratio that this machine could have distinguished from no difference.

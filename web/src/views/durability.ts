@@ -126,11 +126,13 @@ export function durabilityView(report: Report): HTMLElement | null {
     [...test.not_checked, ...test.gaps].map((gap) => ({ variant, ...gap })),
   );
   const { durability } = report.sections;
+  const controls = report.analysis.cut_controls;
   return section(
     "durability",
     durability.title,
     durability.note,
     scrolling("Power cuts by variant", dataTable(COLUMNS, rows)),
+    controls !== null && h("p", {}, controls.sentence),
     falls(rows),
     ...timeline(report),
     examples.length > 0 && scrolling("What was damaged", dataTable(EXAMPLES, examples)),
