@@ -269,5 +269,6 @@ def test_the_command_that_serves_an_image_says_which(scratch: Path):
     with served_image(scratch, source) as image:
         assert image.control.status().image is not None
         arguments = Path(f"/proc/{image.process.pid}/cmdline").read_text().split("\0")
-        assert arguments[arguments.index("--cut") :][:4] == ["--cut", "torn", "--cut-seed", "3"]
+        served_image_of = json.loads(arguments[arguments.index("--config") + 1])["image"]
+        assert ImageSource.model_validate(served_image_of) == source
         assert subprocess.run(["cmp", image.image, scratch / "recording/base"], check=False).returncode == 0

@@ -1,7 +1,6 @@
 """The commands `plinth durability open` and `minimise`, for images in which an atlas found damage."""
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,14 +46,20 @@ def open_image(
     from plinth.tasks.kept_images import kept_image
 
     notes = error_console(soft_wrap=True)
-    with kept_image(bundle, image, notes.print) as kept:
-        served = kept.at(kept.cut.points if points is None else _points(points, len(kept.cut.points)))
-        _mount(served)
-        if start:
-            _start(served, kept)
-        sys.stdout.flush()
-        notes.print("Ctrl-C ends it.")
-        _await_interrupt()
+    is_served = False
+    try:
+        with kept_image(bundle, image, notes.print) as kept:
+            served = kept.at(kept.cut.points if points is None else _points(points, len(kept.cut.points)))
+            _mount(served)
+            if start:
+                _start(served, kept)
+            sys.stdout.flush()
+            notes.print("Ctrl-C ends it.")
+            is_served = True
+            _sleep()
+    except Interrupted:
+        if not is_served:
+            raise
     return 0
 
 
@@ -107,12 +112,12 @@ def _start(served: "ServerImage", kept: "KeptImage") -> None:
     print_plain(f"log: {cluster.layout.log.path}")
 
 
-def _await_interrupt() -> None:
+def _sleep() -> None:
+    """Wait until the interrupt, which is raised here."""
     from plinth.system import cancel
 
-    with suppress(Interrupted):
-        while True:
-            cancel.sleep(3600)
+    while True:
+        cancel.sleep(3600)
 
 
 def _points(text: str, disks: int) -> tuple[int, ...]:
