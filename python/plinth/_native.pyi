@@ -253,6 +253,9 @@ def tpcc_order_lines(warehouses: tuple[int, ...], seed: int) -> list[int]:
     """How many order lines the first `warehouses` have when they are loaded with this seed, for each of these numbers, which
     ascend; 300,000 each, about."""
 
+def tpcc_procedures() -> list[str]:
+    """The statements that make the procedures of the workload tpcc, or replace them; form = "procedures" calls them."""
+
 @final
 class PageLoad:
     """The page writer: generated rows, written into the files of empty tables of a server that does not run.

@@ -13,6 +13,7 @@ use crate::deck::MOST_CARDS;
 use crate::ledger::LedgerConfig;
 use crate::log::LogConfig;
 use crate::native::NativeWorkload;
+use crate::pacing;
 use crate::protocol::Protocol;
 use crate::seconds::{LONGEST_S, nanoseconds};
 
@@ -130,6 +131,12 @@ pub struct TransactionSource {
     /// Its share among all scripts' weights; 0 for never.
     #[serde(default = "one")]
     pub weight: u32,
+    /// How long a client waits before each, which is no part of its latency: the keying time of a terminal.
+    #[serde(default)]
+    pub keying_s: f64,
+    /// How long it waits afterwards, on average of an exponential distribution cut at ten times that: the think time.
+    #[serde(default)]
+    pub think_s: f64,
 }
 
 fn yes() -> bool {
@@ -244,6 +251,7 @@ impl Config {
             ));
         }
         self.rate.as_ref().map_or(Ok(()), Rate::validate)?;
+        pacing::validate(&self.scripts, self.rate.is_some())?;
         self.log.as_ref().map_or(Ok(()), LogConfig::validate)?;
         self.ledger.as_ref().map_or(Ok(()), LedgerConfig::validate)
     }

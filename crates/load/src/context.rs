@@ -16,6 +16,7 @@ use crate::deck::Deck;
 use crate::events::EventKind;
 use crate::ledger::Ledger;
 use crate::log::Log;
+use crate::pacing::Pacing;
 use crate::program::Programs;
 use crate::recorder::Recorder;
 
@@ -47,6 +48,8 @@ pub(crate) struct Context<'a> {
     pub(crate) deck: Option<Deck>,
     /// When transactions are due; `None` in a closed loop.
     pub(crate) arrivals: Option<Arrivals>,
+    /// How long clients wait between transactions of a closed loop; `None` if they do not.
+    pub(crate) pacing: Option<Pacing>,
     /// `u64::MAX` for none.
     pub(crate) latency_limit_ns: u64,
     /// Clients asleep: when to wake them, and who.

@@ -22,6 +22,7 @@ pub(crate) use account_mix::AccountMix;
 pub(crate) use answers::Answers;
 pub(crate) use batch::Batch;
 pub(crate) use ledger::LedgerCommits;
+pub use tpcc::PROCEDURES as TPCC_PROCEDURES;
 pub(crate) use tpcc::Tpcc;
 pub(crate) use workload::{NativeStatement, TransactionType, Workload, WorkloadClient};
 

@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::control::{ConnectedClients, Control};
 use crate::events::Event;
 use crate::ledger::{LedgerError, NewLedger};
+use crate::pacing::is_paced;
 use crate::program::{Programs, ScriptError, Step};
 use crate::report::{Report, RunResult};
 use crate::seconds::nanoseconds;
@@ -282,17 +283,20 @@ impl LoadRun {
 }
 
 impl Prepared {
-    /// Whether clients do something at a given time: transactions of an open loop, or sleeps.
+    /// Whether clients do something at a given time: transactions of an open loop or after a wait, or sleeps.
     fn keeps_time(&self) -> bool {
         let sleeps = |step: &Step| matches!(step, Step::Meta(Command::Sleep(_)));
         let mut steps = self.programs.programs.iter().flat_map(|one| &one.steps);
-        self.config.rate.is_some() || steps.any(sleeps)
+        let config = &self.config;
+        config.rate.is_some() || is_paced(&config.scripts) || steps.any(sleeps)
     }
 
     /// What each thread needs from the system.
     fn inputs(&self) -> Result<Vec<Input>, RunError> {
         let config = &self.config;
-        let dialer = Dialer::new(config.connection.clone(), Some(config.connect_timeout()))
+        let mut target = config.connection.clone();
+        target.options = self.programs.workloads.session_options(target.options);
+        let dialer = Dialer::new(target, Some(config.connect_timeout()))
             .map_err(|error| RunError::Connect { client: 0, error })?;
         allow_descriptors(config.clients).map_err(|source| RunError::System {
             what: "cannot open a socket for every client; raise the limit of open files (ulimit -n)",

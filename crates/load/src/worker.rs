@@ -21,6 +21,7 @@ use crate::deck::Deck;
 use crate::errors::Place;
 use crate::ledger::{Ledger, NewLedger};
 use crate::log::{Columns, Log};
+use crate::pacing::Pacing;
 use crate::readiness::Alarm;
 use crate::recorder::{Recorder, Scope};
 use crate::report::{Report, unix_ns};
@@ -167,6 +168,8 @@ impl<'a> Worker<'a> {
             choose: assignment.seeds.choose,
             deck: config.deck.then(|| Deck::new(&programs.weights)),
             arrivals,
+            // There are no arrivals then, which draw from the same.
+            pacing: Pacing::new(&config.scripts, assignment.seeds.throttle),
             latency_limit_ns: config.latency_limit_ns(),
             sleepers: BinaryHeap::new(),
             waiting_for_turn: Vec::new(),

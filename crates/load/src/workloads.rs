@@ -70,7 +70,25 @@ impl Workloads {
                 transaction,
             }));
         }
+        made.check_session_options()?;
         Ok(made)
+    }
+
+    /// A session has the options of all workloads of the run.
+    fn check_session_options(&self) -> Result<(), ConfigError> {
+        let mut options = self
+            .workloads
+            .iter()
+            .filter_map(|one| one.session_options());
+        let first = options.next();
+        let other = options.find(|other| Some(*other) != first);
+        if let (Some(first), Some(other)) = (first, other) {
+            let message = format!(
+                "got transactions that need sessions with {first} and with {other}; a run has one of these"
+            );
+            return Err(ConfigError::new("scripts", message));
+        }
+        Ok(())
     }
 
     fn transaction(
@@ -96,6 +114,16 @@ impl Workloads {
         let found = self.found[place]?;
         let mut types = self.workloads[found.workload].transactions();
         Some((found, types.swap_remove(found.transaction)))
+    }
+
+    /// What sessions ask of the server at their beginning: `given`, and what the workloads need.
+    pub(crate) fn session_options(&self, given: Option<String>) -> Option<String> {
+        let mut needed = self
+            .workloads
+            .iter()
+            .filter_map(|one| one.session_options());
+        let all: Vec<_> = given.as_deref().into_iter().chain(needed.next()).collect();
+        (!all.is_empty()).then(|| all.join(" "))
     }
 
     /// The states of a client.

@@ -27,6 +27,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ScriptError", py.get_type::<errors::ScriptError>())?;
     module.add_class::<bulk::BulkLoad>()?;
     module.add_function(wrap_pyfunction!(bulk::tpcc_order_lines, module)?)?;
+    module.add_function(wrap_pyfunction!(load::tpcc_procedures, module)?)?;
     module.add_class::<bulk::PageLoad>()?;
     module.add("DiskError", py.get_type::<errors::DiskError>())?;
     module.add_class::<disk::DiskServer>()?;

@@ -67,3 +67,9 @@ impl LoadRun {
         ))
     }
 }
+
+/// The statements that make the procedures of the TPC-C-derived workload.
+#[pyfunction]
+pub(crate) fn tpcc_procedures() -> Vec<&'static str> {
+    plinth_load::TPCC_PROCEDURES.to_vec()
+}

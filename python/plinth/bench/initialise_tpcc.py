@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, TextIO
 
+from plinth._native import tpcc_procedures
 from plinth.bench.initialise import Initialisation
 from plinth.bench.options import BenchOptions
 from plinth.model.generator import Generator, TpccGenerator
@@ -37,7 +38,7 @@ class TpccInitialisation(Initialisation):
         self._say("creating tables...")
         if self._asked.partitions:
             self._say(f"creating {self._asked.partitions} partitions of each large table...")
-        for statement in self._schema.create():
+        for statement in [*self._schema.create(), *tpcc_procedures()]:
             self._execute(statement)
 
     def _generator(self) -> Generator:

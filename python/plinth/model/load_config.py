@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from plinth.model.base import Frozen
 from plinth.model.connection import Connection
 from plinth.model.native import NativeTransaction
+from plinth.model.pacing import Paced
 from plinth.model.units import MAX_DURATION_S
 
 Arrivals = Literal["poisson", "uniform"]
@@ -33,7 +34,7 @@ def bounds(**limits: float) -> dict[str, JsonValue]:
     return {_JSON_SCHEMA_WORDS[word]: limit for word, limit in limits.items()}
 
 
-class LoadScript(Frozen):
+class LoadScript(Paced):
     """A script in pgbench's language, and how often it is chosen among others."""
 
     name: str = Field(description="Its file, or the name of a built-in: how results and errors name it.")

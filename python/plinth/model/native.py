@@ -6,6 +6,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen
 from plinth.model.distribution import Distribution
+from plinth.model.pacing import Paced
 from plinth.model.tpcc_options import TpccChoices
 
 
@@ -43,7 +44,7 @@ NativeWorkload = Annotated[AccountMix | LedgerCommits | Tpcc, Field(discriminato
 """The parameters of a workload."""
 
 
-class NativeTransaction(Frozen):
+class NativeTransaction(Paced):
     """A type of transaction, and how often it is chosen among others."""
 
     name: str = Field(description="Which of the workload's transactions it is: how results and errors name it.")

@@ -9,7 +9,9 @@ from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen
 
+Form = Literal["statements", "procedures"]
 Isolation = Literal["read-committed", "repeatable-read", "serializable"]
+Pacing = Literal["none", "spec"]
 Home = Literal["by-client", "uniform"]
 Share = Annotated[float, Field(ge=0, le=1)]
 Cards = Annotated[int, Field(ge=0, le=10_000)]
@@ -38,6 +40,11 @@ class TpccMix(Frozen):
 class TpccChoices(Frozen):
     """What the engine needs of the options."""
 
+    form: Form = Field(
+        default="statements",
+        description="Of tpcc: statements, the client's SQL, in several round trips as an application would send it; or procedures, "
+        "one call a transaction of PL/pgSQL in the server, which the dataset brings along. Both leave the same rows.",
+    )
     isolation: Isolation = Field(default="read-committed", description="Of tpcc: the isolation of every transaction.")
     home: Home = Field(
         default="by-client",
@@ -46,7 +53,7 @@ class TpccChoices(Frozen):
     )
     pipeline: bool = Field(
         default=False,
-        description="Of tpcc: send statements that need no earlier answer together. Default: one at a time, as most "
+        description="Of tpcc, form statements: send statements that need no earlier answer together. Default: one at a time, as most "
         "applications do.",
     )
     remote_line_share: Share = Field(
@@ -66,11 +73,31 @@ class TpccChoices(Frozen):
 class TpccOptions(TpccChoices):
     """The keys of [workload] that only the built-in workload tpcc has."""
 
+    pacing: Pacing = Field(
+        default="none",
+        description="Of tpcc: none, a client begins its next transaction when one has ended; or spec, clients are terminals with "
+        "the specification's keying times (18, 3, 2, 2, 2 s) and think times (12, 12, 10, 5, 5 s on average), which are no part of "
+        "a latency: give ten clients a warehouse and a duration of many minutes. A warehouse then does 12.86 NOPM at most.",
+    )
     mix: TpccMix = Field(
         default=TpccMix(),
         description="Of tpcc: cards of each type in the deck that transactions are dealt from without replacement, one deck "
         "for each thread of the engine. Each deck has the mix exactly.",
     )
+
+    @model_validator(mode="after")
+    def _one_way_of_sending(self) -> "TpccOptions":
+        if self.pipeline and self.form == "procedures":
+            raise ValueError('pipeline: of form = "statements" only; a call is one round trip already')
+        return self
+
+    @model_validator(mode="after")
+    def _terminals_at_home(self) -> "TpccOptions":
+        if self.pacing == "spec" and self.home == "uniform":
+            raise ValueError(
+                'home: got uniform with pacing = "spec", whose terminals belong to a warehouse: take by-client'
+            )
+        return self
 
     def tpcc_keys(self) -> list[str]:
         """The keys that differ from their defaults."""

@@ -198,6 +198,8 @@ class WorkloadSpec(TpccOptions):
     def _options_of_tpcc(self) -> "WorkloadSpec":
         if self.builtin != "tpcc" and (given := self.tpcc_keys()):
             raise ValueError(f'{", ".join(given)}: of builtin = "tpcc" only')
+        if self.rate is not None and self.pacing != "none":
+            raise ValueError('rate: not with pacing = "spec"; one of both says when transactions begin')
         return self
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from plinth.model.builtin import BUILTINS, BuiltinName
 from plinth.model.distribution import DEFAULT_PARAMETERS
 from plinth.model.native import AccountMix, Keys, LedgerCommits, NativeTransaction, NativeWorkload, Tpcc
+from plinth.model.pacing import TPCC_PACES, Pace
 from plinth.model.plan import ScriptText
 from plinth.model.tpcc_options import TpccChoices, TpccMix
 from plinth.model.workload import WorkloadSpec
@@ -57,7 +58,14 @@ class TpccTransaction:
     def transaction(self, spec: WorkloadSpec) -> NativeTransaction:
         """With the options of the workload, and as many cards as its mix says."""
         chosen = {key: getattr(spec, key) for key in TpccChoices.model_fields}
-        return NativeTransaction(name=self.name, native=Tpcc(**chosen), weight=spec.mix.weights()[self.name])
+        pace = TPCC_PACES[self.name] if spec.pacing == "spec" else Pace(0, 0)
+        return NativeTransaction(
+            name=self.name,
+            native=Tpcc(**chosen),
+            weight=spec.mix.weights()[self.name],
+            keying_s=pace.keying_s,
+            think_s=pace.think_s,
+        )
 
 
 Builtin = tuple[KeyedScript | CompiledTransaction | TpccTransaction, ...]

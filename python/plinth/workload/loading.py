@@ -51,6 +51,8 @@ class Recipe:
     """Statements that make them: those of one stage may run at the same time, stages go one after the other."""
     after: tuple[str, ...] = ()
     """Further statements, once rows and keys are there."""
+    after_title: str | None = None
+    """What they do, for the plan. Default: the statements themselves."""
     foreign_keys: tuple[str, ...] = ()
     """Statements that make them and check all rows, once the tables are vacuumed and their statistics there."""
 
@@ -86,7 +88,7 @@ class Recipe:
         titles = [
             ("tables", "; ".join(self.create)),
             *(self._page_titles() if self.spec.writes_pages else self._copy_titles()),
-            ("after", "; ".join(self.after)),
+            ("after", self.after_title or "; ".join(self.after)),
             ("vacuum", "; ".join(sql for statements in self._vacuum_sql() for sql in statements)),
             ("analyze", self._analyze_sql() if self.spec.partitions else ""),
             ("count", "count the rows"),

@@ -114,6 +114,8 @@ class Tpcc:
             counts=rows,
             stores=tuple(part.name for part in parts),
             keys=schema.index_stages(),
+            after=_procedures(),
+            after_title='create the procedures that form = "procedures" calls',
             foreign_keys=schema.foreign_keys() if spec.foreign_keys else (),
         )
 
@@ -140,3 +142,10 @@ def _order_lines(warehouses: tuple[int, ...], seed: int) -> tuple[int, ...]:
     from plinth._native import tpcc_order_lines
 
     return tuple(tpcc_order_lines(warehouses, seed))
+
+
+def _procedures() -> tuple[str, ...]:
+    """Their statements name tables, and depend on none: they are of use whichever form the workload has."""
+    from plinth._native import tpcc_procedures
+
+    return tuple(tpcc_procedures())

@@ -3,6 +3,7 @@
 use crate::client::{Client, State};
 use crate::context::Context;
 use crate::errors::ClientError;
+use crate::ledger::Class;
 use crate::native::Batch;
 use crate::program::{NativeStep, Step};
 
@@ -89,6 +90,10 @@ impl Client {
         context: &mut Context<'_>,
         now_ns: u64,
     ) -> Result<(), ClientError> {
+        // Not answered by a COMMIT's own end: the transaction has ended with the batch.
+        if self.commit.is_some() {
+            self.commit_answered(Class::Acknowledged, context, now_ns);
+        }
         let step = context.programs.programs[self.script].steps.get(self.step);
         if let Some(Step::Native(native)) = step
             && self.next_batch(*native, context, now_ns)?

@@ -118,17 +118,22 @@ impl Client {
             self.close();
             return Ok(false);
         }
+        let before = (self.state != State::New).then_some(self.script);
         self.script = context.choose_script();
         self.rolls_back = false;
         self.step = 0;
         self.tries = 1;
         self.intended_ns = match context.arrivals.as_mut().map(Arrivals::next_ns) {
-            None => now_ns,
+            None => self.after_wait(before, context, now_ns),
             Some(due_ns) => match self.not_too_late(due_ns, context, now_ns) {
                 Some(due_ns) => due_ns,
                 None => return Ok(false),
             },
         };
+        if self.intended_ns > context.ends_ns {
+            self.close();
+            return Ok(false);
+        }
         if self.intended_ns > now_ns {
             self.state = State::Waiting;
             let sleeper = (self.intended_ns, self.index);
@@ -138,8 +143,20 @@ impl Client {
         self.begin_or_connect(context, now_ns)
     }
 
+    /// When the transaction is due in a closed loop: now, or after keying and think times.
+    fn after_wait(&self, before: Option<usize>, context: &mut Context<'_>, now_ns: u64) -> u64 {
+        let Some(pacing) = &mut context.pacing else {
+            return now_ns;
+        };
+        now_ns
+            + match before {
+                Some(before) => pacing.between_ns(before, self.script),
+                None => pacing.first_ns(self.script),
+            }
+    }
+
     /// The first arrival from `due_ns` on that is not too late to be begun, those before it skipped; `None`, and the
-    /// client is done, when the run ends before.
+    /// client is done, when it has reached its limit.
     fn not_too_late(
         &mut self,
         mut due_ns: u64,
@@ -159,7 +176,7 @@ impl Client {
             }
             due_ns = arrivals.next_ns();
         }
-        if due_ns > context.ends_ns || self.measured >= context.limit {
+        if self.measured >= context.limit {
             self.close();
             return None;
         }

@@ -13,6 +13,9 @@ pub(crate) enum Parameter<'a> {
     /// A `numeric` of two decimal places that is not negative, as a number of hundredths.
     Cents(i64),
     Text(&'a [u8]),
+    /// An array of integers.
+    Integers(&'a [i64]),
+    Null,
     /// The last name of a TPC-C customer, by its number.
     LastName(u64),
 }
@@ -28,6 +31,14 @@ impl Parameter<'_> {
                 out.extend_from_slice(&[b'.', tens, ones]);
             }
             Self::Text(text) => out.extend_from_slice(text),
+            Self::Integers(numbers) => {
+                for (place, &number) in numbers.iter().enumerate() {
+                    out.push(if place == 0 { b'{' } else { b',' });
+                    Value::Int(number).write_text(out);
+                }
+                out.extend_from_slice(if numbers.is_empty() { b"{}" } else { b"}" });
+            }
+            Self::Null => return false,
             Self::LastName(number) => append_last_name(number, out),
         }
         true
@@ -46,7 +57,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) now_ns: u64,
     /// How many there are.
     pub(crate) len: usize,
-    /// One of them ends a transaction block, and there is a ledger to record that.
+    /// With it a transaction commits, and there is a ledger to record that.
     pub(crate) commits: bool,
     /// The transaction is rolled back on purpose.
     pub(crate) rolls_back: bool,
@@ -95,5 +106,8 @@ mod tests {
         }
         assert_eq!(of(Parameter::Text(b"a b")), "a b");
         assert_eq!(of(Parameter::LastName(371)), "PRICALLYOUGHT");
+        assert_eq!(of(Parameter::Integers(&[])), "{}");
+        assert_eq!(of(Parameter::Integers(&[7, -1])), "{7,-1}");
+        assert!(!Parameter::Null.write(&mut Vec::new()));
     }
 }

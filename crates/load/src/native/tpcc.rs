@@ -4,6 +4,7 @@
 //! This workload is derived from the TPC-C Benchmark and is not comparable to published TPC-C Benchmark results, as this
 //! implementation does not comply with all requirements of the TPC-C Benchmark.
 
+mod call;
 mod delivery;
 mod inputs;
 mod new_order;
@@ -18,10 +19,13 @@ use plinth_script::Prng;
 use super::answers::{AnswerError, Answers};
 use super::batch::Batch;
 use super::workload::{TransactionType, Workload, WorkloadClient};
+use call::Call;
+pub use call::PROCEDURES;
 use delivery::Delivery;
-use inputs::{Draws, Terminal};
+use inputs::{Draws, Input, Terminal};
 use new_order::NewOrder;
 pub(crate) use options::Tpcc;
+use options::{Form, Isolation};
 use order_status::OrderStatus;
 use payment::Payment;
 use sequence::{Next, Step};
@@ -31,16 +35,17 @@ use stock_level::StockLevel;
 #[derive(Debug)]
 struct Transactions {
     draws: Draws,
-    /// Statements that do not depend on an earlier answer are sent together.
-    pipeline: bool,
-    /// The statement that begins each transaction.
-    begin: &'static str,
+    form: Form,
+    isolation: Isolation,
     keeps_ledger: bool,
 }
 
 impl Workload for Transactions {
     fn transactions(&self) -> Vec<TransactionType> {
-        let (begin, ledger) = (self.begin, self.keeps_ledger);
+        let (begin, ledger) = (self.isolation.begin(), self.keeps_ledger);
+        if self.form == Form::Procedures {
+            return call::transactions(ledger);
+        }
         vec![
             new_order::transaction(begin, ledger),
             payment::transaction(begin, ledger),
@@ -50,11 +55,16 @@ impl Workload for Transactions {
         ]
     }
 
+    fn session_options(&self) -> Option<&'static str> {
+        // A call is a transaction by itself, and there is no BEGIN that could name its isolation.
+        (self.form == Form::Procedures).then(|| self.isolation.session_option())
+    }
+
     fn client(&self, number: usize) -> Box<dyn WorkloadClient> {
         Box::new(TpccClient {
             draws: self.draws,
             terminal: self.draws.terminal(number),
-            pipeline: self.pipeline,
+            form: self.form,
             keeps_ledger: self.keeps_ledger,
             transaction: Transaction::None,
             sent: Vec::new(),
@@ -67,7 +77,7 @@ impl Workload for Transactions {
 struct TpccClient {
     draws: Draws,
     terminal: Terminal,
-    pipeline: bool,
+    form: Form,
     keeps_ledger: bool,
     transaction: Transaction,
     /// The statements of the batch under way, in order.
@@ -87,6 +97,20 @@ enum Transaction {
     OrderStatus(OrderStatus),
     Delivery(Delivery),
     StockLevel(StockLevel),
+    Call(Call),
+}
+
+impl Transaction {
+    fn new(input: Input, form: Form, ledger: bool) -> Self {
+        match input {
+            input if form == Form::Procedures => Self::Call(Call::new(input, ledger)),
+            Input::NewOrder(input) => Self::NewOrder(NewOrder::new(input, ledger)),
+            Input::Payment(input) => Self::Payment(Payment::new(input, ledger)),
+            Input::OrderStatus(input) => Self::OrderStatus(OrderStatus::new(input)),
+            Input::Delivery(input) => Self::Delivery(Delivery::new(input, ledger)),
+            Input::StockLevel(input) => Self::StockLevel(StockLevel::new(input)),
+        }
+    }
 }
 
 /// A transaction: which statements it sends in which order, and what it needs of their answers.
@@ -104,27 +128,21 @@ trait Profile {
 impl WorkloadClient for TpccClient {
     fn begin(&mut self, transaction: usize, random: &mut Prng) {
         self.sent.clear();
-        let ledger = self.keeps_ledger;
         let home = self.draws.home(&self.terminal, random);
-        self.transaction = match transaction {
-            0 => Transaction::NewOrder(NewOrder::new(self.draws.new_order(home, random), ledger)),
-            1 => Transaction::Payment(Payment::new(self.draws.payment(home, random), ledger)),
-            2 => Transaction::OrderStatus(OrderStatus::new(self.draws.order_status(home, random))),
-            3 => Transaction::Delivery(Delivery::new(self.draws.delivery(home, random), ledger)),
-            _ => Transaction::StockLevel(StockLevel::new(self.draws.stock_level(home, random))),
-        };
+        let input = self.draws.input(transaction, home, random);
+        self.transaction = Transaction::new(input, self.form, self.keeps_ledger);
     }
 
     fn next(&mut self, answers: &Answers, batch: &mut Batch<'_>) -> Result<(), AnswerError> {
         let Self {
             sent,
-            pipeline,
+            form,
             terminal,
             ..
         } = self;
         let mut exchange = Exchange {
             sent,
-            pipeline: *pipeline,
+            pipeline: *form != Form::Statements,
             client: terminal.number,
         };
         match &mut self.transaction {
@@ -134,6 +152,7 @@ impl WorkloadClient for TpccClient {
             Transaction::OrderStatus(profile) => exchange.advance(profile, answers, batch),
             Transaction::Delivery(profile) => exchange.advance(profile, answers, batch),
             Transaction::StockLevel(profile) => exchange.advance(profile, answers, batch),
+            Transaction::Call(profile) => exchange.advance(profile, answers, batch),
         }
     }
 }

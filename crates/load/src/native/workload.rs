@@ -13,6 +13,11 @@ pub(crate) trait Workload: fmt::Debug + Send + Sync {
     /// The types of its transactions, in the order that `begin` numbers them in.
     fn transactions(&self) -> Vec<TransactionType>;
 
+    /// Command-line options that its sessions need of the server, as libpq's `options`.
+    fn session_options(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The state of a client, by its number among all.
     fn client(&self, number: usize) -> Box<dyn WorkloadClient>;
 }

@@ -58,6 +58,30 @@ pub(super) struct NewOrderInput {
     pub(super) is_rolled_back: bool,
 }
 
+impl NewOrderInput {
+    /// Lines of items that there are.
+    pub(super) fn valid_lines(&self) -> usize {
+        self.count - usize::from(self.is_rolled_back)
+    }
+
+    pub(super) fn is_local(&self) -> bool {
+        let mut lines = self.lines[..self.count].iter();
+        lines.all(|line| line.supply_warehouse == self.warehouse)
+    }
+
+    /// Places of the lines in the order in which their stock is changed: by supplying warehouse and item, so that two orders
+    /// do not wait for each other's stock in turn. That of an unused item stays the last. Each line keeps the number under
+    /// which it was entered.
+    pub(super) fn order_of_stock(&self) -> [u8; ORDER_LINES] {
+        let mut places = std::array::from_fn(|place| place as u8);
+        places[..self.valid_lines()].sort_unstable_by_key(|&place| {
+            let line = &self.lines[usize::from(place)];
+            (line.supply_warehouse, line.item)
+        });
+        places
+    }
+}
+
 /// A customer, by number or by last name.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Customer {
@@ -110,7 +134,32 @@ pub(super) struct StockLevelInput {
     pub(super) threshold: i64,
 }
 
+/// What a terminal enters, by the type of the transaction.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one a client, and a box would be allocated for each transaction"
+)]
+pub(super) enum Input {
+    NewOrder(NewOrderInput),
+    Payment(PaymentInput),
+    OrderStatus(OrderStatusInput),
+    Delivery(DeliveryInput),
+    StockLevel(StockLevelInput),
+}
+
 impl Draws {
+    /// The input of a transaction of this type, in the order of the types.
+    pub(super) fn input(&self, transaction: usize, at: At, random: &mut Prng) -> Input {
+        match transaction {
+            0 => Input::NewOrder(self.new_order(at, random)),
+            1 => Input::Payment(self.payment(at, random)),
+            2 => Input::OrderStatus(self.order_status(at, random)),
+            3 => Input::Delivery(self.delivery(at, random)),
+            _ => Input::StockLevel(self.stock_level(at, random)),
+        }
+    }
+
     /// The client's own place: warehouses take turns, then their districts.
     pub(super) fn terminal(&self, number: usize) -> Terminal {
         let client = number as i64;
@@ -134,7 +183,7 @@ impl Draws {
         }
     }
 
-    pub(super) fn new_order(&self, at: At, random: &mut Prng) -> NewOrderInput {
+    fn new_order(&self, at: At, random: &mut Prng) -> NewOrderInput {
         let district = district(random);
         let customer = self.constants.customers().draw(random);
         let count = uniform(random, FEWEST_LINES as i64, MOST_LINES as i64) as usize;
@@ -162,7 +211,7 @@ impl Draws {
         }
     }
 
-    pub(super) fn payment(&self, at: At, random: &mut Prng) -> PaymentInput {
+    fn payment(&self, at: At, random: &mut Prng) -> PaymentInput {
         let own = district(random);
         let (customer_warehouse, customer_district) =
             if is_chosen(self.remote_payment_share, random) {
@@ -181,7 +230,7 @@ impl Draws {
         }
     }
 
-    pub(super) fn order_status(&self, at: At, random: &mut Prng) -> OrderStatusInput {
+    fn order_status(&self, at: At, random: &mut Prng) -> OrderStatusInput {
         OrderStatusInput {
             warehouse: at.warehouse,
             district: district(random),
@@ -189,14 +238,14 @@ impl Draws {
         }
     }
 
-    pub(super) fn delivery(&self, at: At, random: &mut Prng) -> DeliveryInput {
+    fn delivery(&self, at: At, random: &mut Prng) -> DeliveryInput {
         DeliveryInput {
             warehouse: at.warehouse,
             carrier: uniform(random, 1, 10),
         }
     }
 
-    pub(super) fn stock_level(&self, at: At, random: &mut Prng) -> StockLevelInput {
+    fn stock_level(&self, at: At, random: &mut Prng) -> StockLevelInput {
         StockLevelInput {
             warehouse: at.warehouse,
             district: at.stock_level_district,

@@ -91,8 +91,6 @@ pub(super) fn transaction(begin: &'static str, keeps_ledger: bool) -> Transactio
     TransactionType::writing("new-order", statements)
 }
 
-/// The lines are sorted by supplying warehouse and item, so that two orders do not wait for each other's stock in turn;
-/// each keeps the number under which it was entered.
 #[derive(Debug)]
 pub(super) struct NewOrder {
     input: NewOrderInput,
@@ -107,17 +105,12 @@ pub(super) struct NewOrder {
 
 impl NewOrder {
     pub(super) fn new(input: NewOrderInput, keeps_ledger: bool) -> Self {
-        let mut sorted = std::array::from_fn(|place| place as u8);
-        sorted[..input.valid_lines()].sort_unstable_by_key(|&place| {
-            let line = &input.lines[usize::from(place)];
-            (line.supply_warehouse, line.item)
-        });
         Self {
+            sorted: input.order_of_stock(),
             input,
             keeps_ledger,
             sequence: Sequence::default(),
             order: 0,
-            sorted,
             prices_cents: [0; MOST_LINES],
             dist_info: [[0; DIST_INFO_BYTES]; MOST_LINES],
         }
@@ -230,17 +223,5 @@ impl Profile for NewOrder {
             _ => {}
         }
         Ok(())
-    }
-}
-
-impl NewOrderInput {
-    /// Lines of items that there are.
-    fn valid_lines(&self) -> usize {
-        self.count - usize::from(self.is_rolled_back)
-    }
-
-    fn is_local(&self) -> bool {
-        let mut lines = self.lines[..self.count].iter();
-        lines.all(|line| line.supply_warehouse == self.warehouse)
     }
 }

@@ -14,9 +14,10 @@ use crate::native::Workload;
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tpcc {
+    form: SentForm,
     isolation: Isolation,
     home: Home,
-    /// Statements that do not depend on an earlier answer are sent together.
+    /// Of the form `statements`: those that do not depend on an earlier answer are sent together.
     pipeline: bool,
     /// Share of order lines that another warehouse supplies.
     remote_line_share: f64,
@@ -26,13 +27,54 @@ pub struct Tpcc {
     rollback_share: f64,
 }
 
+/// What a transaction is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SentForm {
+    /// SQL of the client.
+    Statements,
+    /// One call of a procedure in the server.
+    Procedures,
+}
+
+/// How a transaction is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// One statement a round trip.
+    Statements,
+    /// Statements that do not depend on an earlier answer together.
+    Pipelined,
+    /// One call.
+    Procedures,
+}
+
 /// The isolation of each transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Isolation {
+pub(super) enum Isolation {
     ReadCommitted,
     RepeatableRead,
     Serializable,
+}
+
+impl Isolation {
+    /// The statement that begins a transaction.
+    pub(super) fn begin(self) -> &'static str {
+        match self {
+            Self::ReadCommitted => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            Self::RepeatableRead => "BEGIN ISOLATION LEVEL REPEATABLE READ",
+            Self::Serializable => "BEGIN ISOLATION LEVEL SERIALIZABLE",
+        }
+    }
+
+    /// What makes it the isolation of transactions that no statement begins.
+    pub(super) fn session_option(self) -> &'static str {
+        match self {
+            Self::ReadCommitted => r"-c default_transaction_isolation=read\ committed",
+            Self::RepeatableRead => r"-c default_transaction_isolation=repeatable\ read",
+            Self::Serializable => "-c default_transaction_isolation=serializable",
+        }
+    }
 }
 
 /// Which warehouse a client's transactions are of.
@@ -75,12 +117,12 @@ impl Tpcc {
         };
         Ok(Box::new(Transactions {
             draws,
-            pipeline: self.pipeline,
-            begin: match self.isolation {
-                Isolation::ReadCommitted => "BEGIN ISOLATION LEVEL READ COMMITTED",
-                Isolation::RepeatableRead => "BEGIN ISOLATION LEVEL REPEATABLE READ",
-                Isolation::Serializable => "BEGIN ISOLATION LEVEL SERIALIZABLE",
+            form: match (self.form, self.pipeline) {
+                (SentForm::Statements, false) => Form::Statements,
+                (SentForm::Statements, true) => Form::Pipelined,
+                (SentForm::Procedures, _) => Form::Procedures,
             },
+            isolation: self.isolation,
             keeps_ledger,
         }))
     }
