@@ -3,6 +3,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod nurand;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod text;
 
 pub use nurand::{Constants, Nurand};

@@ -23,6 +23,48 @@ impl Nurand {
     }
 }
 
+#[cfg(any(test, feature = "testing"))]
+impl Nurand {
+    /// Of each number from `min` to `max` its probability, exactly: the pairs of numbers that lead to it, counted. `A` is
+    /// one less than a power of 2, so that only the low bits of the second number meet those of the first.
+    ///
+    /// # Panics
+    /// When the probabilities do not add up to 1.
+    #[must_use]
+    pub fn probabilities(self) -> Vec<f64> {
+        let Self { a, c, min, max } = self;
+        let values = (max - min + 1) as usize;
+        let low_values = (a + 1) as usize;
+        let mut pairs = vec![0_u64; values];
+        for high in (min / (a + 1))..=(max / (a + 1)) {
+            // Of each low part, the first numbers that give it, summed over all its subsets.
+            let mut sums = vec![0_u64; low_values];
+            for (low, sum) in sums.iter_mut().enumerate() {
+                let any = high * (a + 1) + low as i64;
+                if (min..=max).contains(&any) {
+                    *sum = 1 << low.count_ones();
+                }
+            }
+            let mut bit = 1;
+            while bit < low_values {
+                for low in 0..low_values {
+                    if low & bit != 0 {
+                        sums[low] += sums[low ^ bit];
+                    }
+                }
+                bit *= 2;
+            }
+            for (low, sum) in sums.iter().enumerate() {
+                let both = high * (a + 1) + low as i64;
+                pairs[((both + c) % values as i64) as usize] += sum;
+            }
+        }
+        let all = (low_values * values) as f64;
+        assert_eq!(pairs.iter().sum::<u64>() as f64, all);
+        pairs.iter().map(|&count| count as f64 / all).collect()
+    }
+}
+
 /// The constants C of a dataset and of the runs on it. They are functions of the dataset's seed, so that every client of
 /// every trial has the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,59 +151,7 @@ fn is_allowed_delta(delta: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Of each number from `min` to `max` its probability, exactly: the pairs of numbers that lead to it, counted. `A` is
-    /// one less than a power of 2, so that only the low bits of the second number meet those of the first.
-    fn probabilities(nurand: Nurand) -> Vec<f64> {
-        let Nurand { a, c, min, max } = nurand;
-        let values = (max - min + 1) as usize;
-        let low_values = (a + 1) as usize;
-        let mut pairs = vec![0_u64; values];
-        for high in (min / (a + 1))..=(max / (a + 1)) {
-            // Of each low part, the first numbers that give it, summed over all its subsets.
-            let mut sums = vec![0_u64; low_values];
-            for (low, sum) in sums.iter_mut().enumerate() {
-                let any = high * (a + 1) + low as i64;
-                if (min..=max).contains(&any) {
-                    *sum = 1 << low.count_ones();
-                }
-            }
-            let mut bit = 1;
-            while bit < low_values {
-                for low in 0..low_values {
-                    if low & bit != 0 {
-                        sums[low] += sums[low ^ bit];
-                    }
-                }
-                bit *= 2;
-            }
-            for (low, sum) in sums.iter().enumerate() {
-                let both = high * (a + 1) + low as i64;
-                pairs[((both + c) % values as i64) as usize] += sum;
-            }
-        }
-        let all = (low_values * values) as f64;
-        assert_eq!(pairs.iter().sum::<u64>() as f64, all);
-        pairs.iter().map(|&count| count as f64 / all).collect()
-    }
-
-    /// Chi-squared of drawn counts, as standard deviations from its mean; neighbours are put together until each group is
-    /// expected often enough.
-    fn deviations(counts: &[u64], probabilities: &[f64]) -> f64 {
-        let drawn: u64 = counts.iter().sum();
-        let (mut chi_squared, mut groups, mut count, mut expected) = (0.0, 0, 0.0, 0.0);
-        for (&one, probability) in counts.iter().zip(probabilities) {
-            count += one as f64;
-            expected += probability * drawn as f64;
-            if expected >= 10.0 {
-                chi_squared += (count - expected).powi(2) / expected;
-                groups += 1;
-                (count, expected) = (0.0, 0.0);
-            }
-        }
-        let degrees = f64::from(groups - 1);
-        (chi_squared - degrees) / (2.0 * degrees).sqrt()
-    }
+    use crate::testing::deviations;
 
     fn counts(nurand: Nurand, mut draw: impl FnMut(&mut Prng) -> i64, draws: u64) -> Vec<u64> {
         let mut random = Prng::seeded(3);
@@ -187,7 +177,7 @@ mod tests {
     fn draws_have_the_exact_probabilities() {
         for nurand in all(Constants::of_seed(42)) {
             let drawn = counts(nurand, |random| nurand.draw(random), DRAWS);
-            let found = deviations(&drawn, &probabilities(nurand));
+            let found = deviations(&drawn, &nurand.probabilities());
             assert!(found.abs() < 5.0, "{nurand:?}: {found}");
         }
     }
@@ -199,14 +189,14 @@ mod tests {
                 let c = uniform(random, 0, nurand.a);
                 Nurand { c, ..nurand }.draw(random)
             };
-            let found = deviations(&counts(nurand, anew, DRAWS), &probabilities(nurand));
+            let found = deviations(&counts(nurand, anew, DRAWS), &nurand.probabilities());
             assert!(found > 20.0, "{nurand:?}: {found}");
         }
     }
 
     #[test]
     fn the_hottest_hundredth_of_the_items_gets_nearly_a_third_of_the_accesses() {
-        let mut of_items = probabilities(Constants::of_seed(1).items());
+        let mut of_items = Constants::of_seed(1).items().probabilities();
         of_items.sort_by(|one, other| other.total_cmp(one));
         let hottest: f64 = of_items[..1_000].iter().sum();
         assert!((hottest - 0.305).abs() < 0.001, "{hottest}");

@@ -279,3 +279,6 @@ fn district(random: &mut Prng) -> i64 {
 fn is_chosen(share: f64, random: &mut Prng) -> bool {
     random.next_double() < share
 }
+
+#[cfg(test)]
+mod tests;
