@@ -35,5 +35,3 @@ TPCC_PACES = {
     "stock-level": Pace(2, 5),
 }
 """Least keying times, and least averages of think times, of clause 5.2.5.7 of the TPC-C specification, revision 5.11."""
-TERMINALS = 10
-"""Of a warehouse (clause 4.2.2)."""

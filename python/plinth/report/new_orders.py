@@ -73,6 +73,7 @@ def _conduct(variant: Variant, contents: BundleContents) -> TpccConduct:
         rollback_share=workload.rollback_share,
         measured_s=contents.plan.experiment.measure.duration_s,
         foreign_keys=dataset.foreign_keys,
+        is_paced=workload.pacing == "spec",
         rate=workload.rate is not None,
         checks=dataset.check_consistency,
     )
