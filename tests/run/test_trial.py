@@ -1,7 +1,7 @@
 """One trial, by a load and a clock that the test moves, on a real server: whatever happens gives one result, or passes through."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
@@ -228,6 +228,9 @@ class Provisioned:
 
     def await_standbys(self, variant: Variant) -> dict[str, Any]:
         return {}
+
+    def links(self, variant: Variant) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def after_failure(self, variant: Variant) -> str | None:
         self.asked_for_cause += 1

@@ -225,6 +225,7 @@ export function report(changes: Partial<Report> = {}): Report {
       io: text("I/O"),
       loaded: text("Loaded"),
       standbys: text("Standbys"),
+      network: text("Network"),
       endurance: text("Endurance"),
       wear: text("Wear"),
     },
@@ -268,6 +269,7 @@ export function report(changes: Partial<Report> = {}): Report {
     datasets: [],
     standbys: [],
     tpcc: null,
+    links: [],
     host: {
       cores: 2,
       memory_total_bytes: 1,

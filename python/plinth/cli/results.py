@@ -186,7 +186,15 @@ def _print_table(results: Results, plots: bool) -> None:
     """Print the ranked table with published figures, results of the I/O probe and, with `plots`, charts. Width and colour
     follow the terminal.
     """
-    from plinth.report import io_figures, published_beside, render_plots, render_terminal, standby_texts, tpcc_texts
+    from plinth.report import (
+        io_figures,
+        link_texts,
+        published_beside,
+        render_plots,
+        render_terminal,
+        standby_texts,
+        tpcc_texts,
+    )
 
     console = output_console()
     color = console.is_terminal and not console.no_color
@@ -198,6 +206,7 @@ def _print_table(results: Results, plots: bool) -> None:
         probed=io_figures(results.contents.io),
         standbys=standby_texts(results.contents),
         tpcc=tpcc_texts(results.contents),
+        links=link_texts(results.contents),
     )
     print_rendered(text)
     if plots:

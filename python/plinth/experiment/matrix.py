@@ -14,7 +14,7 @@ from plinth.model.level import level_text, same_level
 from plinth.model.nearest import nearest
 from plinth.model.storage_graph import factors_by_storage
 
-FACTOR_PARTS = ("storage", "server", "dataset", "workload")
+FACTOR_PARTS = ("storage", "server", "network", "dataset", "workload")
 """Possible first parts of a factor's dotted path."""
 
 
@@ -97,7 +97,7 @@ def _check_factor(document: dict[str, Any], factor: str, levels: list[Any], know
             Problem(
                 f"{factor!r} cannot be a factor; allowed: storage, storage.NAME.*, server.settings.NAME, "
                 "server.wal_storage, server.version, server.standbys, server.standby.NAME.*, "
-                "server.synchronous_standby_names, dataset.*, workload.*",
+                "server.synchronous_standby_names, network.*, dataset.*, workload.*",
                 path=path,
                 hint=close,
             )

@@ -4,6 +4,7 @@ problems."""
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from plinth.experiment.networks import check_network
 from plinth.experiment.objectives import check_objectives
 from plinth.experiment.storages import check_data_directory, check_storages, valid_storages
 from plinth.model.errors import Problem
@@ -54,6 +55,7 @@ def check_references(document: dict[str, Any]) -> list[Problem]:
         *_check_baseline(document, matrix),
         *_check_compare(document, matrix),
         *check_objectives(document, matrix, storages),
+        *check_network(document, matrix),
     ]
 
 

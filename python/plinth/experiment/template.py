@@ -35,6 +35,12 @@ storage = ["disk", "memory"]
 # server.settings.shared_buffers = ["128MB", "1GB"]
 """
 
+_NETWORK = """\
+# An emulated network between the primary and the standbys of server.standby, as root.
+# [network]
+# delay = "1ms"
+"""
+
 _DRIVE = """\
 # What a drive is rated for; the report then says how long one lasts at the measured rates.
 # [drive]
@@ -59,6 +65,7 @@ def template(name: str, file: str, question: str | None = None) -> str:
         _section("workload", WorkloadSpec, {"builtin": "tpcb-like", "clients": 8}),
         _MATRIX,
         _section("measure", MeasureSpec, {"warmup": "5s", "duration": "30s", "repeats": 5}),
+        _NETWORK,
         _DRIVE,
     ]
     return "\n".join(sections)

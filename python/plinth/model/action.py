@@ -1,11 +1,13 @@
 """Actions of an experiment: what is done to the server at set times of each trial, beside the load."""
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Literal
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from plinth.model.base import Frozen
+from plinth.model.network import Direction, LinkAsked, LinkChanges, LinkName, all_directions, directions_of
 from plinth.model.units import DurationS, format_duration
 
 
@@ -27,12 +29,16 @@ class TimedAction(Frozen, ABC):
     def what(self) -> str:
         """A description of the action."""
 
+
+class StatementAction(TimedAction, ABC):
+    """An action that is done by SQL."""
+
     @abstractmethod
     def statement(self) -> str:
         """The SQL that does it."""
 
 
-class CheckpointAction(TimedAction):
+class CheckpointAction(StatementAction):
     """CHECKPOINT, which needs the rights of a superuser or of pg_checkpoint."""
 
     do: Literal["checkpoint"]
@@ -46,7 +52,7 @@ class CheckpointAction(TimedAction):
         return "CHECKPOINT"
 
 
-class ReloadAction(TimedAction):
+class ReloadAction(StatementAction):
     """The server reads its configuration files again (pg_reload_conf), as after ALTER SYSTEM in an earlier action."""
 
     do: Literal["reload"]
@@ -60,7 +66,7 @@ class ReloadAction(TimedAction):
         return "SELECT pg_reload_conf()"
 
 
-class SqlAction(TimedAction):
+class SqlAction(StatementAction):
     """SQL of one's own, such as VACUUM or CREATE INDEX CONCURRENTLY, in a session of its own."""
 
     do: Literal["sql"]
@@ -79,4 +85,34 @@ class SqlAction(TimedAction):
         return self.sql
 
 
-Action = Annotated[CheckpointAction | ReloadAction | SqlAction, Field(discriminator="do")]
+class NetworkAction(TimedAction, LinkAsked):
+    """Links of [network] change, for packets that are sent from then on; what is not named stays as it is."""
+
+    do: Literal["network"]
+    link: LinkName | None = Field(
+        default=None,
+        description="NODE-NODE for both directions, NODE-to-NODE for one. Default: all links.",
+        examples=["primary-a"],
+    )
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.words():
+            raise ValueError("nothing to change: name delay, jitter, loss, rate, queue or partitioned")
+        if self.link is not None:
+            directions_of(self.link)
+        return self
+
+    def what(self) -> str:
+        """A description of the action."""
+        return f"network: {self.link or 'all links'}: {self.words()}"
+
+    def changes(self, nodes: Iterable[str]) -> dict[Direction, LinkChanges]:
+        """What is changed of which directions, of those between `nodes`."""
+        all_of_them = all_directions(nodes)
+        asked = all_of_them if self.link is None else directions_of(self.link)
+        changes = LinkChanges(**{name: getattr(self, name) for name in LinkChanges.model_fields})
+        return {direction: changes for direction in asked if direction in all_of_them}
+
+
+Action = Annotated[CheckpointAction | ReloadAction | SqlAction | NetworkAction, Field(discriminator="do")]

@@ -16,6 +16,7 @@ from plinth.model.dataset import DatasetSpec
 from plinth.model.drive import DriveSpec
 from plinth.model.durability import DurabilitySpec
 from plinth.model.level import Level
+from plinth.model.network import NetworkSpec
 from plinth.model.objective import Objective
 from plinth.model.probe_io import IoMoment
 from plinth.model.probe_kinds import IoShape
@@ -380,6 +381,10 @@ class Experiment(Frozen):
         default_factory=dict, description="Places where a data directory can be stored."
     )
     server: ServerSpec = Field(default_factory=ServerSpec)
+    network: NetworkSpec | None = Field(
+        default=None,
+        description="An emulated network between primary and standbys, as root. Default: they talk over sockets of this machine.",
+    )
     dataset: DatasetSpec = Field(description="What is loaded before measuring.")
     workload: WorkloadSpec = Field(description="What the clients do.")
     matrix: dict[str, list[Level]] = Field(

@@ -3,13 +3,23 @@
 Field names of links are those of crates/network, which checks the values; docs/internals/network.md says what they do.
 """
 
-from collections.abc import Iterable
-from typing import Annotated, Literal, NamedTuple
+import re
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from plinth.model.base import Frozen
-from plinth.model.units import BitsPerSecond, LatencyNs, SizeBytes, format_bit_rate, format_duration, parse_share
+from plinth.model.units import (
+    BitsPerSecond,
+    LatencyNs,
+    SizeBytes,
+    format_bit_rate,
+    format_duration,
+    format_size,
+    parse_share,
+)
 
 JitterDistribution = Literal["normal", "uniform"]
 
@@ -60,17 +70,41 @@ class LinkChanges(Frozen):
     )
     partitioned: bool | None = Field(default=None, description="Whether nothing passes.")
 
+    def words(self) -> str:
+        """What is changed, for people."""
+        parts = []
+        if self.delay_ns is not None:
+            parts.append(f"delay {format_duration(self.delay_ns / 1e9)}")
+        if self.jitter_ns is not None:
+            parts.append(f"jitter {format_duration(self.jitter_ns / 1e9)}")
+        if self.jitter_distribution is not None:
+            parts.append(f"jitter {self.jitter_distribution}")
+        if self.loss is not None:
+            parts.append(f"loss {100 * self.loss:.4g} %")
+        if self.rate_bits_per_s is not None:
+            parts.append(f"rate {format_bit_rate(self.rate_bits_per_s) if self.rate_bits_per_s else 'without limit'}")
+        if self.queue_bytes is not None:
+            parts.append(f"queue {format_size(self.queue_bytes)}")
+        if self.partitioned is not None:
+            parts.append("partitioned" if self.partitioned else "not partitioned")
+        return ", ".join(parts)
+
 
 class LinkSettings(Frozen):
-    """What a direction of a link is like."""
+    """What a direction of a link is like. The defaults are those of a link that nothing was asked of."""
 
-    delay_ns: int
-    jitter_ns: int
-    jitter_distribution: JitterDistribution
-    loss: float
-    rate_bits_per_s: int = Field(description="0: no limit.")
-    queue_bytes: int
-    partitioned: bool
+    delay_ns: int = 0
+    jitter_ns: int = 0
+    jitter_distribution: JitterDistribution = "normal"
+    loss: float = 0.0
+    rate_bits_per_s: int = Field(default=0, description="0: no limit.")
+    queue_bytes: int = 2**20
+    partitioned: bool = False
+
+    def changed(self, changes: LinkChanges) -> "LinkSettings":
+        """These settings with some changed."""
+        asked = {name: getattr(changes, name) for name in type(self).model_fields}
+        return self.model_copy(update={name: value for name, value in asked.items() if value is not None})
 
     @property
     def words(self) -> str:
@@ -103,6 +137,82 @@ def all_directions(nodes: Iterable[str]) -> tuple[Direction, ...]:
     """Every direction between nodes."""
     names = tuple(nodes)
     return tuple(Direction(one, other) for one in names for other in names if one != other)
+
+
+_LINK = r"^([a-z][a-z0-9_]{0,39})-(to-)?([a-z][a-z0-9_]{0,39})$"
+_MOST_DELAY_NS = 60_000_000_000
+_LEAST_RATE_BITS_PER_S = 1000
+_LEAST_QUEUE_BYTES = 65_535
+
+
+def directions_of(link: str) -> tuple[Direction, ...]:
+    """The directions that the name of a link means: both of "a-b", one of "a-to-b". Raises ValueError."""
+    match = re.fullmatch(_LINK, link)
+    if match is None or match[1] == match[3]:
+        raise ValueError(f'got {link!r}; expected two nodes: "primary-a" for both directions, "primary-to-a" for one')
+    return (Direction(match[1], match[3]),) if match[2] else both_directions(match[1], match[3])
+
+
+class LinkAsked(LinkChanges):
+    """What an experiment asks of links; values that no link can have are refused."""
+
+    @model_validator(mode="after")
+    def _a_link_can_be_so(self) -> Self:
+        for key, time_ns in (("delay", self.delay_ns), ("jitter", self.jitter_ns)):
+            if time_ns is not None and time_ns > _MOST_DELAY_NS:
+                raise ValueError(f"{key}: got {format_duration(time_ns / 1e9)}; allowed is at most 60 s")
+        if self.rate_bits_per_s is not None and 0 < self.rate_bits_per_s < _LEAST_RATE_BITS_PER_S:
+            raise ValueError(f"rate: got {self.rate_bits_per_s} bit/s; allowed is 1 kbit/s or more, or 0 for no limit")
+        if self.queue_bytes is not None and self.queue_bytes < _LEAST_QUEUE_BYTES:
+            raise ValueError(
+                f"queue: got {self.queue_bytes} bytes; allowed are {_LEAST_QUEUE_BYTES} or more, the longest packet"
+            )
+        return self
+
+
+LinkName = Annotated[str, Field(pattern=_LINK)]
+"""Two nodes: "primary-a" for both directions of the link between them, "primary-to-a" for one."""
+
+
+class NetworkSpec(LinkAsked):
+    """The emulated network between the servers of a cluster: what all links are like, and what some are."""
+
+    link: dict[LinkName, LinkAsked] = Field(
+        default_factory=dict,
+        description="Links that differ, by their nodes: NODE-NODE is both directions, NODE-to-NODE one, which counts before the other.",
+        examples=[{"primary-b": {"delay": "20ms"}}],
+    )
+
+    def settings(self, nodes: Iterable[str]) -> dict[Direction, LinkSettings]:
+        """What each direction between these nodes is like."""
+        of_all = LinkSettings().changed(self)
+        found = dict.fromkeys(all_directions(nodes), of_all)
+        named = sorted(self.link, key=lambda name: len(directions_of(name)), reverse=True)
+        for name in named:
+            for direction in directions_of(name):
+                if direction in found:
+                    found[direction] = found[direction].changed(self.link[name])
+        return found
+
+
+def link_sentences(settings: Mapping[Direction, LinkSettings]) -> list[str]:
+    """Directions of links with what they are like, for people; directions that are alike are told together."""
+    alike: dict[str, list[Direction]] = {}
+    for direction, one in settings.items():
+        alike.setdefault(one.words, []).append(direction)
+    if len(alike) == 1:
+        return [f"all links {words}" for words in alike]
+    return [f"{_of_directions(directions)} {words}" for words, directions in alike.items()]
+
+
+def _of_directions(directions: list[Direction]) -> str:
+    names = []
+    for sender, receiver in directions:
+        if (receiver, sender) not in directions:
+            names.append(f"{sender} to {receiver}")
+        elif sender < receiver:
+            names.append(f"between {sender} and {receiver}")
+    return ", ".join(names)
 
 
 class NodePlace(Frozen):
@@ -160,6 +270,38 @@ class NetworkStatus(Frozen):
     def link(self, direction: Direction) -> LinkStatus:
         """One direction of a link."""
         return next(link for link in self.links if (link.sender, link.receiver) == direction)
+
+
+class MeasuredLink(Frozen):
+    """A link that replication uses, in one trial: what was asked of both directions, and what was found."""
+
+    upstream: str
+    standby: str
+    to_standby: LinkSettings = Field(description="From the upstream to the standby, as read back.")
+    to_upstream: LinkSettings
+    round_trips_ns: tuple[int | None, ...] = Field(
+        description="Measured between the two before the load; None: a packet that was lost."
+    )
+    sent_to_standby: LinkCounters = Field(description="Packets in that direction from there to the end of the load.")
+    sent_to_upstream: LinkCounters
+
+    @property
+    def round_trip_ns(self) -> float | None:
+        """The median; None where all were lost."""
+        came = [took for took in self.round_trips_ns if took is not None]
+        return median(came) if came else None
+
+    @property
+    def asked_round_trip_ns(self) -> int:
+        """What both delays add up to."""
+        return self.to_standby.delay_ns + self.to_upstream.delay_ns
+
+
+class TrialNetwork(Frozen):
+    """The emulated network in one trial."""
+
+    links: tuple[MeasuredLink, ...]
+    lateness: Lateness = Field(description="Of all packets since the network was made.")
 
 
 class NetworkConfig(Frozen):

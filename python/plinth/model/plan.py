@@ -12,6 +12,7 @@ from plinth.model.experiment import Experiment, ServerSpec
 from plinth.model.facts import HostFacts, Installation
 from plinth.model.level import Level
 from plinth.model.native import NativeTransaction
+from plinth.model.network import NetworkSpec
 from plinth.model.published import Reference
 from plinth.model.standby import PRIMARY as PRIMARY  # for those who import it from here
 from plinth.model.step import Step
@@ -183,6 +184,9 @@ class Variant(Frozen):
     standby_settings: dict[str, dict[str, bool | int | float | str]] = Field(
         default_factory=dict, description="Settings of standbys, by name, that differ from the primary's."
     )
+    network: NetworkSpec | None = Field(
+        default=None, description="The emulated network between the nodes; none: they talk over sockets."
+    )
     workload: WorkloadSpec
     scripts: tuple[TransactionText, ...]
     is_baseline: bool = False
@@ -299,6 +303,16 @@ class Plan(Frozen):
     def is_external(self) -> bool:
         """Whether it measures servers that somebody else runs."""
         return any(cluster.is_external for cluster in self.clusters)
+
+    @property
+    def networked(self) -> tuple[str, ...]:
+        """The nodes of all clusters that the emulated network joins; empty where there is none.
+
+        One network serves all clusters, whose servers run one cluster at a time.
+        """
+        if all(variant.network is None for variant in self.variants):
+            return ()
+        return tuple(dict.fromkeys(node.name for cluster in self.clusters for node in cluster.nodes))
 
     @property
     def named_files(self) -> dict[str, str]:

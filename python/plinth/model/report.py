@@ -371,6 +371,18 @@ class StandbyText(Frozen):
     states: str = Field(description="Its synchronous state, as its upstream said it, by variant.")
 
 
+class LinkText(Frozen):
+    """A link of the emulated network as it was in some trials: what was asked for, and what was measured."""
+
+    link: str
+    asked: str = Field(description="Of both directions.")
+    trials: int
+    round_trip: str = Field(
+        description="What the delays add up to, and the median of what was measured before the load."
+    )
+    packets: str = Field(description="Sent during the load, and how many of them did not arrive.")
+
+
 class SectionText(Frozen):
     """The title of a section, and how to read it."""
 
@@ -397,6 +409,7 @@ class SectionTexts(Frozen):
     io: SectionText
     loaded: SectionText
     standbys: SectionText
+    network: SectionText
     endurance: SectionText
     wear: SectionText
 
@@ -438,6 +451,7 @@ class Report(Frozen):
     )
     standbys: tuple[StandbyText, ...] = ()
     tpcc: TpccTexts | None = Field(default=None, description="Of the TPC-C-derived workload.")
+    links: tuple[LinkText, ...] = Field(default=(), description="Of a run with an emulated network.")
     published: PublishedBeside | None = Field(
         default=None, description="The published results that the experiment names, beside ours."
     )

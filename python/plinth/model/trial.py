@@ -6,6 +6,7 @@ from pydantic import Field
 
 from plinth.model.base import Frozen, Gap
 from plinth.model.load import EngineCost, LoadError, ScriptTotals, Totals
+from plinth.model.network import TrialNetwork
 
 TRIAL_VERSION = 1
 
@@ -107,6 +108,7 @@ class Trial(Frozen):
     gaps: tuple[Gap, ...] = ()
     cache: CacheState | None = Field(default=None, description="None where measure.cache is as-is.")
     restored: Restored | None = Field(default=None, description="None where it began with what earlier trials left.")
+    network: TrialNetwork | None = Field(default=None, description="None where no network is emulated.")
 
 
 class Sample(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from plinth.model.network import Direction, LinkChanges, NetworkStatus
+from plinth.model.network import Direction, LinkChanges, LinkSettings, NetworkStatus
 from plinth.system.daemon_control import DaemonControl
 
 
@@ -20,7 +20,7 @@ class NetworkControl(DaemonControl):
         """The state of the network."""
         return NetworkStatus.model_validate(self._ask("status"))
 
-    def change(self, changes: Mapping[Direction, LinkChanges]) -> None:
+    def change(self, changes: Mapping[Direction, LinkChanges] | Mapping[Direction, LinkSettings]) -> None:
         """Change directions of links, all at once, for packets that are sent from now on."""
         links = [
             {"from": sender, "to": receiver, "changes": one.model_dump(mode="json", exclude_none=True)}

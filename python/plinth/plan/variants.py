@@ -72,6 +72,7 @@ def expand(
                 cluster=clusters[key].id,
                 settings=_settings(server),
                 standby_settings={name: dict(one.settings) for name, one in server.standby.items() if one.settings},
+                network=resolved.network,
                 workload=resolved.workload,
                 scripts=scripts_of(resolved.workload, resolved.dataset),
                 is_baseline=levels == baseline,

@@ -7,6 +7,7 @@ from plinth.report.build import build_report
 from plinth.report.html import render_html
 from plinth.report.io import io_figures
 from plinth.report.markdown import render_markdown
+from plinth.report.network import link_texts
 from plinth.report.new_orders import tpcc_texts
 from plinth.report.plots import render_plots
 from plinth.report.published import published_beside
@@ -17,6 +18,7 @@ from plinth.report.terminal import render_terminal
 __all__ = [
     "build_report",
     "io_figures",
+    "link_texts",
     "published_beside",
     "render_csv",
     "render_html",

@@ -66,6 +66,7 @@ def render_markdown(report: Report) -> str:
         _section(titles.io.title, _io(report)),
         _section(titles.loaded.title, _loaded(report)),
         _section(titles.standbys.title, _standbys(report)),
+        _section(titles.network.title, _links(report)),
         _section(titles.endurance.title, _endurance(report)),
         _section(titles.wear.title, _wear(report)),
         _section("Machine before the run", _doctor(report)),
@@ -350,6 +351,12 @@ def _standbys(report: Report) -> str:
     """How each standby was made and found."""
     rows = [(one.name, one.upstream, one.storage, one.backup, one.states) for one in report.standbys]
     return _table(("Standby", "From", "Storage", "Base backup", "Synchronous state"), rows) if rows else ""
+
+
+def _links(report: Report) -> str:
+    """How each link of the emulated network was, and what was measured there."""
+    rows = [(one.link, one.asked, str(one.trials), one.round_trip, one.packets) for one in report.links]
+    return _table(("Link", "Asked", "Trials", "Round trip", "Packets"), rows) if rows else ""
 
 
 def _loaded(report: Report) -> str:

@@ -79,6 +79,11 @@ SECTIONS = SectionTexts(
         note="The base backup as pg_basebackup took it, with its checkpoint and its fsync of all files. The states are those of "
         "pg_stat_replication before each trial, once the standby had replayed all WAL.",
     ),
+    network=SectionText(
+        title="Emulated network",
+        note="Links between nodes that replication uses. Round trips of packets of 64 bytes were measured before each load, through "
+        "the same links; what they take beyond the delays is the emulation and this machine.",
+    ),
     endurance=SectionText(
         title="Endurance",
         note="Medians of the trials' measured phases with their 95% intervals; bytes per day assume the rate shown. "

@@ -11,10 +11,11 @@ from rich.text import Text
 from plinth.model.analysis import Analysis, Comparison, VariantResult, Verdict
 from plinth.model.figures import NOT_AVAILABLE, NOT_ENOUGH
 from plinth.model.objective import Outcome
-from plinth.model.report import IoFigure, PublishedBeside, SectionText, StandbyText, TpccTexts
+from plinth.model.report import IoFigure, LinkText, PublishedBeside, SectionText, StandbyText, TpccTexts
 from plinth.model.safety import SafetyGrade
 from plinth.model.terminal import text_console
 from plinth.report.io import io_lines
+from plinth.report.network import link_sentence
 from plinth.report.new_orders import deviation_texts, new_order_sentence
 from plinth.report.objectives import objective_sentence, objective_texts
 from plinth.report.pareto import pareto_sentences
@@ -105,8 +106,10 @@ def render_terminal(
     probed: Sequence[IoFigure] = (),
     standbys: Sequence[StandbyText] = (),
     tpcc: TpccTexts | None = None,
+    links: Sequence[LinkText] = (),
 ) -> str:
-    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys, notices and warnings.
+    """Render table, answer, noise floor, published figures, results of the I/O probe, standbys with their links, notices and
+    warnings.
 
     The result is at most `width` but at least 40 columns wide, and has ANSI colours with `color`.
     """
@@ -133,6 +136,7 @@ def render_terminal(
             *_process_io(analysis),
             *_probed(probed),
             *_standbys(standbys),
+            *_links(links),
             *_published(beside),
         ):
             console.print(line)
@@ -272,6 +276,12 @@ def _probed(figures: Sequence[IoFigure]) -> list[Text]:
     found = io_lines(figures, _MAX_JOBS)
     lines = [Text.assemble((f"{place}: ", "bold"), summary) for place, summary in found[:_MAX_VARIANTS]]
     return [_title(SECTIONS.io), *lines, *_more(len(found), "storages")] if lines else []
+
+
+def _links(links: Sequence[LinkText]) -> list[Text]:
+    """How each link of the emulated network was."""
+    lines = [Text.assemble((f"{one.link}: ", "bold"), link_sentence(one)) for one in links[:_MAX_VARIANTS]]
+    return [_title(SECTIONS.network), *lines, *_more(len(links), "links")] if lines else []
 
 
 def _standbys(standbys: Sequence[StandbyText]) -> list[Text]:

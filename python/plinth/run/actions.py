@@ -3,12 +3,13 @@
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from plinth.model.action import Action
+from plinth.model.action import Action, NetworkAction
 from plinth.model.connection import Connection
+from plinth.model.errors import PlinthError
 from plinth.model.trial import Event
 from plinth.model.units import format_duration
 from plinth.system.database import connect, database_errors
@@ -30,10 +31,18 @@ class ActionSchedule:
     """The actions of one trial. Leaving it ends them: what runs is cancelled, and what had not begun is an event, too.
 
     One that fails ends the schedule, and is why the trial fails: it was not measured as it was asked for. One session does
-    them all, opened when the schedule is entered, so that its start disturbs nothing that is measured.
+    all SQL, opened when the schedule is entered, so that its start disturbs nothing that is measured.
+
+    `change_links` changes the emulated network; None where there are no standbys, which actions of it then say.
     """
 
-    def __init__(self, actions: Sequence[Action], to: Connection) -> None:
+    def __init__(
+        self,
+        actions: Sequence[Action],
+        to: Connection,
+        change_links: Callable[[NetworkAction], None] | None = None,
+    ) -> None:
+        self._change_links = change_links
         self._actions = sorted(actions, key=lambda action: action.at_s)
         self._to = to
         self._ended = threading.Event()
@@ -104,14 +113,11 @@ class ActionSchedule:
 
     def _do(self, action: Action, connection: "psycopg.Connection[Any]") -> bool:
         """Whether it was done, so that the next may follow."""
-        import psycopg
-
+        if isinstance(action, NetworkAction) and self._change_links is None:
+            self._note("action_missed", f"{action.title()}: not done, as there are no standbys")
+            return True
         began_ns = self._note("action_start", action.what())
-        failure = None
-        try:
-            connection.execute(action.statement().encode())
-        except psycopg.Error as error:
-            failure = str(error).strip() or type(error).__name__
+        failure = self._failure_of(action, connection)
         took = format_duration(round((time.monotonic_ns() - began_ns) / 1e9, 3))
         if failure is None:
             self._note("action_end", f"{action.what()}: took {took}")
@@ -121,6 +127,22 @@ class ActionSchedule:
             self._note("action_end", f"{action.what()}: failed after {took}: {failure}")
             self._failure = f"the action {action.title()} failed: {failure.splitlines()[0]}"
         return failure is None
+
+    def _failure_of(self, action: Action, connection: "psycopg.Connection[Any]") -> str | None:
+        """Do it; why it failed."""
+        import psycopg
+
+        try:
+            if isinstance(action, NetworkAction):
+                assert self._change_links is not None, "there are links"
+                self._change_links(action)
+            else:
+                connection.execute(action.statement().encode())
+        except psycopg.Error as error:
+            return str(error).strip() or type(error).__name__
+        except PlinthError as error:
+            return error.message
+        return None
 
     def _note(self, kind: str, text: str) -> int:
         now_ns = time.monotonic_ns()

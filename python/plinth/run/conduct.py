@@ -108,7 +108,9 @@ def conduct(
     """
     owner = server_owner()
     listener = live = LiveLog(writer.folder, plan, listener, earlier)
-    context = RunContext.of(plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder)
+    context = RunContext.of(
+        plan.storages, plan.run_id, plan.host, owner, writer.path, destroy, writer.folder, plan.networked
+    )
     if not owner.is_current_user:
         listener.note(owner.reason)
     runner = Runner(CommandLog(writer.log("commands.jsonl"), listener.note).record)

@@ -1,6 +1,6 @@
 """The parts of a plan on this machine: storages and cluster layouts by name, the same for plan and run."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +10,14 @@ from plinth.model.plan import PlannedCluster, PlannedNode
 from plinth.model.storage import StorageSpec
 from plinth.server import ClusterLayout
 from plinth.storage import Storage, make
+from plinth.system.directory import label_of
 from plinth.system.log_file import LogFile
 from plinth.system.owner import Owner
 from plinth.system.paths import work_dir
 
 if TYPE_CHECKING:
     from plinth.bundle import BundleFolder
+    from plinth.network import NetworkLayout
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class RunContext:
     bundle: Path
     storages: dict[str, Storage] = field(default_factory=dict)
     folder: "BundleFolder | None" = None
+    network: "NetworkLayout | None" = None
+    """None: the nodes of clusters talk over sockets."""
 
     @classmethod
     def of(
@@ -39,9 +43,10 @@ class RunContext:
         bundle: Path,
         destroy: Collection[str] = (),
         folder: "BundleFolder | None" = None,
+        networked: Sequence[str] = (),
     ) -> "RunContext":
         """The context of a plan's storages; `destroy` are the confirmations of the command line by which disks may be
-        destroyed.
+        destroyed, and `networked` the nodes that an emulated network joins.
 
         `folder` is the bundle's, once there is one: logs are then written in it wherever it is moved to.
         """
@@ -55,7 +60,7 @@ class RunContext:
             destroy=destroy,
             keep=[place],
         )
-        return cls(run_id, host, owner, place, storages, folder)
+        return cls(run_id, host, owner, place, storages, folder, _network(run_id, networked))
 
     def log(self, name: str) -> LogFile:
         """A log file in the bundle."""
@@ -81,6 +86,7 @@ class RunContext:
             },
             standby=None if node.upstream is None else node.name,
             upstream=next((self.layout(cluster, one) for one in cluster.nodes if one.name == node.upstream), None),
+            place=next((one for one in self.network.places if one.name == node.name), None) if self.network else None,
         )
 
     def layouts(self, cluster: PlannedCluster) -> list[ClusterLayout]:
@@ -98,3 +104,12 @@ class RunContext:
             if name in used:
                 used.update(storage.requires())
         return [storage for name, storage in self.storages.items() if name in used]
+
+
+def _network(run_id: str, networked: Sequence[str]) -> "NetworkLayout | None":
+    if len(networked) < 2:
+        return None
+    from plinth.network import NetworkLayout  # few experiments have one
+
+    label = label_of(run_id)
+    return NetworkLayout(label, work_dir() / f"{label}-network", networked)

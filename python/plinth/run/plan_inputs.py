@@ -9,6 +9,7 @@ from plinth import server
 from plinth.model.dataset import DatasetSpec
 from plinth.model.experiment import MeasureSpec
 from plinth.model.facts import Installation
+from plinth.model.network import link_sentences
 from plinth.model.plan import PlannedCluster, PlannedNode, PlannedTrial, Variant
 from plinth.model.step import Step
 from plinth.model.units import format_count
@@ -65,6 +66,7 @@ def _provision_steps(
     restoring: Restoring,
 ) -> list[Step]:
     steps = [step for storage in context.used_storages(clusters) for step in storage.steps()]
+    steps += [action.step for action in context.network.actions()] if context.network is not None else []
     for cluster in clusters:
         if cluster.is_external:
             steps.append(server.external_step(context.run_id, cluster.id_of(cluster.primary)))
@@ -142,14 +144,25 @@ def _trial_steps(
         id=f"trial.{trial.number}.standbys",
         title=f"trial {trial.number}, {variant.label}: wait until {', '.join(node.name for node in cluster.standbys)} have all WAL",
     )
+    links = [_links_step(trial, variant, cluster)] if variant.network is not None and cluster.standbys else []
     *cache, load_step = steps
     return [
         *restoring_steps(context, trial, variant, cluster, restoring),
         *starts,
         *cache,
         *([caught_up] if cluster.standbys else []),
+        *links,
         load_step,
     ]
+
+
+def _links_step(trial: PlannedTrial, variant: Variant, cluster: PlannedCluster) -> Step:
+    assert variant.network is not None, "it has a network"
+    links = "; ".join(link_sentences(variant.network.settings([node.name for node in cluster.nodes])))
+    return Step(
+        id=f"trial.{trial.number}.network",
+        title=f"trial {trial.number}, {variant.label}: set {links}; measure round trips",
+    )
 
 
 def _start_step(

@@ -74,7 +74,11 @@ class _Planner:
         check_cache(experiment.measure)
         with self._placed():
             check_places(expanded.storages)
-        context = RunContext.of(expanded.storages, self.run_id, self.host, self.owner, self.bundle)
+        context = RunContext.of(
+            expanded.storages, self.run_id, self.host, self.owner, self.bundle, networked=_networked(expanded)
+        )
+        if context.network is not None:
+            context.network.check(self.runner)
         installations = {key.id: self._installation(key) for key in expanded.clusters if key.server.connection is None}
         durability = experiment.durability
         if durability is not None and (problems := cut_problems(durability, context, expanded, self._dataset)):
@@ -191,6 +195,13 @@ class _Planner:
         if installation is None:
             return None
         return self._probes.setdefault(installation.bindir, SettingsProbe(installation, self.owner, self.runner))
+
+
+def _networked(expanded: Expanded) -> list[str]:
+    """The nodes that an emulated network joins."""
+    if all(variant.network is None for variant in expanded.variants):
+        return []
+    return [PRIMARY, *dict.fromkeys(name for key in expanded.clusters for name in key.server.standby)]
 
 
 def _settings_of_load(dataset: DatasetSpec) -> Iterator[tuple[list[str], dict[str, SettingValue]]]:

@@ -1,7 +1,7 @@
 """What a run uses: storages made, clusters initialised and loaded; the servers of one cluster run at a time."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 
 from plinth.bundle import BundleWriter, read_loaded
 from plinth.model.base import Gap, SettingValue
@@ -20,6 +20,7 @@ from plinth.run.full_storage import hint_at_full_storage
 from plinth.run.listener import Listener
 from plinth.run.loading import LoadSession, load_dataset
 from plinth.run.needs import check_needs
+from plinth.run.network import RunNetwork, TrialLinks
 from plinth.run.power import Power
 from plinth.run.power_cut import CutSubject
 from plinth.run.restoring import restoring_of
@@ -76,6 +77,7 @@ class Provision:
         self.failures = Failures(plan.lacking)
         self._storages = Storages(context, runner, journal, listener, self.failures)
         self.runner = runner
+        self._network = RunNetwork(context.network, runner, journal) if context.network is not None else None
         self._connections = connections
         self._journal = journal
         self._listener = listener
@@ -106,6 +108,8 @@ class Provision:
         self.probe_io("empty", made, writer)
         found = examine_for_run(made.values(), self.plan.storages, self.plan.is_external, self._listener)
         keep_examination(writer, found)
+        if self._network is not None:
+            self._network.make(self._listener)
         for cluster in self.plan.clusters:
             if self._failure_of(cluster) is None:
                 self._prepare_cluster(cluster, writer)
@@ -177,6 +181,14 @@ class Provision:
         servers = self._managed.get(variant.cluster, {})
         standbys = [server for server in servers.values() if isinstance(server, Standby)]
         return await_caught_up(servers[PRIMARY], standbys, self._listener.progress) if standbys else {}
+
+    def links(self, variant: Variant) -> AbstractContextManager[TrialLinks | None]:
+        """While it is entered, the links of the emulated network are as the variant asks; None where there is no network, or
+        no standby."""
+        cluster = self._planned[variant.cluster]
+        if self._network is None or not cluster.standbys:
+            return nullcontext()
+        return self._network.links(variant, cluster)
 
     def _settings_of(self, variant: Variant, node: str) -> dict[str, SettingValue]:
         """The settings of a variant on one of its nodes."""

@@ -7,6 +7,7 @@ from plinth.model.plan import Plan
 from plinth.run.context import RunContext
 from plinth.run.health import probe
 from plinth.run.listener import Listener
+from plinth.run.network import NETWORK_STEPS
 from plinth.run.restoring import restoring_of
 from plinth.run.undo import UNDO_HANDLERS
 from plinth.server import ClusterLayout, CopySteps, external_step, remove_copies_command, remove_snapshot
@@ -80,6 +81,7 @@ def _undo_unfinished(plan: Plan, context: RunContext, journal: Journal, runner: 
     for cluster in plan.clusters:
         if cluster.is_external and not is_resumable(cluster.dataset):
             kept += journal.undo_steps(external_step(plan.run_id, cluster.id_of(cluster.primary)).id, runner)
+    kept += journal.undo_steps(NETWORK_STEPS, runner)  # it is made anew, as the servers are started anew
     for storage in reversed(context.used_storages(plan.clusters)):
         if not journal.has(storage.step_id("made")):
             kept += journal.undo_steps(storage.step_id(""), runner)

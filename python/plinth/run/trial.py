@@ -14,6 +14,7 @@ from plinth.model.errors import Interrupted, PlinthError, StorageBroken, UsageEr
 from plinth.model.facts import ServerFacts, StorageFacts
 from plinth.model.load import LoadProgress, LoadResult
 from plinth.model.load_config import LoadConfig
+from plinth.model.network import TrialNetwork
 from plinth.model.plan import Plan, PlannedCluster, PlannedTrial, Variant
 from plinth.model.standby import StandbyFacts
 from plinth.model.trial import CacheState, Check, DeviceIo, Event, Restored, Sample, Trial, WarmupEnd
@@ -26,6 +27,7 @@ from plinth.run.device_io import device_io, devices_of
 from plinth.run.failures import reason_of
 from plinth.run.listener import Listener, LiveSecond
 from plinth.run.load_of import STOP_TIMEOUT_S, load_of
+from plinth.run.network import TrialLinks, with_healing
 from plinth.run.stall import StallWatch
 from plinth.run.topology import Node, Server, Topology
 from plinth.run.warmup import WarmupWatch
@@ -94,6 +96,10 @@ class Provisioned(Protocol):
         """Wait until the standbys of a variant have replayed all that there is; how each is then, by name."""
         ...
 
+    def links(self, variant: Variant) -> AbstractContextManager[TrialLinks | None]:
+        """While it is entered, the links of the emulated network are as the variant asks."""
+        ...
+
     def restart_cold(self, variant: Variant) -> Topology:
         """The servers of a variant, started again after the page cache was dropped."""
         ...
@@ -139,6 +145,7 @@ class _Measured:
     failure: str | None
     cache: CacheState | None
     standbys: Mapping[str, ServerFacts]
+    network: TrialNetwork | None
     restored: Restored | None = None
 
 
@@ -217,29 +224,32 @@ class TrialRunner:
             ended = _ended_transactions(control, variant.workload)
         observer = self._observer(primary, cluster, devices)
         measure = self._plan.experiment.measure
-        actions = ActionSchedule(measure.actions, server.connection)
         ledger = self._make_ledger(trial) if variant.workload.keeps_ledger else None
         t0_ns = None
-        observer.start(self._clock.monotonic_ns())
-        try:
-            config = load_of(
-                variant.workload,
-                variant.scripts,
-                measure,
-                to=server.connection,
-                variables=dataset.variables(),
-                cores=self._plan.host.cores,
-                seed=trial.seed,
-                shell=shell_user(),
-                ledger=ledger,
-            )
-            with actions:
-                load, failure, warmup_end = self._load(
-                    config, variant.workload.driver, server, observer, stalls, actions
+        with self._provision.links(variant) as links:
+            scheduled = with_healing(measure.actions, variant.network, measure.duration_s)
+            actions = ActionSchedule(scheduled, server.connection, links.change if links else None)
+            observer.start(self._clock.monotonic_ns())
+            try:
+                config = load_of(
+                    variant.workload,
+                    variant.scripts,
+                    measure,
+                    to=server.connection,
+                    variables=dataset.variables(),
+                    cores=self._plan.host.cores,
+                    seed=trial.seed,
+                    shell=shell_user(),
+                    ledger=ledger,
                 )
-            t0_ns = self._monotonic_ns(load.started_unix_ns)
-        finally:
-            observation = observer.stop(t0_monotonic_ns=t0_ns)
+                with actions:
+                    load, failure, warmup_end = self._load(
+                        config, variant.workload.driver, server, observer, stalls, actions
+                    )
+                t0_ns = self._monotonic_ns(load.started_unix_ns)
+            finally:
+                observation = observer.stop(t0_monotonic_ns=t0_ns)
+            network = links.ended() if links else None
         assert t0_ns is not None, "the load has ended"
         checks = list(cached.checks) if cached else []
         failure = failure or actions.failure or _failure_of_load(load)
@@ -266,6 +276,7 @@ class TrialRunner:
             warmup_end=warmup_end,
             failure=failure,
             cache=cached.state if cached else None,
+            network=network,
             standbys={
                 node.name: node.facts.model_copy(update={"standby": standbys.get(node.name)})
                 for node in topology.nodes
@@ -435,6 +446,7 @@ def _output(
         gaps=measured.gaps,
         cache=measured.cache,
         restored=measured.restored,
+        network=measured.network,
         observer_cpu_ns=observation.cost_cpu_ns,
         observer_ns=observation.duration_ns,
     )

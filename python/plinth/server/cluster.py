@@ -78,7 +78,7 @@ class Cluster:
         assert argv is not None  # it is a command
         self._runner.run(argv, owner=self.layout.owner)
         check_wal_directory(self.layout)
-        configuration.prepare(self.layout.data_directory, self.layout.owner)
+        configuration.prepare(self.layout.data_directory, self.layout.owner, networked=self.layout.place is not None)
         for name, directory in self.layout.tablespaces.items():
             self._make_directory(self.layout.directory_step(name), directory)
 
@@ -276,8 +276,10 @@ class Cluster:
 
     def _owned_settings(self) -> dict[str, SettingValue]:
         """What Plinth sets itself."""
+        place = self.layout.place
+        address = place.address if place is not None else port.LOCALHOST if self.layout.spec.listen == "tcp" else ""
         return {
-            "listen_addresses": port.LOCALHOST if self.layout.spec.listen == "tcp" else "",
+            "listen_addresses": address,
             "port": self.port,
             "unix_socket_directories": str(self.layout.socket_directory),
             "log_destination": "stderr",

@@ -18,13 +18,17 @@ local all all trust
 local replication all trust
 host all all 127.0.0.1/32 scram-sha-256
 """
+_HBA_NETWORK = """\
+# Of the emulated network: nothing but this run's servers is in it.
+host replication all samenet trust
+"""
 
 
-def prepare(data_directory: Path, owner: Owner) -> None:
-    """After initdb: include plinth.conf, and say who may connect."""
+def prepare(data_directory: Path, owner: Owner, *, networked: bool) -> None:
+    """After initdb: include plinth.conf, and say who may connect; `networked`: standbys from an emulated network, too."""
     main = data_directory / "postgresql.conf"
     _write(main, f"{main.read_text()}\ninclude '{CONFIGURATION_FILE}'\n", owner)
-    _write(data_directory / "pg_hba.conf", _HBA, owner)
+    _write(data_directory / "pg_hba.conf", _HBA + (_HBA_NETWORK if networked else ""), owner)
 
 
 def mark_standby(data_directory: Path, owner: Owner) -> None:

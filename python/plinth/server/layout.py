@@ -8,6 +8,7 @@ from pathlib import Path
 
 from plinth.model.experiment import ServerSpec
 from plinth.model.facts import Installation
+from plinth.model.network import NodePlace
 from plinth.model.plan import DATA_ROLE, WAL_ROLE, tablespace_role
 from plinth.model.step import Step, Undo
 from plinth.system.directory import label_of
@@ -49,6 +50,8 @@ class ClusterLayout:
     """Of a standby its name, which its slot has, too."""
     upstream: "ClusterLayout | None" = None
     """Of a standby the node that it streams from."""
+    place: NodePlace | None = None
+    """Where it is in an emulated network; None: standbys reach it by its socket."""
 
     @property
     def label(self) -> str:
@@ -158,13 +161,16 @@ class ClusterLayout:
         )
 
     def start_step(self) -> Step:
-        """Starting the postmaster."""
-        return self.step(
-            "start",
-            f"start PostgreSQL {self.installation.version}, its log in {self.log.path}",
-            [f"{self.installation.bindir}/postgres", "-D", str(self.data_directory)],
-            undo=Undo(kind="stop_server", path=str(self.data_directory), label=self.label),
-        )
+        """Starting the postmaster; in a network namespace, which only root can enter, as root that becomes its user there."""
+        argv = [f"{self.installation.bindir}/postgres", "-D", str(self.data_directory)]
+        title = f"start PostgreSQL {self.installation.version}, its log in {self.log.path}"
+        undo = Undo(kind="stop_server", path=str(self.data_directory), label=self.label)
+        if self.place is None:
+            return self.step("start", title, argv, undo)
+        user = (f"--setuid={self.owner.uid}", f"--setgid={self.owner.gid}")
+        entered = ("nsenter", f"--net={self.place.namespace}", *user, "--", *argv)
+        title += f", with the address {self.place.address}"
+        return Step(id=self.step_id("start"), title=title, argv=entered, undo=undo)
 
     @property
     def directories(self) -> dict[str, Path]:

@@ -31,7 +31,13 @@ class Postmaster:
         self._version = layout.installation.version
         self._log = ServerLog(layout.log)
         # There from its first instant, since the journal knows a server by the directory that it works in.
-        self._process = runner.spawn(step.argv, owner=layout.owner, cwd=layout.data_directory, log=layout.log)
+        self._process = runner.spawn(
+            step.argv,
+            owner=layout.owner if layout.place is None else None,
+            cwd=layout.data_directory,
+            env=None if layout.place is None else layout.owner.named_in_environment(),
+            log=layout.log,
+        )
 
     @property
     def pid(self) -> int:

@@ -108,8 +108,9 @@ class Standby(Cluster):
             )
 
     def _owned_settings(self) -> dict[str, SettingValue]:
+        place = self.upstream.layout.place
         conninfo = make_conninfo(
-            host=str(self.upstream.layout.socket_directory),
+            host=str(self.upstream.layout.socket_directory) if place is None else place.address,
             port=self.upstream.port,
             user=SUPERUSER,
             application_name=self.name,

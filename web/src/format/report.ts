@@ -81,6 +81,10 @@ export interface Report {
    */
   tpcc: TpccTexts | null;
   /**
+   * Of a run with an emulated network.
+   */
+  links: LinkText[];
+  /**
    * The published results that the experiment names, beside ours.
    */
   published: PublishedBeside | null;
@@ -1480,6 +1484,7 @@ export interface SectionTexts {
   io: SectionText;
   loaded: SectionText;
   standbys: SectionText;
+  network: SectionText;
   endurance: SectionText;
   wear: SectionText;
 }
@@ -2064,6 +2069,25 @@ export interface TpccDeviation {
    * Labels of the variants that it is of; empty: of all.
    */
   variants: string[];
+}
+/**
+ * A link of the emulated network as it was in some trials: what was asked for, and what was measured.
+ */
+export interface LinkText {
+  link: string;
+  /**
+   * Of both directions.
+   */
+  asked: string;
+  trials: number;
+  /**
+   * What the delays add up to, and the median of what was measured before the load.
+   */
+  round_trip: string;
+  /**
+   * Sent during the load, and how many of them did not arrive.
+   */
+  packets: string;
 }
 /**
  * A published study beside this run.

@@ -9,6 +9,7 @@ import { factList, row } from "./facts";
 import { flushesView } from "./flushes";
 import { ioView } from "./io";
 import { loadedView } from "./loaded";
+import { networkView } from "./network";
 import { standbysView } from "./standbys";
 import { wearView } from "./wear";
 
@@ -22,6 +23,7 @@ export function storageView(report: Report): HTMLElement {
       : [h("p", { class: "na" }, "n/a: the storage of an external server cannot be inspected")]),
     loadedView(report),
     standbysView(report),
+    networkView(report),
     devicesTable(report),
     flushesView(report),
     ioView(report),
