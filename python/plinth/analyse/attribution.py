@@ -5,13 +5,17 @@ its turn. What most of that time goes to is what more of would help most. Idle b
 engine's where its threads were busy or had no CPU, else their own pace. Of a schedule that was kept, nothing held back.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from plinth.analyse.evidence import evidence_of
+from plinth.analyse.replication import SOURCE as REPLICATION
+from plinth.analyse.replication import step_sentence, waited_for
 from plinth.analyse.wait_classes import class_of, is_pause
 from plinth.analyse.window import Window, why_unread
 from plinth.model.analysis import CommitCeiling
+from plinth.model.base import SettingValue
 from plinth.model.bottleneck import Bottleneck, BottleneckKind, Confidence, WaitShare
 from plinth.model.trial import Trial
 from plinth.model.waits import ACTIVE, ALL, BACKENDS, IDLE, IDLE_IN_TRANSACTION, LOOKS, SOURCE, wait_of
@@ -28,7 +32,18 @@ MIN_LOOKS = 20
 """Samples of wait events below which the confidence is low."""
 _NO_WAIT = "without a wait event, by pg_stat_activity"
 SOURCES = frozenset(
-    {SOURCE, "process_cpu", "process_delay", "host_cpu", "device", "pg_wal", "pg_io", "pg_database", "process_io"}
+    {
+        SOURCE,
+        "process_cpu",
+        "process_delay",
+        "host_cpu",
+        "device",
+        "pg_wal",
+        "pg_io",
+        "pg_database",
+        "process_io",
+        REPLICATION,
+    }
 )
 """The sources of the samples that attribution, server work and I/O by process use."""
 
@@ -58,9 +73,15 @@ class ClientStates(NamedTuple):
 
 
 def attribute(
-    trial: Trial, seen: Window, cores: int, clients: int, open_loop: bool, ceiling: CommitCeiling | None = None
+    trial: Trial,
+    seen: Window,
+    cores: int,
+    clients: int,
+    open_loop: bool,
+    ceiling: CommitCeiling | None = None,
+    settings: Mapping[str, SettingValue] = MappingProxyType({}),
 ) -> Bottleneck:
-    """The bottleneck of the trial. `cores` are the host's; `clients` those of the workload; pure.
+    """The bottleneck of the trial. `cores` are the host's; `clients` those of the workload; `settings` the server's; pure.
 
     `ceiling` is that of its storage's commits: it decides nothing, but shows whether waits for the WAL are caused by
     the storage.
@@ -76,6 +97,8 @@ def attribute(
     sentence = _sentence(kind, states, trial, starved)
     if kind == "WAL flush" and ceiling is not None and ceiling.reached is not None:
         sentence += f"; {ceiling.reached:.0%} of the commit ceiling was reached"
+    if kind == "replication" and (waited := waited_for(seen, settings)):
+        sentence += step_sentence(waited)
     return Bottleneck(kind=kind, confidence=confidence, sentence=sentence, evidence=evidence)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from plinth.analyse.replication import lag_evidence
 from plinth.analyse.window import Window
 from plinth.model.analysis import CommitCeiling
 from plinth.model.bottleneck import BottleneckKind, Evidence
@@ -38,6 +39,8 @@ def evidence_of(
         of_time += _devices(trial, seen)
     elif kind == "WAL flush":
         of_time += [*_ceiling(ceiling), *_wal(trial, seen), *_devices(trial, seen)]
+    elif kind == "replication":
+        of_time += lag_evidence(seen)
     return (*of_time, *_cpu(trial, seen, cores))
 
 

@@ -241,7 +241,7 @@ def _judge(contents: TrialContents, variant: Variant, bundle: BundleContents) ->
         work = trial_work(trial, seen)
         ceiling = ceiling_of(bundle, variant, trial.tps, work.wal_bytes)
         is_open = workload.rate is not None
-        bottleneck = attribute(trial, seen, bundle.host.cores, workload.clients, is_open, ceiling)
+        bottleneck = attribute(trial, seen, bundle.host.cores, workload.clients, is_open, ceiling, variant.settings)
     return JudgedTrial(
         contents,
         excluded,

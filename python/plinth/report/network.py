@@ -38,7 +38,8 @@ def _round_trip(links: Sequence[MeasuredLink]) -> str:
     measured = [took for link in links if (took := link.round_trip_ns) is not None]
     if not measured:
         return f"{NOT_AVAILABLE}: no packet came back"
-    return f"{format_duration(median(measured) / 1e9)}, of which {format_duration(expected_s)} are the delays"
+    delays = f", of which {format_duration(expected_s)} are the delays" if expected_s else ""
+    return f"{format_duration(median(measured) / 1e9)}{delays}"
 
 
 def _packets(links: Sequence[MeasuredLink]) -> str:

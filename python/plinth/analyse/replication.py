@@ -1,0 +1,85 @@
+"""Which standby commits waited for, and in which step of replication: from pg_stat_replication and the settings of the primary.
+
+Lags are those of pg_stat_replication: the time from the local flush of WAL until the primary heard that a standby has written,
+flushed, replayed it. Their differences are the steps. A standby that flushes slowly also receives late, as the same process does both.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from plinth.analyse.window import Window
+from plinth.model.base import SettingValue
+from plinth.model.bottleneck import Evidence
+from plinth.model.standby import Quorum, quorum_of
+
+SOURCE = "pg_replication"
+_STEPS = ("network", "flush", "replay")
+"""What lies before write_lag, between it and flush_lag, and between that and replay_lag."""
+_WORDS = {"network": "the network, and its write", "flush": "its flush of WAL", "replay": "its replay of WAL"}
+_WAITED = {"remote_write": 1, "remote_apply": 3}
+"""How many of the steps synchronous_commit waits for; two where it is on."""
+
+
+class StandbyLag(NamedTuple):
+    """A standby with the mean time in each step, in s, as far as it is known."""
+
+    name: str
+    steps_s: Mapping[str, float]
+
+    def until_s(self, steps: int) -> float:
+        """How long the first steps take."""
+        return sum(self.steps_s.get(step, 0.0) for step in _STEPS[:steps])
+
+
+def standby_lags(seen: Window) -> list[StandbyLag]:
+    """The standbys that stream from the primary, with their lags in the measured phase; those that nothing was behind of are left out."""
+    found: dict[str, dict[str, float]] = {}
+    for of in seen.objects(SOURCE):
+        lags = [seen.mean(SOURCE, of, f"{what}_lag_s") for what in ("write", "flush", "replay")]
+        before_s = 0.0
+        for step, lag_s in zip(_STEPS, lags, strict=True):
+            if lag_s is None:
+                break
+            found.setdefault(of.rpartition("/")[0], {})[step] = max(0.0, lag_s - before_s)
+            before_s = lag_s
+    return [StandbyLag(name, steps_s) for name, steps_s in found.items()]
+
+
+def waited_for(seen: Window, settings: Mapping[str, SettingValue]) -> tuple[StandbyLag, str] | None:
+    """The standby that commits waited for, and its step that took the longest of those that they wait for; None where it is not known."""
+    asked = {name.lower(): str(value) for name, value in settings.items()}
+    names = asked.get("synchronous_standby_names", "")
+    quorum, lags = quorum_of(names), standby_lags(seen)
+    if quorum is None or not lags:
+        return None
+    steps = _WAITED.get(asked.get("synchronous_commit", "on").lower(), 2)
+    slowest = _slowest_needed(quorum, lags, steps, is_any=names.strip().lower().startswith("any"))
+    if slowest is None:
+        return None
+    of_those = {step: slowest.steps_s.get(step, 0.0) for step in _STEPS[:steps]}
+    return slowest, max(of_those, key=lambda step: of_those[step])
+
+
+def _slowest_needed(quorum: Quorum, lags: Sequence[StandbyLag], steps: int, *, is_any: bool) -> StandbyLag | None:
+    """With ANY the slowest of the fastest that are needed, with FIRST that of the first in the list."""
+    possible = set(quorum.possible([lag.name for lag in lags]))
+    candidates = [lag for lag in lags if lag.name in possible]
+    if is_any:
+        candidates.sort(key=lambda lag: lag.until_s(steps))
+    else:
+        listed = [name.lower() for name in quorum.candidates]
+        candidates.sort(key=lambda lag: listed.index(lag.name) if lag.name in listed else len(listed))
+    return max(candidates[: quorum.needed], key=lambda lag: lag.until_s(steps), default=None)
+
+
+def step_sentence(of: tuple[StandbyLag, str]) -> str:
+    """The end of the sentence of a bottleneck."""
+    standby, step = of
+    return f", mostly standby {standby.name}: {_WORDS[step]}"
+
+
+def lag_evidence(seen: Window) -> Iterator[Evidence]:
+    """The mean time in each step, by standby."""
+    for lag in standby_lags(seen):
+        for step, took_s in lag.steps_s.items():
+            yield Evidence(what=f"standby {lag.name}: {_WORDS[step]}", value=took_s * 1e9, unit="ns", source=SOURCE)

@@ -1,0 +1,63 @@
+"""The standby and the step of replication that commits waited for, from synthetic lags of pg_stat_replication."""
+
+import pytest
+
+from plinth.analyse.replication import lag_evidence, standby_lags, step_sentence, waited_for
+from plinth.analyse.window import Window
+
+S = 1_000_000_000
+
+
+def window(**lags_ms: tuple[float | None, float | None, float | None]) -> Window:
+    """Write, flush and replay lag of each standby."""
+    samples = {
+        ("pg_replication", f"{name}/12{place}", f"{what}_lag_s"): tuple((n * S, lag / 1000) for n in (1, 2, 3))
+        for place, (name, lags) in enumerate(lags_ms.items())
+        for what, lag in zip(("write", "flush", "replay"), lags, strict=True)
+        if lag is not None
+    }
+    return Window(0, samples)
+
+
+SLOW_NETWORK, SLOW_FLUSH, SLOW_REPLAY = (41.0, 43.0, 44.0), (6.0, 22.0, 23.0), (1.0, 3.0, 150.0)
+
+
+@pytest.mark.parametrize(
+    ("names", "commit", "lags", "expected"),
+    [
+        ("FIRST 1 (a)", "on", {"a": SLOW_NETWORK}, ("a", "network")),
+        ("FIRST 1 (a)", "on", {"a": SLOW_FLUSH}, ("a", "flush")),
+        ("FIRST 1 (a)", "remote_apply", {"a": SLOW_REPLAY}, ("a", "replay")),
+        ("FIRST 1 (a)", "on", {"a": SLOW_REPLAY}, ("a", "flush")),  # replay is not waited for
+        ("FIRST 1 (a)", "remote_write", {"a": SLOW_FLUSH}, ("a", "network")),  # neither is the flush
+        ("FIRST 1 (b, a)", "on", {"a": SLOW_NETWORK, "b": SLOW_FLUSH}, ("b", "flush")),
+        ("FIRST 2 (a, b)", "on", {"a": SLOW_NETWORK, "b": SLOW_FLUSH}, ("a", "network")),
+        ("ANY 1 (a, b)", "on", {"a": SLOW_NETWORK, "b": SLOW_FLUSH}, ("b", "flush")),
+        ("ANY 2 (a, b)", "on", {"a": SLOW_NETWORK, "b": SLOW_FLUSH}, ("a", "network")),
+        ("*", "on", {"a": SLOW_FLUSH}, ("a", "flush")),
+    ],
+)
+def test_the_step_and_the_standby_that_commits_waited_for(names, commit, lags, expected) -> None:
+    settings = {"synchronous_standby_names": names, "Synchronous_Commit": commit}
+    found = waited_for(window(**lags), settings)
+    assert found is not None
+    assert (found[0].name, found[1]) == expected
+    assert f"mostly standby {expected[0]}: " in step_sentence(found)
+
+
+def test_nothing_is_claimed_without_lags_or_without_a_quorum() -> None:
+    assert waited_for(window(a=SLOW_FLUSH), {}) is None
+    assert waited_for(window(a=SLOW_FLUSH), {"synchronous_standby_names": "b"}) is None
+    assert waited_for(window(a=(None, None, None)), {"synchronous_standby_names": "a"}) is None
+
+
+def test_steps_are_what_lies_between_the_lags() -> None:
+    (lag,) = standby_lags(window(a=(2.0, 5.0, 4.5)))
+    assert lag.name == "a"
+    assert {step: round(took_s * 1000, 3) for step, took_s in lag.steps_s.items()} == {
+        "network": 2.0,
+        "flush": 3.0,
+        "replay": 0.0,
+    }
+    evidence = {one.what: one.value for one in lag_evidence(window(a=(2.0, 5.0, None)))}
+    assert evidence == pytest.approx({"standby a: the network, and its write": 2e6, "standby a: its flush of WAL": 3e6})
